@@ -1,0 +1,156 @@
+//! What the owner of the machine asked for: validated, typed, and still independent of the machine.
+//!
+//! Sizes stay expressions here, because their value depends on the memory of the machine; the planner evaluates
+//! them with its facts and reports a bad result at the [`Origin`] of the expression.
+
+use super::problem::Origin;
+use crate::logic::algorithm::Algorithm;
+use crate::logic::expr::Expr;
+
+/// Everything that was asked for, in the order of device number and of RAM-disk name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings {
+    /// One entry per usable `[zramN]` section.
+    pub devices: Vec<DeviceSettings>,
+    /// One entry per usable `[ramdisk.NAME]` section.
+    pub ramdisks: Vec<RamDiskSettings>,
+}
+
+/// A size expression together with the place where it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SizeExpr {
+    /// The parsed expression; its value is in MiB.
+    pub expr: Expr,
+    /// The expression as it was written, for messages.
+    pub text: String,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// How large a device is to be, before the machine's memory is known.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SizeRule {
+    /// `zram-size`, capped by `max-zram-size` when that is given.
+    Expression {
+        /// The size.
+        size: SizeExpr,
+        /// Upper bound in MiB.
+        max: Option<SizeExpr>,
+    },
+    /// `zram-fraction` of RAM in whole MiB, capped by `max-zram-size` when that is given.
+    Fraction {
+        /// Share of RAM, 0.5 by default.
+        fraction: f64,
+        /// Upper bound.
+        max: Option<SizeExpr>,
+    },
+}
+
+/// One section `[zramN]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceSettings {
+    /// N of `/dev/zramN`.
+    pub number: u32,
+    /// Where the section begins, for problems that concern the whole device.
+    pub origin: Origin,
+    /// Uncompressed size (`disksize`).
+    pub size: SizeRule,
+    /// Do not create the device when the machine has more RAM than this (MiB).
+    pub host_memory_limit: Option<SizeExpr>,
+    /// Upper bound of the memory that the compressed data may use (`mem_limit`).
+    pub resident_limit: Option<SizeExpr>,
+    /// Accept a memory limit on a mounted file system, where reaching it loses data silently.
+    pub force_resident_limit: bool,
+    /// Algorithms in order of preference; never empty.
+    pub algorithms: Vec<AlgorithmChoice>,
+    /// Where `compression-algorithm` was written.
+    pub algorithms_origin: Origin,
+    /// Secondary algorithms, priorities 1, 2, 3 in this order.
+    pub recompression: Vec<Algorithm>,
+    /// Where `recompression-algorithm` was written.
+    pub recompression_origin: Origin,
+    /// Block device for `backing_dev`, as written.
+    pub writeback_device: Option<(String, Origin)>,
+    /// What the device is for.
+    pub role: Role,
+    /// Label of the swap area or file system.
+    pub label: Option<String>,
+}
+
+/// One entry of `compression-algorithm`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlgorithmChoice {
+    /// Let zramd choose: lz4, else lzo-rle, else the kernel's default.
+    Auto,
+    /// This one.
+    Named(Algorithm),
+}
+
+/// What a device is for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Role {
+    /// Swap space.
+    Swap {
+        /// −1 (let the kernel choose) … 32767; higher is used first.
+        priority: i32,
+        /// Options for `swapon`, in the spelling of fstab; `discard` by default.
+        options: String,
+    },
+    /// A mounted file system.
+    Filesystem {
+        /// File system type; `ext4` by default.
+        fs_type: String,
+        /// Where it is mounted.
+        mount: MountSettings,
+        /// Further words for `mkfs`.
+        mkfs_options: Vec<String>,
+    },
+    /// Configured, and formatted when a type is given, but not used by zramd.
+    Raw {
+        /// File system type, or nothing for an unformatted device.
+        fs_type: Option<String>,
+        /// Further words for `mkfs`.
+        mkfs_options: Vec<String>,
+    },
+}
+
+/// Where and how something is mounted, the same for zram file systems and tmpfs disks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MountSettings {
+    /// Absolute, normalised (no `.`, `..`, double or trailing slash).
+    pub mount_point: String,
+    /// Where `mount-point` was written.
+    pub origin: Origin,
+    /// Mount options in the spelling of fstab.
+    pub options: String,
+    /// Permission bits of the root directory.
+    pub mode: Option<u32>,
+    /// Owner of the root directory.
+    pub owner: Option<Principal>,
+    /// Group of the root directory.
+    pub group: Option<Principal>,
+}
+
+/// A user or a group, by number or by name; names are resolved on the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Principal {
+    /// A numeric id.
+    Id(u32),
+    /// A name, and where it was written.
+    Name(String, Origin),
+}
+
+/// One section `[ramdisk.NAME]`: a tmpfs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RamDiskSettings {
+    /// NAME.
+    pub name: String,
+    /// Where the section begins.
+    pub origin: Origin,
+    /// Size of the tmpfs.
+    pub size: SizeExpr,
+    /// Upper bound of the number of inodes, `None` for the kernel's own.
+    pub inodes: Option<u64>,
+    /// Where and how it is mounted.
+    pub mount: MountSettings,
+}

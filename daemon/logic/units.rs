@@ -1,0 +1,1 @@
+//! Amounts of memory: parsing and printing, the same everywhere.
