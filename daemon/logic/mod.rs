@@ -4,6 +4,13 @@
 //! That is what lets every decision be tested with a table of inputs, and `tests/layers.rs` keeps it so.
 
 pub mod algorithm;
+pub mod attribute;
 pub mod config;
 pub mod expr;
+pub mod facts;
+pub mod plan;
+pub mod proc;
+pub mod record;
+pub mod signature;
+pub mod swap_header;
 pub mod units;

@@ -1,0 +1,115 @@
+//! What a verb of the machine can fail with.
+
+use std::fmt;
+
+/// An error number, with the few names that decisions depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// Operation not permitted.
+    pub const PERM: Errno = Errno(libc::EPERM);
+    /// No such file or directory.
+    pub const NOENT: Errno = Errno(libc::ENOENT);
+    /// I/O error.
+    pub const IO: Errno = Errno(libc::EIO);
+    /// Out of memory.
+    pub const NOMEM: Errno = Errno(libc::ENOMEM);
+    /// Permission denied.
+    pub const ACCES: Errno = Errno(libc::EACCES);
+    /// Block device required.
+    pub const NOTBLK: Errno = Errno(libc::ENOTBLK);
+    /// Busy.
+    pub const BUSY: Errno = Errno(libc::EBUSY);
+    /// Exists.
+    pub const EXIST: Errno = Errno(libc::EEXIST);
+    /// No such device.
+    pub const NODEV: Errno = Errno(libc::ENODEV);
+    /// Invalid argument.
+    pub const INVAL: Errno = Errno(libc::EINVAL);
+    /// No space.
+    pub const NOSPC: Errno = Errno(libc::ENOSPC);
+    /// Read-only file system.
+    pub const ROFS: Errno = Errno(libc::EROFS);
+    /// Directory not empty.
+    pub const NOTEMPTY: Errno = Errno(libc::ENOTEMPTY);
+    /// Try again.
+    pub const AGAIN: Errno = Errno(libc::EAGAIN);
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = std::io::Error::from_raw_os_error(self.0).to_string();
+        let text = text.split(" (os error").next().unwrap_or(&text);
+        let mut letters = text.chars();
+        match letters.next() {
+            // "Input/output error" becomes lower case, "I/O error" and other abbreviations stay.
+            Some(first) if letters.clone().next().is_some_and(char::is_lowercase) => {
+                write!(f, "{}{}", first.to_lowercase(), letters.as_str())
+            }
+            _ => f.write_str(text),
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for Errno {
+    fn from(errno: rustix::io::Errno) -> Errno {
+        Errno(errno.raw_os_error())
+    }
+}
+
+/// A verb that failed: `zram0: write disksize: device or resource busy`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{object}: {operation}: {cause}")]
+pub struct HostError {
+    /// What it was done to: a device, a path, a program.
+    pub object: String,
+    /// What was done.
+    pub operation: String,
+    /// Why it failed.
+    pub cause: Cause,
+}
+
+/// Why a verb failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// The kernel said so.
+    #[error("{0}")]
+    Errno(Errno),
+    /// A program that was run said so, or we did.
+    #[error("{0}")]
+    Text(String),
+}
+
+impl HostError {
+    /// An error of the kernel.
+    pub fn new(object: impl Into<String>, operation: impl Into<String>, errno: impl Into<Errno>) -> HostError {
+        HostError { object: object.into(), operation: operation.into(), cause: Cause::Errno(errno.into()) }
+    }
+
+    /// An error in words.
+    pub fn text(object: impl Into<String>, operation: impl Into<String>, text: impl Into<String>) -> HostError {
+        HostError { object: object.into(), operation: operation.into(), cause: Cause::Text(text.into()) }
+    }
+
+    /// An error of the standard library.
+    pub fn io(object: impl Into<String>, operation: impl Into<String>, error: &std::io::Error) -> HostError {
+        match error.raw_os_error() {
+            Some(number) => HostError::new(object, operation, Errno(number)),
+            None => HostError::text(object, operation, error.to_string()),
+        }
+    }
+
+    /// The error number, when the kernel gave one.
+    pub fn errno(&self) -> Option<Errno> {
+        match self.cause {
+            Cause::Errno(errno) => Some(errno),
+            Cause::Text(_) => None,
+        }
+    }
+
+    /// Whether this is the given error number.
+    pub fn is(&self, errno: Errno) -> bool {
+        self.errno() == Some(errno)
+    }
+}

@@ -1,0 +1,179 @@
+//! The machine, as a set of plain verbs. No verb decides anything.
+//!
+//! [`linux::LinuxHost`] touches the real one, [`sim::SimHost`] is a state machine with the kernel's rules. The same
+//! scenarios run on both and are compared (`tests/conformance.rs`), which keeps the simulator honest.
+
+pub mod error;
+pub mod linux;
+pub mod sim;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::logic::attribute::Attribute;
+use crate::logic::facts::PathKind;
+pub use error::{Errno, HostError};
+
+/// Text files that describe the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MachineFile {
+    /// `/proc/meminfo`.
+    Meminfo,
+    /// `/proc/swaps`.
+    Swaps,
+    /// `/proc/self/mountinfo`.
+    Mountinfo,
+    /// `/proc/cmdline`.
+    Cmdline,
+    /// `/etc/passwd`.
+    Passwd,
+    /// `/etc/group`.
+    Group,
+}
+
+/// A process that has a device open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Process id.
+    pub pid: u32,
+    /// `comm`.
+    pub name: String,
+}
+
+/// What is known about a path that should be a block device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockProbe {
+    /// Device number, or nothing when it is not a block device.
+    pub device: Option<(u32, u32)>,
+    /// Its first bytes, at most [`crate::logic::signature::PROBE_BYTES`].
+    pub head: Vec<u8>,
+    /// Names of what sits on top of it.
+    pub holders: Vec<String>,
+}
+
+/// How to make a file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MkfsSpec {
+    /// Type, as in `mkfs.TYPE`.
+    pub fs_type: String,
+    /// Words between the program and the device.
+    pub arguments: Vec<String>,
+}
+
+/// How to activate swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwapSpec {
+    /// Priority; −1 lets the kernel choose.
+    pub priority: i32,
+    /// Discard freed pages (`SWAP_FLAG_DISCARD`).
+    pub discard: bool,
+}
+
+/// What to mount where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountSpec {
+    /// Source: a device node, or a word for file systems without one.
+    pub source: String,
+    /// Where.
+    pub mount_point: String,
+    /// File system type.
+    pub fs_type: String,
+    /// Options in the spelling of fstab.
+    pub options: String,
+}
+
+/// Owner and permission bits of the root directory of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RootSpec {
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// User id.
+    pub uid: Option<u32>,
+    /// Group id.
+    pub gid: Option<u32>,
+}
+
+/// What engine code may ask of a machine. Looking first, acting below.
+pub trait Host {
+    /// The text of one file about the machine.
+    fn text(&self, file: MachineFile) -> Result<String, HostError>;
+    /// CPUs online.
+    fn cpus(&self) -> u32;
+    /// Page size in bytes.
+    fn page_size(&self) -> u64;
+    /// Whether we may administer the machine.
+    fn is_privileged(&self) -> bool;
+    /// The kind of container that we run in, if we do.
+    fn container(&self) -> Option<String>;
+    /// Whether `/sys/class/zram-control` exists.
+    fn has_control(&self) -> bool;
+    /// Numbers of all zram devices, ascending.
+    fn device_numbers(&self) -> Result<Vec<u32>, HostError>;
+    /// Whether device `number` has this attribute.
+    fn has_attribute(&self, number: u32, attribute: Attribute) -> bool;
+    /// Reads an attribute.
+    fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError>;
+    /// Processes other than this one that have the device open.
+    fn holders(&self, number: u32) -> Vec<Holder>;
+    /// What is at `path`, which should be a block device; nothing when there is nothing.
+    fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError>;
+    /// Where the program is that makes file systems of this type.
+    fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf>;
+    /// What is at `path`.
+    fn path_kind(&self, path: &str) -> PathKind;
+    /// Bytes in use and in total of the file system mounted at `path`.
+    fn space(&self, path: &str) -> Result<(u64, u64), HostError>;
+    /// Names and texts of all records.
+    fn records(&self) -> Result<Vec<(String, String)>, HostError>;
+    /// Time since boot, with suspend counted.
+    fn now(&self) -> Duration;
+
+    /// Takes the lock that lets only one process change things, waiting for it; held until the host is dropped.
+    fn lock_run(&mut self) -> Result<(), HostError>;
+    /// Writes a record atomically.
+    fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError>;
+    /// Removes a record; an absent one is fine.
+    fn remove_record(&mut self, name: &str) -> Result<(), HostError>;
+    /// Waits.
+    fn sleep(&mut self, time: Duration);
+    /// Random bytes for a UUID.
+    fn random(&mut self) -> [u8; 16];
+    /// Loads the module.
+    fn load_module(&mut self) -> Result<(), HostError>;
+    /// Creates a device; the kernel chooses the lowest free number. The only caller is the engine's device creation.
+    fn hot_add(&mut self) -> Result<u32, HostError>;
+    /// Removes a device.
+    fn hot_remove(&mut self, number: u32) -> Result<(), HostError>;
+    /// Writes an attribute.
+    fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError>;
+    /// Keeps udev from probing the device: an exclusive BSD lock on its node.
+    fn lock_device(&mut self, number: u32) -> Result<(), HostError>;
+    /// Gives that lock back.
+    fn unlock_device(&mut self, number: u32) -> Result<(), HostError>;
+    /// Writes whole pages with direct I/O.
+    fn write_pages(&mut self, number: u32, offset: u64, data: &[u8]) -> Result<(), HostError>;
+    /// Reads whole pages with direct I/O.
+    fn read_pages(&mut self, number: u32, offset: u64, length: usize) -> Result<Vec<u8>, HostError>;
+    /// Discards a range.
+    fn discard(&mut self, number: u32, offset: u64, length: u64) -> Result<(), HostError>;
+    /// Makes a file system.
+    fn mkfs(&mut self, number: u32, spec: &MkfsSpec) -> Result<(), HostError>;
+    /// Sets owner and mode of the root directory of the file system on the device, without showing it anywhere.
+    fn set_root(&mut self, number: u32, fs_type: &str, root: &RootSpec) -> Result<(), HostError>;
+    /// Activates swap.
+    fn swap_on(&mut self, number: u32, spec: SwapSpec) -> Result<(), HostError>;
+    /// Deactivates swap, in a child process: the kernel makes the caller the preferred victim of the OOM killer.
+    fn swap_off(&mut self, number: u32) -> Result<(), HostError>;
+    /// Mounts.
+    fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
+    /// Changes the options of a mounted file system.
+    fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
+    /// Unmounts, never lazily.
+    fn unmount(&mut self, path: &str) -> Result<(), HostError>;
+    /// Creates one folder, mode 0755.
+    fn make_directory(&mut self, path: &str) -> Result<(), HostError>;
+    /// Removes an empty folder.
+    fn remove_directory(&mut self, path: &str) -> Result<(), HostError>;
+}

@@ -1,0 +1,139 @@
+//! What this machine is and currently has: plain data, gathered by the engine, read by the planner.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::attribute::Attribute;
+use super::proc::{Memory, MountLine, SwapLine};
+use super::record::{Record, Target};
+
+/// Everything the planner knows about the machine.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// `/proc/meminfo`.
+    pub memory: Memory,
+    /// CPUs online.
+    pub cpus: u32,
+    /// Page size in bytes.
+    pub page_size: u64,
+    /// Where zram stands in this kernel.
+    pub support: Support,
+    /// Every zram device there is, by number.
+    pub devices: BTreeMap<u32, DeviceFacts>,
+    /// `/proc/swaps`.
+    pub swaps: Vec<SwapLine>,
+    /// `/proc/self/mountinfo`.
+    pub mounts: Vec<MountLine>,
+    /// What zramd recorded about its own targets.
+    pub records: BTreeMap<Target, Record>,
+    /// What is known about each write-back device that the settings name.
+    pub backing: BTreeMap<String, BackingFacts>,
+    /// Ids of the users and groups that the settings name; absent means unknown here.
+    pub users: BTreeMap<String, u32>,
+    /// See `users`.
+    pub groups: BTreeMap<String, u32>,
+    /// File system types whose `mkfs` is installed.
+    pub mkfs: BTreeSet<String>,
+    /// What is at each mount point that the settings name.
+    pub mount_points: BTreeMap<String, PathKind>,
+}
+
+/// Whether zram can be used here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Support {
+    /// `/sys/class/zram-control` exists.
+    #[default]
+    Ready,
+    /// The driver is not there yet; loading its module may bring it.
+    NotLoaded,
+    /// We run in a container of this kind, which has no devices of its own.
+    Container(String),
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathKind {
+    /// Nothing.
+    Missing,
+    /// A folder.
+    Directory,
+    /// Something else.
+    Other,
+}
+
+/// One zram device as the kernel shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeviceFacts {
+    /// Device number `major:minor`.
+    pub device: Option<(u32, u32)>,
+    /// The kernel's sequence number of this very device.
+    pub diskseq: Option<u64>,
+    /// `initstate`.
+    pub initialised: bool,
+    /// `disksize` in bytes.
+    pub disk_size: u64,
+    /// `mem_limit` in bytes as `mm_stat` shows it; 0 is none.
+    pub memory_limit: u64,
+    /// Attributes that this kernel has.
+    pub attributes: BTreeSet<Attribute>,
+    /// Algorithms in the order the kernel lists them.
+    pub algorithms: Vec<String>,
+    /// The one in brackets.
+    pub algorithm: Option<String>,
+}
+
+/// What is known about a block device that is to take written-back pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackingFacts {
+    /// Nothing is there.
+    Missing,
+    /// It is not a block device.
+    NotABlockDevice,
+    /// It is a block device.
+    Block {
+        /// Device number.
+        device: (u32, u32),
+        /// Kind of file system or other signature found on it.
+        signature: Option<String>,
+        /// Names of what sits on top of it: partitions, device-mapper, md.
+        holders: Vec<String>,
+    },
+}
+
+/// How a zram device is in use, seen from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Use {
+    /// Active swap.
+    Swap {
+        /// In use, in KiB.
+        used_kib: u64,
+        /// Priority.
+        priority: i32,
+    },
+    /// Mounted.
+    Mounted {
+        /// Where.
+        mount_point: String,
+    },
+}
+
+impl Facts {
+    /// How device `number` is in use, if it is.
+    pub fn device_use(&self, number: u32) -> Option<Use> {
+        if let Some(swap) = self.swaps.iter().find(|swap| swap.zram_number() == Some(number)) {
+            return Some(Use::Swap { used_kib: swap.used_kib, priority: swap.priority });
+        }
+        let device = self.devices.get(&number)?.device?;
+        let mount = self.mounts.iter().find(|mount| mount.device == device)?;
+        Some(Use::Mounted { mount_point: mount.mount_point.clone() })
+    }
+
+    /// What is mounted on exactly this path, the topmost of several.
+    pub fn mount_at(&self, path: &str) -> Option<&MountLine> {
+        self.mounts.iter().rev().find(|mount| mount.mount_point == path)
+    }
+
+    /// Any device: the driver gives all of them the same attributes and algorithms.
+    pub fn specimen(&self) -> Option<&DeviceFacts> {
+        self.devices.values().next()
+    }
+}

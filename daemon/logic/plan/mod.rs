@@ -1,0 +1,256 @@
+//! The planner: Settings and Facts in, ordered steps with their undo out. Pure.
+//!
+//! [`wanted`] turns settings into concrete requests and refuses what would hurt; [`diff`] compares a request with what
+//! is there and yields the steps that are missing, none when nothing is; [`step`] says what each step is, how it is taken
+//! back, and explains it in one sentence.
+
+pub mod diff;
+pub mod report;
+pub mod step;
+pub mod wanted;
+
+use serde::{Deserialize, Serialize};
+
+use super::algorithm::Algorithm;
+use super::config::problem::Problem;
+use super::record::{Record, Target, Undo};
+pub use step::Step;
+
+/// Who mounts and activates swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// We do: `apply`, where there is no systemd.
+    Direct,
+    /// PID 1 does, through units: `up` only prepares the device.
+    Systemd,
+}
+
+/// What is asked for one target, in concrete numbers. Recorded, so that a later run can tell what has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// A zram device.
+    Device(DeviceRequest),
+    /// A tmpfs.
+    RamDisk(RamDiskRequest),
+}
+
+/// A zram device that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceRequest {
+    /// N of `zramN`.
+    pub number: u32,
+    /// `disksize` in bytes, before the kernel rounds it up to pages.
+    pub disk_size: u64,
+    /// `mem_limit` in bytes; 0 is none.
+    pub memory_limit: u64,
+    /// Algorithms in order of preference, as written.
+    pub algorithms: Vec<Choice>,
+    /// Secondary algorithms, priorities 1, 2, 3.
+    pub recompression: Vec<Algorithm>,
+    /// `backing_dev`.
+    pub writeback_device: Option<String>,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Label of the swap area or file system.
+    pub label: String,
+}
+
+/// One algorithm that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// Let zramd choose.
+    Auto,
+    /// This one.
+    Named(Algorithm),
+}
+
+/// What a device is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// Swap space.
+    Swap {
+        /// Priority; −1 lets the kernel choose.
+        priority: i32,
+        /// Options in the spelling of fstab.
+        options: String,
+    },
+    /// A mounted file system.
+    Filesystem {
+        /// Type.
+        fs_type: String,
+        /// Further words for `mkfs`.
+        mkfs_options: Vec<String>,
+        /// Where and how.
+        mount: MountRequest,
+    },
+    /// Not used by zramd.
+    Raw {
+        /// Type, or nothing for an unformatted device.
+        fs_type: Option<String>,
+        /// Further words for `mkfs`.
+        mkfs_options: Vec<String>,
+    },
+}
+
+/// Where and how something is mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountRequest {
+    /// Where.
+    pub mount_point: String,
+    /// Options in the spelling of fstab.
+    pub options: String,
+    /// Permission bits of the root directory.
+    pub mode: Option<u32>,
+    /// Its owner.
+    pub uid: Option<u32>,
+    /// Its group.
+    pub gid: Option<u32>,
+}
+
+/// A tmpfs that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RamDiskRequest {
+    /// NAME of `[ramdisk.NAME]`.
+    pub name: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Upper bound of inodes; the kernel's own when absent.
+    pub inodes: Option<u64>,
+    /// Where and how.
+    pub mount: MountRequest,
+}
+
+/// One way to configure a device: an algorithm, or the kernel's default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The algorithm; nothing leaves what the kernel selects.
+    pub algorithm: Option<Algorithm>,
+    /// Why this one: shown to people.
+    pub reason: String,
+}
+
+/// What has been decided about one target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// It will be, or already is, in place.
+    Planned,
+    /// It is not wanted on this machine: a size of 0, or a host memory limit.
+    Skipped,
+    /// It would hurt, or it cannot work here.
+    Refused,
+}
+
+/// Why a target was refused, for the exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The configuration asks for something wrong.
+    Config,
+    /// This kernel or machine lacks something.
+    Unsupported,
+    /// It would hurt: someone else's device, data that would be lost, memory that would run out.
+    Unsafe,
+}
+
+/// What the planner has to say about one target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// What it is about.
+    pub target: Target,
+    /// What is asked for; absent when not even that could be worked out.
+    pub request: Option<Request>,
+    /// Ways to configure a device, best first; empty for a tmpfs.
+    pub candidates: Vec<Candidate>,
+    /// What was decided.
+    pub decision: Decision,
+    /// Why, when it was not simply planned.
+    pub reason: String,
+    /// The kind of a refusal.
+    pub kind: Option<Kind>,
+}
+
+/// The steps of one target. Groups do not depend on each other: one may fail and the next is done all the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// What it is about.
+    pub target: Target,
+    /// What is recorded as asked for; nothing for a target that goes away.
+    pub request: Option<Request>,
+    /// An existing record to take back first, because it was left unfinished or no longer fits.
+    pub retire: Option<Record>,
+    /// Continue this record instead of beginning one: only something small is missing or different.
+    pub resume: Option<Record>,
+    /// Steps before an algorithm is chosen.
+    pub before: Vec<Step>,
+    /// Ways to configure the device, best first. When a step of one fails, the device is reset and the next is tried.
+    pub ways: Vec<Way>,
+    /// Steps after a way has worked.
+    pub after: Vec<Step>,
+}
+
+/// One way to configure a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Way {
+    /// The algorithm, for the record; nothing when the kernel chooses.
+    pub algorithm: Option<String>,
+    /// What to do.
+    pub steps: Vec<Step>,
+}
+
+/// Everything that was decided.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// One per target, in the order of the settings.
+    pub items: Vec<Item>,
+    /// What is to be done, in this order.
+    pub groups: Vec<Group>,
+    /// Problems found while planning, and those of the configuration.
+    pub problems: Vec<Problem>,
+}
+
+impl Group {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.retire.is_none() && self.before.is_empty() && self.ways.is_empty() && self.after.is_empty()
+    }
+
+    /// The steps if nothing fails: what `plan` shows.
+    pub fn expected_steps(&self) -> impl Iterator<Item = Step> + '_ {
+        let retire = self.retire.iter().flat_map(|record| record.undo.iter().rev().cloned().map(Step::Undo));
+        let first_way = self.ways.first().map(|way| way.steps.as_slice()).unwrap_or_default();
+        retire.chain(self.before.iter().chain(first_way).chain(&self.after).cloned())
+    }
+}
+
+impl Plan {
+    /// Whether applying it would change nothing.
+    pub fn is_empty(&self) -> bool {
+        self.groups.iter().all(Group::is_empty)
+    }
+
+    /// The item about `target`.
+    pub fn item(&self, target: &Target) -> Option<&Item> {
+        self.items.iter().find(|item| item.target == *target)
+    }
+}
+
+impl Item {
+    /// The algorithm that will be tried first.
+    pub fn algorithm(&self) -> Option<&Candidate> {
+        self.candidates.first()
+    }
+}
+
+/// How one step is taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// By this.
+    By(Undo),
+    /// By the undo of an earlier step of the same group: `reset` forgets all that was configured.
+    WithEarlier,
+    /// Not at all, for this reason.
+    Never(&'static str),
+}

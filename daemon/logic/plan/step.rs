@@ -1,0 +1,301 @@
+//! One step: what it does, how it is taken back, and a sentence about it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{MountRequest, Taken};
+use crate::logic::algorithm::Algorithm;
+use crate::logic::record::{Target, Undo};
+use crate::logic::units::human;
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "step")]
+pub enum Step {
+    /// Load the zram module.
+    LoadModule,
+    /// Create `zramN` with `hot_add`, and remove numbers created on the way.
+    CreateDevice {
+        /// N.
+        number: u32,
+    },
+    /// Note in the record which device this is, and keep udev away from it while it is configured.
+    ClaimDevice {
+        /// N.
+        number: u32,
+    },
+    /// Write `comp_algorithm` and read it back.
+    SetAlgorithm {
+        /// N.
+        number: u32,
+        /// Name.
+        algorithm: String,
+    },
+    /// Write `recomp_algorithm` and read it back.
+    SetRecompression {
+        /// N.
+        number: u32,
+        /// 1 to 3.
+        priority: u8,
+        /// Name.
+        algorithm: String,
+    },
+    /// Write `algorithm_params`, all keys in one write because each write replaces the whole set.
+    SetParameters {
+        /// N.
+        number: u32,
+        /// 0 is the primary algorithm.
+        priority: u8,
+        /// The algorithm with its parameters.
+        algorithm: Algorithm,
+    },
+    /// Write `backing_dev` and read it back.
+    SetBackingDevice {
+        /// N.
+        number: u32,
+        /// Path.
+        path: String,
+    },
+    /// Write `disksize`, which initialises the device, and read it back.
+    SetDiskSize {
+        /// N.
+        number: u32,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Write `mem_limit` and read it back.
+    SetMemoryLimit {
+        /// N.
+        number: u32,
+        /// Bytes; 0 is none.
+        bytes: u64,
+    },
+    /// Write pages of three kinds with direct I/O, read them back, compare, discard.
+    SelfTest {
+        /// N.
+        number: u32,
+        /// Size of the device in bytes.
+        bytes: u64,
+    },
+    /// Write a swap header.
+    MakeSwap {
+        /// N.
+        number: u32,
+        /// Label.
+        label: String,
+    },
+    /// Make a file system.
+    MakeFilesystem {
+        /// N.
+        number: u32,
+        /// Type.
+        fs_type: String,
+        /// Words for `mkfs`.
+        arguments: Vec<String>,
+    },
+    /// Set owner and mode of the root directory before anyone can see it.
+    SetRoot {
+        /// N.
+        number: u32,
+        /// Type.
+        fs_type: String,
+        /// What to set.
+        mount: MountRequest,
+    },
+    /// Let udev have the device again.
+    ReleaseLock {
+        /// N.
+        number: u32,
+    },
+    /// Create a missing folder of a mount point.
+    CreateDirectory {
+        /// Path.
+        path: String,
+    },
+    /// Activate swap.
+    SwapOn {
+        /// N.
+        number: u32,
+        /// Priority.
+        priority: i32,
+        /// Whether freed pages are discarded.
+        discard: bool,
+    },
+    /// Deactivate swap in order to activate it again with other options.
+    SwapOff {
+        /// N.
+        number: u32,
+    },
+    /// Mount the device.
+    MountDevice {
+        /// N.
+        number: u32,
+        /// Type.
+        fs_type: String,
+        /// Where and how.
+        mount: MountRequest,
+    },
+    /// Mount a tmpfs.
+    MountTmpfs {
+        /// Where and how.
+        mount: MountRequest,
+        /// All options, size and mode included.
+        options: String,
+    },
+    /// Change size or other options of a mounted tmpfs.
+    RemountTmpfs {
+        /// Where.
+        mount_point: String,
+        /// All options.
+        options: String,
+    },
+    /// Take back something that was done earlier.
+    Undo(Undo),
+}
+
+impl Step {
+    /// How it is taken back.
+    pub fn taken_back(&self) -> Taken {
+        match self {
+            Step::LoadModule => Taken::Never("the module stays loaded: others may use it by now"),
+            Step::CreateDevice { number } => Taken::By(Undo::RemoveDevice { number: *number }),
+            Step::ClaimDevice { number } => Taken::By(Undo::Reset { number: *number }),
+            Step::SetAlgorithm { .. }
+            | Step::SetRecompression { .. }
+            | Step::SetParameters { .. }
+            | Step::SetBackingDevice { .. }
+            | Step::SetDiskSize { .. }
+            | Step::SetMemoryLimit { .. }
+            | Step::SelfTest { .. }
+            | Step::MakeSwap { .. }
+            | Step::MakeFilesystem { .. }
+            | Step::SetRoot { .. } => Taken::WithEarlier,
+            Step::ReleaseLock { .. } => Taken::Never("the lock ends with the process anyway"),
+            Step::CreateDirectory { path } => Taken::By(Undo::RemoveDirectory { path: path.clone() }),
+            Step::SwapOn { number, .. } => Taken::By(Undo::SwapOff { number: *number }),
+            Step::SwapOff { .. } => Taken::Never("the next step activates the swap again"),
+            Step::MountDevice { number, mount, .. } => Taken::By(Undo::Unmount {
+                mount_point: mount.mount_point.clone(),
+                number: Some(*number),
+            }),
+            Step::MountTmpfs { mount, .. } => {
+                Taken::By(Undo::Unmount { mount_point: mount.mount_point.clone(), number: None })
+            }
+            Step::RemountTmpfs { .. } => Taken::Never("the contents stay, and the next run sets the options again"),
+            Step::Undo(_) => Taken::Never("it is itself the undo of an earlier step"),
+        }
+    }
+
+    /// Whether a kernel without the feature only makes this step a warning: swap without write-back beats no swap.
+    pub fn is_optional(&self) -> bool {
+        match self {
+            Step::SetRecompression { .. } | Step::SetBackingDevice { .. } => true,
+            Step::SetParameters { priority, .. } => *priority > 0,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    /// One sentence without a full stop.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::LoadModule => f.write_str("load the zram module"),
+            Step::CreateDevice { number } => write!(f, "create /dev/zram{number} (hot_add)"),
+            Step::ClaimDevice { number } => {
+                write!(f, "take /dev/zram{number}, record it in /run/zramd and keep udev from probing it")
+            }
+            Step::SetAlgorithm { algorithm, .. } => write!(f, "select {algorithm} as compression algorithm"),
+            Step::SetRecompression { priority, algorithm, .. } => {
+                write!(f, "select {algorithm} as secondary algorithm with priority {priority}")
+            }
+            Step::SetParameters { priority: 0, algorithm, .. } => {
+                write!(f, "set the parameters of {algorithm}")
+            }
+            Step::SetParameters { priority, algorithm, .. } => {
+                write!(f, "set the parameters of {algorithm} at priority {priority}")
+            }
+            Step::SetBackingDevice { path, .. } => write!(f, "attach {path} as write-back device"),
+            Step::SetDiskSize { bytes, .. } => write!(f, "set the size to {} (disksize)", human(*bytes)),
+            Step::SetMemoryLimit { bytes: 0, .. } => f.write_str("lift the memory limit (mem_limit)"),
+            Step::SetMemoryLimit { bytes, .. } => {
+                write!(f, "limit the memory used to {} (mem_limit)", human(*bytes))
+            }
+            Step::SelfTest { .. } => {
+                f.write_str("write compressible, incompressible and zero pages, read them back and compare")
+            }
+            Step::MakeSwap { label, .. } => write!(f, "write a swap header with label {label}"),
+            Step::MakeFilesystem { fs_type, .. } => write!(f, "make an {fs_type} file system"),
+            Step::SetRoot { mount, .. } => {
+                f.write_str("set the root directory's")?;
+                let mut separator = " ";
+                for (name, value) in [
+                    ("mode", mount.mode.map(|mode| format!("{mode:04o}"))),
+                    ("owner", mount.uid.map(|id| id.to_string())),
+                    ("group", mount.gid.map(|id| id.to_string())),
+                ] {
+                    if let Some(value) = value {
+                        write!(f, "{separator}{name} to {value}")?;
+                        separator = ", ";
+                    }
+                }
+                Ok(())
+            }
+            Step::ReleaseLock { number } => write!(f, "let udev see /dev/zram{number}"),
+            Step::CreateDirectory { path } => write!(f, "create the folder {path}"),
+            Step::SwapOn { number, priority: -1, .. } => {
+                write!(f, "activate swap on /dev/zram{number} with the kernel's own priority")
+            }
+            Step::SwapOn { number, priority, .. } => {
+                write!(f, "activate swap on /dev/zram{number} with priority {priority}")
+            }
+            Step::SwapOff { number } => write!(f, "deactivate swap on /dev/zram{number} for a moment"),
+            Step::MountDevice { number, mount, .. } => write!(f, "mount /dev/zram{number} on {}", mount.mount_point),
+            Step::MountTmpfs { mount, .. } => write!(f, "mount a tmpfs on {}", mount.mount_point),
+            Step::RemountTmpfs { mount_point, options } => write!(f, "remount {mount_point} with {options}"),
+            Step::Undo(undo) => undo.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undo::RemoveNewDevices { up_to, .. } => {
+                write!(f, "remove unused zram devices that an interrupted run created up to zram{up_to}")
+            }
+            Undo::RemoveDevice { number } => write!(f, "remove /dev/zram{number} (hot_remove)"),
+            Undo::Reset { number } => write!(f, "reset /dev/zram{number}, which frees its memory"),
+            Undo::SwapOff { number } => write!(f, "deactivate swap on /dev/zram{number}"),
+            Undo::Unmount { mount_point, .. } => write!(f, "unmount {mount_point}"),
+            Undo::RemoveDirectory { path } => write!(f, "remove the folder {path} if it is empty"),
+        }
+    }
+}
+
+/// A step with the target it belongs to, as `plan` lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListedStep {
+    /// What it is about.
+    pub target: Target,
+    /// What it does, in one sentence.
+    pub sentence: String,
+    /// How it is taken back, in one sentence.
+    pub undo: String,
+}
+
+impl ListedStep {
+    /// Describes a step of `target`.
+    pub fn new(target: &Target, step: &Step) -> ListedStep {
+        let undo = match step.taken_back() {
+            Taken::By(undo) => undo.to_string(),
+            Taken::WithEarlier => match target {
+                Target::Device(number) => Undo::Reset { number: *number }.to_string(),
+                Target::RamDisk(_) => "unmounting forgets it".to_owned(),
+            },
+            Taken::Never(reason) => format!("none: {reason}"),
+        };
+        ListedStep { target: target.clone(), sentence: step.to_string(), undo }
+    }
+}

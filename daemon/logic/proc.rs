@@ -1,0 +1,215 @@
+//! Tolerant parsers of the few kernel text files that provisioning depends on.
+//!
+//! A line that cannot be understood is left out rather than an error: these files grow, and a boot must not fail because
+//! one of them got a new column.
+
+/// What `/proc/meminfo` says, in KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// `MemTotal`.
+    pub total_kib: u64,
+    /// `MemAvailable`.
+    pub available_kib: u64,
+    /// `SwapTotal`.
+    pub swap_total_kib: u64,
+    /// `SwapFree`.
+    pub swap_free_kib: u64,
+}
+
+/// Parses `/proc/meminfo` (proc_meminfo(5)). Absent lines count as 0.
+pub fn parse_meminfo(text: &str) -> Memory {
+    let mut memory = Memory::default();
+    for line in text.lines() {
+        let Some((name, rest)) = line.split_once(':') else { continue };
+        let Some(value) = rest.split_whitespace().next().and_then(|word| word.parse().ok()) else { continue };
+        match name {
+            "MemTotal" => memory.total_kib = value,
+            "MemAvailable" => memory.available_kib = value,
+            "SwapTotal" => memory.swap_total_kib = value,
+            "SwapFree" => memory.swap_free_kib = value,
+            _ => {}
+        }
+    }
+    memory
+}
+
+/// One line of `/proc/swaps`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwapLine {
+    /// The path as the kernel shows it: it may be wrong when the swap was activated in another mount namespace, so
+    /// compare device numbers where it matters.
+    pub path: String,
+    /// Size in KiB.
+    pub size_kib: u64,
+    /// In use, in KiB.
+    pub used_kib: u64,
+    /// Priority.
+    pub priority: i32,
+}
+
+impl SwapLine {
+    /// N when the path names `zramN`, in whatever folder it is shown.
+    pub fn zram_number(&self) -> Option<u32> {
+        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
+        zram_number(path.rsplit('/').next()?)
+    }
+}
+
+/// N of `zramN`, for exactly this spelling.
+pub fn zram_number(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("zram")?;
+    let canonical = digits == "0" || !digits.starts_with(['0', '+']);
+    if canonical { digits.parse().ok() } else { None }
+}
+
+/// Parses `/proc/swaps` (proc_swaps(5)).
+pub fn parse_swaps(text: &str) -> Vec<SwapLine> {
+    text.lines()
+        .skip(1)
+        .filter_map(|line| {
+            // From the right: the path may hold anything, the last four columns are fixed.
+            let mut words = line.split_whitespace().rev();
+            let priority = words.next()?.parse().ok()?;
+            let used_kib = words.next()?.parse().ok()?;
+            let size_kib = words.next()?.parse().ok()?;
+            let _kind = words.next()?;
+            let path = line.split_whitespace().next()?;
+            let deleted = if line.contains("\\040(deleted)") && !path.contains("\\040(deleted)") { " (deleted)" } else { "" };
+            Some(SwapLine { path: unescape(path) + deleted, size_kib, used_kib, priority })
+        })
+        .collect()
+}
+
+/// One line of `/proc/self/mountinfo`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountLine {
+    /// Device number `major:minor`.
+    pub device: (u32, u32),
+    /// Path within the mounted file system; `/` unless it is a bind mount.
+    pub root: String,
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// File system type.
+    pub fs_type: String,
+    /// Source as given to mount(2).
+    pub source: String,
+    /// Options of the file system itself.
+    pub super_options: String,
+}
+
+/// Parses `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+pub fn parse_mountinfo(text: &str) -> Vec<MountLine> {
+    text.lines()
+        .filter_map(|line| {
+            let (left, right) = line.split_once(" - ")?;
+            let left: Vec<&str> = left.split(' ').collect();
+            let right: Vec<&str> = right.split(' ').collect();
+            Some(MountLine {
+                device: parse_device_number(left.get(2)?)?,
+                root: unescape(left.get(3)?),
+                mount_point: unescape(left.get(4)?),
+                fs_type: (*right.first()?).to_owned(),
+                source: unescape(right.get(1)?),
+                super_options: (*right.get(2).unwrap_or(&"")).to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// Parses `major:minor`.
+pub fn parse_device_number(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.trim().split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The numeric id of `name` in text of the form of passwd(5) or group(5): both have the id in the third field.
+pub fn parse_account(text: &str, name: &str) -> Option<u32> {
+    text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        if fields.next()? != name {
+            return None;
+        }
+        fields.nth(1)?.parse().ok()
+    })
+}
+
+/// Undoes the octal escapes (`\040`) that the kernel uses for blanks, tabs, newlines and backslashes.
+fn unescape(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = bytes.get(at + 1..at + 4).filter(|digits| digits.iter().all(|d| (b'0'..=b'7').contains(d)));
+        match digits {
+            Some(digits) if bytes[at] == b'\\' && digits[0] <= b'3' => {
+                out.push(((digits[0] - b'0') << 6) | ((digits[1] - b'0') << 3) | (digits[2] - b'0'));
+                at += 4;
+            }
+            _ => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meminfo_is_read_by_name_and_odd_lines_are_left_out() {
+        let text = "MemTotal:  801322 kB\nMemAvailable: 700 kB\nnonsense\nHugePages_Total: 0\nSwapTotal: x kB\n";
+        assert_eq!(
+            parse_meminfo(text),
+            Memory { total_kib: 801_322, available_kib: 700, swap_total_kib: 0, swap_free_kib: 0 }
+        );
+    }
+
+    #[test]
+    fn swaps_are_matched_whatever_folder_they_are_shown_in() {
+        let text = "Filename\tType\tSize\tUsed\tPriority\n\
+                    /dev/zram0 partition 4194300 12 100\n\
+                    /zram1 partition 4 0 -2\n\
+                    /dev/zram7\\040(deleted) partition 4 0 5\n\
+                    /swap\\040file file 8 0 -3\n";
+        let swaps = parse_swaps(text);
+        let numbers: Vec<_> = swaps.iter().map(SwapLine::zram_number).collect();
+        assert_eq!(numbers, [Some(0), Some(1), Some(7), None]);
+        assert_eq!(swaps[0], SwapLine { path: "/dev/zram0".into(), size_kib: 4_194_300, used_kib: 12, priority: 100 });
+        assert_eq!(swaps[3].path, "/swap file");
+    }
+
+    #[test]
+    fn only_the_exact_spelling_is_a_zram_device() {
+        for (name, number) in
+            [("zram0", Some(0)), ("zram12", Some(12)), ("zram01", None), ("zram+1", None), ("zram", None), ("xzram1", None)]
+        {
+            assert_eq!(zram_number(name), number, "{name}");
+        }
+    }
+
+    #[test]
+    fn mountinfo_survives_blanks_and_optional_fields() {
+        let text = "36 35 252:1 / /mnt/my\\040disk rw,noatime shared:1 master:2 - ext4 /dev/zram1 rw,discard\nshort line\n";
+        assert_eq!(
+            parse_mountinfo(text),
+            [MountLine {
+                device: (252, 1),
+                root: "/".into(),
+                mount_point: "/mnt/my disk".into(),
+                fs_type: "ext4".into(),
+                source: "/dev/zram1".into(),
+                super_options: "rw,discard".into(),
+            }]
+        );
+    }
+
+    #[test]
+    fn accounts_are_found_by_exact_name() {
+        let text = "root:x:0:0::/root:/bin/sh\nbuild:x:1000:1000::/:/bin/sh\nbroken\n";
+        assert_eq!(parse_account(text, "build"), Some(1000));
+        assert_eq!(parse_account(text, "buil"), None);
+    }
+}

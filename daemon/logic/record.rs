@@ -1,0 +1,140 @@
+//! The journal of one target: what was asked for, and how to take back what has been done so far.
+//!
+//! A record is written *before* the step that it can undo, into `/run/zramd`, so that a kill at any moment leaves
+//! nothing unexplained. Taking a target away, recovering after a crash and rolling back a failed step are all the same
+//! thing: the undo list, from its end. Every undo is safe to repeat and checks that the device is still the same one.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::Request;
+
+/// Format version of the record files; a file of another version is not touched.
+pub const VERSION: u32 = 1;
+
+/// What a record, a group of steps or a report is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// `/dev/zramN`.
+    Device(u32),
+    /// `[ramdisk.NAME]`.
+    RamDisk(String),
+}
+
+impl Target {
+    /// Name of the record file below `/run/zramd`, without the folder.
+    pub fn file_name(&self) -> String {
+        match self {
+            Target::Device(number) => format!("zram{number}.json"),
+            Target::RamDisk(name) => format!("ramdisk-{name}.json"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Device(number) => write!(f, "zram{number}"),
+            Target::RamDisk(name) => write!(f, "ramdisk.{name}"),
+        }
+    }
+}
+
+/// Whether the work that a record describes was finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Progress {
+    /// Steps are being done, or whoever did them died.
+    Working,
+    /// Everything that was asked for is in place.
+    Done,
+}
+
+/// One record file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`VERSION`].
+    pub version: u32,
+    /// What it is about.
+    pub target: Target,
+    /// The kernel's `diskseq` of the device: the number alone may be given to a stranger's device later.
+    pub diskseq: Option<u64>,
+    /// How far the work is.
+    pub progress: Progress,
+    /// The algorithm that is in use, once one works.
+    pub algorithm: Option<String>,
+    /// What was asked for, to tell whether the configuration has changed since.
+    pub request: Request,
+    /// How to take it back; done from the end.
+    pub undo: Vec<Undo>,
+}
+
+/// How to take back one step. Each is safe to repeat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undo {
+    /// Remove uninitialised devices up to and including `up_to` that are not in `before`: what a `hot_add` that was
+    /// interrupted may have left.
+    RemoveNewDevices {
+        /// Numbers that existed before.
+        before: Vec<u32>,
+        /// The number that was wanted.
+        up_to: u32,
+    },
+    /// `hot_remove` the device, which we created.
+    RemoveDevice {
+        /// N of `zramN`.
+        number: u32,
+    },
+    /// `reset` the device: forgets algorithms, parameters, backing device, size, limits and contents.
+    Reset {
+        /// N of `zramN`.
+        number: u32,
+    },
+    /// `swapoff`, after checking that memory can take the pages.
+    SwapOff {
+        /// N of `zramN`.
+        number: u32,
+    },
+    /// Unmount, if what is mounted there is still ours.
+    Unmount {
+        /// Where.
+        mount_point: String,
+        /// The zram device, or nothing for a tmpfs.
+        number: Option<u32>,
+    },
+    /// Remove a folder that we created, if it is empty.
+    RemoveDirectory {
+        /// Its path.
+        path: String,
+    },
+}
+
+impl Record {
+    /// A record of work that is about to begin.
+    pub fn begin(target: Target, request: Request) -> Record {
+        Record {
+            version: VERSION,
+            target,
+            diskseq: None,
+            progress: Progress::Working,
+            algorithm: None,
+            request,
+            undo: Vec::new(),
+        }
+    }
+
+    /// Adds an undo unless it is there already.
+    pub fn push(&mut self, undo: Undo) {
+        if !self.undo.contains(&undo) {
+            self.undo.push(undo);
+        }
+    }
+
+    /// Whether releasing the target also removes the device node, because we created it.
+    pub fn owns_device(&self) -> bool {
+        self.undo.iter().any(|undo| matches!(undo, Undo::RemoveDevice { .. }))
+    }
+}
