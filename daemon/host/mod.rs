@@ -117,6 +117,8 @@ pub trait Host {
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError>;
     /// Processes other than this one that have the device open.
     fn holders(&self, number: u32) -> Vec<Holder>;
+    /// Processes other than this one that use the file system mounted at `path`.
+    fn mount_users(&self, path: &str) -> Vec<Holder>;
     /// What is at `path`, which should be a block device; nothing when there is nothing.
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError>;
     /// Where the program is that makes file systems of this type.
@@ -130,8 +132,10 @@ pub trait Host {
     /// Time since boot, with suspend counted.
     fn now(&self) -> Duration;
 
-    /// Takes the lock that lets only one process change things, waiting for it; held until the host is dropped.
+    /// Takes the lock that lets only one process change things, waiting for it.
     fn lock_run(&mut self) -> Result<(), HostError>;
+    /// Gives that lock back, and removes the record folder if nothing is recorded.
+    fn unlock_run(&mut self);
     /// Writes a record atomically.
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError>;
     /// Removes a record; an absent one is fine.

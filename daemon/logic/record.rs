@@ -65,6 +65,8 @@ pub struct Record {
     pub progress: Progress,
     /// The algorithm that is in use, once one works.
     pub algorithm: Option<String>,
+    /// The algorithm that a device had which we did not create; kernels before 6.12 keep ours after a reset.
+    pub found_algorithm: Option<String>,
     /// What was asked for, to tell whether the configuration has changed since.
     pub request: Request,
     /// How to take it back; done from the end.
@@ -121,6 +123,7 @@ impl Record {
             diskseq: None,
             progress: Progress::Working,
             algorithm: None,
+            found_algorithm: None,
             request,
             undo: Vec::new(),
         }

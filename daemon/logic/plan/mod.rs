@@ -4,6 +4,7 @@
 //! is there and yields the steps that are missing, none when nothing is; [`step`] says what each step is, how it is taken
 //! back, and explains it in one sentence.
 
+mod check;
 pub mod diff;
 pub mod report;
 pub mod step;

@@ -1,0 +1,138 @@
+//! Block devices: lock against udev, direct I/O, discard, probing.
+
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use crate::host::{BlockProbe, Errno, HostError};
+use crate::logic::signature::PROBE_BYTES;
+
+/// `BLKDISCARD`, `_IO(0x12, 119)` in include/uapi/linux/fs.h.
+const BLKDISCARD: libc::c_ulong = 0x1277;
+
+/// Memory aligned for direct I/O: the kernel wants the logical block size, and a page always satisfies that.
+struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Aligned {
+    fn new(length: usize) -> Aligned {
+        let page = rustix::param::page_size();
+        let bytes = vec![0; length + page];
+        let start = bytes.as_ptr().align_offset(page);
+        Aligned { bytes, start, length }
+    }
+
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.length]
+    }
+
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.start..self.start + self.length]
+    }
+}
+
+fn open(node: &Path, object: &str, flags: OFlags) -> Result<OwnedFd, HostError> {
+    rustix::fs::open(node, flags | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| HostError::new(object, "open the device node", errno))
+}
+
+/// Opens the node read-only and takes the exclusive BSD lock that udevd honours (systemd's block device locking
+/// protocol). A read-only descriptor, because closing a writable one makes udev probe the device again.
+pub fn lock(node: &Path, object: &str) -> Result<OwnedFd, HostError> {
+    let fd = open(node, object, OFlags::RDONLY)?;
+    rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
+        // EWOULDBLOCK here means that somebody probes or configures it: busy, like every other such answer.
+        let errno = if errno == rustix::io::Errno::WOULDBLOCK { Errno::BUSY } else { errno.into() };
+        HostError::new(object, "lock the device node", errno)
+    })?;
+    Ok(fd)
+}
+
+/// Writes whole pages past the page cache.
+pub fn write(node: &Path, object: &str, offset: u64, data: &[u8]) -> Result<(), HostError> {
+    let fd = open(node, object, OFlags::WRONLY | OFlags::DIRECT)?;
+    let mut buffer = Aligned::new(data.len());
+    buffer.as_mut().copy_from_slice(data);
+    let mut done = 0;
+    while done < data.len() {
+        match rustix::io::pwrite(&fd, &buffer.as_ref()[done..], offset + done as u64) {
+            Ok(0) => return Err(HostError::new(object, "write", Errno::IO)),
+            Ok(count) => done += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(HostError::new(object, "write", errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Reads whole pages past the page cache.
+pub fn read(node: &Path, object: &str, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
+    let fd = open(node, object, OFlags::RDONLY | OFlags::DIRECT)?;
+    let mut buffer = Aligned::new(length);
+    let mut done = 0;
+    while done < length {
+        match rustix::io::pread(&fd, &mut buffer.as_mut()[done..], offset + done as u64) {
+            Ok(0) => return Err(HostError::new(object, "read", Errno::IO)),
+            Ok(count) => done += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(HostError::new(object, "read", errno)),
+        }
+    }
+    Ok(buffer.as_ref().to_vec())
+}
+
+/// Discards a range, which gives its memory back.
+#[allow(unsafe_code)]
+pub fn discard(node: &Path, object: &str, offset: u64, length: u64) -> Result<(), HostError> {
+    let fd = open(node, object, OFlags::WRONLY)?;
+    let range = [offset, length];
+    // SAFETY: BLKDISCARD reads two 64-bit numbers from the pointer, which outlives the call.
+    let answer = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
+    if answer == 0 {
+        return Ok(());
+    }
+    Err(HostError::io(object, "discard", &std::io::Error::last_os_error()))
+}
+
+/// Looks at what should be a block device, without changing anything.
+pub fn probe(root: &Path, path: &Path, shown: &str) -> Result<Option<BlockProbe>, HostError> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(HostError::io(shown, "look at", &error)),
+    };
+    if !metadata.file_type().is_block_device() {
+        return Ok(Some(BlockProbe { device: None, head: Vec::new(), holders: Vec::new() }));
+    }
+    let device = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK)
+        .open(path)
+        .map_err(|error| HostError::io(shown, "open", &error))?;
+    let mut head = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, PROBE_BYTES as u64), &mut head)
+        .map_err(|error| HostError::io(shown, "read", &error))?;
+    Ok(Some(BlockProbe { device: Some(device), head, holders: block_holders(root, device) }))
+}
+
+/// What sits on top of a block device: its partitions and the devices in its `holders` folder.
+fn block_holders(root: &Path, (major, minor): (u32, u32)) -> Vec<String> {
+    let folder = root.join(format!("sys/dev/block/{major}:{minor}"));
+    let names = |path: &Path| -> Vec<String> {
+        let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+    };
+    let mut holders = names(&folder.join("holders"));
+    let mut partitions = names(&folder);
+    partitions.retain(|name| folder.join(name).join("partition").exists());
+    holders.append(&mut partitions);
+    holders.sort();
+    holders
+}

@@ -1,0 +1,43 @@
+//! Running `mkfs`: the one program that provisioning runs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::host::{HostError, MkfsSpec};
+
+/// Where system programs are; deliberately not `$PATH`.
+const FOLDERS: [&str; 4] = ["usr/sbin", "usr/bin", "sbin", "bin"];
+
+/// Absolute path of `mkfs.TYPE`, if it is installed.
+pub fn find(root: &Path, fs_type: &str) -> Option<PathBuf> {
+    find_program(root, &format!("mkfs.{fs_type}"))
+}
+
+/// Absolute path of a system program, if it is installed.
+pub fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
+    FOLDERS.iter().map(|folder| root.join(folder).join(name)).find(|path| path.is_file())
+}
+
+/// Makes a file system, and says what the program said when it fails.
+pub fn run(root: &Path, node: &Path, object: &str, spec: &MkfsSpec) -> Result<(), HostError> {
+    let name = format!("mkfs.{}", spec.fs_type);
+    let operation = format!("make an {} file system", spec.fs_type);
+    let program = find(root, &spec.fs_type)
+        .ok_or_else(|| HostError::text(object, &operation, format!("{name} is not installed")))?;
+    let output = Command::new(program)
+        .args(&spec.arguments)
+        .arg(node)
+        .stdin(Stdio::null())
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("LC_ALL", "C")
+        .output()
+        .map_err(|error| HostError::io(object, format!("run {name}"), &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = said.last().copied().unwrap_or("it said nothing");
+    Err(HostError::text(object, operation, format!("{name} failed ({}): {said}", output.status)))
+}

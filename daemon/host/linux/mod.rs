@@ -1,0 +1,280 @@
+//! The real machine.
+//!
+//! All paths are taken below a root folder, which is `/` except in tests, so that path building and parsing can be tried
+//! on a copied tree. The only module with `unsafe`: `swapon`, `swapoff`, `fork` and two block ioctls, which no crate
+//! wraps.
+
+mod block;
+pub mod files;
+mod mkfs;
+mod mount;
+mod process;
+mod store;
+mod swap;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{
+    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, SwapSpec,
+};
+use crate::logic::attribute::Attribute;
+use crate::logic::facts::PathKind;
+use crate::logic::proc::zram_number;
+
+/// The machine we run on.
+#[derive(Debug)]
+pub struct LinuxHost {
+    root: PathBuf,
+    locks: BTreeMap<u32, OwnedFd>,
+    run_lock: Option<OwnedFd>,
+}
+
+impl LinuxHost {
+    /// The machine whose `/proc`, `/sys`, `/dev` and `/run` are below `root`.
+    pub fn new(root: impl Into<PathBuf>) -> LinuxHost {
+        LinuxHost { root: root.into(), locks: BTreeMap::new(), run_lock: None }
+    }
+
+    fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    fn node(&self, number: u32) -> PathBuf {
+        self.path(format!("/dev/zram{number}"))
+    }
+
+    fn attribute_path(&self, number: u32, attribute: Attribute) -> PathBuf {
+        self.path(format!("/sys/block/zram{number}")).join(attribute.file_name())
+    }
+
+    fn read(&self, path: &str) -> Result<String, HostError> {
+        fs::read_to_string(self.path(path)).map_err(|error| HostError::io(path, "read", &error))
+    }
+}
+
+/// Writes `value` in one write(2), as sysfs wants it, without creating the file.
+fn write_existing(path: &Path, value: &str) -> Result<(), std::io::Error> {
+    use std::io::Write;
+    fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+/// `zramN`, for messages.
+fn object(number: u32) -> String {
+    format!("zram{number}")
+}
+
+impl Host for LinuxHost {
+    fn text(&self, file: MachineFile) -> Result<String, HostError> {
+        self.read(match file {
+            MachineFile::Meminfo => "/proc/meminfo",
+            MachineFile::Swaps => "/proc/swaps",
+            MachineFile::Mountinfo => "/proc/self/mountinfo",
+            MachineFile::Cmdline => "/proc/cmdline",
+            MachineFile::Passwd => "/etc/passwd",
+            MachineFile::Group => "/etc/group",
+        })
+    }
+
+    fn cpus(&self) -> u32 {
+        std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
+    }
+
+    fn page_size(&self) -> u64 {
+        rustix::param::page_size() as u64
+    }
+
+    fn is_privileged(&self) -> bool {
+        process::is_privileged()
+    }
+
+    fn container(&self) -> Option<String> {
+        process::container(&self.root)
+    }
+
+    fn has_control(&self) -> bool {
+        self.path("/sys/class/zram-control").is_dir()
+    }
+
+    fn device_numbers(&self) -> Result<Vec<u32>, HostError> {
+        let folder = "/sys/block";
+        let entries = fs::read_dir(self.path(folder)).map_err(|error| HostError::io(folder, "list", &error))?;
+        let mut numbers: Vec<u32> =
+            entries.filter_map(|entry| zram_number(entry.ok()?.file_name().to_str()?)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    fn has_attribute(&self, number: u32, attribute: Attribute) -> bool {
+        self.attribute_path(number, attribute).exists()
+    }
+
+    fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
+        fs::read_to_string(self.attribute_path(number, attribute))
+            .map_err(|error| HostError::io(object(number), format!("read {attribute}"), &error))
+    }
+
+    fn holders(&self, number: u32) -> Vec<Holder> {
+        process::holders(&self.root, &self.node(number))
+    }
+
+    fn mount_users(&self, path: &str) -> Vec<Holder> {
+        process::mount_users(&self.root, &self.path(path))
+    }
+
+    fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError> {
+        block::probe(&self.root, &self.path(path), path)
+    }
+
+    fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf> {
+        mkfs::find(&self.root, fs_type)
+    }
+
+    fn path_kind(&self, path: &str) -> PathKind {
+        match fs::metadata(self.path(path)) {
+            Ok(metadata) if metadata.is_dir() => PathKind::Directory,
+            Ok(_) => PathKind::Other,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => PathKind::Missing,
+            Err(_) => PathKind::Other,
+        }
+    }
+
+    fn space(&self, path: &str) -> Result<(u64, u64), HostError> {
+        let space = rustix::fs::statvfs(self.path(path)).map_err(|errno| HostError::new(path, "statvfs", errno))?;
+        let used = space.f_blocks.saturating_sub(space.f_bfree);
+        Ok((used * space.f_frsize, space.f_blocks * space.f_frsize))
+    }
+
+    fn records(&self) -> Result<Vec<(String, String)>, HostError> {
+        store::list(&self.root)
+    }
+
+    fn now(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+    }
+
+    fn lock_run(&mut self) -> Result<(), HostError> {
+        self.run_lock = Some(store::lock(&self.root)?);
+        Ok(())
+    }
+
+    fn unlock_run(&mut self) {
+        if let Some(lock) = self.run_lock.take() {
+            store::unlock(&self.root, lock);
+        }
+    }
+
+    fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError> {
+        store::write(&self.root, name, text)
+    }
+
+    fn remove_record(&mut self, name: &str) -> Result<(), HostError> {
+        store::remove(&self.root, name)
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn random(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        // A short read cannot happen for 16 bytes once the pool is ready; before that, a UUID with zeros is still one.
+        if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK).is_err() {
+            let now = self.now().as_nanos().to_ne_bytes();
+            bytes.copy_from_slice(&now);
+        }
+        bytes
+    }
+
+    fn load_module(&mut self) -> Result<(), HostError> {
+        process::load_module(&self.root, "zram")
+    }
+
+    fn hot_add(&mut self) -> Result<u32, HostError> {
+        let path = "/sys/class/zram-control/hot_add";
+        let text = self.read(path)?;
+        text.trim().parse().map_err(|_| HostError::text(path, "read", format!("unexpected answer `{}`", text.trim())))
+    }
+
+    fn hot_remove(&mut self, number: u32) -> Result<(), HostError> {
+        self.locks.remove(&number);
+        write_existing(&self.path("/sys/class/zram-control/hot_remove"), &number.to_string())
+            .map_err(|error| HostError::io(object(number), "hot_remove", &error))
+    }
+
+    fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError> {
+        write_existing(&self.attribute_path(number, attribute), value)
+            .map_err(|error| HostError::io(object(number), format!("write `{value}` to {attribute}"), &error))
+    }
+
+    fn lock_device(&mut self, number: u32) -> Result<(), HostError> {
+        if !self.locks.contains_key(&number) {
+            let lock = block::lock(&self.node(number), &object(number))?;
+            self.locks.insert(number, lock);
+        }
+        Ok(())
+    }
+
+    fn unlock_device(&mut self, number: u32) -> Result<(), HostError> {
+        self.locks.remove(&number);
+        Ok(())
+    }
+
+    fn write_pages(&mut self, number: u32, offset: u64, data: &[u8]) -> Result<(), HostError> {
+        block::write(&self.node(number), &object(number), offset, data)
+    }
+
+    fn read_pages(&mut self, number: u32, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
+        block::read(&self.node(number), &object(number), offset, length)
+    }
+
+    fn discard(&mut self, number: u32, offset: u64, length: u64) -> Result<(), HostError> {
+        block::discard(&self.node(number), &object(number), offset, length)
+    }
+
+    fn mkfs(&mut self, number: u32, spec: &MkfsSpec) -> Result<(), HostError> {
+        mkfs::run(&self.root, &self.node(number), &object(number), spec)
+    }
+
+    fn set_root(&mut self, number: u32, fs_type: &str, root: &RootSpec) -> Result<(), HostError> {
+        mount::set_root(&self.node(number), &object(number), fs_type, root)
+    }
+
+    fn swap_on(&mut self, number: u32, spec: SwapSpec) -> Result<(), HostError> {
+        swap::on(&self.node(number), &object(number), spec)
+    }
+
+    fn swap_off(&mut self, number: u32) -> Result<(), HostError> {
+        swap::off(&self.node(number), &object(number))
+    }
+
+    fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError> {
+        mount::mount(spec)
+    }
+
+    fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError> {
+        mount::remount(spec)
+    }
+
+    fn unmount(&mut self, path: &str) -> Result<(), HostError> {
+        rustix::mount::unmount(path, rustix::mount::UnmountFlags::NOFOLLOW)
+            .map_err(|errno| HostError::new(path, "unmount", errno))
+    }
+
+    fn make_directory(&mut self, path: &str) -> Result<(), HostError> {
+        use std::os::unix::fs::DirBuilderExt;
+        fs::DirBuilder::new()
+            .mode(0o755)
+            .create(self.path(path))
+            .map_err(|error| HostError::io(path, "create folder", &error))
+    }
+
+    fn remove_directory(&mut self, path: &str) -> Result<(), HostError> {
+        fs::remove_dir(self.path(path)).map_err(|error| HostError::io(path, "remove folder", &error))
+    }
+}

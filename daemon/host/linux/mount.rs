@@ -1,0 +1,122 @@
+//! Mounting, with options in the spelling of fstab.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{Gid, Mode, Uid};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags};
+
+use crate::host::{Errno, HostError, MountSpec, RootSpec};
+
+/// Options that are flags of mount(2) rather than words for the file system: name, flag, whether it is set.
+const FLAGS: [(&str, MountFlags, bool); 20] = [
+    ("ro", MountFlags::RDONLY, true),
+    ("rw", MountFlags::RDONLY, false),
+    ("nosuid", MountFlags::NOSUID, true),
+    ("suid", MountFlags::NOSUID, false),
+    ("nodev", MountFlags::NODEV, true),
+    ("dev", MountFlags::NODEV, false),
+    ("noexec", MountFlags::NOEXEC, true),
+    ("exec", MountFlags::NOEXEC, false),
+    ("sync", MountFlags::SYNCHRONOUS, true),
+    ("async", MountFlags::SYNCHRONOUS, false),
+    ("dirsync", MountFlags::DIRSYNC, true),
+    ("noatime", MountFlags::NOATIME, true),
+    ("atime", MountFlags::NOATIME, false),
+    ("nodiratime", MountFlags::NODIRATIME, true),
+    ("diratime", MountFlags::NODIRATIME, false),
+    ("relatime", MountFlags::RELATIME, true),
+    ("norelatime", MountFlags::RELATIME, false),
+    ("strictatime", MountFlags::STRICTATIME, true),
+    ("lazytime", MountFlags::LAZYTIME, true),
+    ("nolazytime", MountFlags::LAZYTIME, false),
+];
+
+/// Words that mean something to mount(8) or systemd only.
+const USER_SPACE: [&str; 7] = ["defaults", "auto", "noauto", "nofail", "user", "nouser", "_netdev"];
+
+/// Splits options into flags of mount(2) and words for the file system.
+fn split(options: &str) -> (MountFlags, String) {
+    let mut flags = MountFlags::empty();
+    let mut words = Vec::new();
+    for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+        if let Some((_, flag, set)) = FLAGS.iter().find(|(name, _, _)| *name == option) {
+            flags.set(*flag, *set);
+        } else if !USER_SPACE.contains(&option) && !option.starts_with("x-") && !option.starts_with("X-") {
+            words.push(option);
+        }
+    }
+    (flags, words.join(","))
+}
+
+fn data(spec: &MountSpec, words: String) -> Result<CString, HostError> {
+    CString::new(words).map_err(|_| HostError::new(&spec.mount_point, "read the mount options", Errno::INVAL))
+}
+
+/// Mounts.
+pub fn mount(spec: &MountSpec) -> Result<(), HostError> {
+    let (flags, words) = split(&spec.options);
+    let data = data(spec, words)?;
+    rustix::mount::mount(&spec.source, &spec.mount_point, &spec.fs_type, flags, &*data).map_err(|errno| {
+        HostError::new(&spec.mount_point, format!("mount {} with `{}`", spec.source, spec.options), errno)
+    })
+}
+
+/// Changes options of what is mounted.
+pub fn remount(spec: &MountSpec) -> Result<(), HostError> {
+    let (flags, words) = split(&spec.options);
+    let data = data(spec, words)?;
+    rustix::mount::mount_remount(&spec.mount_point, flags, &data)
+        .map_err(|errno| HostError::new(&spec.mount_point, format!("remount with `{}`", spec.options), errno))
+}
+
+/// Mounts the device nowhere (fsopen(2), fsmount(2)), and sets owner and mode of its root directory there. When the
+/// descriptor is closed the mount is gone: no path shows it, not even for a moment.
+pub fn set_root(node: &Path, object: &str, fs_type: &str, root: &RootSpec) -> Result<(), HostError> {
+    let fail = |what: &str| {
+        let what = format!("{what} to set the owner of its root directory");
+        move |errno: rustix::io::Errno| HostError::new(object, what.clone(), errno)
+    };
+    let context = rustix::mount::fsopen(fs_type, FsOpenFlags::FSOPEN_CLOEXEC).map_err(fail("open the file system type"))?;
+    rustix::mount::fsconfig_set_string(&context, "source", node).map_err(fail("name the device"))?;
+    rustix::mount::fsconfig_create(&context).map_err(fail("open the file system"))?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let mounted = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(fail("mount"))?;
+    apply_root(&mounted, object, root)
+}
+
+/// `fchown` before `fchmod`: chown clears the set-id bits.
+fn apply_root(mounted: &OwnedFd, object: &str, root: &RootSpec) -> Result<(), HostError> {
+    use rustix::fs::OFlags;
+    // A mount descriptor is an O_PATH descriptor; fchown and fchmod want an ordinary one.
+    let folder = rustix::fs::openat(mounted, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| HostError::new(object, "open the root directory", errno))?;
+    if root.uid.is_some() || root.gid.is_some() {
+        let (uid, gid) = (root.uid.map(Uid::from_raw), root.gid.map(Gid::from_raw));
+        rustix::fs::fchown(&folder, uid, gid)
+            .map_err(|errno| HostError::new(object, "set the owner of the root directory", errno))?;
+    }
+    if let Some(mode) = root.mode {
+        rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode))
+            .map_err(|errno| HostError::new(object, "set the mode of the root directory", errno))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_split_as_mount_8_does_it() {
+        for (options, flags, words) in [
+            ("", MountFlags::empty(), ""),
+            ("defaults,nofail,x-systemd.automount", MountFlags::empty(), ""),
+            ("nosuid,nodev,size=64m", MountFlags::NOSUID | MountFlags::NODEV, "size=64m"),
+            ("ro,rw,discard, commit=30", MountFlags::empty(), "discard,commit=30"),
+        ] {
+            assert_eq!(split(options), (flags, words.to_owned()), "{options}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What the planner refuses because it would hurt, or cannot work on this machine.
+
+use std::collections::BTreeMap;
+
+use super::diff::{Ownership, ownership};
+use super::wanted::{Refusal, problem, refuse};
+use super::{Decision, DeviceRequest, Item, Kind, MountRequest, Purpose, RamDiskRequest, Request};
+use crate::logic::attribute::Attribute;
+use crate::logic::config::problem::{Origin, Problem, Severity};
+use crate::logic::config::settings::{DeviceSettings, RamDiskSettings, SizeRule};
+use crate::logic::facts::{BackingFacts, Facts, PathKind, Support};
+use crate::logic::record::Target;
+use crate::logic::swap_header::LABEL_BYTES;
+use crate::logic::units::human;
+
+/// Below this a device is not worth its metadata, and mkfs and mkswap begin to refuse.
+const MINIMUM_SIZE: u64 = 1 << 20;
+/// Memory of one entry of the slot table, which the kernel allocates for every page as soon as the size is set
+/// (`struct zram_table_entry` in drivers/block/zram/zram_drv.h).
+const SLOT_BYTES: u64 = 16;
+/// Largest share of RAM that the slot table may take, as a divisor: 50 is 2 %.
+const SLOT_TABLE_SHARE: u64 = 50;
+/// Mounting on one of these would hide the running system.
+const SYSTEM_FOLDERS: [&str; 12] =
+    ["/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr"];
+
+/// All reasons against a device on its own.
+pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    refusals.extend(size(settings, request, facts));
+    refusals.extend(memory_limit(settings, request));
+    refusals.extend(support(settings, facts));
+    refusals.extend(tools(settings, request, facts));
+    refusals.extend(foreign(settings, request, facts));
+    refusals.extend(writeback_device(settings, facts));
+    if let Purpose::Filesystem { mount, .. } = &request.purpose {
+        let origin = mount_origin(settings);
+        refusals.extend(mount_point(mount, origin, &Target::Device(request.number), facts));
+    }
+    refusals
+}
+
+fn mount_origin(settings: &DeviceSettings) -> &Origin {
+    match &settings.role {
+        crate::logic::config::settings::Role::Filesystem { mount, .. } => &mount.origin,
+        _ => &settings.origin,
+    }
+}
+
+/// All reasons against a RAM disk on its own.
+pub(super) fn ramdisk(settings: &RamDiskSettings, request: &RamDiskRequest, facts: &Facts) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    if request.size < MINIMUM_SIZE {
+        let reason = format!("a size of {} is below the minimum of {}", human(request.size), human(MINIMUM_SIZE));
+        refusals.push(Refusal::new(Kind::Config, &settings.size.origin, reason));
+    }
+    if let Support::Container(kind) = &facts.support {
+        refusals.push(Refusal::new(Kind::Unsupported, &settings.origin, in_container(kind)));
+    }
+    let target = Target::RamDisk(request.name.clone());
+    refusals.extend(mount_point(&request.mount, &settings.mount.origin, &target, facts));
+    refusals
+}
+
+fn in_container(kind: &str) -> String {
+    format!("this is a {kind} container; swap and mounts belong to its host")
+}
+
+fn size_origin(settings: &DeviceSettings) -> &Origin {
+    match &settings.size {
+        SizeRule::Expression { size, .. } => &size.origin,
+        SizeRule::Fraction { max, .. } => max.as_ref().map_or(&settings.origin, |max| &max.origin),
+    }
+}
+
+fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
+    let origin = size_origin(settings);
+    if request.disk_size < MINIMUM_SIZE {
+        let reason = format!("a size of {} is below the minimum of {}", human(request.disk_size), human(MINIMUM_SIZE));
+        return Some(
+            Refusal::new(Kind::Config, origin, reason).hint("bare numbers are MiB; write a unit: \"512MiB\", \"4GiB\""),
+        );
+    }
+    let table = request.disk_size / facts.page_size.max(1) * SLOT_BYTES;
+    let ram = facts.memory.total_kib * 1024;
+    if table > ram / SLOT_TABLE_SHARE {
+        let largest = ram / SLOT_TABLE_SHARE / SLOT_BYTES * facts.page_size;
+        let reason = format!(
+            "a device of {} needs a table of {} before the first page is stored, more than 2 % of this machine's RAM",
+            human(request.disk_size),
+            human(table),
+        );
+        let hint = format!("the largest size that zramd accepts here is {}", human(largest));
+        return Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint));
+    }
+    None
+}
+
+fn memory_limit(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Refusal> {
+    let mounted = matches!(request.purpose, Purpose::Filesystem { .. });
+    if request.memory_limit == 0 || !mounted || settings.force_resident_limit {
+        return None;
+    }
+    let origin = settings.resident_limit.as_ref().map_or(&settings.origin, |limit| &limit.origin);
+    let reason = "a memory limit on a mounted file system loses data without an error when it is reached";
+    let hint = "leave zram-resident-limit out, or write force-resident-limit = true to accept that";
+    Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint))
+}
+
+fn support(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
+    match &facts.support {
+        Support::Container(kind) => Some(Refusal::new(Kind::Unsupported, &settings.origin, in_container(kind))),
+        Support::Ready | Support::NotLoaded => None,
+    }
+}
+
+fn tools(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
+    let fs_type = match &request.purpose {
+        Purpose::Swap { .. } => {
+            let too_long = request.label.len() >= LABEL_BYTES;
+            let reason = format!("the label `{}` is longer than the 15 bytes of a swap label", request.label);
+            return too_long.then(|| Refusal::new(Kind::Config, &settings.origin, reason));
+        }
+        Purpose::Filesystem { fs_type, .. } => fs_type,
+        Purpose::Raw { fs_type, .. } => fs_type.as_ref()?,
+    };
+    if facts.mkfs.contains(fs_type) {
+        return None;
+    }
+    let reason = format!("mkfs.{fs_type} is not installed");
+    Some(Refusal::new(Kind::Unsupported, &settings.origin, reason).hint(mkfs_package(fs_type)))
+}
+
+fn mkfs_package(fs_type: &str) -> String {
+    let package = match fs_type {
+        "ext2" | "ext3" | "ext4" => "e2fsprogs",
+        "xfs" => "xfsprogs",
+        "btrfs" => "btrfs-progs",
+        "f2fs" => "f2fs-tools",
+        "vfat" => "dosfstools",
+        _ => return format!("install the package that has mkfs.{fs_type}, or choose another fs-type"),
+    };
+    format!("install {package}, or choose another fs-type")
+}
+
+fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
+    let Ownership::Foreign { user } = ownership(request.number, facts) else { return None };
+    let reason = format!("/dev/zram{} is already set up by somebody else: {user}", request.number);
+    let hint = format!(
+        "choose another number, or release it first (swapoff or umount, then `zramctl --reset /dev/zram{}`)",
+        request.number
+    );
+    Some(Refusal::new(Kind::Unsafe, &settings.origin, reason).hint(hint))
+}
+
+fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
+    let (path, origin) = settings.writeback_device.as_ref()?;
+    let ours = matches!(ownership(settings.number, facts), Ownership::Ours(_));
+    match facts.backing.get(path) {
+        // Nobody has looked, as when units are generated: the set-up will.
+        None => None,
+        Some(BackingFacts::Missing) => {
+            let reason = format!("the write-back device {path} does not exist");
+            Some(Refusal::new(Kind::Config, origin, reason))
+        }
+        Some(BackingFacts::NotABlockDevice) => {
+            let reason = format!("{path} is not a block device");
+            let hint = "name a partition or logical volume; a file needs a loop device first";
+            Some(Refusal::new(Kind::Config, origin, reason).hint(hint))
+        }
+        Some(BackingFacts::Block { device, signature, holders }) => {
+            if let Some(mount) = facts.mounts.iter().find(|mount| mount.device == *device) {
+                let reason = format!("{path} is mounted on {}", mount.mount_point);
+                return Some(Refusal::new(Kind::Unsafe, origin, reason));
+            }
+            if let Some(holder) = holders.first() {
+                let reason = format!("{path} is in use by {holder}");
+                return Some(Refusal::new(Kind::Unsafe, origin, reason));
+            }
+            // Pages that were written back look like anything, so our own device is not judged by its contents.
+            let signature = signature.as_ref().filter(|_| !ours)?;
+            let reason = format!("{path} holds data ({signature}), which write-back would overwrite");
+            let hint = format!("if that data is not needed, run `wipefs --all {path}` first");
+            Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint))
+        }
+    }
+}
+
+fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &Facts) -> Option<Refusal> {
+    let path = mount.mount_point.as_str();
+    if SYSTEM_FOLDERS.contains(&path) {
+        let reason = format!("mounting on {path} would hide the running system");
+        return Some(Refusal::new(Kind::Unsafe, origin, reason));
+    }
+    if facts.mount_points.get(path) == Some(&PathKind::Other) {
+        return Some(Refusal::new(Kind::Config, origin, format!("{path} is not a folder")));
+    }
+    let ours = facts.records.get(target).and_then(|record| mount_of(&record.request));
+    if ours.is_some_and(|ours| ours.mount_point == path) {
+        return None;
+    }
+    let mounted = facts.mount_at(path)?;
+    let reason = format!("{path} is already a mount point ({} on {})", mounted.fs_type, mounted.source);
+    Some(Refusal::new(Kind::Unsafe, origin, reason).hint("unmount it first, or choose another mount-point"))
+}
+
+pub(super) fn mount_of(request: &Request) -> Option<&MountRequest> {
+    match request {
+        Request::Device(DeviceRequest { purpose: Purpose::Filesystem { mount, .. }, .. }) => Some(mount),
+        Request::Device(_) => None,
+        Request::RamDisk(disk) => Some(&disk.mount),
+    }
+}
+
+/// Whether `path` is strictly below `folder`.
+pub(super) fn is_below(path: &str, folder: &str) -> bool {
+    let folder = folder.trim_end_matches('/');
+    path.strip_prefix(folder).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+}
+
+/// Reasons that concern two targets: the same mount point, or one that would hide what another keeps mounted below it.
+pub(super) fn between_items(
+    items: &mut [Item],
+    origins: &BTreeMap<Target, Origin>,
+    facts: &Facts,
+    problems: &mut Vec<Problem>,
+) {
+    let mut seen: BTreeMap<String, Target> = BTreeMap::new();
+    for item in items.iter_mut().filter(|item| item.decision == Decision::Planned) {
+        let Some(path) = item.request.as_ref().and_then(mount_of).map(|mount| mount.mount_point.clone()) else { continue };
+        let origin = origins.get(&item.target).cloned().unwrap_or_default();
+        if let Some(first) = seen.get(&path) {
+            let reason = format!("{path} is the mount point of [{first}] already");
+            refuse(item, Refusal::new(Kind::Config, &origin, reason).hint("give each its own mount-point"), problems);
+            continue;
+        }
+        let recorded = facts.records.contains_key(&item.target) && facts.mount_at(&path).is_some();
+        let below = facts.mounts.iter().find(|mount| is_below(&mount.mount_point, &path));
+        if let Some(below) = below.filter(|_| !recorded) {
+            let reason = format!("{path} would hide what is already mounted on {}", below.mount_point);
+            refuse(item, Refusal::new(Kind::Unsafe, &origin, reason).hint("unmount that first"), problems);
+            continue;
+        }
+        seen.insert(path, item.target.clone());
+    }
+}
+
+/// Features that are asked for and that this kernel lacks: the device works without them, so these are warnings.
+pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts: &Facts) -> Vec<Problem> {
+    let Some(specimen) = facts.specimen() else { return Vec::new() };
+    let lacks = |attribute: Attribute| !specimen.attributes.contains(&attribute);
+    let warn = |origin: &Origin, message: String| problem(Severity::Warning, origin, message, None);
+    let mut problems = Vec::new();
+    if !settings.recompression.is_empty() && lacks(Attribute::RecompAlgorithm) {
+        let message = "this kernel cannot recompress (no recomp_algorithm); the secondary algorithms are left out";
+        problems.push(warn(&settings.recompression_origin, message.to_owned()));
+    }
+    if let Some((path, origin)) = &settings.writeback_device
+        && lacks(Attribute::BackingDev)
+    {
+        let message = format!("this kernel cannot write pages back (no backing_dev); {path} is not used");
+        problems.push(warn(origin, message));
+    }
+    let parameters = item.algorithm().and_then(|candidate| candidate.algorithm.as_ref());
+    if let Some(algorithm) = parameters.filter(|algorithm| !algorithm.parameters.is_empty())
+        && lacks(Attribute::AlgorithmParams)
+    {
+        let message = format!("this kernel takes no algorithm parameters; {} runs with its defaults", algorithm.name);
+        problems.push(warn(&settings.algorithms_origin, message));
+    }
+    problems
+}

@@ -1,0 +1,397 @@
+//! What is wanted compared with what is there → the steps that are missing.
+
+use super::check::{is_below, mount_of};
+use super::{
+    Activation, Candidate, Decision, DeviceRequest, Group, Item, Kind, MountRequest, Plan, Purpose, RamDiskRequest,
+    Request, Step, Way,
+};
+use crate::logic::attribute::Attribute;
+use crate::logic::facts::{DeviceFacts, Facts, PathKind, Support, Use};
+use crate::logic::record::{Progress, Record, Target};
+
+/// Whose device it is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ownership<'a> {
+    /// There is no device of this number.
+    Missing,
+    /// It is there, uninitialised, and nobody has claimed it.
+    Free,
+    /// We set it up, or began to.
+    Ours(&'a Record),
+    /// Somebody else set it up.
+    Foreign {
+        /// What it is used for, for messages.
+        user: String,
+    },
+}
+
+/// Whose device `number` is.
+pub fn ownership(number: u32, facts: &Facts) -> Ownership<'_> {
+    let Some(device) = facts.devices.get(&number) else { return Ownership::Missing };
+    if let Some(record) = facts.records.get(&Target::Device(number))
+        && record.diskseq == device.diskseq
+    {
+        return Ownership::Ours(record);
+    }
+    if !device.initialised {
+        return Ownership::Free;
+    }
+    let user = match facts.device_use(number) {
+        Some(Use::Swap { priority, .. }) => format!("it is active as swap with priority {priority}"),
+        Some(Use::Mounted { mount_point }) => format!("it is mounted on {mount_point}"),
+        None => format!("it has a size of {} but is not in use", crate::logic::units::human(device.disk_size)),
+    };
+    Ownership::Foreign { user }
+}
+
+/// Plans the steps for all items; a refusal that only shows here is written into its item.
+pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
+    let mut groups = Vec::new();
+    for item in &mut plan.items {
+        if item.decision != Decision::Planned {
+            continue;
+        }
+        let group = match &item.request {
+            Some(Request::Device(request)) => device_group(item, request, facts, activation),
+            Some(Request::RamDisk(request)) => ramdisk_group(&item.target, request, facts),
+            None => continue,
+        };
+        match group {
+            Ok(group) => groups.push(group),
+            Err(reason) => {
+                item.decision = Decision::Refused;
+                item.kind = Some(Kind::Unsafe);
+                item.reason = reason;
+            }
+        }
+    }
+    let abandoned: Vec<Group> = facts
+        .records
+        .values()
+        .filter(|record| record.progress == Progress::Working)
+        .filter(|record| !groups.iter().any(|group| group.target == record.target))
+        .map(|record| Group { retire: Some(record.clone()), ..empty(record.target.clone()) })
+        .collect();
+    groups.extend(abandoned);
+    // A mount point below another one comes after it, whatever the numbers are.
+    groups.sort_by_key(|group| group.request.as_ref().and_then(mount_of).map_or(0, |mount| depth(&mount.mount_point)));
+    create_hidden_folders(&mut groups, facts);
+    plan.groups = groups;
+}
+
+fn depth(path: &str) -> usize {
+    path.split('/').filter(|part| !part.is_empty()).count()
+}
+
+fn empty(target: Target) -> Group {
+    Group {
+        target,
+        request: None,
+        retire: None,
+        resume: None,
+        before: Vec::new(),
+        ways: Vec::new(),
+        after: Vec::new(),
+    }
+}
+
+fn device_group(
+    item: &Item,
+    request: &DeviceRequest,
+    facts: &Facts,
+    activation: Activation,
+) -> Result<Group, String> {
+    let mut group = Group { request: item.request.clone(), ..empty(item.target.clone()) };
+    let number = request.number;
+    let stale = facts.records.get(&item.target);
+    match ownership(number, facts) {
+        Ownership::Ours(record) if record.progress == Progress::Done && facts.devices[&number].initialised => {
+            let Request::Device(present) = &record.request else {
+                return Err(format!("its record in /run/zramd is about something else; remove {}", item.target.file_name()));
+            };
+            match change(present, request, record, facts, activation) {
+                Change::Steps(steps) => {
+                    let altered = !steps.is_empty() || present != request;
+                    group.resume = altered.then(|| record.clone());
+                    group.after = steps;
+                    return Ok(group);
+                }
+                Change::Recreate => group.retire = Some(record.clone()),
+                Change::Refuse(reason) => return Err(reason),
+            }
+        }
+        _ => group.retire = stale.cloned(),
+    }
+    let removed = group.retire.as_ref().is_some_and(Record::owns_device) && group.retire.as_ref() == stale;
+    if facts.support == Support::NotLoaded {
+        group.before.push(Step::LoadModule);
+    }
+    if removed || !facts.devices.contains_key(&number) {
+        group.before.push(Step::CreateDevice { number });
+    }
+    group.before.push(Step::ClaimDevice { number });
+    group.ways = item.candidates.iter().map(|candidate| way(request, candidate, facts)).collect();
+    group.after = format_steps(request);
+    group.after.push(Step::ReleaseLock { number });
+    if activation == Activation::Direct {
+        group.after.extend(activation_steps(request, facts));
+    }
+    Ok(group)
+}
+
+/// What a changed configuration means for a device that is set up.
+enum Change {
+    /// These steps do it; none when nothing has to change.
+    Steps(Vec<Step>),
+    /// It has to be made anew, which loses nothing: the contents of a swap device move to memory.
+    Recreate,
+    /// It would have to be made anew, and that would lose something.
+    Refuse(String),
+}
+
+fn change(
+    present: &DeviceRequest,
+    wanted: &DeviceRequest,
+    record: &Record,
+    facts: &Facts,
+    activation: Activation,
+) -> Change {
+    let number = wanted.number;
+    // What can be changed on a live device is made equal first; what then still differs cannot.
+    let mut adapted = present.clone();
+    adapted.memory_limit = wanted.memory_limit;
+    match (&mut adapted.purpose, &wanted.purpose) {
+        (Purpose::Swap { priority, options }, Purpose::Swap { priority: p, options: o }) => {
+            *priority = *p;
+            options.clone_from(o);
+        }
+        (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. }) if activation == Activation::Systemd => {
+            // Where and with which options it is mounted is PID 1's business.
+            mount.mount_point.clone_from(&m.mount_point);
+            mount.options.clone_from(&m.options);
+        }
+        _ => {}
+    }
+    let usage = facts.device_use(number);
+    if adapted != *wanted {
+        let ours_to_stop = activation == Activation::Direct && record.undo.iter().any(|undo| {
+            matches!(undo, crate::logic::record::Undo::SwapOff { .. })
+        });
+        return match (&present.purpose, &usage) {
+            (Purpose::Swap { .. }, None) => Change::Recreate,
+            (Purpose::Swap { .. }, Some(Use::Swap { .. })) if ours_to_stop => Change::Recreate,
+            (Purpose::Swap { .. }, Some(_)) => Change::Refuse(format!(
+                "its settings have changed but /dev/zram{number} is in use as swap: run `systemctl stop dev-zram{number}.swap` first"
+            )),
+            _ => Change::Refuse(format!(
+                "its settings have changed, and making it anew would lose its contents: save them, then run `zramd-setup down zram{number}`"
+            )),
+        };
+    }
+    let mut steps = Vec::new();
+    if facts.devices[&number].memory_limit != round_up(wanted.memory_limit, facts.page_size) {
+        steps.push(Step::SetMemoryLimit { number, bytes: wanted.memory_limit });
+    }
+    if activation == Activation::Direct {
+        steps.extend(live_activation(present, wanted, usage.as_ref(), facts));
+    }
+    Change::Steps(steps)
+}
+
+/// The kernel rounds `mem_limit` and `disksize` up to whole pages.
+pub fn round_up(bytes: u64, page_size: u64) -> u64 {
+    bytes.checked_next_multiple_of(page_size).unwrap_or(bytes)
+}
+
+fn live_activation(
+    present: &DeviceRequest,
+    wanted: &DeviceRequest,
+    usage: Option<&Use>,
+    facts: &Facts,
+) -> Vec<Step> {
+    match (usage, &wanted.purpose) {
+        (None, _) => activation_steps(wanted, facts),
+        (Some(Use::Swap { .. }), Purpose::Swap { .. }) if present.purpose != wanted.purpose => {
+            let mut steps = vec![Step::SwapOff { number: wanted.number }];
+            steps.extend(activation_steps(wanted, facts));
+            steps
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The steps that configure the device with one algorithm, in the order that all kernel versions accept.
+fn way(request: &DeviceRequest, candidate: &Candidate, facts: &Facts) -> Way {
+    let number = request.number;
+    let known: Option<&DeviceFacts> = facts.specimen();
+    let supports = |attribute| known.is_none_or(|device| device.attributes.contains(&attribute));
+    let mut steps = Vec::new();
+    if let Some(algorithm) = &candidate.algorithm {
+        steps.push(Step::SetAlgorithm { number, algorithm: algorithm.name.clone() });
+        if !algorithm.parameters.is_empty() && supports(Attribute::AlgorithmParams) {
+            steps.push(Step::SetParameters { number, priority: 0, algorithm: algorithm.clone() });
+        }
+    }
+    if supports(Attribute::RecompAlgorithm) {
+        for (priority, algorithm) in (1u8..).zip(&request.recompression) {
+            steps.push(Step::SetRecompression { number, priority, algorithm: algorithm.name.clone() });
+            if !algorithm.parameters.is_empty() && supports(Attribute::AlgorithmParams) {
+                steps.push(Step::SetParameters { number, priority, algorithm: algorithm.clone() });
+            }
+        }
+    }
+    if let Some(path) = request.writeback_device.as_ref().filter(|_| supports(Attribute::BackingDev)) {
+        steps.push(Step::SetBackingDevice { number, path: path.clone() });
+    }
+    steps.push(Step::SetDiskSize { number, bytes: request.disk_size });
+    if request.memory_limit > 0 {
+        steps.push(Step::SetMemoryLimit { number, bytes: request.memory_limit });
+    }
+    steps.push(Step::SelfTest { number, bytes: round_up(request.disk_size, facts.page_size) });
+    Way { algorithm: candidate.algorithm.as_ref().map(ToString::to_string), steps }
+}
+
+fn format_steps(request: &DeviceRequest) -> Vec<Step> {
+    let number = request.number;
+    let filesystem = |fs_type: &String, options: &[String]| Step::MakeFilesystem {
+        number,
+        fs_type: fs_type.clone(),
+        arguments: mkfs_arguments(fs_type, &request.label, options),
+    };
+    match &request.purpose {
+        Purpose::Swap { .. } => vec![Step::MakeSwap { number, label: request.label.clone() }],
+        Purpose::Filesystem { fs_type, mkfs_options, mount } => {
+            let mut steps = vec![filesystem(fs_type, mkfs_options)];
+            if mount.mode.is_some() || mount.uid.is_some() || mount.gid.is_some() {
+                steps.push(Step::SetRoot { number, fs_type: fs_type.clone(), mount: mount.clone() });
+            }
+            steps
+        }
+        Purpose::Raw { fs_type: Some(fs_type), mkfs_options } => vec![filesystem(fs_type, mkfs_options)],
+        Purpose::Raw { fs_type: None, .. } => Vec::new(),
+    }
+}
+
+/// Words for `mkfs`: quiet, no questions, no journal where RAM makes it pointless, no discard of an empty device.
+fn mkfs_arguments(fs_type: &str, label: &str, options: &[String]) -> Vec<String> {
+    let fixed: &[&str] = match fs_type {
+        "ext2" => &["-q", "-F", "-m", "0", "-L"],
+        "ext3" => &["-q", "-F", "-m", "0", "-E", "nodiscard", "-L"],
+        "ext4" => &["-q", "-F", "-m", "0", "-O", "^has_journal", "-E", "nodiscard", "-L"],
+        "xfs" => &["-q", "-f", "-K", "-L"],
+        "btrfs" => &["-q", "-f", "-K", "-m", "single", "-L"],
+        "f2fs" => &["-q", "-f", "-t", "0", "-l"],
+        "vfat" => &["-n"],
+        _ => &[],
+    };
+    let mut words: Vec<String> = fixed.iter().map(|word| (*word).to_owned()).collect();
+    if !fixed.is_empty() {
+        words.push(label.to_owned());
+    }
+    words.extend(options.iter().cloned());
+    words
+}
+
+fn activation_steps(request: &DeviceRequest, facts: &Facts) -> Vec<Step> {
+    let number = request.number;
+    match &request.purpose {
+        Purpose::Swap { priority, options } => {
+            let discard = options.split(',').any(|option| option.trim().split('=').next() == Some("discard"));
+            vec![Step::SwapOn { number, priority: *priority, discard }]
+        }
+        Purpose::Filesystem { fs_type, mount, .. } => {
+            let mut steps = missing_folders(&mount.mount_point, facts);
+            steps.push(Step::MountDevice { number, fs_type: fs_type.clone(), mount: mount.clone() });
+            steps
+        }
+        Purpose::Raw { .. } => Vec::new(),
+    }
+}
+
+/// `/a`, `/a/b`, `/a/b/c` for `/a/b/c`.
+pub fn ancestors_and_self(path: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut at = String::new();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        at.push('/');
+        at.push_str(part);
+        out.push(at.clone());
+    }
+    out
+}
+
+fn missing_folders(path: &str, facts: &Facts) -> Vec<Step> {
+    ancestors_and_self(path)
+        .into_iter()
+        .filter(|path| facts.mount_points.get(path) == Some(&PathKind::Missing))
+        .map(|path| Step::CreateDirectory { path })
+        .collect()
+}
+
+/// Folders below a mount point that this very plan mounts first do not exist in the new, empty file system.
+fn create_hidden_folders(groups: &mut [Group], facts: &Facts) {
+    let mounts_now = |group: &Group| {
+        group.after.iter().any(|step| matches!(step, Step::MountDevice { .. } | Step::MountTmpfs { .. }))
+    };
+    for index in 0..groups.len() {
+        let Some(path) = groups[index].request.as_ref().and_then(mount_of).map(|mount| mount.mount_point.clone()) else {
+            continue;
+        };
+        let covering = groups[..index]
+            .iter()
+            .filter(|group| mounts_now(group))
+            .filter_map(|group| group.request.as_ref().and_then(mount_of))
+            .map(|mount| mount.mount_point.clone())
+            .filter(|folder| is_below(&path, folder))
+            .max_by_key(String::len);
+        let Some(folder) = covering.filter(|_| mounts_now(&groups[index])) else { continue };
+        let missing = missing_folders(&path, facts);
+        let hidden: Vec<Step> = ancestors_and_self(&path)
+            .into_iter()
+            .filter(|path| is_below(path, &folder))
+            .map(|path| Step::CreateDirectory { path })
+            .filter(|step| !missing.contains(step))
+            .collect();
+        let group = &mut groups[index];
+        let at = group.after.len() - 1;
+        group.after.splice(at..at, hidden);
+    }
+}
+
+fn ramdisk_group(target: &Target, request: &RamDiskRequest, facts: &Facts) -> Result<Group, String> {
+    let wanted = Request::RamDisk(request.clone());
+    let mut group = Group { request: Some(wanted.clone()), ..empty(target.clone()) };
+    let options = tmpfs_options(request);
+    let mut steps = missing_folders(&request.mount.mount_point, facts);
+    steps.push(Step::MountTmpfs { mount: request.mount.clone(), options: options.clone() });
+    let Some(record) = facts.records.get(target) else {
+        group.after = steps;
+        return Ok(group);
+    };
+    let present = mount_of(&record.request).map_or("", |mount| mount.mount_point.as_str());
+    let mounted = facts.mount_at(present).is_some_and(|mount| mount.fs_type == "tmpfs");
+    if record.progress == Progress::Working || !mounted {
+        group.retire = Some(record.clone());
+        group.after = steps;
+    } else if present != request.mount.mount_point {
+        return Err(format!(
+            "its mount point has changed from {present}, and what is in it would be lost: save it, then run `zramd-setup down {target}`"
+        ));
+    } else if record.request != wanted {
+        group.resume = Some(record.clone());
+        group.after = vec![Step::RemountTmpfs { mount_point: present.to_owned(), options }];
+    }
+    Ok(group)
+}
+
+/// Options for a tmpfs (tmpfs(5)): size, inodes, and owner and mode of the root directory.
+pub fn tmpfs_options(request: &RamDiskRequest) -> String {
+    let MountRequest { options, mode, uid, gid, .. } = &request.mount;
+    let mut words: Vec<String> = options.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    words.push(format!("size={}", request.size));
+    words.extend(request.inodes.map(|inodes| format!("nr_inodes={inodes}")));
+    words.extend(mode.map(|mode| format!("mode={mode:04o}")));
+    words.extend(uid.map(|uid| format!("uid={uid}")));
+    words.extend(gid.map(|gid| format!("gid={gid}")));
+    words.join(",")
+}

@@ -1,0 +1,302 @@
+//! Settings and Facts → what is concretely asked for, or why not.
+
+use std::collections::BTreeMap;
+
+use super::check;
+use super::{
+    Candidate, Choice, Decision, DeviceRequest, Item, Kind, MountRequest, Purpose, RamDiskRequest, Request,
+};
+use crate::logic::algorithm::Algorithm;
+use crate::logic::config::problem::{Origin, Problem, Severity};
+use crate::logic::config::settings::{
+    AlgorithmChoice, DeviceSettings, MountSettings, Principal, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
+};
+use crate::logic::expr::{Variables, size_in_bytes};
+use crate::logic::facts::Facts;
+use crate::logic::record::Target;
+
+/// The algorithms that `auto` tries before it leaves the choice to the kernel.
+///
+/// lz4 reads back fastest in every published table, and lzo-rle is the best of what every kernel has.
+const AUTO: [&str; 2] = ["lz4", "lzo-rle"];
+
+/// A refusal in the making: what kind, why, and where it was written.
+pub(super) struct Refusal {
+    pub kind: Kind,
+    pub reason: String,
+    pub origin: Origin,
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    pub(super) fn new(kind: Kind, origin: &Origin, reason: impl Into<String>) -> Refusal {
+        Refusal { kind, reason: reason.into(), origin: origin.clone(), hint: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Refusal {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// What the expressions of the configuration can refer to on this machine.
+pub fn variables(facts: &Facts) -> Variables {
+    Variables {
+        ram_mib: (facts.memory.total_kib / 1024) as f64,
+        swap_mib: (facts.memory.swap_total_kib / 1024) as f64,
+        cpus: f64::from(facts.cpus),
+    }
+}
+
+/// Turns settings into requests: one item per target, devices by number, then RAM disks by name.
+pub fn wanted(settings: &Settings, facts: &Facts) -> (Vec<Item>, Vec<Problem>) {
+    let mut items = Vec::new();
+    let mut problems = Vec::new();
+    let mut origins = BTreeMap::new();
+    for device in &settings.devices {
+        let target = Target::Device(device.number);
+        origins.insert(target.clone(), device_mount_origin(device).clone());
+        items.push(device_item(device, facts, &mut problems));
+    }
+    for disk in &settings.ramdisks {
+        let target = Target::RamDisk(disk.name.clone());
+        origins.insert(target, disk.mount.origin.clone());
+        items.push(ramdisk_item(disk, facts, &mut problems));
+    }
+    check::between_items(&mut items, &origins, facts, &mut problems);
+    (items, problems)
+}
+
+fn device_mount_origin(device: &DeviceSettings) -> &Origin {
+    match &device.role {
+        Role::Filesystem { mount, .. } => &mount.origin,
+        _ => &device.origin,
+    }
+}
+
+/// Marks an item as refused, and adds the problem that says so.
+pub(super) fn refuse(item: &mut Item, refusal: Refusal, problems: &mut Vec<Problem>) {
+    if item.decision != Decision::Planned {
+        return;
+    }
+    item.decision = Decision::Refused;
+    item.kind = Some(refusal.kind);
+    item.reason.clone_from(&refusal.reason);
+    problems.push(problem(Severity::Error, &refusal.origin, refusal.reason, refusal.hint));
+}
+
+/// A problem that the planner found.
+pub(super) fn problem(
+    severity: Severity,
+    origin: &Origin,
+    message: impl Into<String>,
+    hint: Option<String>,
+) -> Problem {
+    Problem { severity, origin: origin.clone(), message: message.into(), hint }
+}
+
+fn item(target: Target) -> Item {
+    Item {
+        target,
+        request: None,
+        candidates: Vec::new(),
+        decision: Decision::Planned,
+        reason: String::new(),
+        kind: None,
+    }
+}
+
+fn device_item(device: &DeviceSettings, facts: &Facts, problems: &mut Vec<Problem>) -> Item {
+    let mut item = item(Target::Device(device.number));
+    match over_host_limit(device, facts) {
+        Err(refusal) => {
+            refuse(&mut item, refusal, problems);
+            return item;
+        }
+        Ok(Some(reason)) => {
+            item.decision = Decision::Skipped;
+            item.reason = reason;
+            return item;
+        }
+        Ok(None) => {}
+    }
+    let request = match device_request(device, facts) {
+        Ok(request) => request,
+        Err(refusal) => {
+            refuse(&mut item, refusal, problems);
+            return item;
+        }
+    };
+    if request.disk_size == 0 {
+        item.decision = Decision::Skipped;
+        item.reason = "its size is 0".to_owned();
+        return item;
+    }
+    item.request = Some(Request::Device(request.clone()));
+    match candidates(&request.algorithms, facts) {
+        Ok(candidates) => item.candidates = candidates,
+        Err(reason) => {
+            let hint = "add \"auto\" to the list to accept another algorithm";
+            let refusal = Refusal::new(Kind::Unsupported, &device.algorithms_origin, reason).hint(hint);
+            refuse(&mut item, refusal, problems);
+        }
+    }
+    for refusal in check::device(device, &request, facts) {
+        refuse(&mut item, refusal, problems);
+    }
+    if item.decision == Decision::Planned {
+        problems.extend(check::unsupported_features(device, &item, facts));
+    }
+    item
+}
+
+/// Why the device is not wanted on a machine with this much memory, if so.
+fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<String>, Refusal> {
+    let Some(limit) = &device.host_memory_limit else { return Ok(None) };
+    let ram = facts.memory.total_kib / 1024;
+    let mib = evaluate(limit, facts)?;
+    // A few thousand MiB are far from the 2^53 where f64 would round.
+    if mib >= ram as f64 {
+        return Ok(None);
+    }
+    Ok(Some(format!("this machine has {ram} MiB of RAM, more than its host-memory-limit of {mib} MiB")))
+}
+
+fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Refusal> {
+    size.expr.evaluate(&variables(facts)).map_err(|error| {
+        Refusal::new(Kind::Config, &size.origin, format!("`{}` cannot be worked out: {}", size.text, error.message))
+    })
+}
+
+fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Refusal> {
+    size_in_bytes(evaluate(size, facts)?).map_err(|error| {
+        Refusal::new(Kind::Config, &size.origin, format!("`{}` is no size: {}", size.text, error.message))
+    })
+}
+
+/// The size of a device in bytes, by the rule of zram-generator: a fraction counts whole MiB.
+fn disk_size(rule: &SizeRule, facts: &Facts) -> Result<u64, Refusal> {
+    let (size, max) = match rule {
+        SizeRule::Expression { size, max } => (bytes(size, facts)?, max),
+        SizeRule::Fraction { fraction, max } => {
+            let mib = (fraction * variables(facts).ram_mib).floor();
+            (size_in_bytes(mib).unwrap_or(u64::MAX), max)
+        }
+    };
+    Ok(match max {
+        Some(max) => size.min(bytes(max, facts)?),
+        None => size,
+    })
+}
+
+fn device_request(device: &DeviceSettings, facts: &Facts) -> Result<DeviceRequest, Refusal> {
+    let purpose = match &device.role {
+        Role::Swap { priority, options } => Purpose::Swap { priority: *priority, options: options.clone() },
+        Role::Filesystem { fs_type, mount, mkfs_options } => Purpose::Filesystem {
+            fs_type: fs_type.clone(),
+            mkfs_options: mkfs_options.clone(),
+            mount: mount_request(mount, facts)?,
+        },
+        Role::Raw { fs_type, mkfs_options } => {
+            Purpose::Raw { fs_type: fs_type.clone(), mkfs_options: mkfs_options.clone() }
+        }
+    };
+    Ok(DeviceRequest {
+        number: device.number,
+        disk_size: disk_size(&device.size, facts)?,
+        memory_limit: match &device.resident_limit {
+            Some(limit) => bytes(limit, facts)?,
+            None => 0,
+        },
+        algorithms: device
+            .algorithms
+            .iter()
+            .map(|choice| match choice {
+                AlgorithmChoice::Auto => Choice::Auto,
+                AlgorithmChoice::Named(algorithm) => Choice::Named(algorithm.clone()),
+            })
+            .collect(),
+        recompression: device.recompression.clone(),
+        writeback_device: device.writeback_device.as_ref().map(|(path, _)| path.clone()),
+        purpose,
+        label: device.label.clone().unwrap_or_else(|| format!("zram{}", device.number)),
+    })
+}
+
+fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, Refusal> {
+    let id = |principal: &Option<Principal>, known: &BTreeMap<String, u32>, kind: &str| match principal {
+        None => Ok(None),
+        Some(Principal::Id(id)) => Ok(Some(*id)),
+        Some(Principal::Name(name, origin)) => known.get(name).copied().map(Some).ok_or_else(|| {
+            Refusal::new(Kind::Config, origin, format!("there is no {kind} `{name}` on this machine"))
+                .hint("create it first, or write its number")
+        }),
+    };
+    Ok(MountRequest {
+        mount_point: mount.mount_point.clone(),
+        options: mount.options.clone(),
+        mode: mount.mode,
+        uid: id(&mount.owner, &facts.users, "user")?,
+        gid: id(&mount.group, &facts.groups, "group")?,
+    })
+}
+
+fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Problem>) -> Item {
+    let mut item = item(Target::RamDisk(disk.name.clone()));
+    let request = bytes(&disk.size, facts).and_then(|size| {
+        let mount = mount_request(&disk.mount, facts)?;
+        Ok(RamDiskRequest { name: disk.name.clone(), size, inodes: disk.inodes, mount })
+    });
+    match request {
+        Ok(request) => {
+            item.request = Some(Request::RamDisk(request.clone()));
+            for refusal in check::ramdisk(disk, &request, facts) {
+                refuse(&mut item, refusal, problems);
+            }
+        }
+        Err(refusal) => refuse(&mut item, refusal, problems),
+    }
+    item
+}
+
+/// The ways to configure a device, best first, or why there is none.
+pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, String> {
+    let specimen = facts.specimen();
+    let offered = specimen.map(|device| device.algorithms.as_slice());
+    // Kernels without algorithm_params (up to 6.11) list only part of what they can load.
+    let list_is_complete =
+        specimen.is_some_and(|device| device.attributes.contains(&crate::logic::attribute::Attribute::AlgorithmParams));
+    let has = |name: &str| offered.is_none_or(|offered| offered.iter().any(|other| other == name));
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut missing = Vec::new();
+    let mut add = |algorithm: Option<Algorithm>, reason: String| {
+        if !candidates.iter().any(|known| known.algorithm == algorithm) {
+            candidates.push(Candidate { algorithm, reason });
+        }
+    };
+    for (index, choice) in choices.iter().enumerate() {
+        match choice {
+            Choice::Auto => {
+                for name in AUTO.iter().filter(|name| has(name)) {
+                    let algorithm = Algorithm { name: (*name).to_owned(), parameters: Vec::new() };
+                    add(Some(algorithm), format!("auto: the first of {} that this kernel offers", AUTO.join(", ")));
+                }
+                add(None, "auto: the kernel's default".to_owned());
+            }
+            Choice::Named(algorithm) if has(&algorithm.name) || !list_is_complete => {
+                let reason = match (index, missing.last()) {
+                    (0, _) => "as configured".to_owned(),
+                    (_, Some(missing)) => format!("this kernel does not offer {missing}"),
+                    (_, None) => "next in the configured list".to_owned(),
+                };
+                add(Some(algorithm.clone()), reason);
+            }
+            Choice::Named(algorithm) => missing.push(algorithm.name.clone()),
+        }
+    }
+    if candidates.is_empty() {
+        let offered = offered.unwrap_or_default().join(", ");
+        return Err(format!("this kernel does not offer {}; it has {offered}", missing.join(" or ")));
+    }
+    Ok(candidates)
+}
