@@ -11,4 +11,6 @@
 //!
 //! `tests/layers.rs` fails when an arrow points the other way.
 
+pub mod engine;
+pub mod host;
 pub mod logic;

@@ -6,11 +6,15 @@
 pub mod algorithm;
 pub mod attribute;
 pub mod config;
+pub mod exit;
 pub mod expr;
 pub mod facts;
 pub mod plan;
 pub mod proc;
 pub mod record;
 pub mod signature;
+pub mod stat;
 pub mod swap_header;
+pub mod table;
+pub mod unit_text;
 pub mod units;

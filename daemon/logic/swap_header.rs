@@ -1,11 +1,13 @@
 //! The first page of a swap area, as mkswap(8) writes it.
 
 /// What [`build`] could not do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The area has fewer than the ten pages that the kernel and mkswap(8) want.
+    #[error("the area is smaller than ten pages")]
     TooSmall,
     /// The label has more than [`LABEL_BYTES`] − 1 bytes.
+    #[error("the label is longer than 15 bytes")]
     LabelTooLong,
 }
 

@@ -18,13 +18,24 @@ pub fn is_privileged() -> bool {
     effective.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).is_some_and(|bits| bits & CAP_SYS_ADMIN != 0)
 }
 
-/// The kind of container that we run in, found without running anything.
+/// The kind of container that we run in, if it keeps us from the machine's devices.
 ///
-/// Sources: systemd's container interface (`/run/systemd/container`, `container=` of PID 1) and the marker files of
-/// docker and podman.
+/// A container that has rights and a writable `/sys` counts as a machine: whoever made it wanted that, and images of
+/// virtual machines that were built from container images keep the marker files of docker and podman.
 pub fn container(root: &Path) -> Option<String> {
-    let named = |path: &str| {
-        let text = fs::read_to_string(root.join(path)).ok()?;
+    let marker = |path: &str, kind: &str| root.join(path).exists().then(|| kind.to_owned());
+    let kind = systemd_container(root)
+        .or_else(|| marker(".dockerenv", "docker"))
+        .or_else(|| marker("run/.containerenv", "podman"))?;
+    (!is_privileged() || is_read_only(&root.join("sys"))).then_some(kind)
+}
+
+/// The kind of container by systemd's container interface: `/run/systemd/container`, `container=` of PID 1.
+///
+/// Found without running anything; zram-generator runs `systemd-detect-virt` for it, which takes most of its time.
+pub fn systemd_container(root: &Path) -> Option<String> {
+    let named = || {
+        let text = fs::read_to_string(root.join("run/systemd/container")).ok()?;
         let text = text.trim().to_owned();
         (!text.is_empty()).then_some(text)
     };
@@ -33,11 +44,11 @@ pub fn container(root: &Path) -> Option<String> {
         let value = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"container="))?;
         (!value.is_empty()).then(|| String::from_utf8_lossy(value).into_owned())
     };
-    let marker = |path: &str, kind: &str| root.join(path).exists().then(|| kind.to_owned());
-    named("run/systemd/container")
-        .or_else(from_pid_1)
-        .or_else(|| marker(".dockerenv", "docker"))
-        .or_else(|| marker("run/.containerenv", "podman"))
+    named().or_else(from_pid_1)
+}
+
+fn is_read_only(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|found| found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
 /// Processes other than this one that have the node open.

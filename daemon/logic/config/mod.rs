@@ -6,3 +6,5 @@
 
 pub mod problem;
 pub mod settings;
+#[derive(Debug, Clone)]
+pub struct Loaded { pub settings: settings::Settings, pub problems: Vec<problem::Problem> }

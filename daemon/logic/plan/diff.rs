@@ -3,7 +3,7 @@
 use super::check::{is_below, mount_of};
 use super::{
     Activation, Candidate, Decision, DeviceRequest, Group, Item, Kind, MountRequest, Plan, Purpose, RamDiskRequest,
-    Request, Step, Way,
+    Request, Step, Way, mount_depth, wants_discard,
 };
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::{DeviceFacts, Facts, PathKind, Support, Use};
@@ -74,13 +74,9 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
         .collect();
     groups.extend(abandoned);
     // A mount point below another one comes after it, whatever the numbers are.
-    groups.sort_by_key(|group| group.request.as_ref().and_then(mount_of).map_or(0, |mount| depth(&mount.mount_point)));
+    groups.sort_by_key(|group| group.request.as_ref().map_or(0, mount_depth));
     create_hidden_folders(&mut groups, facts);
     plan.groups = groups;
-}
-
-fn depth(path: &str) -> usize {
-    path.split('/').filter(|part| !part.is_empty()).count()
 }
 
 fn empty(target: Target) -> Group {
@@ -296,8 +292,7 @@ fn activation_steps(request: &DeviceRequest, facts: &Facts) -> Vec<Step> {
     let number = request.number;
     match &request.purpose {
         Purpose::Swap { priority, options } => {
-            let discard = options.split(',').any(|option| option.trim().split('=').next() == Some("discard"));
-            vec![Step::SwapOn { number, priority: *priority, discard }]
+            vec![Step::SwapOn { number, priority: *priority, discard: wants_discard(options) }]
         }
         Purpose::Filesystem { fs_type, mount, .. } => {
             let mut steps = missing_folders(&mount.mount_point, facts);

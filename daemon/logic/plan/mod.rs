@@ -255,3 +255,28 @@ pub enum Taken {
     /// Not at all, for this reason.
     Never(&'static str),
 }
+
+/// Makes the plan: what is wanted, what is refused, and the steps that are missing.
+pub fn plan(
+    settings: &super::config::settings::Settings,
+    problems: Vec<Problem>,
+    facts: &super::facts::Facts,
+    activation: Activation,
+) -> Plan {
+    let (items, found) = wanted::wanted(settings, facts);
+    let mut plan = Plan { items, groups: Vec::new(), problems };
+    plan.problems.extend(found);
+    diff::groups(&mut plan, facts, activation);
+    plan
+}
+
+/// Whether swap options in the spelling of fstab ask for discard.
+pub fn wants_discard(options: &str) -> bool {
+    options.split(',').any(|option| option.trim().split('=').next() == Some("discard"))
+}
+
+/// How deep the mount point of a request is; 0 when it has none.
+pub fn mount_depth(request: &Request) -> usize {
+    let parts = |path: &str| path.split('/').filter(|part| !part.is_empty()).count();
+    check::mount_of(request).map_or(0, |mount| parts(&mount.mount_point))
+}

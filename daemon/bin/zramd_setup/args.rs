@@ -1,0 +1,213 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use zramd::logic::proc::zram_number;
+use zramd::logic::record::Target;
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Usage: zramd-setup [OPTION]... COMMAND
+
+Sets up compressed swap and RAM disks from /etc/zramd/zramd.toml.
+
+Commands that change the machine (as root):
+  apply                bring everything that is configured into place, without systemd
+  revert               take everything away that zramd set up
+  up zramN             prepare one device; systemd then activates it
+  down NAME            take one device (zramN) or RAM disk (ramdisk.NAME) away
+
+Commands that only look:
+  plan                 show what `apply` would do, and why
+  check [FILE...]      look for mistakes in the configuration, or in these files
+  status               show what zramd has set up
+  generate DIR...      write systemd units below the first DIR (systemd.generator(7))
+
+Options:
+  -c, --config FILE    read this file instead of those below /usr/lib, /etc and /run
+  -r, --root DIR       take configuration, /proc/meminfo and /proc/cmdline from below DIR
+                       (plan, check and generate only)
+      --json           print JSON (plan only)
+  -h, --help           print this
+  -V, --version        print the version
+
+Exit status: 0 done, 1 failed or wrong configuration, 2 wrong usage, 4 no such device,
+5 this kernel or machine lacks it, 6 partly done, 7 refused for safety, 77 not permitted.
+";
+
+/// What to do, with what.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// The command.
+    pub command: Command,
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--root`.
+    pub root: Option<PathBuf>,
+    /// `--json`.
+    pub json: bool,
+}
+
+/// A command.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Command {
+    Plan,
+    Apply,
+    Revert,
+    Status,
+    Up(u32),
+    Down(Target),
+    Check(Vec<PathBuf>),
+    /// The folder, and whether systemd called us as a generator rather than a person by the verb.
+    Generate {
+        folder: PathBuf,
+        by_systemd: bool,
+    },
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed {
+    Help,
+    Version,
+    Run(Invocation),
+}
+
+/// Understands the command line. The program called by the name `zramd-generator` is `zramd-setup generate`.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String> {
+    use lexopt::prelude::{Long, Short, Value};
+    let mut parser = lexopt::Parser::from_iter(words);
+    let by_systemd = parser.bin_name().is_some_and(|name| name.ends_with("zramd-generator"));
+    let (mut config, mut root, mut json) = (None, None, false);
+    let mut values: Vec<OsString> = Vec::new();
+    while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Parsed::Help),
+            Short('V') | Long("version") => return Ok(Parsed::Version),
+            Short('c') | Long("config") => config = Some(value(&mut parser)?),
+            Short('r') | Long("root") => root = Some(value(&mut parser)?),
+            Long("json") => json = true,
+            Value(value) => values.push(value),
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    let command = if by_systemd { generate(values, true)? } else { command(values)? };
+    let looks = matches!(command, Command::Plan | Command::Check(_) | Command::Generate { .. });
+    if root.is_some() && !looks {
+        return Err("--root only goes with plan, check and generate, which change nothing".to_owned());
+    }
+    if json && command != Command::Plan {
+        return Err("--json only goes with plan".to_owned());
+    }
+    Ok(Parsed::Run(Invocation { command, config, root, json }))
+}
+
+fn value(parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
+    parser.value().map(PathBuf::from).map_err(|error| error.to_string())
+}
+
+fn command(values: Vec<OsString>) -> Result<Command, String> {
+    let mut values = values.into_iter();
+    let Some(verb) = values.next() else { return Err("which command?".to_owned()) };
+    let verb = verb.to_string_lossy().into_owned();
+    let rest: Vec<OsString> = values.collect();
+    match verb.as_str() {
+        "generate" => return generate(rest, false),
+        "check" => return Ok(Command::Check(rest.into_iter().map(PathBuf::from).collect())),
+        _ => {}
+    }
+    let rest: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    match (verb.as_str(), rest.as_slice()) {
+        ("plan", []) => Ok(Command::Plan),
+        ("apply", []) => Ok(Command::Apply),
+        ("revert", []) => Ok(Command::Revert),
+        ("status", []) => Ok(Command::Status),
+        ("up", [name]) => match target(name) {
+            Some(Target::Device(number)) => Ok(Command::Up(number)),
+            _ => Err(format!("`{name}` is no zram device; write for example `up zram0`")),
+        },
+        ("down", [name]) => target(name)
+            .map(Command::Down)
+            .ok_or_else(|| format!("`{name}` is neither a device (zram0) nor a RAM disk (ramdisk.NAME)")),
+        ("up" | "down", _) => Err(format!("{verb} takes one device, for example `{verb} zram0`")),
+        ("plan" | "apply" | "revert" | "status", _) => Err(format!("{verb} takes no further words")),
+        // The unrelated older zramd had these verbs, and old guides still name them.
+        ("start" | "stop", _) => Err(format!(
+            "there is no command `{verb}`; use `systemctl {verb} zramd.service`, or `apply` and `revert` without systemd"
+        )),
+        (other, _) => Err(format!("there is no command `{other}`")),
+    }
+}
+
+/// `zramN`, `/dev/zramN` or `ramdisk.NAME`.
+fn target(name: &str) -> Option<Target> {
+    if let Some(disk) = name.strip_prefix("ramdisk.") {
+        return (!disk.is_empty()).then(|| Target::RamDisk(disk.to_owned()));
+    }
+    zram_number(name.strip_prefix("/dev/").unwrap_or(name)).map(Target::Device)
+}
+
+/// systemd gives a generator three folders: normal, early, late; only the first is used.
+fn generate(folders: Vec<OsString>, by_systemd: bool) -> Result<Command, String> {
+    if folders.len() > 3 {
+        return Err("generate takes one to three folders".to_owned());
+    }
+    let folder = folders.into_iter().next().ok_or("generate takes the folder to write units into")?;
+    Ok(Command::Generate { folder: PathBuf::from(folder), by_systemd })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Parsed, String> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    fn run(command: Command) -> Result<Parsed, String> {
+        Ok(Parsed::Run(Invocation { command, config: None, root: None, json: false }))
+    }
+
+    #[test]
+    fn commands_are_understood() {
+        assert_eq!(parsed("zramd-setup apply"), run(Command::Apply));
+        assert_eq!(parsed("zramd-setup up zram3"), run(Command::Up(3)));
+        assert_eq!(parsed("zramd-setup down /dev/zram3"), run(Command::Down(Target::Device(3))));
+        assert_eq!(parsed("zramd-setup down ramdisk.logs"), run(Command::Down(Target::RamDisk("logs".into()))));
+        let generate = |by_systemd| Command::Generate { folder: "/a".into(), by_systemd };
+        assert_eq!(parsed("zramd-setup generate /a /b /c"), run(generate(false)));
+        assert_eq!(parsed("/usr/lib/systemd/system-generators/zramd-generator /a /b /c"), run(generate(true)));
+        assert_eq!(
+            parsed("zramd-setup --config=x.toml plan --json"),
+            Ok(Parsed::Run(Invocation {
+                command: Command::Plan,
+                config: Some("x.toml".into()),
+                root: None,
+                json: true
+            }))
+        );
+        assert_eq!(parsed("zramd-setup -h"), Ok(Parsed::Help));
+    }
+
+    #[test]
+    fn wrong_usage_says_what_is_right() {
+        for (line, expected) in [
+            ("zramd-setup", "which command?"),
+            ("zramd-setup frobnicate", "there is no command `frobnicate`"),
+            ("zramd-setup start", "systemctl start zramd.service"),
+            ("zramd-setup up sda", "write for example `up zram0`"),
+            ("zramd-setup up zram01", "write for example `up zram0`"),
+            ("zramd-setup down", "down takes one device"),
+            ("zramd-setup apply now", "apply takes no further words"),
+            ("zramd-setup --root / apply", "--root only goes with"),
+            ("zramd-setup --json apply", "--json only goes with plan"),
+            ("zramd-setup generate", "takes the folder"),
+            ("zramd-setup generate a b c d", "one to three"),
+            ("zramd-setup --frob", "--frob"),
+        ] {
+            let message = parsed(line).expect_err(line);
+            assert!(message.contains(expected), "{line}: {message}");
+        }
+    }
+}

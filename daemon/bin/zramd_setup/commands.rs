@@ -1,0 +1,203 @@
+//! What each command does: gather the input, call the engine, show the result, choose the exit status.
+
+use std::path::{Path, PathBuf};
+
+use zramd::engine::{self, Error, ErrorKind};
+use zramd::host::linux::LinuxHost;
+use zramd::host::linux::files;
+use zramd::logic::config::{self, Loaded, problem::Severity};
+use zramd::logic::exit::ExitStatus;
+use zramd::logic::plan::{self, Activation, Decision, Plan};
+use zramd::logic::record::Target;
+use zramd::logic::unit_text::unit_files;
+
+use super::args::{Command, Invocation};
+use super::show;
+
+/// Runs one command.
+pub fn run(invocation: &Invocation) -> ExitStatus {
+    let result = match &invocation.command {
+        Command::Plan => show_plan(invocation),
+        Command::Apply => apply(invocation),
+        Command::Revert => revert(),
+        Command::Status => status(),
+        Command::Up(number) => up(invocation, *number),
+        Command::Down(target) => down(target),
+        Command::Check(files) => check(invocation, files),
+        Command::Generate { folder, by_systemd } => generate(invocation, folder, *by_systemd),
+    };
+    result.unwrap_or_else(|error| {
+        show::error(&error);
+        error.exit_status()
+    })
+}
+
+/// Reads the configuration: one named file, or all roots below `--root`.
+fn load(invocation: &Invocation) -> Result<Loaded, Error> {
+    let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
+    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
+    let sources = match &invocation.config {
+        Some(file) => files::read_sources(std::slice::from_ref(file)),
+        None => files::find_sources(root),
+    };
+    Ok(config::load_sources(sources, &cmdline))
+}
+
+fn host(invocation: &Invocation) -> LinuxHost {
+    LinuxHost::new(invocation.root.clone().unwrap_or_else(|| PathBuf::from("/")))
+}
+
+fn has_errors(loaded: &Loaded) -> bool {
+    loaded.problems.iter().any(|problem| problem.severity == Severity::Error)
+}
+
+fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
+    let loaded = load(invocation)?;
+    let plan = engine::plan(&host(invocation), &loaded, Activation::Direct)?;
+    if invocation.json {
+        show::json(&plan::report::report(&plan))?;
+    } else {
+        show::problems(&plan.problems);
+        show::line(plan::report::text(&plan).trim_end());
+    }
+    Ok(plan_status(&plan, has_errors(&loaded)))
+}
+
+/// The status for what was decided: a wrong configuration before a refusal, the first refusal before success.
+fn plan_status(plan: &Plan, config_errors: bool) -> ExitStatus {
+    if config_errors {
+        return ExitStatus::Failure;
+    }
+    let refused: Vec<ExitStatus> =
+        plan.items.iter().filter_map(|item| item.kind).map(ExitStatus::from).collect();
+    let planned = plan.items.iter().any(|item| item.decision == Decision::Planned);
+    match refused.first() {
+        None => ExitStatus::Success,
+        Some(ExitStatus::Failure) => ExitStatus::Failure,
+        Some(_) if planned => ExitStatus::Partly,
+        Some(status) => *status,
+    }
+}
+
+fn apply(invocation: &Invocation) -> Result<ExitStatus, Error> {
+    let loaded = load(invocation)?;
+    let mut host = host(invocation);
+    let applied = match engine::apply(&mut host, &loaded) {
+        Ok(applied) => applied,
+        Err(error) => {
+            show::problems(&loaded.problems);
+            return Err(error);
+        }
+    };
+    show::problems(&applied.plan.problems);
+    show::outcomes(&applied.outcomes);
+    show::table(&engine::status::rows(&host)?, Some(&applied.plan));
+    Ok(outcome_status(&applied, has_errors(&loaded)))
+}
+
+/// The status of what was carried out.
+fn outcome_status(applied: &engine::provision::Applied, config_errors: bool) -> ExitStatus {
+    let planned = plan_status(&applied.plan, config_errors);
+    let failed: Vec<&Error> = applied.outcomes.iter().filter_map(|outcome| outcome.errors.first()).collect();
+    let Some(first) = failed.first() else { return planned };
+    let targets = applied.plan.items.iter().filter(|item| item.decision == Decision::Planned).count();
+    match planned {
+        ExitStatus::Failure => ExitStatus::Failure,
+        _ if failed.len() < targets => ExitStatus::Partly,
+        _ => first.exit_status(),
+    }
+}
+
+fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
+    let loaded = load(invocation)?;
+    let mut host = host(invocation);
+    let applied = engine::up(&mut host, &loaded, number).inspect_err(|_| show::problems(&loaded.problems))?;
+    let item = applied.plan.item(&Target::Device(number));
+    show::outcomes(&applied.outcomes);
+    match item.map(|item| (item.decision, &item.reason, item.kind)) {
+        Some((Decision::Skipped, reason, _)) => {
+            Err(Error::new(ErrorKind::NotFound, format!("zram{number}: not wanted on this machine: {reason}")))
+        }
+        Some((Decision::Refused, reason, kind)) => {
+            Err(Error::new(kind.map_or(ErrorKind::Failed, ErrorKind::from), format!("zram{number}: {reason}")))
+        }
+        _ => Ok(outcome_status(&applied, false)),
+    }
+}
+
+fn down(target: &Target) -> Result<ExitStatus, Error> {
+    let mut host = LinuxHost::new("/");
+    if !engine::down(&mut host, target)? {
+        // Stopping what is not there is what was wanted; a unit that stops after a crash must not fail.
+        show::line(&format!("{target}: not set up by zramd, nothing to do"));
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn revert() -> Result<ExitStatus, Error> {
+    let mut host = LinuxHost::new("/");
+    let results = engine::revert(&mut host)?;
+    if results.is_empty() {
+        show::line("nothing is set up by zramd");
+    }
+    let mut failed = Vec::new();
+    for (target, result) in &results {
+        match result {
+            Ok(()) => show::line(&format!("{target}: removed")),
+            Err(error) => {
+                show::error(error);
+                failed.push(error);
+            }
+        }
+    }
+    Ok(match failed.first() {
+        None => ExitStatus::Success,
+        Some(_) if failed.len() < results.len() => ExitStatus::Partly,
+        Some(error) => error.exit_status(),
+    })
+}
+
+fn status() -> Result<ExitStatus, Error> {
+    let rows = engine::status::rows(&LinuxHost::new("/"))?;
+    if rows.is_empty() {
+        show::line("nothing is set up by zramd");
+    } else {
+        show::table(&rows, None);
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn check(invocation: &Invocation, named: &[PathBuf]) -> Result<ExitStatus, Error> {
+    let loaded = if named.is_empty() {
+        load(invocation)?
+    } else {
+        config::load_sources(files::read_sources(named), "")
+    };
+    show::problems(&loaded.problems);
+    let devices = loaded.settings.devices.len();
+    let ramdisks = loaded.settings.ramdisks.len();
+    if loaded.problems.is_empty() {
+        show::line(&format!("no mistakes found: {}", show::count(devices, ramdisks)));
+        return Ok(ExitStatus::Success);
+    }
+    show::line(&format!("still usable: {}", show::count(devices, ramdisks)));
+    Ok(ExitStatus::Failure)
+}
+
+fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<ExitStatus, Error> {
+    let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
+    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
+    let asked_for = config::enabled_by_cmdline(&cmdline);
+    // A file named on the command line is a wish to see its units; otherwise the owner has to have enabled zramd.
+    if invocation.config.is_none() && !asked_for.unwrap_or_else(|| files::is_enabled(root)) {
+        if !by_systemd {
+            show::note("zramd.service is not enabled here, so no units are written (`systemctl enable zramd.service`)");
+        }
+        return Ok(ExitStatus::Success);
+    }
+    let loaded = load(invocation)?;
+    let plan = engine::plan_units(&host(invocation), &loaded)?;
+    show::short_problems(&plan.problems);
+    files::write_units(folder, &unit_files(&plan)).map_err(Error::failed)?;
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,29 @@
+//! `zramd-setup`: the boot path. Generator, set-up and teardown, in one small program without bus or async runtime.
+#![allow(clippy::print_stdout)]
+
+mod args;
+mod commands;
+mod show;
+
+use std::process::ExitCode;
+
+use args::Parsed;
+
+fn main() -> ExitCode {
+    let status = match args::parse(std::env::args_os()) {
+        Ok(Parsed::Help) => {
+            print!("{}", args::HELP);
+            zramd::logic::exit::ExitStatus::Success
+        }
+        Ok(Parsed::Version) => {
+            println!("zramd-setup {}", env!("CARGO_PKG_VERSION"));
+            zramd::logic::exit::ExitStatus::Success
+        }
+        Ok(Parsed::Run(invocation)) => commands::run(&invocation),
+        Err(message) => {
+            eprintln!("zramd-setup: {message}\nTry `zramd-setup --help`.");
+            zramd::logic::exit::ExitStatus::Usage
+        }
+    };
+    ExitCode::from(status.code())
+}

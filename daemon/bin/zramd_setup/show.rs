@@ -1,0 +1,107 @@
+//! Output: results to standard output, problems to standard error.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+use zramd::engine::Error;
+use zramd::engine::apply::Outcome;
+use zramd::engine::status::Row;
+use zramd::logic::config::problem::Problem;
+use zramd::logic::config::render;
+use zramd::logic::plan::{Decision, Plan};
+use zramd::logic::table;
+use zramd::logic::units::human;
+
+/// One line of result.
+pub fn line(text: &str) {
+    // A closed pipe (`plan | head`) is the reader's wish, not our failure.
+    writeln!(std::io::stdout(), "{text}").ok();
+}
+
+/// A remark that is no result.
+pub fn note(text: &str) {
+    eprintln!("zramd-setup: {text}");
+}
+
+/// A failure.
+pub fn error(error: &Error) {
+    eprintln!("error: {error}");
+}
+
+/// JSON on standard output.
+pub fn json<T: Serialize>(value: &T) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
+    line(&text);
+    Ok(())
+}
+
+/// All problems with their source lines.
+pub fn problems(problems: &[Problem]) {
+    if !problems.is_empty() {
+        eprintln!("{}", render::render(problems, std::io::stderr().is_terminal()).trim_end());
+    }
+}
+
+/// All problems, one line each, as the journal wants them.
+pub fn short_problems(problems: &[Problem]) {
+    for problem in problems {
+        eprintln!("zramd-setup: {}", render::one_line(problem));
+    }
+}
+
+/// Warnings and errors of what was carried out.
+pub fn outcomes(outcomes: &[Outcome]) {
+    for outcome in outcomes {
+        for warning in &outcome.warnings {
+            eprintln!("warning: {warning}");
+        }
+        for error in &outcome.errors {
+            eprintln!("error: {error}");
+        }
+    }
+}
+
+/// `2 devices, 1 RAM disk`.
+pub fn count(devices: usize, ramdisks: usize) -> String {
+    let plural = |count: usize, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
+    format!("{}, {}", plural(devices, "zram device"), plural(ramdisks, "RAM disk"))
+}
+
+/// What is set up, in figures, and what was decided against, with the reasons for each choice below.
+pub fn table(rows: &[Row], plan: Option<&Plan>) {
+    let mut cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.target.to_string(),
+                row.algorithm.clone().unwrap_or_else(|| "-".to_owned()),
+                human(row.size),
+                human(row.stored),
+                human(row.memory),
+                row.used_for.clone(),
+                row.state.to_owned(),
+            ]
+        })
+        .collect();
+    let items = plan.map(|plan| plan.items.as_slice()).unwrap_or_default();
+    for item in items.iter().filter(|item| !rows.iter().any(|row| row.target == item.target)) {
+        let state = match item.decision {
+            Decision::Planned => "failed",
+            Decision::Skipped => "skipped",
+            Decision::Refused => "refused",
+        };
+        let mut row = vec!["-".to_owned(); 7];
+        row[0] = item.target.to_string();
+        state.clone_into(&mut row[6]);
+        cells.push(row);
+    }
+    let heading = ["NAME", "ALGORITHM", "SIZE", "STORED", "IN RAM", "USED FOR", "STATE"];
+    line(table::render(&heading, &[2, 3, 4], &cells).trim_end());
+    for item in items {
+        match (item.decision, item.algorithm()) {
+            (Decision::Planned, Some(candidate)) => line(&format!("{}: algorithm {}", item.target, candidate.reason)),
+            (Decision::Planned, None) => {}
+            _ => line(&format!("{}: {}", item.target, item.reason)),
+        }
+    }
+}

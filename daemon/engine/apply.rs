@@ -1,0 +1,152 @@
+//! A plan on the machine: group by group, each undone as a whole when one of its steps fails.
+
+use super::create::save;
+use super::error::Error;
+use super::perform::{lacks_attribute, perform};
+use super::undo::{one, release, roll_back};
+use crate::host::Host;
+use crate::logic::plan::{Group, Plan, Step, Taken, Way};
+use crate::logic::record::{Progress, Record, Target, Undo};
+
+/// What became of one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What it is about.
+    pub target: Target,
+    /// Steps that were done.
+    pub done: Vec<Step>,
+    /// What did not work but is not needed for the target to be useful.
+    pub warnings: Vec<String>,
+    /// Why it failed, then whatever could not be taken back; empty when it is in place.
+    pub errors: Vec<Error>,
+}
+
+/// Carries out all groups. One that fails does not stop the next.
+pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
+    plan.groups.iter().filter(|group| !group.is_empty() || group.resume.is_some()).map(|group| run(host, group)).collect()
+}
+
+struct Run<'a, H: Host> {
+    host: &'a mut H,
+    outcome: Outcome,
+    record: Record,
+}
+
+fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
+    let mut outcome =
+        Outcome { target: group.target.clone(), done: Vec::new(), warnings: Vec::new(), errors: Vec::new() };
+    if let Some(record) = &group.retire {
+        match retire(host, record) {
+            Ok(()) => outcome.done.extend(record.undo.iter().rev().cloned().map(Step::Undo)),
+            Err(errors) => {
+                outcome.errors = errors;
+                return outcome;
+            }
+        }
+    }
+    let Some(request) = &group.request else { return outcome };
+    let resumed = group.resume.is_some();
+    let record = match &group.resume {
+        Some(record) => Record { request: request.clone(), ..record.clone() },
+        None => Record::begin(group.target.clone(), request.clone()),
+    };
+    let mut run = Run { host, outcome, record };
+    if let Err(error) = run.all(group) {
+        run.outcome.errors.push(error);
+        if resumed {
+            // What was there before still is; only the change did not work, and the old record says so.
+            if let Some(record) = &group.resume {
+                run.outcome.errors.extend(save(run.host, record).err());
+            }
+        } else {
+            run.outcome.errors.extend(roll_back(run.host, &mut run.record));
+        }
+    }
+    run.outcome
+}
+
+/// Takes an old record back: one that was finished is left as it was when that fails, an unfinished one as far as it goes.
+fn retire<H: Host>(host: &mut H, record: &Record) -> Result<(), Vec<Error>> {
+    match record.progress {
+        Progress::Done => release(host, record).map_err(|error| vec![error]),
+        Progress::Working => {
+            let errors = roll_back(host, &mut record.clone());
+            if errors.is_empty() { Ok(()) } else { Err(errors) }
+        }
+    }
+}
+
+impl<H: Host> Run<'_, H> {
+    fn all(&mut self, group: &Group) -> Result<(), Error> {
+        self.steps(&group.before)?;
+        self.ways(&group.ways)?;
+        self.steps(&group.after)?;
+        self.record.progress = Progress::Done;
+        save(self.host, &self.record)
+    }
+
+    /// Tries the ways to configure the device in order, with a reset in between.
+    fn ways(&mut self, ways: &[Way]) -> Result<(), Error> {
+        let Some((last, others)) = ways.split_last() else { return Ok(()) };
+        for way in others {
+            let done = self.outcome.done.len();
+            match self.steps(&way.steps) {
+                Ok(()) => return self.chose(way),
+                Err(error) => {
+                    self.outcome.done.truncate(done);
+                    self.outcome.warnings.push(format!("{error}; the next algorithm is tried"));
+                    self.reset()?;
+                }
+            }
+        }
+        self.steps(&last.steps)?;
+        self.chose(last)
+    }
+
+    fn chose(&mut self, way: &Way) -> Result<(), Error> {
+        self.record.algorithm.clone_from(&way.algorithm);
+        save(self.host, &self.record)
+    }
+
+    /// Makes the device uninitialised again; the lock has to be given back for that, and is taken again.
+    fn reset(&mut self) -> Result<(), Error> {
+        let Target::Device(number) = self.record.target else { return Ok(()) };
+        one(self.host, &self.record, &Undo::Reset { number })?;
+        super::retry::while_busy(self.host, number, |host| host.lock_device(number))
+    }
+
+    fn steps(&mut self, steps: &[Step]) -> Result<(), Error> {
+        let mut without: Vec<u8> = Vec::new();
+        for step in steps {
+            if let Step::SetParameters { priority, .. } = step
+                && without.contains(priority)
+            {
+                continue;
+            }
+            if let Err(error) = self.step(step) {
+                let absent = lacks_attribute(self.host, step);
+                if !absent && !step.is_optional() {
+                    return Err(error);
+                }
+                if let Step::SetRecompression { priority, .. } = step {
+                    without.push(*priority);
+                }
+                let why = if absent { "this kernel has no such attribute".to_owned() } else { error.to_string() };
+                self.outcome.warnings.push(format!("{}: cannot {step}: {why}", self.record.target));
+                continue;
+            }
+            self.outcome.done.push(step.clone());
+        }
+        Ok(())
+    }
+
+    /// Records how to take the step back, then does it. The two steps that only learn it by doing record it themselves.
+    fn step(&mut self, step: &Step) -> Result<(), Error> {
+        let learns = matches!(step, Step::CreateDevice { .. } | Step::ClaimDevice { .. });
+        if let (Taken::By(undo), false) = (step.taken_back(), learns) {
+            self.record.push(undo);
+            save(self.host, &self.record)?;
+        }
+        perform(self.host, step, &mut self.record)
+    }
+}

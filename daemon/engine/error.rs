@@ -1,0 +1,85 @@
+//! What can go wrong while a plan is carried out.
+
+use crate::host::{Errno, Holder, HostError};
+use crate::logic::exit::ExitStatus;
+use crate::logic::plan::Kind;
+
+/// One failure: one sentence that names the object, with its kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// What kind of failure.
+    pub kind: ErrorKind,
+    /// The sentence.
+    pub message: String,
+}
+
+/// The kind of a failure, which decides the exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The kernel or a program refused.
+    Failed,
+    /// There is no such target.
+    NotFound,
+    /// The kernel lacks it.
+    Unsupported,
+    /// It would hurt.
+    Unsafe,
+    /// We may not.
+    NotPermitted,
+    /// The configuration is wrong.
+    Config,
+}
+
+impl Error {
+    /// A failure of this kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error { kind, message: message.into() }
+    }
+
+    /// A plain failure.
+    pub fn failed(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Failed, message)
+    }
+
+    /// The exit status for this failure alone.
+    pub fn exit_status(&self) -> ExitStatus {
+        match self.kind {
+            ErrorKind::Failed | ErrorKind::Config => ExitStatus::Failure,
+            ErrorKind::NotFound => ExitStatus::NotFound,
+            ErrorKind::Unsupported => ExitStatus::Unsupported,
+            ErrorKind::Unsafe => ExitStatus::Refused,
+            ErrorKind::NotPermitted => ExitStatus::NotPermitted,
+        }
+    }
+
+    /// A verb that stayed busy, with those who are to blame.
+    pub fn busy(error: &HostError, holders: &[Holder]) -> Error {
+        let blame: Vec<String> = holders.iter().map(|holder| format!("{} (pid {})", holder.name, holder.pid)).collect();
+        let blame = match blame.as_slice() {
+            [] => "nobody is seen holding it; look at `lsblk` and at other mount namespaces".to_owned(),
+            names => format!("held open by {}", names.join(", ")),
+        };
+        Error::failed(format!("{error}: {blame}"))
+    }
+}
+
+impl From<HostError> for Error {
+    fn from(error: HostError) -> Error {
+        let kind = match error.errno() {
+            Some(Errno::PERM | Errno::ACCES | Errno::ROFS) => ErrorKind::NotPermitted,
+            _ => ErrorKind::Failed,
+        };
+        Error::new(kind, error.to_string())
+    }
+}
+
+impl From<Kind> for ErrorKind {
+    fn from(kind: Kind) -> ErrorKind {
+        match kind {
+            Kind::Config => ErrorKind::Config,
+            Kind::Unsupported => ErrorKind::Unsupported,
+            Kind::Unsafe => ErrorKind::Unsafe,
+        }
+    }
+}

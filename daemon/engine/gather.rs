@@ -1,0 +1,149 @@
+//! Host → Facts.
+
+use std::collections::BTreeMap;
+
+use super::error::Error;
+use crate::host::{Host, HostError, MachineFile};
+use crate::logic::algorithm::parse_comp_algorithm;
+use crate::logic::attribute::Attribute;
+use crate::logic::config::settings::{MountSettings, Principal, Role, Settings};
+use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, Support};
+use crate::logic::plan::diff::ancestors_and_self;
+use crate::logic::proc;
+use crate::logic::record::{Record, Target, VERSION};
+use crate::logic::signature;
+
+/// Reads everything that planning for these settings needs.
+pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
+    let mut facts = machine(host)?;
+    facts.mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
+    facts.swaps = proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
+    facts.support = support(host);
+    for number in host.device_numbers().or_else(absent)? {
+        facts.devices.insert(number, device(host, number)?);
+    }
+    facts.records = records(host)?;
+    for mount in mounts_of(settings) {
+        for path in ancestors_and_self(&mount.mount_point) {
+            let kind = host.path_kind(&path);
+            facts.mount_points.insert(path, kind);
+        }
+    }
+    accounts(host, settings, &mut facts)?;
+    for device in &settings.devices {
+        if let Some((path, _)) = &device.writeback_device {
+            facts.backing.insert(path.clone(), backing(host, path)?);
+        }
+        let fs_type = match &device.role {
+            Role::Filesystem { fs_type, .. } | Role::Raw { fs_type: Some(fs_type), .. } => fs_type,
+            _ => continue,
+        };
+        if host.find_mkfs(fs_type).is_some() {
+            facts.mkfs.insert(fs_type.clone());
+        }
+    }
+    Ok(facts)
+}
+
+/// The facts that sizes depend on: all that the generator needs.
+pub fn machine<H: Host>(host: &H) -> Result<Facts, Error> {
+    Ok(Facts {
+        memory: proc::parse_meminfo(&host.text(MachineFile::Meminfo)?),
+        cpus: host.cpus(),
+        page_size: host.page_size(),
+        ..Facts::default()
+    })
+}
+
+/// A file or folder that a kernel without the feature does not have counts as empty.
+fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
+    if error.is(crate::host::Errno::NOENT) { Ok(T::default()) } else { Err(error) }
+}
+
+fn support<H: Host>(host: &H) -> Support {
+    match host.container() {
+        Some(kind) => Support::Container(kind),
+        None if host.has_control() => Support::Ready,
+        None => Support::NotLoaded,
+    }
+}
+
+/// What the kernel shows about one device.
+pub fn device<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
+    let text = |attribute| host.read_attribute(number, attribute).or_else(absent);
+    let (algorithms, algorithm) = parse_comp_algorithm(&text(Attribute::CompAlgorithm)?);
+    let limit = text(Attribute::MmStat)?.split_whitespace().nth(3).and_then(|word| word.parse().ok());
+    Ok(DeviceFacts {
+        device: proc::parse_device_number(&text(Attribute::Dev)?),
+        diskseq: diskseq(host, number)?,
+        initialised: text(Attribute::InitState)?.trim() == "1",
+        disk_size: text(Attribute::DiskSize)?.trim().parse().unwrap_or(0),
+        memory_limit: limit.unwrap_or(0),
+        attributes: Attribute::ALL.into_iter().filter(|name| host.has_attribute(number, *name)).collect(),
+        algorithms,
+        algorithm,
+    })
+}
+
+/// The number that tells this device from an earlier one of the same name; kernels before 5.15 have none.
+pub fn diskseq<H: Host>(host: &H, number: u32) -> Result<Option<u64>, HostError> {
+    let text: String = host.read_attribute(number, Attribute::DiskSeq).or_else(absent)?;
+    Ok(text.trim().parse().ok())
+}
+
+/// All records. One that cannot be understood is an error: what it is about must neither be taken nor forgotten.
+pub fn records<H: Host>(host: &H) -> Result<BTreeMap<Target, Record>, Error> {
+    let mut records = BTreeMap::new();
+    for (name, text) in host.records()? {
+        let record: Record = serde_json::from_str(&text).map_err(|error| {
+            Error::failed(format!("/run/zramd/{name}: cannot be read: {error} (a newer zramd may have written it)"))
+        })?;
+        if record.version != VERSION {
+            let version = record.version;
+            return Err(Error::failed(format!("/run/zramd/{name}: has version {version}, this zramd knows {VERSION}")));
+        }
+        records.insert(record.target.clone(), record);
+    }
+    Ok(records)
+}
+
+fn mounts_of(settings: &Settings) -> impl Iterator<Item = &MountSettings> {
+    let of_devices = settings.devices.iter().filter_map(|device| match &device.role {
+        Role::Filesystem { mount, .. } => Some(mount),
+        _ => None,
+    });
+    of_devices.chain(settings.ramdisks.iter().map(|disk| &disk.mount))
+}
+
+fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) -> Result<(), Error> {
+    let name = |principal: &Option<Principal>| match principal {
+        Some(Principal::Name(name, _)) => Some(name.clone()),
+        _ => None,
+    };
+    let users: Vec<String> = mounts_of(settings).filter_map(|mount| name(&mount.owner)).collect();
+    let groups: Vec<String> = mounts_of(settings).filter_map(|mount| name(&mount.group)).collect();
+    for (names, file, ids) in
+        [(users, MachineFile::Passwd, &mut facts.users), (groups, MachineFile::Group, &mut facts.groups)]
+    {
+        if names.is_empty() {
+            continue;
+        }
+        let text = host.text(file)?;
+        ids.extend(names.into_iter().filter_map(|name| Some((name.clone(), proc::parse_account(&text, &name)?))));
+    }
+    Ok(())
+}
+
+fn backing<H: Host>(host: &H, path: &str) -> Result<BackingFacts, Error> {
+    Ok(match host.probe_block(path)? {
+        None => BackingFacts::Missing,
+        Some(probe) => match probe.device {
+            None => BackingFacts::NotABlockDevice,
+            Some(device) => BackingFacts::Block {
+                device,
+                signature: signature::find(&probe.head).map(str::to_owned),
+                holders: probe.holders,
+            },
+        },
+    })
+}

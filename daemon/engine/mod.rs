@@ -1,0 +1,18 @@
+//! Logic meets machine: gathers facts, has a plan made, and carries it out. Synchronous, generic over the host.
+//!
+//! Invariants: a record is on disk before the step it can undo; a failed step takes back the whole target and reports
+//! every error; a second run after any failure or kill converges.
+
+pub mod apply;
+mod create;
+pub mod error;
+pub mod gather;
+mod perform;
+pub mod provision;
+mod retry;
+mod self_test;
+pub mod status;
+mod undo;
+
+pub use error::{Error, ErrorKind};
+pub use provision::{apply, down, plan, revert, up};

@@ -1,0 +1,208 @@
+//! One step on the machine, with everything that was written read back.
+
+use super::create;
+use super::error::{Error, ErrorKind};
+use super::gather;
+use super::retry::while_busy;
+use super::self_test;
+use super::undo;
+use crate::host::{Errno, Host, MkfsSpec, MountSpec, RootSpec, SwapSpec};
+use crate::logic::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm};
+use crate::logic::attribute::Attribute;
+use crate::logic::plan::Step;
+use crate::logic::plan::diff::round_up;
+use crate::logic::record::{Record, Undo};
+use crate::logic::swap_header;
+use crate::logic::units::human;
+
+/// Does one step. The undo of the step is in the record already, except for the two steps that find it out themselves.
+pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Result<(), Error> {
+    match step {
+        Step::LoadModule => load_module(host),
+        Step::CreateDevice { number } => create::create(host, *number, record),
+        Step::ClaimDevice { number } => claim(host, *number, record),
+        Step::SetAlgorithm { number, algorithm } => set_algorithm(host, *number, algorithm),
+        Step::SetRecompression { number, priority, algorithm } => {
+            set_recompression(host, *number, *priority, algorithm)
+        }
+        Step::SetParameters { number, priority, algorithm } => {
+            Ok(host.write_attribute(*number, Attribute::AlgorithmParams, &parameters(*priority, algorithm))?)
+        }
+        Step::SetBackingDevice { number, path } => set_backing_device(host, *number, path),
+        Step::SetDiskSize { number, bytes } => set_disk_size(host, *number, *bytes),
+        Step::SetMemoryLimit { number, bytes } => set_memory_limit(host, *number, *bytes),
+        Step::SelfTest { number, bytes } => self_test::run(host, *number, *bytes),
+        Step::MakeSwap { number, label } => make_swap(host, *number, label),
+        Step::MakeFilesystem { number, fs_type, arguments } => {
+            let spec = MkfsSpec { fs_type: fs_type.clone(), arguments: arguments.clone() };
+            Ok(host.mkfs(*number, &spec)?)
+        }
+        Step::SetRoot { number, fs_type, mount } => {
+            let root = RootSpec { mode: mount.mode, uid: mount.uid, gid: mount.gid };
+            Ok(host.set_root(*number, fs_type, &root)?)
+        }
+        Step::ReleaseLock { number } => Ok(host.unlock_device(*number)?),
+        Step::CreateDirectory { path } => match host.make_directory(path) {
+            Err(error) if error.is(Errno::EXIST) => {
+                record.undo.retain(|undo| *undo != Undo::RemoveDirectory { path: path.clone() });
+                Ok(())
+            }
+            other => Ok(other?),
+        },
+        Step::SwapOn { number, priority, discard } => swap_on(host, *number, *priority, *discard),
+        Step::SwapOff { number } => undo::swap_off(host, *number),
+        Step::MountDevice { number, fs_type, mount } => {
+            let spec = MountSpec {
+                source: format!("/dev/zram{number}"),
+                mount_point: mount.mount_point.clone(),
+                fs_type: fs_type.clone(),
+                options: mount.options.clone(),
+            };
+            while_busy(host, *number, |host| host.mount(&spec))
+        }
+        Step::MountTmpfs { mount, options } => Ok(host.mount(&tmpfs(&mount.mount_point, options))?),
+        Step::RemountTmpfs { mount_point, options } => Ok(host.remount(&tmpfs(mount_point, options))?),
+        Step::Undo(step) => undo::one(host, record, step),
+    }
+}
+
+fn tmpfs(mount_point: &str, options: &str) -> MountSpec {
+    MountSpec {
+        source: "tmpfs".to_owned(),
+        mount_point: mount_point.to_owned(),
+        fs_type: "tmpfs".to_owned(),
+        options: options.to_owned(),
+    }
+}
+
+/// A driver that is built in has no module to load, so only what is there afterwards counts.
+fn load_module<H: Host>(host: &mut H) -> Result<(), Error> {
+    let loaded = host.load_module();
+    if host.has_control() {
+        return Ok(());
+    }
+    let why = match loaded {
+        Ok(()) => "its module is loaded but /sys/class/zram-control is missing".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Error::new(ErrorKind::Unsupported, format!("this kernel has no zram: {why}")))
+}
+
+fn claim<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
+    let device = gather::device(host, number)?;
+    if device.initialised {
+        return Err(Error::new(
+            ErrorKind::Unsafe,
+            format!("zram{number}: somebody else has set it up in the meantime"),
+        ));
+    }
+    record.diskseq = device.diskseq;
+    if !record.owns_device() {
+        record.found_algorithm = device.algorithm;
+    }
+    record.push(Undo::Reset { number });
+    create::save(host, record)?;
+    while_busy(host, number, |host| host.lock_device(number))
+}
+
+fn differs(number: u32, what: &str, wanted: &str, found: &str) -> Error {
+    Error::failed(format!("zram{number}: {what} was set to {wanted} but reads back as {found}"))
+}
+
+fn set_algorithm<H: Host>(host: &mut H, number: u32, algorithm: &str) -> Result<(), Error> {
+    if let Err(error) = host.write_attribute(number, Attribute::CompAlgorithm, algorithm) {
+        if !error.is(Errno::INVAL) {
+            return Err(error.into());
+        }
+        let (offered, _) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
+        let message = format!("zram{number}: this kernel does not offer {algorithm}; it has {}", offered.join(", "));
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    let (_, selected) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
+    match selected {
+        Some(selected) if selected == algorithm => Ok(()),
+        found => Err(differs(number, "comp_algorithm", algorithm, found.as_deref().unwrap_or("nothing"))),
+    }
+}
+
+fn set_recompression<H: Host>(host: &mut H, number: u32, priority: u8, algorithm: &str) -> Result<(), Error> {
+    let value = format!("algo={algorithm} priority={priority}");
+    host.write_attribute(number, Attribute::RecompAlgorithm, &value)?;
+    let text = host.read_attribute(number, Attribute::RecompAlgorithm)?;
+    let selected = parse_recomp_algorithm(&text);
+    match selected.iter().find(|(found, _)| *found == priority) {
+        Some((_, name)) if name == algorithm => Ok(()),
+        _ => Err(differs(number, "recomp_algorithm", &value, text.trim())),
+    }
+}
+
+/// `priority=` always, never `algo=`: two slots may have the same algorithm, and the kernel takes the first by name.
+fn parameters(priority: u8, algorithm: &Algorithm) -> String {
+    let mut words = vec![format!("priority={priority}")];
+    words.extend(algorithm.parameters.iter().map(|(key, value)| format!("{key}={value}")));
+    words.join(" ")
+}
+
+fn set_backing_device<H: Host>(host: &mut H, number: u32, path: &str) -> Result<(), Error> {
+    host.write_attribute(number, Attribute::BackingDev, path)?;
+    let found = host.read_attribute(number, Attribute::BackingDev)?;
+    // The kernel shows the path that the device node was opened by, after following links.
+    if found.trim() == "none" || found.trim().is_empty() {
+        return Err(differs(number, "backing_dev", path, found.trim()));
+    }
+    Ok(())
+}
+
+fn set_disk_size<H: Host>(host: &mut H, number: u32, bytes: u64) -> Result<(), Error> {
+    if let Err(error) = host.write_attribute(number, Attribute::DiskSize, &bytes.to_string()) {
+        let why = match error.errno() {
+            Some(Errno::NOMEM) => "not enough memory for its table of pages or for the compressor",
+            Some(Errno::BUSY) => "it is initialised already, by somebody else",
+            Some(Errno::INVAL) => "the kernel refuses the size or a parameter of an algorithm",
+            _ => return Err(error.into()),
+        };
+        return Err(Error::failed(format!("zram{number}: set disksize to {}: {why}", human(bytes))));
+    }
+    let found = gather::device(host, number)?;
+    let wanted = round_up(bytes, host.page_size());
+    if !found.initialised || found.disk_size != wanted {
+        return Err(differs(number, "disksize", &wanted.to_string(), &found.disk_size.to_string()));
+    }
+    Ok(())
+}
+
+fn set_memory_limit<H: Host>(host: &mut H, number: u32, bytes: u64) -> Result<(), Error> {
+    host.write_attribute(number, Attribute::MemLimit, &bytes.to_string())?;
+    let found = gather::device(host, number)?.memory_limit;
+    let wanted = round_up(bytes, host.page_size());
+    if found == wanted { Ok(()) } else { Err(differs(number, "mem_limit", &wanted.to_string(), &found.to_string())) }
+}
+
+fn make_swap<H: Host>(host: &mut H, number: u32, label: &str) -> Result<(), Error> {
+    let size = gather::device(host, number)?.disk_size;
+    let page = usize::try_from(host.page_size()).unwrap_or(4096);
+    let header = swap_header::build(size, page, host.random(), label)
+        .map_err(|error| Error::failed(format!("zram{number}: write a swap header: {error}")))?;
+    Ok(host.write_pages(number, 0, &header)?)
+}
+
+fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> Result<(), Error> {
+    while_busy(host, number, |host| host.swap_on(number, SwapSpec { priority, discard }))?;
+    let swaps = undo::swaps(host)?;
+    match swaps.iter().find(|swap| swap.zram_number() == Some(number)) {
+        Some(swap) if priority < 0 || swap.priority == priority => Ok(()),
+        Some(swap) => Err(differs(number, "its swap priority", &priority.to_string(), &swap.priority.to_string())),
+        None => Err(Error::failed(format!("zram{number}: swapon succeeded but /proc/swaps does not show it"))),
+    }
+}
+
+/// Whether a step failed only because this kernel lacks the attribute.
+pub fn lacks_attribute<H: Host>(host: &H, step: &Step) -> bool {
+    let (number, attribute) = match step {
+        Step::SetParameters { number, .. } => (*number, Attribute::AlgorithmParams),
+        Step::SetRecompression { number, .. } => (*number, Attribute::RecompAlgorithm),
+        Step::SetBackingDevice { number, .. } => (*number, Attribute::BackingDev),
+        _ => return false,
+    };
+    !host.has_attribute(number, attribute)
+}

@@ -1,0 +1,106 @@
+//! The whole job: gather, plan, carry out, under the lock.
+
+use super::apply::{self, Outcome};
+use super::error::{Error, ErrorKind};
+use super::gather::{gather, records};
+use super::undo::{release, roll_back};
+use crate::host::Host;
+use crate::logic::config::Loaded;
+use crate::logic::config::settings::Settings;
+use crate::logic::plan::{self as planner, Activation, Plan};
+use crate::logic::record::{Progress, Record, Target};
+
+/// A plan that was made, what was known when it was made, and what became of it.
+#[derive(Debug)]
+pub struct Applied {
+    /// The plan.
+    pub plan: Plan,
+    /// One per target that had steps.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Applied {
+    /// What became of one target, if it had steps.
+    pub fn outcome(&self, target: &Target) -> Option<&Outcome> {
+        self.outcomes.iter().find(|outcome| outcome.target == *target)
+    }
+}
+
+/// Makes a plan without changing anything.
+pub fn plan<H: Host>(host: &H, loaded: &Loaded, activation: Activation) -> Result<Plan, Error> {
+    let facts = gather(host, &loaded.settings)?;
+    Ok(planner::plan(&loaded.settings, loaded.problems.clone(), &facts, activation))
+}
+
+/// Brings everything that is configured into place, `swapon` and `mount` included.
+pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
+    locked(host, |host| carry_out(host, loaded, Activation::Direct))
+}
+
+fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, activation: Activation) -> Result<Applied, Error> {
+    let plan = plan(host, loaded, activation)?;
+    let outcomes = apply::apply(host, &plan);
+    Ok(Applied { plan, outcomes })
+}
+
+/// Prepares one device for PID 1 to activate.
+pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied, Error> {
+    let device = loaded.settings.devices.iter().find(|device| device.number == number).cloned();
+    let Some(device) = device else {
+        return Err(Error::new(ErrorKind::NotFound, format!("zram{number}: no usable section [zram{number}] in the configuration")));
+    };
+    let one = Loaded {
+        settings: Settings { devices: vec![device], ramdisks: Vec::new() },
+        ..loaded.clone()
+    };
+    locked(host, |host| {
+        let mut plan = plan(host, &one, Activation::Systemd)?;
+        // What other runs left behind is theirs: their unit may be at work right now.
+        plan.groups.retain(|group| group.target == Target::Device(number));
+        let outcomes = apply::apply(host, &plan);
+        Ok(Applied { plan, outcomes })
+    })
+}
+
+/// Takes one target away. Whether there was anything to take away.
+pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
+    locked(host, |host| match records(host)?.get(target) {
+        None => Ok(false),
+        Some(record) => take_away(host, record).map(|()| true),
+    })
+}
+
+fn take_away<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
+    match record.progress {
+        Progress::Done => release(host, record),
+        Progress::Working => match roll_back(host, &mut record.clone()).into_iter().reduce(join) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        },
+    }
+}
+
+fn join(first: Error, second: Error) -> Error {
+    Error::new(first.kind, format!("{first}; {second}"))
+}
+
+/// Takes everything away that zramd set up. Every failure is reported, and the rest goes all the same.
+pub fn revert<H: Host>(host: &mut H) -> Result<Vec<(Target, Result<(), Error>)>, Error> {
+    locked(host, |host| {
+        let mut records: Vec<Record> = records(host)?.into_values().collect();
+        // What is mounted deepest goes first, as it came last.
+        records.sort_by_key(|record| std::cmp::Reverse(planner::mount_depth(&record.request)));
+        Ok(records.iter().map(|record| (record.target.clone(), take_away(host, record))).collect())
+    })
+}
+
+fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error>) -> Result<T, Error> {
+    if !host.is_privileged() {
+        let message = "changing swap, mounts and zram devices takes root rights (CAP_SYS_ADMIN); run it with sudo";
+        return Err(Error::new(ErrorKind::NotPermitted, message));
+    }
+    host.lock_run()?;
+    let result = work(host);
+    host.unlock_run();
+    result
+}

@@ -1,0 +1,48 @@
+//! Waiting out those who hold a device for a moment: udev probes every new node, and `reset` wants no openers at all.
+
+use std::time::Duration;
+
+use super::error::Error;
+use crate::host::{Errno, Host, HostError};
+
+/// First pause.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+/// Longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// When to give up. A board that needed retries for `reset` had recovered within a second in every report.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Repeats `verb` while it answers `EBUSY`, with growing pauses, up to [`PATIENCE`]; then names who holds the device.
+pub fn while_busy<H: Host, T>(
+    host: &mut H,
+    number: u32,
+    mut verb: impl FnMut(&mut H) -> Result<T, HostError>,
+) -> Result<T, Error> {
+    let deadline = host.now() + PATIENCE;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match verb(host) {
+            Ok(value) => return Ok(value),
+            Err(error) if error.is(Errno::BUSY) => {
+                if host.now() >= deadline {
+                    return Err(Error::busy(&error, &host.holders(number)));
+                }
+                host.sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Waits until nobody but the kernel has the device open, so that `reset` will succeed; an error names who does.
+///
+/// Asked before anything is taken away: a device that cannot be released stays as it is.
+pub fn until_released<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+    while_busy(host, number, |host| {
+        if host.holders(number).is_empty() {
+            return Ok(());
+        }
+        Err(HostError::new(format!("zram{number}"), "release the device", Errno::BUSY))
+    })
+}

@@ -1,0 +1,87 @@
+//! What is in place right now, in figures that the kernel gives.
+
+use super::error::Error;
+use super::gather::{self, records};
+use crate::host::{Host, MachineFile};
+use crate::logic::attribute::Attribute;
+use crate::logic::plan::{Purpose, Request};
+use crate::logic::proc;
+use crate::logic::record::{Progress, Record, Target};
+use crate::logic::stat::MmStat;
+
+/// One target that zramd set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// What it is.
+    pub target: Target,
+    /// The algorithm in use, where there is one.
+    pub algorithm: Option<String>,
+    /// Size in bytes as the kernel shows it.
+    pub size: u64,
+    /// Uncompressed bytes stored.
+    pub stored: u64,
+    /// Memory used for them.
+    pub memory: u64,
+    /// `swap, priority 100` or `ext4 on /mnt`.
+    pub used_for: String,
+    /// `active`, `mounted`, `ready`, or what is wrong.
+    pub state: &'static str,
+}
+
+/// One row per record.
+pub fn rows<H: Host>(host: &H) -> Result<Vec<Row>, Error> {
+    records(host)?.values().map(|record| row(host, record)).collect()
+}
+
+fn row<H: Host>(host: &H, record: &Record) -> Result<Row, Error> {
+    let mut row = match (&record.target, &record.request) {
+        (Target::Device(number), Request::Device(request)) => device_row(host, *number, &request.purpose)?,
+        (_, request) => ramdisk_row(host, &record.target, request)?,
+    };
+    if record.progress == Progress::Working {
+        row.state = "unfinished";
+    }
+    Ok(row)
+}
+
+fn device_row<H: Host>(host: &H, number: u32, purpose: &Purpose) -> Result<Row, Error> {
+    let mut row = empty(Target::Device(number));
+    if !host.device_numbers()?.contains(&number) {
+        return Ok(row);
+    }
+    let device = gather::device(host, number)?;
+    let stat = MmStat::parse(&host.read_attribute(number, Attribute::MmStat)?).unwrap_or_default();
+    row.algorithm = device.algorithm;
+    row.size = device.disk_size;
+    row.stored = stat.orig_data_size;
+    row.memory = stat.mem_used_total;
+    let swap = super::undo::swaps(host)?.into_iter().find(|swap| swap.zram_number() == Some(number));
+    let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
+    let mount = mounts.into_iter().find(|mount| Some(mount.device) == device.device);
+    (row.used_for, row.state) = match (swap, mount) {
+        (Some(swap), _) => (format!("swap, priority {}", swap.priority), "active"),
+        (None, Some(mount)) => (format!("{} on {}", mount.fs_type, mount.mount_point), "mounted"),
+        (None, None) if device.initialised => (purpose.role().to_owned(), "ready"),
+        (None, None) => (purpose.role().to_owned(), "gone"),
+    };
+    Ok(row)
+}
+
+fn ramdisk_row<H: Host>(host: &H, target: &Target, request: &Request) -> Result<Row, Error> {
+    let mut row = empty(target.clone());
+    let Request::RamDisk(request) = request else { return Ok(row) };
+    let path = request.mount.mount_point.as_str();
+    row.used_for = format!("tmpfs on {path}");
+    let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
+    if mounts.iter().any(|mount| mount.mount_point == path && mount.fs_type == "tmpfs") {
+        (row.stored, row.size) = host.space(path)?;
+        // A tmpfs page takes exactly its own size.
+        row.memory = row.stored;
+        row.state = "mounted";
+    }
+    Ok(row)
+}
+
+fn empty(target: Target) -> Row {
+    Row { target, algorithm: None, size: 0, stored: 0, memory: 0, used_for: String::new(), state: "gone" }
+}

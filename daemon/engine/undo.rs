@@ -1,0 +1,184 @@
+//! Taking back: one undo, and all undos of a record from its end.
+
+use std::time::Duration;
+
+use super::create;
+use super::error::{Error, ErrorKind};
+use super::gather;
+use super::retry::{PATIENCE, until_released, while_busy};
+use crate::host::{Errno, Host, MachineFile, MountSpec, SwapSpec};
+use crate::logic::attribute::Attribute;
+use crate::logic::plan::{Purpose, Request, wants_discard};
+use crate::logic::proc::{self, MountLine, SwapLine};
+use crate::logic::record::{Record, Undo};
+use crate::logic::units::human;
+
+/// Memory that must stay available when swap is taken away, as a divisor of all memory: 50 is 2 %.
+const RESERVE_SHARE: u64 = 50;
+
+/// `/proc/swaps`; a kernel without swap has none.
+pub fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, Error> {
+    match host.text(MachineFile::Swaps) {
+        Ok(text) => Ok(proc::parse_swaps(&text)),
+        Err(error) if error.is(Errno::NOENT) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, Error> {
+    Ok(proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?))
+}
+
+/// Whether device `number` is still the one that the record is about.
+fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
+    if !host.device_numbers()?.contains(&number) {
+        return Ok(false);
+    }
+    Ok(gather::diskseq(host, number)? == record.diskseq)
+}
+
+/// Takes one thing back. Safe to repeat: what is gone already is fine.
+pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
+    match undo {
+        Undo::RemoveNewDevices { before, up_to } => create::remove_new(host, before, *up_to),
+        Undo::RemoveDevice { number } if is_same_device(host, *number, record)? => create::remove(host, *number),
+        Undo::Reset { number } if is_same_device(host, *number, record)? => {
+            host.unlock_device(*number)?;
+            while_busy(host, *number, |host| host.write_attribute(*number, Attribute::Reset, "1"))?;
+            restore_algorithm(host, *number, record)
+        }
+        Undo::SwapOff { number } if is_same_device(host, *number, record)? => swap_off(host, *number),
+        Undo::Unmount { mount_point, number } => unmount(host, record, mount_point, *number),
+        Undo::RemoveDirectory { path } => match host.remove_directory(path) {
+            // Somebody put something there, or removed it: both are their business.
+            Err(error) if !error.is(Errno::NOENT) && !error.is(Errno::NOTEMPTY) => Err(error.into()),
+            _ => Ok(()),
+        },
+        Undo::RemoveDevice { .. } | Undo::Reset { .. } | Undo::SwapOff { .. } => Ok(()),
+    }
+}
+
+/// Kernels before 6.12 keep the selected algorithm over a reset; a device that we only borrowed gets its own back.
+fn restore_algorithm<H: Host>(host: &mut H, number: u32, record: &Record) -> Result<(), Error> {
+    let Some(found) = record.found_algorithm.as_ref() else { return Ok(()) };
+    if gather::device(host, number)?.algorithm.as_ref() == Some(found) {
+        return Ok(());
+    }
+    Ok(host.write_attribute(number, Attribute::CompAlgorithm, found)?)
+}
+
+/// Deactivates swap if it is active, after checking that memory can take what is in it.
+pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+    let swaps = swaps(host)?;
+    let Some(swap) = swaps.iter().find(|swap| swap.zram_number() == Some(number)) else { return Ok(()) };
+    let memory = proc::parse_meminfo(&host.text(MachineFile::Meminfo)?);
+    let reserve = memory.total_kib / RESERVE_SHARE;
+    if swap.used_kib + reserve > memory.available_kib {
+        let message = format!(
+            "zram{number}: deactivate swap: its {} would not fit into the {} of memory that are available",
+            human(swap.used_kib * 1024),
+            human(memory.available_kib * 1024),
+        );
+        return Err(Error::new(ErrorKind::Unsafe, message));
+    }
+    Ok(host.swap_off(number)?)
+}
+
+/// Unmounts what we mounted, if it is still what is seen there. Never lazily: who keeps it busy is named.
+fn unmount<H: Host>(host: &mut H, record: &Record, mount_point: &str, number: Option<u32>) -> Result<(), Error> {
+    let mounts = mounts(host)?;
+    let Some(mounted) = mounts.iter().rev().find(|mount| mount.mount_point == mount_point) else { return Ok(()) };
+    let ours = match number {
+        None => mounted.fs_type == "tmpfs",
+        Some(number) => {
+            is_same_device(host, number, record)?
+                && gather::device(host, number)?.device.is_some_and(|device| device == mounted.device)
+        }
+    };
+    if !ours {
+        return Ok(());
+    }
+    let deadline = host.now() + PATIENCE;
+    loop {
+        match host.unmount(mount_point) {
+            Err(error) if error.is(Errno::BUSY) => {
+                let users = host.mount_users(mount_point);
+                if host.now() >= deadline {
+                    return Err(Error::busy(&error, &users));
+                }
+                host.sleep(Duration::from_millis(100));
+            }
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Takes everything back after a failure, from the end, whatever else fails; then the record goes, unless something
+/// could not be taken back: then it stays, and the next run tries again.
+pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
+    let mut errors = Vec::new();
+    let mut left = Vec::new();
+    for undo in std::mem::take(&mut record.undo).into_iter().rev() {
+        if let Err(error) = one(host, record, &undo) {
+            errors.push(error);
+            left.insert(0, undo);
+        }
+    }
+    record.undo = left;
+    let ended = if record.undo.is_empty() {
+        host.remove_record(&record.target.file_name()).map_err(Error::from)
+    } else {
+        create::save(host, record)
+    };
+    errors.extend(ended.err());
+    errors
+}
+
+/// Takes a target away on request. When one thing cannot be taken back, what was taken back before it is done again,
+/// so that the target is left as it was.
+pub fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
+    for undo in &record.undo {
+        if let Undo::Reset { number } = undo
+            && is_same_device(host, *number, record)?
+        {
+            until_released(host, *number)?;
+        }
+    }
+    for (index, undo) in record.undo.iter().enumerate().rev() {
+        if let Err(error) = one(host, record, undo) {
+            let again = record.undo[index..].iter().filter_map(|undo| redo(host, record, undo).err());
+            let message = again.fold(error.message, |message, error| format!("{message}; {error}"));
+            return Err(Error::new(error.kind, message));
+        }
+    }
+    Ok(host.remove_record(&record.target.file_name())?)
+}
+
+/// Puts back what [`one`] took away, as far as contents allow: only activation keeps them.
+fn redo<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
+    let Request::Device(request) = &record.request else { return Ok(()) };
+    match (undo, &request.purpose) {
+        (Undo::SwapOff { number }, Purpose::Swap { priority, options }) => {
+            if swaps(host)?.iter().any(|swap| swap.zram_number() == Some(*number)) {
+                return Ok(());
+            }
+            Ok(host.swap_on(*number, SwapSpec { priority: *priority, discard: wants_discard(options) })?)
+        }
+        (Undo::Unmount { number: Some(number), .. }, Purpose::Filesystem { fs_type, mount, .. }) => {
+            if mounts(host)?.iter().any(|mounted| mounted.mount_point == mount.mount_point) {
+                return Ok(());
+            }
+            Ok(host.mount(&MountSpec {
+                source: format!("/dev/zram{number}"),
+                mount_point: mount.mount_point.clone(),
+                fs_type: fs_type.clone(),
+                options: mount.options.clone(),
+            })?)
+        }
+        (Undo::RemoveDirectory { path }, _) => match host.make_directory(path) {
+            Err(error) if !error.is(Errno::EXIST) => Err(error.into()),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,75 @@
+//! Files outside the trait: configuration in, generated units out.
+//!
+//! The pure commands (`plan`, `check`, `generate`) read below a root folder and never touch devices, so these are plain
+//! functions rather than verbs of the host.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::logic::unit_text::{Contents, UnitFile};
+
+/// The text of a file below `root`; a missing one is empty.
+pub fn read_optional(root: &Path, path: &str) -> Result<String, String> {
+    let full = below(root, path);
+    match fs::read_to_string(&full) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(format!("{}: {error}", full.display())),
+    }
+}
+
+/// `path` below `root`.
+pub fn below(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+/// Writes units below `folder`, creating the folders they need.
+pub fn write_units(folder: &Path, files: &[UnitFile]) -> Result<(), String> {
+    for file in files {
+        let path = folder.join(&file.path);
+        write_unit(&path, &file.contents).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn write_unit(path: &Path, contents: &Contents) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match contents {
+        Contents::Text(text) => fs::write(path, text),
+        Contents::Link(target) => {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            std::os::unix::fs::symlink(target, path)
+        }
+    }
+}
+
+/// Folders in which systemd looks for units, highest first.
+const UNIT_FOLDERS: [&str; 4] =
+    ["etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system"];
+
+/// Whether some `*.wants` or `*.requires` folder has a link to `zramd.service`, and the service is not masked.
+///
+/// The same rule as systemd's own generators use for "is it enabled": the links are what `systemctl enable` makes.
+pub fn is_enabled(root: &Path) -> bool {
+    let masked = UNIT_FOLDERS.iter().any(|folder| {
+        let unit = root.join(folder).join("zramd.service");
+        fs::read_link(unit).is_ok_and(|target| target == Path::new("/dev/null"))
+    });
+    !masked && UNIT_FOLDERS.iter().any(|folder| is_wanted_in(&root.join(folder)))
+}
+
+fn is_wanted_in(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    entries.filter_map(Result::ok).any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        (name.ends_with(".wants") || name.ends_with(".requires"))
+            && fs::symlink_metadata(entry.path().join("zramd.service")).is_ok()
+    })
+}

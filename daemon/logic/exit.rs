@@ -1,0 +1,72 @@
+//! Exit statuses of the programs, by kind. Scripts depend on them, so they never change meaning.
+
+use super::plan::Kind;
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// Done, or nothing to do.
+    Success,
+    /// It failed, or the configuration has errors.
+    Failure,
+    /// Wrong usage.
+    Usage,
+    /// There is no such device or disk.
+    NotFound,
+    /// This kernel or machine lacks zram or a feature that is needed.
+    Unsupported,
+    /// Some of several targets failed.
+    Partly,
+    /// Refused because it would hurt.
+    Refused,
+    /// Not permitted.
+    NotPermitted,
+}
+
+impl ExitStatus {
+    /// The number for exit(2).
+    pub const fn code(self) -> u8 {
+        match self {
+            ExitStatus::Success => 0,
+            ExitStatus::Failure => 1,
+            ExitStatus::Usage => 2,
+            ExitStatus::NotFound => 4,
+            ExitStatus::Unsupported => 5,
+            ExitStatus::Partly => 6,
+            ExitStatus::Refused => 7,
+            ExitStatus::NotPermitted => 77,
+        }
+    }
+}
+
+impl From<Kind> for ExitStatus {
+    fn from(kind: Kind) -> ExitStatus {
+        match kind {
+            Kind::Config => ExitStatus::Failure,
+            Kind::Unsupported => ExitStatus::Unsupported,
+            Kind::Unsafe => ExitStatus::Refused,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_what_scripts_depend_on() {
+        let table = [
+            (ExitStatus::Success, 0),
+            (ExitStatus::Failure, 1),
+            (ExitStatus::Usage, 2),
+            (ExitStatus::NotFound, 4),
+            (ExitStatus::Unsupported, 5),
+            (ExitStatus::Partly, 6),
+            (ExitStatus::Refused, 7),
+            (ExitStatus::NotPermitted, 77),
+        ];
+        for (status, code) in table {
+            assert_eq!(status.code(), code);
+        }
+    }
+}

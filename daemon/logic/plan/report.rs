@@ -1,0 +1,262 @@
+//! A plan for people and for programs.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::step::ListedStep;
+use super::{Decision, DeviceRequest, Item, Plan, Purpose, RamDiskRequest, Request};
+use crate::logic::config::problem::Problem;
+use crate::logic::record::Target;
+
+/// Version of the JSON form; it grows by 1 when a key changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The JSON form of a plan.
+#[derive(Debug, Serialize)]
+pub struct PlanReport<'a> {
+    schema_version: u32,
+    devices: Vec<DeviceReport<'a>>,
+    ramdisks: Vec<RamDiskReport<'a>>,
+    steps: Vec<StepReport>,
+    problems: Vec<ProblemReport<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceReport<'a> {
+    name: String,
+    role: Option<&'static str>,
+    disk_size_bytes: Option<u64>,
+    memory_limit_bytes: Option<u64>,
+    algorithm: Option<&'a str>,
+    algorithm_reason: Option<&'a str>,
+    algorithm_parameters: Option<serde_json::Map<String, serde_json::Value>>,
+    recompression: Vec<RecompressionReport<'a>>,
+    writeback_device: Option<&'a str>,
+    swap_priority: Option<i32>,
+    mount_point: Option<&'a str>,
+    fs_type: Option<&'a str>,
+    options: Option<&'a str>,
+    label: Option<&'a str>,
+    state: Decision,
+    reason: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct RecompressionReport<'a> {
+    priority: usize,
+    algorithm: &'a str,
+    parameters: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Debug, Serialize)]
+struct RamDiskReport<'a> {
+    name: &'a str,
+    backend: &'static str,
+    size_bytes: Option<u64>,
+    inodes: Option<u64>,
+    mount_point: Option<&'a str>,
+    options: Option<&'a str>,
+    state: Decision,
+    reason: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct StepReport {
+    target: String,
+    action: String,
+    undo: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ProblemReport<'a> {
+    severity: crate::logic::config::problem::Severity,
+    file: &'a std::path::Path,
+    line: u32,
+    column: u32,
+    key: &'a str,
+    message: &'a str,
+    hint: Option<&'a str>,
+}
+
+/// Builds the JSON form.
+pub fn report(plan: &Plan) -> PlanReport<'_> {
+    PlanReport {
+        schema_version: SCHEMA_VERSION,
+        devices: plan.items.iter().filter_map(device_report).collect(),
+        ramdisks: plan.items.iter().filter_map(ramdisk_report).collect(),
+        steps: listed_steps(plan)
+            .into_iter()
+            .map(|step| StepReport { target: step.target.to_string(), action: step.sentence, undo: step.undo })
+            .collect(),
+        problems: plan.problems.iter().map(problem_report).collect(),
+    }
+}
+
+/// All steps that applying the plan is expected to take.
+pub fn listed_steps(plan: &Plan) -> Vec<ListedStep> {
+    let of_group = |group: &super::Group| -> Vec<ListedStep> {
+        group.expected_steps().map(|step| ListedStep::new(&group.target, &step)).collect()
+    };
+    plan.groups.iter().flat_map(of_group).collect()
+}
+
+fn problem_report(problem: &Problem) -> ProblemReport<'_> {
+    ProblemReport {
+        severity: problem.severity,
+        file: &problem.origin.file,
+        line: problem.origin.line,
+        column: problem.origin.column,
+        key: &problem.origin.key,
+        message: &problem.message,
+        hint: problem.hint.as_deref(),
+    }
+}
+
+fn parameters(algorithm: &crate::logic::algorithm::Algorithm) -> serde_json::Map<String, serde_json::Value> {
+    algorithm.parameters.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect()
+}
+
+fn device_report(item: &Item) -> Option<DeviceReport<'_>> {
+    let Target::Device(_) = item.target else { return None };
+    let request: Option<&DeviceRequest> = match &item.request {
+        Some(Request::Device(request)) => Some(request),
+        _ => None,
+    };
+    let purpose = request.map(|request| &request.purpose);
+    let candidate = item.algorithm();
+    let algorithm = candidate.and_then(|candidate| candidate.algorithm.as_ref());
+    let mount = match purpose {
+        Some(Purpose::Filesystem { mount, .. }) => Some(mount),
+        _ => None,
+    };
+    Some(DeviceReport {
+        name: item.target.to_string(),
+        role: purpose.map(Purpose::role),
+        disk_size_bytes: request.map(|request| request.disk_size),
+        memory_limit_bytes: request.map(|request| request.memory_limit),
+        algorithm: algorithm.map(|algorithm| algorithm.name.as_str()),
+        algorithm_reason: candidate.map(|candidate| candidate.reason.as_str()),
+        algorithm_parameters: algorithm.map(parameters),
+        recompression: request
+            .into_iter()
+            .flat_map(|request| request.recompression.iter().enumerate())
+            .map(|(index, algorithm)| RecompressionReport {
+                priority: index + 1,
+                algorithm: &algorithm.name,
+                parameters: parameters(algorithm),
+            })
+            .collect(),
+        writeback_device: request.and_then(|request| request.writeback_device.as_deref()),
+        swap_priority: match purpose {
+            Some(Purpose::Swap { priority, .. }) => Some(*priority),
+            _ => None,
+        },
+        mount_point: mount.map(|mount| mount.mount_point.as_str()),
+        fs_type: purpose.and_then(Purpose::fs_type),
+        options: match purpose {
+            Some(Purpose::Swap { options, .. }) => Some(options),
+            _ => mount.map(|mount| mount.options.as_str()),
+        },
+        label: request.map(|request| request.label.as_str()),
+        state: item.decision,
+        reason: &item.reason,
+    })
+}
+
+fn ramdisk_report(item: &Item) -> Option<RamDiskReport<'_>> {
+    let Target::RamDisk(name) = &item.target else { return None };
+    let request: Option<&RamDiskRequest> = match &item.request {
+        Some(Request::RamDisk(request)) => Some(request),
+        _ => None,
+    };
+    Some(RamDiskReport {
+        name,
+        backend: "tmpfs",
+        size_bytes: request.map(|request| request.size),
+        inodes: request.and_then(|request| request.inodes),
+        mount_point: request.map(|request| request.mount.mount_point.as_str()),
+        options: request.map(|request| request.mount.options.as_str()),
+        state: item.decision,
+        reason: &item.reason,
+    })
+}
+
+impl Purpose {
+    /// `swap`, `filesystem` or `raw`.
+    pub fn role(&self) -> &'static str {
+        match self {
+            Purpose::Swap { .. } => "swap",
+            Purpose::Filesystem { .. } => "filesystem",
+            Purpose::Raw { .. } => "raw",
+        }
+    }
+
+    /// The file system type, where there is one.
+    pub fn fs_type(&self) -> Option<&str> {
+        match self {
+            Purpose::Swap { .. } => None,
+            Purpose::Filesystem { fs_type, .. } => Some(fs_type),
+            Purpose::Raw { fs_type, .. } => fs_type.as_deref(),
+        }
+    }
+}
+
+/// The plan as text: a heading per target with what was decided, and its numbered steps.
+pub fn text(plan: &Plan) -> String {
+    let mut out = String::new();
+    let mut number = 0;
+    // Writing to a String cannot fail.
+    let mut line = |text: std::fmt::Arguments<'_>| out.write_fmt(text).unwrap_or_default();
+    for item in &plan.items {
+        line(format_args!("{}: {}\n", item.target, headline(item)));
+        for group in plan.groups.iter().filter(|group| group.target == item.target) {
+            if group.is_empty() {
+                line(format_args!("    nothing to do\n"));
+            }
+            for step in group.expected_steps() {
+                number += 1;
+                line(format_args!("{number:4}. {step}\n"));
+            }
+        }
+    }
+    for group in plan.groups.iter().filter(|group| plan.item(&group.target).is_none()) {
+        line(format_args!("{}: left unfinished by an interrupted run\n", group.target));
+        for step in group.expected_steps() {
+            number += 1;
+            line(format_args!("{number:4}. {step}\n"));
+        }
+    }
+    if plan.items.is_empty() && plan.groups.is_empty() {
+        line(format_args!("nothing is configured\n"));
+    }
+    out
+}
+
+fn headline(item: &Item) -> String {
+    match item.decision {
+        Decision::Skipped => return format!("skipped: {}", item.reason),
+        Decision::Refused => return format!("refused: {}", item.reason),
+        Decision::Planned => {}
+    }
+    let human = crate::logic::units::human;
+    match &item.request {
+        Some(Request::Device(request)) => {
+            let what = match &request.purpose {
+                Purpose::Swap { priority, .. } => format!("swap with priority {priority}"),
+                Purpose::Filesystem { fs_type, mount, .. } => format!("{fs_type} on {}", mount.mount_point),
+                Purpose::Raw { fs_type: Some(fs_type), .. } => format!("{fs_type}, not mounted"),
+                Purpose::Raw { fs_type: None, .. } => "raw device".to_owned(),
+            };
+            let algorithm = item.algorithm().map_or_else(String::new, |candidate| {
+                let name = candidate.algorithm.as_ref().map_or("default algorithm".to_owned(), ToString::to_string);
+                format!(", {name} ({})", candidate.reason)
+            });
+            format!("{} of {what}{algorithm}", human(request.disk_size))
+        }
+        Some(Request::RamDisk(request)) => {
+            format!("{} of tmpfs on {}", human(request.size), request.mount.mount_point)
+        }
+        None => "planned".to_owned(),
+    }
+}

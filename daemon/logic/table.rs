@@ -1,0 +1,38 @@
+//! A plain table: columns as wide as their widest cell, two blanks in between.
+
+/// Renders rows under a heading; cells are left-aligned, the named columns right-aligned.
+pub fn render(heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -> String {
+    let heading: Vec<String> = heading.iter().map(|&cell| cell.to_owned()).collect();
+    let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut out = String::new();
+    for row in std::iter::once(&heading).chain(rows) {
+        let mut line = String::new();
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            let padding = " ".repeat(width - cell.chars().count());
+            let (before, after) = if right_aligned.contains(&column) { (padding.as_str(), "") } else { ("", padding.as_str()) };
+            line.push_str(before);
+            line.push_str(cell);
+            line.push_str(after);
+            line.push_str("  ");
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_line_up_and_lines_have_no_trailing_blanks() {
+        let rows = [vec!["zram0".to_owned(), "4.0 GiB".to_owned()], vec!["zram10".to_owned(), "1 B".to_owned()]];
+        assert_eq!(render(&["NAME", "SIZE"], &[1], &rows), "NAME       SIZE\nzram0   4.0 GiB\nzram10      1 B\n");
+    }
+}

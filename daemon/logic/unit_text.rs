@@ -1,0 +1,211 @@
+//! The systemd units that a configuration becomes. Text only; the generator writes it.
+
+use super::plan::diff::tmpfs_options;
+use super::plan::{Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request};
+use super::record::Target;
+
+/// One file below the folder that systemd gives a generator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitFile {
+    /// Path relative to that folder.
+    pub path: String,
+    /// What it is.
+    pub contents: Contents,
+}
+
+/// Contents of a [`UnitFile`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contents {
+    /// A file with this text.
+    Text(String),
+    /// A symbolic link with this target.
+    Link(String),
+}
+
+/// All files for the items that are planned, in a stable order.
+pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
+    let mut files: Vec<UnitFile> =
+        plan.items.iter().filter(|item| item.decision == Decision::Planned).flat_map(item_files).collect();
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+fn item_files(item: &Item) -> Vec<UnitFile> {
+    match (&item.target, &item.request) {
+        (Target::Device(_), Some(Request::Device(request))) => device_files(request),
+        (Target::RamDisk(name), Some(Request::RamDisk(request))) => {
+            let mount = &request.mount;
+            let text = Unit::new(&format!("RAM disk {name} on {}", mount.mount_point))
+                .line("StartLimitIntervalSec", "0")
+                .section("Mount")
+                .line("What", "tmpfs")
+                .line("Where", &mount.mount_point)
+                .line("Type", "tmpfs")
+                .line("Options", &tmpfs_options(request))
+                .finish();
+            wanted_file(&mount_unit(mount), text, "local-fs.target")
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn device_files(request: &DeviceRequest) -> Vec<UnitFile> {
+    let number = request.number;
+    let setup = format!("zramd-setup@zram{number}.service");
+    let (unit, mut files) = match &request.purpose {
+        Purpose::Swap { priority, options } => {
+            let unit = format!("dev-zram{number}.swap");
+            let text = swap_text(request, &setup, *priority, options);
+            (unit.clone(), wanted_file(&unit, text, "swap.target"))
+        }
+        Purpose::Filesystem { fs_type, mount, .. } => {
+            let unit = mount_unit(mount);
+            let text = Unit::new(&format!("Compressed RAM disk /dev/zram{number} on {}", mount.mount_point))
+                .line("Requires", &setup)
+                .line("After", &setup)
+                .line("StartLimitIntervalSec", "0")
+                .section("Mount")
+                .line("What", &format!("/dev/zram{number}"))
+                .line("Where", &mount.mount_point)
+                .line("Type", fs_type)
+                .line("Options", &mount.options)
+                .finish();
+            (unit.clone(), wanted_file(&unit, text, "local-fs.target"))
+        }
+        Purpose::Raw { .. } => {
+            let link = UnitFile {
+                path: format!("multi-user.target.wants/{setup}"),
+                contents: Contents::Link("/usr/lib/systemd/system/zramd-setup@.service".to_owned()),
+            };
+            (String::new(), vec![link])
+        }
+    };
+    let mut bindings = Unit::bare();
+    if !unit.is_empty() {
+        bindings = bindings.line("BindsTo", &unit);
+    }
+    if let Some(path) = &request.writeback_device {
+        let device = format!("{}.device", escape_path(path));
+        bindings = bindings.line("Wants", &device).line("After", &device);
+        files.push(UnitFile {
+            path: format!("{device}.d/zramd.conf"),
+            contents: Contents::Text(Unit::bare().line("JobRunningTimeoutSec", "10s").finish()),
+        });
+    }
+    if !unit.is_empty() || request.writeback_device.is_some() {
+        files.push(UnitFile {
+            path: format!("{setup}.d/bindings.conf"),
+            contents: Contents::Text(bindings.finish()),
+        });
+    }
+    files
+}
+
+fn swap_text(request: &DeviceRequest, setup: &str, priority: i32, options: &str) -> String {
+    let number = request.number;
+    let mut unit = Unit::new(&format!("Compressed swap /dev/zram{number}"))
+        .line("DefaultDependencies", "no")
+        .line("Requires", setup)
+        .line("After", setup)
+        .line("Before", "swap.target")
+        .line("StartLimitIntervalSec", "0");
+    if request.writeback_device.is_some() {
+        // Only a backing device has to be let go before its disk can be; everything else just ends with the kernel.
+        unit = unit.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
+    }
+    unit = unit.section("Swap").line("What", &format!("/dev/zram{number}"));
+    if priority >= 0 {
+        unit = unit.line("Priority", &priority.to_string());
+    }
+    if !options.is_empty() {
+        unit = unit.line("Options", options);
+    }
+    unit.finish()
+}
+
+/// A unit file, and the link that makes `target` want it.
+fn wanted_file(unit: &str, text: String, target: &str) -> Vec<UnitFile> {
+    vec![
+        UnitFile { path: unit.to_owned(), contents: Contents::Text(text) },
+        UnitFile { path: format!("{target}.wants/{unit}"), contents: Contents::Link(format!("../{unit}")) },
+    ]
+}
+
+fn mount_unit(mount: &MountRequest) -> String {
+    format!("{}.mount", escape_path(&mount.mount_point))
+}
+
+/// Path → unit name, as `systemd-escape --path` has it (systemd.unit(5), "String escaping for inclusion in unit names").
+pub fn escape_path(path: &str) -> String {
+    let path = path.trim_matches('/');
+    if path.is_empty() {
+        return "-".to_owned();
+    }
+    let mut out = String::new();
+    for (index, byte) in path.bytes().enumerate() {
+        match byte {
+            b'/' => out.push('-'),
+            b'.' if index == 0 => out.push_str("\\x2e"),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => out.push(char::from(byte)),
+            other => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.push_str("\\x");
+                out.push(char::from(HEX[usize::from(other >> 4)]));
+                out.push(char::from(HEX[usize::from(other & 15)]));
+            }
+        }
+    }
+    out
+}
+
+/// Builds the text of a unit file.
+struct Unit {
+    text: String,
+}
+
+impl Unit {
+    const HEAD: &'static str = "# Written by zramd-setup; change the configuration (see `zramd-setup plan`), not this file.\n";
+
+    fn bare() -> Unit {
+        Unit { text: format!("{}[Unit]\n", Self::HEAD) }
+    }
+
+    fn new(description: &str) -> Unit {
+        Unit::bare().line("Description", description)
+    }
+
+    fn section(mut self, name: &str) -> Unit {
+        self.text.push_str(&format!("\n[{name}]\n"));
+        self
+    }
+
+    /// One assignment; `%` is doubled because systemd would expand it.
+    fn line(mut self, key: &str, value: &str) -> Unit {
+        self.text.push_str(&format!("{key}={}\n", value.replace('%', "%%")));
+        self
+    }
+
+    fn finish(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_escaped_as_systemd_does_it() {
+        for (path, name) in [
+            ("/", "-"),
+            ("/var/compressed", "var-compressed"),
+            ("/foo/bar-baz", r"foo-bar\x2dbaz"),
+            ("/.żupan-ci3pły", r"\x2e\xc5\xbcupan\x2dci3p\xc5\x82y"),
+            ("/mnt/my disk", r"mnt-my\x20disk"),
+            ("/mnt/100%", r"mnt-100\x25"),
+            ("/dev/disk/by-partuuid/2d54ffa0-01", r"dev-disk-by\x2dpartuuid-2d54ffa0\x2d01"),
+        ] {
+            assert_eq!(escape_path(path), name, "{path}");
+        }
+    }
+}
