@@ -23,7 +23,11 @@ pub struct Outcome {
 
 /// Carries out all groups. One that fails does not stop the next.
 pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
-    plan.groups.iter().filter(|group| !group.is_empty() || group.resume.is_some()).map(|group| run(host, group)).collect()
+    plan.groups
+        .iter()
+        .filter(|group| !group.is_empty() || group.resume.is_some())
+        .map(|group| run(host, group))
+        .collect()
 }
 
 struct Run<'a, H: Host> {
@@ -131,7 +135,8 @@ impl<H: Host> Run<'_, H> {
                 if let Step::SetRecompression { priority, .. } = step {
                     without.push(*priority);
                 }
-                let why = if absent { "this kernel has no such attribute".to_owned() } else { error.to_string() };
+                let why =
+                    if absent { "this kernel has no such attribute".to_owned() } else { error.to_string() };
                 self.outcome.warnings.push(format!("{}: cannot {step}: {why}", self.record.target));
                 continue;
             }

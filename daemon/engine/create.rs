@@ -24,7 +24,9 @@ pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result
             Ok(new) if new < number => on_the_way.push(new),
             Ok(new) => {
                 on_the_way.push(new);
-                break Err(Error::failed(format!("zram{number}: somebody else created it at the same moment")));
+                break Err(Error::failed(format!(
+                    "zram{number}: somebody else created it at the same moment"
+                )));
             }
             Err(error) => break Err(error.into()),
         }

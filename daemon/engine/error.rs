@@ -55,7 +55,8 @@ impl Error {
 
     /// A verb that stayed busy, with those who are to blame.
     pub fn busy(error: &HostError, holders: &[Holder]) -> Error {
-        let blame: Vec<String> = holders.iter().map(|holder| format!("{} (pid {})", holder.name, holder.pid)).collect();
+        let blame: Vec<String> =
+            holders.iter().map(|holder| format!("{} (pid {})", holder.name, holder.pid)).collect();
         let blame = match blame.as_slice() {
             [] => "nobody is seen holding it; look at `lsblk` and at other mount namespaces".to_owned(),
             names => format!("held open by {}", names.join(", ")),

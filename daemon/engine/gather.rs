@@ -38,9 +38,8 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
             Role::Filesystem { fs_type, .. } | Role::Raw { fs_type: Some(fs_type), .. } => fs_type,
             _ => continue,
         };
-        if host.find_mkfs(fs_type).is_some() {
-            facts.mkfs.insert(fs_type.clone());
-        }
+        let installed = host.find_mkfs(fs_type).is_some();
+        facts.mkfs.insert(fs_type.clone(), installed);
     }
     Ok(facts)
 }
@@ -96,11 +95,15 @@ pub fn records<H: Host>(host: &H) -> Result<BTreeMap<Target, Record>, Error> {
     let mut records = BTreeMap::new();
     for (name, text) in host.records()? {
         let record: Record = serde_json::from_str(&text).map_err(|error| {
-            Error::failed(format!("/run/zramd/{name}: cannot be read: {error} (a newer zramd may have written it)"))
+            Error::failed(format!(
+                "/run/zramd/{name}: cannot be read: {error} (a newer zramd may have written it)"
+            ))
         })?;
         if record.version != VERSION {
             let version = record.version;
-            return Err(Error::failed(format!("/run/zramd/{name}: has version {version}, this zramd knows {VERSION}")));
+            return Err(Error::failed(format!(
+                "/run/zramd/{name}: has version {version}, this zramd knows {VERSION}"
+            )));
         }
         records.insert(record.target.clone(), record);
     }
@@ -115,7 +118,8 @@ fn mounts_of(settings: &Settings) -> impl Iterator<Item = &MountSettings> {
     of_devices.chain(settings.ramdisks.iter().map(|disk| &disk.mount))
 }
 
-fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) -> Result<(), Error> {
+/// Looks up the users and groups that the settings name.
+pub fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) -> Result<(), Error> {
     let name = |principal: &Option<Principal>| match principal {
         Some(Principal::Name(name, _)) => Some(name.clone()),
         _ => None,
@@ -129,7 +133,9 @@ fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) -> Result
             continue;
         }
         let text = host.text(file)?;
-        ids.extend(names.into_iter().filter_map(|name| Some((name.clone(), proc::parse_account(&text, &name)?))));
+        ids.extend(
+            names.into_iter().filter_map(|name| Some((name.clone(), proc::parse_account(&text, &name)?))),
+        );
     }
     Ok(())
 }

@@ -25,9 +25,11 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
         Step::SetRecompression { number, priority, algorithm } => {
             set_recompression(host, *number, *priority, algorithm)
         }
-        Step::SetParameters { number, priority, algorithm } => {
-            Ok(host.write_attribute(*number, Attribute::AlgorithmParams, &parameters(*priority, algorithm))?)
-        }
+        Step::SetParameters { number, priority, algorithm } => Ok(host.write_attribute(
+            *number,
+            Attribute::AlgorithmParams,
+            &parameters(*priority, algorithm),
+        )?),
         Step::SetBackingDevice { number, path } => set_backing_device(host, *number, path),
         Step::SetDiskSize { number, bytes } => set_disk_size(host, *number, *bytes),
         Step::SetMemoryLimit { number, bytes } => set_memory_limit(host, *number, *bytes),
@@ -115,7 +117,8 @@ fn set_algorithm<H: Host>(host: &mut H, number: u32, algorithm: &str) -> Result<
             return Err(error.into());
         }
         let (offered, _) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
-        let message = format!("zram{number}: this kernel does not offer {algorithm}; it has {}", offered.join(", "));
+        let message =
+            format!("zram{number}: this kernel does not offer {algorithm}; it has {}", offered.join(", "));
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     let (_, selected) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
@@ -175,7 +178,11 @@ fn set_memory_limit<H: Host>(host: &mut H, number: u32, bytes: u64) -> Result<()
     host.write_attribute(number, Attribute::MemLimit, &bytes.to_string())?;
     let found = gather::device(host, number)?.memory_limit;
     let wanted = round_up(bytes, host.page_size());
-    if found == wanted { Ok(()) } else { Err(differs(number, "mem_limit", &wanted.to_string(), &found.to_string())) }
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(differs(number, "mem_limit", &wanted.to_string(), &found.to_string()))
+    }
 }
 
 fn make_swap<H: Host>(host: &mut H, number: u32, label: &str) -> Result<(), Error> {
@@ -191,8 +198,12 @@ fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> 
     let swaps = undo::swaps(host)?;
     match swaps.iter().find(|swap| swap.zram_number() == Some(number)) {
         Some(swap) if priority < 0 || swap.priority == priority => Ok(()),
-        Some(swap) => Err(differs(number, "its swap priority", &priority.to_string(), &swap.priority.to_string())),
-        None => Err(Error::failed(format!("zram{number}: swapon succeeded but /proc/swaps does not show it"))),
+        Some(swap) => {
+            Err(differs(number, "its swap priority", &priority.to_string(), &swap.priority.to_string()))
+        }
+        None => {
+            Err(Error::failed(format!("zram{number}: swapon succeeded but /proc/swaps does not show it")))
+        }
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::apply::{self, Outcome};
 use super::error::{Error, ErrorKind};
-use super::gather::{gather, records};
+use super::gather::{accounts, gather, machine, records};
 use super::undo::{release, roll_back};
 use crate::host::Host;
 use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
 use crate::logic::plan::{self as planner, Activation, Plan};
-use crate::logic::record::{Progress, Record, Target};
+use crate::logic::record::{Progress, Record, Target, Undo};
 
 /// A plan that was made, what was known when it was made, and what became of it.
 #[derive(Debug)]
@@ -47,12 +47,12 @@ fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, activation: Activation) -> 
 pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied, Error> {
     let device = loaded.settings.devices.iter().find(|device| device.number == number).cloned();
     let Some(device) = device else {
-        return Err(Error::new(ErrorKind::NotFound, format!("zram{number}: no usable section [zram{number}] in the configuration")));
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!("zram{number}: no usable section [zram{number}] in the configuration"),
+        ));
     };
-    let one = Loaded {
-        settings: Settings { devices: vec![device], ramdisks: Vec::new() },
-        ..loaded.clone()
-    };
+    let one = Loaded { settings: Settings { devices: vec![device], ramdisks: Vec::new() }, ..loaded.clone() };
     locked(host, |host| {
         let mut plan = plan(host, &one, Activation::Systemd)?;
         // What other runs left behind is theirs: their unit may be at work right now.
@@ -90,17 +90,44 @@ pub fn revert<H: Host>(host: &mut H) -> Result<Vec<(Target, Result<(), Error>)>,
         let mut records: Vec<Record> = records(host)?.into_values().collect();
         // What is mounted deepest goes first, as it came last.
         records.sort_by_key(|record| std::cmp::Reverse(planner::mount_depth(&record.request)));
-        Ok(records.iter().map(|record| (record.target.clone(), take_away(host, record))).collect())
+        let results = records.iter().map(|record| (record.target.clone(), take_away(host, record))).collect();
+        remove_shared_folders(host, &records);
+        Ok(results)
     })
+}
+
+/// A folder that one target created may have held the mount point of another, and could not go before that did.
+fn remove_shared_folders<H: Host>(host: &mut H, records: &[Record]) {
+    let created = records.iter().flat_map(|record| &record.undo).filter_map(|undo| match undo {
+        Undo::RemoveDirectory { path } => Some(path),
+        _ => None,
+    });
+    let mut paths: Vec<&String> = created.collect();
+    paths.sort_by_key(|path| std::cmp::Reverse(path.len()));
+    for path in paths {
+        // Most are gone by now, and one that somebody else uses stays.
+        host.remove_directory(path).ok();
+    }
 }
 
 fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error>) -> Result<T, Error> {
     if !host.is_privileged() {
-        let message = "changing swap, mounts and zram devices takes root rights (CAP_SYS_ADMIN); run it with sudo";
+        let message =
+            "changing swap, mounts and zram devices takes root rights (CAP_SYS_ADMIN); run it with sudo";
         return Err(Error::new(ErrorKind::NotPermitted, message));
     }
     host.lock_run()?;
     let result = work(host);
     host.unlock_run();
     result
+}
+
+/// The plan whose units a generator writes. Only what sizes depend on is read: no device, no mount table, no child.
+pub fn plan_units<H: Host>(host: &H, loaded: &Loaded) -> Result<Plan, Error> {
+    let mut facts = machine(host)?;
+    accounts(host, &loaded.settings, &mut facts)?;
+    let (items, found) = planner::wanted::wanted(&loaded.settings, &facts);
+    let mut problems = loaded.problems.clone();
+    problems.extend(found);
+    Ok(Plan { items, groups: Vec::new(), problems })
 }

@@ -41,7 +41,9 @@ fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) -> Result<boo
 pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
     match undo {
         Undo::RemoveNewDevices { before, up_to } => create::remove_new(host, before, *up_to),
-        Undo::RemoveDevice { number } if is_same_device(host, *number, record)? => create::remove(host, *number),
+        Undo::RemoveDevice { number } if is_same_device(host, *number, record)? => {
+            create::remove(host, *number)
+        }
         Undo::Reset { number } if is_same_device(host, *number, record)? => {
             host.unlock_device(*number)?;
             while_busy(host, *number, |host| host.write_attribute(*number, Attribute::Reset, "1"))?;
@@ -85,9 +87,16 @@ pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
 }
 
 /// Unmounts what we mounted, if it is still what is seen there. Never lazily: who keeps it busy is named.
-fn unmount<H: Host>(host: &mut H, record: &Record, mount_point: &str, number: Option<u32>) -> Result<(), Error> {
+fn unmount<H: Host>(
+    host: &mut H,
+    record: &Record,
+    mount_point: &str,
+    number: Option<u32>,
+) -> Result<(), Error> {
     let mounts = mounts(host)?;
-    let Some(mounted) = mounts.iter().rev().find(|mount| mount.mount_point == mount_point) else { return Ok(()) };
+    let Some(mounted) = mounts.iter().rev().find(|mount| mount.mount_point == mount_point) else {
+        return Ok(());
+    };
     let ours = match number {
         None => mounted.fs_type == "tmpfs",
         Some(number) => {

@@ -83,12 +83,20 @@ pub enum Cause {
 
 impl HostError {
     /// An error of the kernel.
-    pub fn new(object: impl Into<String>, operation: impl Into<String>, errno: impl Into<Errno>) -> HostError {
+    pub fn new(
+        object: impl Into<String>,
+        operation: impl Into<String>,
+        errno: impl Into<Errno>,
+    ) -> HostError {
         HostError { object: object.into(), operation: operation.into(), cause: Cause::Errno(errno.into()) }
     }
 
     /// An error in words.
-    pub fn text(object: impl Into<String>, operation: impl Into<String>, text: impl Into<String>) -> HostError {
+    pub fn text(
+        object: impl Into<String>,
+        operation: impl Into<String>,
+        text: impl Into<String>,
+    ) -> HostError {
         HostError { object: object.into(), operation: operation.into(), cause: Cause::Text(text.into()) }
     }
 

@@ -6,7 +6,6 @@
 pub mod error;
 pub mod linux;
 
-
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -31,8 +31,8 @@ pub struct Facts {
     pub users: BTreeMap<String, u32>,
     /// See `users`.
     pub groups: BTreeMap<String, u32>,
-    /// File system types whose `mkfs` is installed.
-    pub mkfs: BTreeSet<String>,
+    /// Whether the `mkfs` of a file system type is installed, for those that were looked for.
+    pub mkfs: BTreeMap<String, bool>,
     /// What is at each mount point that the settings name.
     pub mount_points: BTreeMap<String, PathKind>,
 }

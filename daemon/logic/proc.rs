@@ -74,7 +74,11 @@ pub fn parse_swaps(text: &str) -> Vec<SwapLine> {
             let size_kib = words.next()?.parse().ok()?;
             let _kind = words.next()?;
             let path = line.split_whitespace().next()?;
-            let deleted = if line.contains("\\040(deleted)") && !path.contains("\\040(deleted)") { " (deleted)" } else { "" };
+            let deleted = if line.contains("\\040(deleted)") && !path.contains("\\040(deleted)") {
+                " (deleted)"
+            } else {
+                ""
+            };
             Some(SwapLine { path: unescape(path) + deleted, size_kib, used_kib, priority })
         })
         .collect()
@@ -139,7 +143,8 @@ fn unescape(text: &str) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let digits = bytes.get(at + 1..at + 4).filter(|digits| digits.iter().all(|d| (b'0'..=b'7').contains(d)));
+        let digits =
+            bytes.get(at + 1..at + 4).filter(|digits| digits.iter().all(|d| (b'0'..=b'7').contains(d)));
         match digits {
             Some(digits) if bytes[at] == b'\\' && digits[0] <= b'3' => {
                 out.push(((digits[0] - b'0') << 6) | ((digits[1] - b'0') << 3) | (digits[2] - b'0'));
@@ -160,7 +165,8 @@ mod tests {
 
     #[test]
     fn meminfo_is_read_by_name_and_odd_lines_are_left_out() {
-        let text = "MemTotal:  801322 kB\nMemAvailable: 700 kB\nnonsense\nHugePages_Total: 0\nSwapTotal: x kB\n";
+        let text =
+            "MemTotal:  801322 kB\nMemAvailable: 700 kB\nnonsense\nHugePages_Total: 0\nSwapTotal: x kB\n";
         assert_eq!(
             parse_meminfo(text),
             Memory { total_kib: 801_322, available_kib: 700, swap_total_kib: 0, swap_free_kib: 0 }
@@ -177,15 +183,23 @@ mod tests {
         let swaps = parse_swaps(text);
         let numbers: Vec<_> = swaps.iter().map(SwapLine::zram_number).collect();
         assert_eq!(numbers, [Some(0), Some(1), Some(7), None]);
-        assert_eq!(swaps[0], SwapLine { path: "/dev/zram0".into(), size_kib: 4_194_300, used_kib: 12, priority: 100 });
+        assert_eq!(
+            swaps[0],
+            SwapLine { path: "/dev/zram0".into(), size_kib: 4_194_300, used_kib: 12, priority: 100 }
+        );
         assert_eq!(swaps[3].path, "/swap file");
     }
 
     #[test]
     fn only_the_exact_spelling_is_a_zram_device() {
-        for (name, number) in
-            [("zram0", Some(0)), ("zram12", Some(12)), ("zram01", None), ("zram+1", None), ("zram", None), ("xzram1", None)]
-        {
+        for (name, number) in [
+            ("zram0", Some(0)),
+            ("zram12", Some(12)),
+            ("zram01", None),
+            ("zram+1", None),
+            ("zram", None),
+            ("xzram1", None),
+        ] {
             assert_eq!(zram_number(name), number, "{name}");
         }
     }

@@ -36,8 +36,15 @@ impl MmStat {
             .map(|word| word.parse::<i128>().map(|value| u64::try_from(value.max(0)).unwrap_or(u64::MAX)))
             .collect::<Result<_, _>>()
             .ok()?;
-        let [orig_data_size, compr_data_size, mem_used_total, mem_limit, mem_used_max, same_pages, pages_compacted] =
-            *columns.first_chunk()?;
+        let [
+            orig_data_size,
+            compr_data_size,
+            mem_used_total,
+            mem_limit,
+            mem_used_max,
+            same_pages,
+            pages_compacted,
+        ] = *columns.first_chunk()?;
         Some(MmStat {
             orig_data_size,
             compr_data_size,

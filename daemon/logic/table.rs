@@ -14,7 +14,8 @@ pub fn render(heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -
         let mut line = String::new();
         for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
             let padding = " ".repeat(width - cell.chars().count());
-            let (before, after) = if right_aligned.contains(&column) { (padding.as_str(), "") } else { ("", padding.as_str()) };
+            let (before, after) =
+                if right_aligned.contains(&column) { (padding.as_str(), "") } else { ("", padding.as_str()) };
             line.push_str(before);
             line.push_str(cell);
             line.push_str(after);
@@ -32,7 +33,11 @@ mod tests {
 
     #[test]
     fn cells_line_up_and_lines_have_no_trailing_blanks() {
-        let rows = [vec!["zram0".to_owned(), "4.0 GiB".to_owned()], vec!["zram10".to_owned(), "1 B".to_owned()]];
-        assert_eq!(render(&["NAME", "SIZE"], &[1], &rows), "NAME       SIZE\nzram0   4.0 GiB\nzram10      1 B\n");
+        let rows =
+            [vec!["zram0".to_owned(), "4.0 GiB".to_owned()], vec!["zram10".to_owned(), "1 B".to_owned()]];
+        assert_eq!(
+            render(&["NAME", "SIZE"], &[1], &rows),
+            "NAME       SIZE\nzram0   4.0 GiB\nzram10      1 B\n"
+        );
     }
 }

@@ -164,7 +164,8 @@ struct Unit {
 }
 
 impl Unit {
-    const HEAD: &'static str = "# Written by zramd-setup; change the configuration (see `zramd-setup plan`), not this file.\n";
+    const HEAD: &'static str =
+        "# Written by zramd-setup; change the configuration (see `zramd-setup plan`), not this file.\n";
 
     fn bare() -> Unit {
         Unit { text: format!("{}[Unit]\n", Self::HEAD) }

@@ -174,10 +174,16 @@ mod tests {
         assert_eq!(parsed("zramd-setup apply"), run(Command::Apply));
         assert_eq!(parsed("zramd-setup up zram3"), run(Command::Up(3)));
         assert_eq!(parsed("zramd-setup down /dev/zram3"), run(Command::Down(Target::Device(3))));
-        assert_eq!(parsed("zramd-setup down ramdisk.logs"), run(Command::Down(Target::RamDisk("logs".into()))));
+        assert_eq!(
+            parsed("zramd-setup down ramdisk.logs"),
+            run(Command::Down(Target::RamDisk("logs".into())))
+        );
         let generate = |by_systemd| Command::Generate { folder: "/a".into(), by_systemd };
         assert_eq!(parsed("zramd-setup generate /a /b /c"), run(generate(false)));
-        assert_eq!(parsed("/usr/lib/systemd/system-generators/zramd-generator /a /b /c"), run(generate(true)));
+        assert_eq!(
+            parsed("/usr/lib/systemd/system-generators/zramd-generator /a /b /c"),
+            run(generate(true))
+        );
         assert_eq!(
             parsed("zramd-setup --config=x.toml plan --json"),
             Ok(Parsed::Run(Invocation {

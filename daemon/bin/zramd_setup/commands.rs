@@ -115,12 +115,14 @@ fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
     let item = applied.plan.item(&Target::Device(number));
     show::outcomes(&applied.outcomes);
     match item.map(|item| (item.decision, &item.reason, item.kind)) {
-        Some((Decision::Skipped, reason, _)) => {
-            Err(Error::new(ErrorKind::NotFound, format!("zram{number}: not wanted on this machine: {reason}")))
-        }
-        Some((Decision::Refused, reason, kind)) => {
-            Err(Error::new(kind.map_or(ErrorKind::Failed, ErrorKind::from), format!("zram{number}: {reason}")))
-        }
+        Some((Decision::Skipped, reason, _)) => Err(Error::new(
+            ErrorKind::NotFound,
+            format!("zram{number}: not wanted on this machine: {reason}"),
+        )),
+        Some((Decision::Refused, reason, kind)) => Err(Error::new(
+            kind.map_or(ErrorKind::Failed, ErrorKind::from),
+            format!("zram{number}: {reason}"),
+        )),
         _ => Ok(outcome_status(&applied, false)),
     }
 }
@@ -191,7 +193,9 @@ fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<
     // A file named on the command line is a wish to see its units; otherwise the owner has to have enabled zramd.
     if invocation.config.is_none() && !asked_for.unwrap_or_else(|| files::is_enabled(root)) {
         if !by_systemd {
-            show::note("zramd.service is not enabled here, so no units are written (`systemctl enable zramd.service`)");
+            show::note(
+                "zramd.service is not enabled here, so no units are written (`systemctl enable zramd.service`)",
+            );
         }
         return Ok(ExitStatus::Success);
     }

@@ -30,7 +30,8 @@ pub fn error(error: &Error) {
 
 /// JSON on standard output.
 pub fn json<T: Serialize>(value: &T) -> Result<(), Error> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
     line(&text);
     Ok(())
 }
@@ -99,7 +100,18 @@ pub fn table(rows: &[Row], plan: Option<&Plan>) {
     line(table::render(&heading, &[2, 3, 4], &cells).trim_end());
     for item in items {
         match (item.decision, item.algorithm()) {
-            (Decision::Planned, Some(candidate)) => line(&format!("{}: algorithm {}", item.target, candidate.reason)),
+            (Decision::Planned, Some(candidate)) => {
+                let used = rows
+                    .iter()
+                    .find(|row| row.target == item.target)
+                    .and_then(|row| row.algorithm.as_deref());
+                // Another algorithm than the first is in use when that one failed; a warning above says why.
+                let expected =
+                    candidate.algorithm.as_ref().is_none_or(|first| Some(first.name.as_str()) == used);
+                let reason =
+                    if expected { candidate.reason.as_str() } else { "the one before it did not work" };
+                line(&format!("{} uses {} ({reason})", item.target, used.unwrap_or("no algorithm")));
+            }
             (Decision::Planned, None) => {}
             _ => line(&format!("{}: {}", item.target, item.reason)),
         }

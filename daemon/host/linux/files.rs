@@ -7,7 +7,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::logic::config::locate::{self, Entry, EntryKind};
+use crate::logic::config::problem::{Origin, Problem};
 use crate::logic::unit_text::{Contents, UnitFile};
+
+/// Files in the order of precedence, and what is wrong with the others.
+pub type Sources = (Vec<(PathBuf, String)>, Vec<Problem>);
 
 /// The text of a file below `root`; a missing one is empty.
 pub fn read_optional(root: &Path, path: &str) -> Result<String, String> {
@@ -17,6 +22,61 @@ pub fn read_optional(root: &Path, path: &str) -> Result<String, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(format!("{}: {error}", full.display())),
     }
+}
+
+/// The configuration below `root`, in the order of precedence.
+pub fn find_sources(root: &Path) -> Sources {
+    let mut mains = Vec::new();
+    let mut drop_ins = Vec::new();
+    for (index, folder) in locate::ROOTS.iter().enumerate() {
+        let folder = below(root, folder);
+        mains.extend(entry(index, locate::MAIN, folder.join(locate::MAIN)));
+        let Ok(found) = fs::read_dir(folder.join(locate::DROP_INS)) else { continue };
+        for file in found.filter_map(Result::ok) {
+            if let Ok(name) = file.file_name().into_string() {
+                drop_ins.extend(entry(index, &name, file.path()));
+            }
+        }
+    }
+    locate::order(mains, drop_ins)
+}
+
+/// Files that were named, as they are.
+pub fn read_sources(paths: &[PathBuf]) -> Sources {
+    let mut files = Vec::new();
+    let mut problems = Vec::new();
+    for path in paths {
+        match fs::read_to_string(path) {
+            Ok(text) => files.push((path.clone(), text)),
+            Err(error) => {
+                let origin = Origin { file: path.clone(), ..Origin::default() };
+                problems
+                    .push(Problem::error(origin, format!("this file cannot be read: {}", describe(&error))));
+            }
+        }
+    }
+    (files, problems)
+}
+
+/// An I/O error without the number that Rust adds.
+fn describe(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) => crate::host::Errno(number).to_string(),
+        None => error.to_string(),
+    }
+}
+
+fn entry(root: usize, name: &str, path: PathBuf) -> Option<Entry> {
+    let kind = match fs::read_to_string(&path) {
+        Ok(text) if text.is_empty() => EntryKind::Mask,
+        Ok(text) => EntryKind::Text(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::symlink_metadata(&path).ok()?;
+            EntryKind::Dangling
+        }
+        Err(error) => EntryKind::Unreadable(describe(&error)),
+    };
+    Some(Entry { root, name: name.to_owned(), path, kind })
 }
 
 /// `path` below `root`.

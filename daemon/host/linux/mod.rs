@@ -18,9 +18,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{
-    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, SwapSpec,
-};
+use super::{BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, SwapSpec};
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
@@ -102,7 +100,8 @@ impl Host for LinuxHost {
 
     fn device_numbers(&self) -> Result<Vec<u32>, HostError> {
         let folder = "/sys/block";
-        let entries = fs::read_dir(self.path(folder)).map_err(|error| HostError::io(folder, "list", &error))?;
+        let entries =
+            fs::read_dir(self.path(folder)).map_err(|error| HostError::io(folder, "list", &error))?;
         let mut numbers: Vec<u32> =
             entries.filter_map(|entry| zram_number(entry.ok()?.file_name().to_str()?)).collect();
         numbers.sort_unstable();
@@ -144,7 +143,8 @@ impl Host for LinuxHost {
     }
 
     fn space(&self, path: &str) -> Result<(u64, u64), HostError> {
-        let space = rustix::fs::statvfs(self.path(path)).map_err(|errno| HostError::new(path, "statvfs", errno))?;
+        let space =
+            rustix::fs::statvfs(self.path(path)).map_err(|errno| HostError::new(path, "statvfs", errno))?;
         let used = space.f_blocks.saturating_sub(space.f_bfree);
         Ok((used * space.f_frsize, space.f_blocks * space.f_frsize))
     }
@@ -198,7 +198,9 @@ impl Host for LinuxHost {
     fn hot_add(&mut self) -> Result<u32, HostError> {
         let path = "/sys/class/zram-control/hot_add";
         let text = self.read(path)?;
-        text.trim().parse().map_err(|_| HostError::text(path, "read", format!("unexpected answer `{}`", text.trim())))
+        text.trim()
+            .parse()
+            .map_err(|_| HostError::text(path, "read", format!("unexpected answer `{}`", text.trim())))
     }
 
     fn hot_remove(&mut self, number: u32) -> Result<(), HostError> {

@@ -78,11 +78,13 @@ pub fn set_root(node: &Path, object: &str, fs_type: &str, root: &RootSpec) -> Re
         let what = format!("{what} to set the owner of its root directory");
         move |errno: rustix::io::Errno| HostError::new(object, what.clone(), errno)
     };
-    let context = rustix::mount::fsopen(fs_type, FsOpenFlags::FSOPEN_CLOEXEC).map_err(fail("open the file system type"))?;
+    let context = rustix::mount::fsopen(fs_type, FsOpenFlags::FSOPEN_CLOEXEC)
+        .map_err(fail("open the file system type"))?;
     rustix::mount::fsconfig_set_string(&context, "source", node).map_err(fail("name the device"))?;
     rustix::mount::fsconfig_create(&context).map_err(fail("open the file system"))?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let mounted = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(fail("mount"))?;
+    let mounted =
+        rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(fail("mount"))?;
     apply_root(&mounted, object, root)
 }
 
@@ -90,8 +92,9 @@ pub fn set_root(node: &Path, object: &str, fs_type: &str, root: &RootSpec) -> Re
 fn apply_root(mounted: &OwnedFd, object: &str, root: &RootSpec) -> Result<(), HostError> {
     use rustix::fs::OFlags;
     // A mount descriptor is an O_PATH descriptor; fchown and fchmod want an ordinary one.
-    let folder = rustix::fs::openat(mounted, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| HostError::new(object, "open the root directory", errno))?;
+    let folder =
+        rustix::fs::openat(mounted, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| HostError::new(object, "open the root directory", errno))?;
     if root.uid.is_some() || root.gid.is_some() {
         let (uid, gid) = (root.uid.map(Uid::from_raw), root.gid.map(Gid::from_raw));
         rustix::fs::fchown(&folder, uid, gid)

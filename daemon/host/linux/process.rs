@@ -15,7 +15,9 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 pub fn is_privileged() -> bool {
     let Ok(status) = fs::read_to_string("/proc/self/status") else { return false };
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).is_some_and(|bits| bits & CAP_SYS_ADMIN != 0)
+    effective
+        .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
+        .is_some_and(|bits| bits & CAP_SYS_ADMIN != 0)
 }
 
 /// The kind of container that we run in, if it keeps us from the machine's devices.
@@ -41,7 +43,8 @@ pub fn systemd_container(root: &Path) -> Option<String> {
     };
     let from_pid_1 = || {
         let environment = fs::read(root.join("proc/1/environ")).ok()?;
-        let value = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"container="))?;
+        let value =
+            environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"container="))?;
         (!value.is_empty()).then(|| String::from_utf8_lossy(value).into_owned())
     };
     named().or_else(from_pid_1)
@@ -64,7 +67,8 @@ pub fn holders(root: &Path, node: &Path) -> Vec<Holder> {
 pub fn mount_users(root: &Path, path: &Path) -> Vec<Holder> {
     let Ok(folder) = fs::metadata(path) else { return Vec::new() };
     processes_where(root, |process| {
-        let places = ["cwd", "root", "exe"].into_iter().filter_map(|name| fs::metadata(process.join(name)).ok());
+        let places =
+            ["cwd", "root", "exe"].into_iter().filter_map(|name| fs::metadata(process.join(name)).ok());
         places.chain(descriptors(process)).any(|file| file.dev() == folder.dev())
     })
 }

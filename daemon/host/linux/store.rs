@@ -81,7 +81,8 @@ pub fn remove(root: &Path, name: &str) -> Result<(), HostError> {
 /// The folder itself is locked. Whoever gives the lock back removes the folder when nothing is recorded in it, so the
 /// one who waited has to check that the folder it got is still the one that others would find.
 pub fn lock(root: &Path) -> Result<OwnedFd, HostError> {
-    let fail = |operation: &'static str| move |errno: rustix::io::Errno| HostError::new(FOLDER, operation, errno);
+    let fail =
+        |operation: &'static str| move |errno: rustix::io::Errno| HostError::new(FOLDER, operation, errno);
     loop {
         let path = create_folder(root)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

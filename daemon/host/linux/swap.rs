@@ -12,7 +12,8 @@ const PREFER: libc::c_int = 0x8000;
 const DISCARD: libc::c_int = 0x1_0000;
 
 fn c_path(node: &Path, object: &str) -> Result<CString, HostError> {
-    CString::new(node.as_os_str().as_bytes()).map_err(|_| HostError::new(object, "name the device", Errno::INVAL))
+    CString::new(node.as_os_str().as_bytes())
+        .map_err(|_| HostError::new(object, "name the device", Errno::INVAL))
 }
 
 /// Activates swap.

@@ -4,7 +4,87 @@
 //! files say together with the origin of each assignment, and `Settings` is what was meant, validated and typed.
 //! Reading never stops at the first problem, and a problem in one section leaves the others usable.
 
+mod assemble;
+pub mod fragment;
+pub mod locate;
+pub mod merge;
 pub mod problem;
+pub mod render;
+pub mod schema;
+mod section;
 pub mod settings;
-#[derive(Debug, Clone)]
-pub struct Loaded { pub settings: settings::Settings, pub problems: Vec<problem::Problem> }
+
+use std::path::PathBuf;
+
+use fragment::Section;
+use merge::Merged;
+use problem::{Origin, Problem};
+use settings::Settings;
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Loaded {
+    /// What is asked for.
+    pub settings: Settings,
+    /// Everything that is wrong, in the order of files and sections.
+    pub problems: Vec<Problem>,
+    /// Each effective assignment with its origin.
+    pub merged: Merged,
+    /// Whether `systemd.zram=0` on the kernel command line switches everything off.
+    pub disabled_by_cmdline: bool,
+}
+
+/// Reads files, lowest precedence first, together with the kernel command line.
+pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
+    let (mut merged, mut problems) = merge::merge(files);
+    let asked_for = enabled_by_cmdline(cmdline);
+    if asked_for == Some(false) {
+        return Loaded { problems, merged, disabled_by_cmdline: true, settings: Settings::default() };
+    }
+    if asked_for == Some(true) && !merged.broken.contains("zram0") {
+        let origin = Origin { file: "/proc/cmdline".into(), key: "zram0".to_owned(), ..Origin::default() };
+        merged.sections.entry("zram0".to_owned()).or_insert_with(|| Section { origin, ..Section::default() });
+    }
+    let (settings, found) = assemble::assemble(&merged);
+    problems.extend(found);
+    problems.sort_by(|a, b| (&a.origin.file, a.origin.line).cmp(&(&b.origin.file, b.origin.line)));
+    Loaded { settings, problems, merged, disabled_by_cmdline: false }
+}
+
+/// As [`load`], for files that were looked for, with what was wrong with finding them.
+pub fn load_sources((files, found): (Vec<(PathBuf, String)>, Vec<Problem>), cmdline: &str) -> Loaded {
+    let mut loaded = load(&files, cmdline);
+    loaded.problems.splice(0..0, found);
+    loaded
+}
+
+/// What the kernel command line says: `systemd.zram`, `=1|yes|true|on` switch zram on, `=0|no|false|off` off; the last
+/// valid word wins and others are skipped, as zram-generator has it.
+pub fn enabled_by_cmdline(cmdline: &str) -> Option<bool> {
+    cmdline.split_whitespace().rev().find_map(|word| match word.strip_prefix("systemd.zram")? {
+        "" | "=1" | "=yes" | "=true" | "=on" => Some(true),
+        "=0" | "=no" | "=false" | "=off" => Some(false),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_command_line_is_read_as_zram_generator_reads_it() {
+        for (cmdline, expected) in [
+            ("", None),
+            ("quiet systemd.zram splash", Some(true)),
+            ("a\nsystemd.zram\nb", Some(true)),
+            ("systemd.zram=0 systemd.zram", Some(true)),
+            ("systemd.zram=1 systemd.zram=no", Some(false)),
+            ("systemd.zram=0 systemd.zram=maybe", Some(false)),
+            ("systemd.zram=Yes", None),
+            ("systemd.zramfoo=0", None),
+        ] {
+            assert_eq!(enabled_by_cmdline(cmdline), expected, "{cmdline}");
+        }
+    }
+}

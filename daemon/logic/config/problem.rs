@@ -1,6 +1,7 @@
 //! What is wrong with a configuration, as data: where, what, and what to write instead.
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -19,6 +20,44 @@ pub struct Origin {
     pub source_line: String,
     /// How many characters to underline, at least 1 when there is a line.
     pub width: u32,
+}
+
+impl Origin {
+    /// The place of a span of bytes in the text of a file.
+    pub fn at(file: &Path, text: &str, span: Range<usize>, key: impl Into<String>) -> Origin {
+        let start = floor_boundary(text, span.start);
+        let end = floor_boundary(text, span.end.max(start));
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        let count = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        Origin {
+            file: file.to_owned(),
+            line: count_lines(&text[..line_start]) + 1,
+            column: count(&text[line_start..start]) + 1,
+            key: key.into(),
+            source_line: text[line_start..line_end].trim_end_matches('\r').to_owned(),
+            width: count(&text[start..end.min(line_end)]).max(1),
+        }
+    }
+
+    /// The same place, narrowed to a part of it: `skip` characters in, `width` characters wide.
+    #[must_use]
+    pub fn part(&self, skip: u32, width: u32) -> Origin {
+        let width = width.min(self.width.saturating_sub(skip)).max(1);
+        Origin { column: self.column + skip, width, ..self.clone() }
+    }
+}
+
+fn count_lines(text: &str) -> u32 {
+    u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX)
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
 /// How bad a [`Problem`] is.
@@ -42,4 +81,39 @@ pub struct Problem {
     pub message: String,
     /// What to write instead, when that is known.
     pub hint: Option<String>,
+}
+
+impl Problem {
+    /// Something that makes its section or file unusable.
+    pub fn error(origin: Origin, message: impl Into<String>) -> Problem {
+        Problem { severity: Severity::Error, origin, message: message.into(), hint: None }
+    }
+
+    /// Something that is ignored.
+    pub fn warning(origin: Origin, message: impl Into<String>) -> Problem {
+        Problem { severity: Severity::Warning, origin, message: message.into(), hint: None }
+    }
+
+    /// Adds what to write instead.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Problem {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_in_characters() {
+        let text = "a = 1\nż = \"x\" # c\r\nlast";
+        let at = text.find("\"x\"").unwrap();
+        let origin = Origin::at(Path::new("f"), text, at..at + 3, "k");
+        assert_eq!((origin.line, origin.column, origin.width), (2, 5, 3));
+        assert_eq!(origin.source_line, "ż = \"x\" # c");
+        let end = Origin::at(Path::new("f"), text, text.len()..text.len() + 9, "k");
+        assert_eq!((end.line, end.column, end.width), (3, 5, 1));
+    }
 }

@@ -51,7 +51,8 @@ fn mount_origin(settings: &DeviceSettings) -> &Origin {
 pub(super) fn ramdisk(settings: &RamDiskSettings, request: &RamDiskRequest, facts: &Facts) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     if request.size < MINIMUM_SIZE {
-        let reason = format!("a size of {} is below the minimum of {}", human(request.size), human(MINIMUM_SIZE));
+        let reason =
+            format!("a size of {} is below the minimum of {}", human(request.size), human(MINIMUM_SIZE));
         refusals.push(Refusal::new(Kind::Config, &settings.size.origin, reason));
     }
     if let Support::Container(kind) = &facts.support {
@@ -76,9 +77,11 @@ fn size_origin(settings: &DeviceSettings) -> &Origin {
 fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
     let origin = size_origin(settings);
     if request.disk_size < MINIMUM_SIZE {
-        let reason = format!("a size of {} is below the minimum of {}", human(request.disk_size), human(MINIMUM_SIZE));
+        let reason =
+            format!("a size of {} is below the minimum of {}", human(request.disk_size), human(MINIMUM_SIZE));
         return Some(
-            Refusal::new(Kind::Config, origin, reason).hint("bare numbers are MiB; write a unit: \"512MiB\", \"4GiB\""),
+            Refusal::new(Kind::Config, origin, reason)
+                .hint("bare numbers are MiB; write a unit: \"512MiB\", \"4GiB\""),
         );
     }
     let table = request.disk_size / facts.page_size.max(1) * SLOT_BYTES;
@@ -109,7 +112,9 @@ fn memory_limit(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Re
 
 fn support(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
     match &facts.support {
-        Support::Container(kind) => Some(Refusal::new(Kind::Unsupported, &settings.origin, in_container(kind))),
+        Support::Container(kind) => {
+            Some(Refusal::new(Kind::Unsupported, &settings.origin, in_container(kind)))
+        }
         Support::Ready | Support::NotLoaded => None,
     }
 }
@@ -124,7 +129,7 @@ fn tools(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> O
         Purpose::Filesystem { fs_type, .. } => fs_type,
         Purpose::Raw { fs_type, .. } => fs_type.as_ref()?,
     };
-    if facts.mkfs.contains(fs_type) {
+    if facts.mkfs.get(fs_type) != Some(&false) {
         return None;
     }
     let reason = format!("mkfs.{fs_type} is not installed");
@@ -227,11 +232,18 @@ pub(super) fn between_items(
 ) {
     let mut seen: BTreeMap<String, Target> = BTreeMap::new();
     for item in items.iter_mut().filter(|item| item.decision == Decision::Planned) {
-        let Some(path) = item.request.as_ref().and_then(mount_of).map(|mount| mount.mount_point.clone()) else { continue };
+        let Some(path) = item.request.as_ref().and_then(mount_of).map(|mount| mount.mount_point.clone())
+        else {
+            continue;
+        };
         let origin = origins.get(&item.target).cloned().unwrap_or_default();
         if let Some(first) = seen.get(&path) {
             let reason = format!("{path} is the mount point of [{first}] already");
-            refuse(item, Refusal::new(Kind::Config, &origin, reason).hint("give each its own mount-point"), problems);
+            refuse(
+                item,
+                Refusal::new(Kind::Config, &origin, reason).hint("give each its own mount-point"),
+                problems,
+            );
             continue;
         }
         let recorded = facts.records.contains_key(&item.target) && facts.mount_at(&path).is_some();
@@ -252,7 +264,8 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
     let warn = |origin: &Origin, message: String| problem(Severity::Warning, origin, message, None);
     let mut problems = Vec::new();
     if !settings.recompression.is_empty() && lacks(Attribute::RecompAlgorithm) {
-        let message = "this kernel cannot recompress (no recomp_algorithm); the secondary algorithms are left out";
+        let message =
+            "this kernel cannot recompress (no recomp_algorithm); the secondary algorithms are left out";
         problems.push(warn(&settings.recompression_origin, message.to_owned()));
     }
     if let Some((path, origin)) = &settings.writeback_device
@@ -265,7 +278,8 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
     if let Some(algorithm) = parameters.filter(|algorithm| !algorithm.parameters.is_empty())
         && lacks(Attribute::AlgorithmParams)
     {
-        let message = format!("this kernel takes no algorithm parameters; {} runs with its defaults", algorithm.name);
+        let message =
+            format!("this kernel takes no algorithm parameters; {} runs with its defaults", algorithm.name);
         problems.push(warn(&settings.algorithms_origin, message));
     }
     problems

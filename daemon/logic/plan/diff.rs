@@ -2,8 +2,8 @@
 
 use super::check::{is_below, mount_of};
 use super::{
-    Activation, Candidate, Decision, DeviceRequest, Group, Item, Kind, MountRequest, Plan, Purpose, RamDiskRequest,
-    Request, Step, Way, mount_depth, wants_discard,
+    Activation, Candidate, Decision, DeviceRequest, Group, Item, Kind, MountRequest, Plan, Purpose,
+    RamDiskRequest, Request, Step, Way, mount_depth, wants_discard,
 };
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::{DeviceFacts, Facts, PathKind, Support, Use};
@@ -39,7 +39,9 @@ pub fn ownership(number: u32, facts: &Facts) -> Ownership<'_> {
     let user = match facts.device_use(number) {
         Some(Use::Swap { priority, .. }) => format!("it is active as swap with priority {priority}"),
         Some(Use::Mounted { mount_point }) => format!("it is mounted on {mount_point}"),
-        None => format!("it has a size of {} but is not in use", crate::logic::units::human(device.disk_size)),
+        None => {
+            format!("it has a size of {} but is not in use", crate::logic::units::human(device.disk_size))
+        }
     };
     Ownership::Foreign { user }
 }
@@ -101,9 +103,14 @@ fn device_group(
     let number = request.number;
     let stale = facts.records.get(&item.target);
     match ownership(number, facts) {
-        Ownership::Ours(record) if record.progress == Progress::Done && facts.devices[&number].initialised => {
+        Ownership::Ours(record)
+            if record.progress == Progress::Done && facts.devices[&number].initialised =>
+        {
             let Request::Device(present) = &record.request else {
-                return Err(format!("its record in /run/zramd is about something else; remove {}", item.target.file_name()));
+                return Err(format!(
+                    "its record in /run/zramd is about something else; remove {}",
+                    item.target.file_name()
+                ));
             };
             match change(present, request, record, facts, activation) {
                 Change::Steps(steps) => {
@@ -161,7 +168,9 @@ fn change(
             *priority = *p;
             options.clone_from(o);
         }
-        (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. }) if activation == Activation::Systemd => {
+        (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. })
+            if activation == Activation::Systemd =>
+        {
             // Where and with which options it is mounted is PID 1's business.
             mount.mount_point.clone_from(&m.mount_point);
             mount.options.clone_from(&m.options);
@@ -170,9 +179,8 @@ fn change(
     }
     let usage = facts.device_use(number);
     if adapted != *wanted {
-        let ours_to_stop = activation == Activation::Direct && record.undo.iter().any(|undo| {
-            matches!(undo, crate::logic::record::Undo::SwapOff { .. })
-        });
+        let ours_to_stop = activation == Activation::Direct
+            && record.undo.iter().any(|undo| matches!(undo, crate::logic::record::Undo::SwapOff { .. }));
         return match (&present.purpose, &usage) {
             (Purpose::Swap { .. }, None) => Change::Recreate,
             (Purpose::Swap { .. }, Some(Use::Swap { .. })) if ours_to_stop => Change::Recreate,
@@ -329,7 +337,9 @@ fn create_hidden_folders(groups: &mut [Group], facts: &Facts) {
         group.after.iter().any(|step| matches!(step, Step::MountDevice { .. } | Step::MountTmpfs { .. }))
     };
     for index in 0..groups.len() {
-        let Some(path) = groups[index].request.as_ref().and_then(mount_of).map(|mount| mount.mount_point.clone()) else {
+        let Some(path) =
+            groups[index].request.as_ref().and_then(mount_of).map(|mount| mount.mount_point.clone())
+        else {
             continue;
         };
         let covering = groups[..index]
@@ -382,7 +392,8 @@ fn ramdisk_group(target: &Target, request: &RamDiskRequest, facts: &Facts) -> Re
 /// Options for a tmpfs (tmpfs(5)): size, inodes, and owner and mode of the root directory.
 pub fn tmpfs_options(request: &RamDiskRequest) -> String {
     let MountRequest { options, mode, uid, gid, .. } = &request.mount;
-    let mut words: Vec<String> = options.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    let mut words: Vec<String> =
+        options.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
     words.push(format!("size={}", request.size));
     words.extend(request.inodes.map(|inodes| format!("nr_inodes={inodes}")));
     words.extend(mode.map(|mode| format!("mode={mode:04o}")));

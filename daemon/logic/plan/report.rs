@@ -87,7 +87,11 @@ pub fn report(plan: &Plan) -> PlanReport<'_> {
         ramdisks: plan.items.iter().filter_map(ramdisk_report).collect(),
         steps: listed_steps(plan)
             .into_iter()
-            .map(|step| StepReport { target: step.target.to_string(), action: step.sentence, undo: step.undo })
+            .map(|step| StepReport {
+                target: step.target.to_string(),
+                action: step.sentence,
+                undo: step.undo,
+            })
             .collect(),
         problems: plan.problems.iter().map(problem_report).collect(),
     }
@@ -249,7 +253,8 @@ fn headline(item: &Item) -> String {
                 Purpose::Raw { fs_type: None, .. } => "raw device".to_owned(),
             };
             let algorithm = item.algorithm().map_or_else(String::new, |candidate| {
-                let name = candidate.algorithm.as_ref().map_or("default algorithm".to_owned(), ToString::to_string);
+                let name =
+                    candidate.algorithm.as_ref().map_or("default algorithm".to_owned(), ToString::to_string);
                 format!(", {name} ({})", candidate.reason)
             });
             format!("{} of {what}{algorithm}", human(request.disk_size))

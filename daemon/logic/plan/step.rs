@@ -175,14 +175,15 @@ impl Step {
             Step::CreateDirectory { path } => Taken::By(Undo::RemoveDirectory { path: path.clone() }),
             Step::SwapOn { number, .. } => Taken::By(Undo::SwapOff { number: *number }),
             Step::SwapOff { .. } => Taken::Never("the next step activates the swap again"),
-            Step::MountDevice { number, mount, .. } => Taken::By(Undo::Unmount {
-                mount_point: mount.mount_point.clone(),
-                number: Some(*number),
-            }),
+            Step::MountDevice { number, mount, .. } => {
+                Taken::By(Undo::Unmount { mount_point: mount.mount_point.clone(), number: Some(*number) })
+            }
             Step::MountTmpfs { mount, .. } => {
                 Taken::By(Undo::Unmount { mount_point: mount.mount_point.clone(), number: None })
             }
-            Step::RemountTmpfs { .. } => Taken::Never("the contents stay, and the next run sets the options again"),
+            Step::RemountTmpfs { .. } => {
+                Taken::Never("the contents stay, and the next run sets the options again")
+            }
             Step::Undo(_) => Taken::Never("it is itself the undo of an earlier step"),
         }
     }
@@ -251,7 +252,9 @@ impl fmt::Display for Step {
                 write!(f, "activate swap on /dev/zram{number} with priority {priority}")
             }
             Step::SwapOff { number } => write!(f, "deactivate swap on /dev/zram{number} for a moment"),
-            Step::MountDevice { number, mount, .. } => write!(f, "mount /dev/zram{number} on {}", mount.mount_point),
+            Step::MountDevice { number, mount, .. } => {
+                write!(f, "mount /dev/zram{number} on {}", mount.mount_point)
+            }
             Step::MountTmpfs { mount, .. } => write!(f, "mount a tmpfs on {}", mount.mount_point),
             Step::RemountTmpfs { mount_point, options } => write!(f, "remount {mount_point} with {options}"),
             Step::Undo(undo) => undo.fmt(f),

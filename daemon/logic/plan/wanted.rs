@@ -9,7 +9,8 @@ use super::{
 use crate::logic::algorithm::Algorithm;
 use crate::logic::config::problem::{Origin, Problem, Severity};
 use crate::logic::config::settings::{
-    AlgorithmChoice, DeviceSettings, MountSettings, Principal, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
+    AlgorithmChoice, DeviceSettings, MountSettings, Principal, RamDiskSettings, Role, Settings, SizeExpr,
+    SizeRule,
 };
 use crate::logic::expr::{Variables, size_in_bytes};
 use crate::logic::facts::Facts;
@@ -164,7 +165,11 @@ fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<Stri
 
 fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Refusal> {
     size.expr.evaluate(&variables(facts)).map_err(|error| {
-        Refusal::new(Kind::Config, &size.origin, format!("`{}` cannot be worked out: {}", size.text, error.message))
+        Refusal::new(
+            Kind::Config,
+            &size.origin,
+            format!("`{}` cannot be worked out: {}", size.text, error.message),
+        )
     })
 }
 
@@ -264,8 +269,9 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
     let specimen = facts.specimen();
     let offered = specimen.map(|device| device.algorithms.as_slice());
     // Kernels without algorithm_params (up to 6.11) list only part of what they can load.
-    let list_is_complete =
-        specimen.is_some_and(|device| device.attributes.contains(&crate::logic::attribute::Attribute::AlgorithmParams));
+    let list_is_complete = specimen.is_some_and(|device| {
+        device.attributes.contains(&crate::logic::attribute::Attribute::AlgorithmParams)
+    });
     let has = |name: &str| offered.is_none_or(|offered| offered.iter().any(|other| other == name));
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut missing = Vec::new();
@@ -279,7 +285,10 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
             Choice::Auto => {
                 for name in AUTO.iter().filter(|name| has(name)) {
                     let algorithm = Algorithm { name: (*name).to_owned(), parameters: Vec::new() };
-                    add(Some(algorithm), format!("auto: the first of {} that this kernel offers", AUTO.join(", ")));
+                    add(
+                        Some(algorithm),
+                        format!("auto: the first of {} that this kernel offers", AUTO.join(", ")),
+                    );
                 }
                 add(None, "auto: the kernel's default".to_owned());
             }

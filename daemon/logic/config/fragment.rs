@@ -1,0 +1,242 @@
+//! What one file says: sections, keys and values with their places. Nothing is judged here but TOML syntax.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::problem::{Origin, Problem};
+
+/// What one file says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Fragment {
+    /// Sections by name: `zram0`, `defaults`, `ramdisk.logs`.
+    pub sections: BTreeMap<String, Section>,
+    /// Sections of this file that cannot be used because of their syntax.
+    pub broken: BTreeSet<String>,
+}
+
+/// One section of one file, or of all files once they are merged.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Section {
+    /// Where its name is written.
+    pub origin: Origin,
+    /// What is assigned in it.
+    pub keys: BTreeMap<String, Assignment>,
+}
+
+/// One assignment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    /// The value.
+    pub value: Value,
+    /// Where the value is written.
+    pub origin: Origin,
+    /// Where the key is written.
+    pub key_origin: Origin,
+    /// Position of the file in the order of reading; higher wins.
+    pub file: usize,
+}
+
+/// A TOML value, as far as zramd has a use for it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Text.
+    String(String),
+    /// A whole number, and whether it was written in octal (`0o755`).
+    Integer(i64, bool),
+    /// A number with a fraction.
+    Float(f64),
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A list, each with its own place.
+    Array(Vec<(Value, Origin)>),
+    /// Anything else, by the name of its type.
+    Other(&'static str),
+}
+
+impl Value {
+    /// What it is, with an article.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::String(_) => "text",
+            Value::Integer(..) => "a whole number",
+            Value::Float(_) => "a number with a fraction",
+            Value::Boolean(_) => "true or false",
+            Value::Array(_) => "a list",
+            Value::Other(kind) => kind,
+        }
+    }
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    text: &'a str,
+    index: usize,
+    problems: Vec<Problem>,
+}
+
+/// Reads one file; `index` is its position in the order of reading.
+pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader { file, text, index, problems: Vec::new() };
+    let mut fragment = reader.sections(document.get_ref());
+    let mut whole_file = false;
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        let place = enclosing_section(text, span.start);
+        let origin = reader.origin(span, place.clone().unwrap_or_default());
+        let problem = Problem::error(origin, error.message().replace('\n', "; "));
+        match place {
+            Some(section) => {
+                fragment.broken.insert(section);
+                reader.problems.push(problem);
+            }
+            None => {
+                whole_file = true;
+                reader.problems.push(problem.hint("nothing in this file is used until this is mended"));
+            }
+        }
+    }
+    if whole_file {
+        fragment = Fragment::default();
+    }
+    fragment.sections.retain(|name, _| !fragment.broken.contains(name));
+    (fragment, reader.problems)
+}
+
+/// The section that a syntax error disables: the one whose header is the last before it. A broken header would change
+/// what the lines below it belong to, so it has none, and the whole file is not used.
+fn enclosing_section(text: &str, at: usize) -> Option<String> {
+    let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at))?;
+    let line_start = text[..at].rfind('\n').map_or(0, |at| at + 1);
+    if text[line_start..].trim_start().starts_with('[') {
+        return None;
+    }
+    let header = text[..line_start].lines().rev().map(str::trim).find(|line| line.starts_with('['))?;
+    let name = header.strip_prefix('[')?.split(']').next()?;
+    Some(name.split('.').map(|part| part.trim().trim_matches(['"', '\''])).collect::<Vec<_>>().join("."))
+}
+
+impl Reader<'_> {
+    fn origin(&self, span: Range<usize>, key: impl Into<String>) -> Origin {
+        Origin::at(self.file, self.text, span, key)
+    }
+
+    fn sections(&mut self, document: &DeTable<'_>) -> Fragment {
+        let mut fragment = Fragment::default();
+        for (name, value) in document {
+            let section = name.get_ref().to_string();
+            match value.get_ref() {
+                DeValue::Table(disks) if section == "ramdisk" => {
+                    for (disk, value) in disks {
+                        let full = format!("ramdisk.{}", disk.get_ref());
+                        match value.get_ref() {
+                            DeValue::Table(keys) => {
+                                let section = self.section(&full, disk.span(), keys);
+                                fragment.sections.insert(full, section);
+                            }
+                            _ => {
+                                let origin = self.origin(disk.span(), "ramdisk");
+                                let message = format!("`{}` stands outside of a disk", disk.get_ref());
+                                self.problems.push(
+                                    Problem::error(origin, message)
+                                        .hint("give the disk a name: [ramdisk.NAME]"),
+                                );
+                            }
+                        }
+                    }
+                }
+                DeValue::Table(keys) => {
+                    let read = self.section(&section, name.span(), keys);
+                    fragment.sections.insert(section, read);
+                }
+                _ => {
+                    let origin = self.origin(name.span(), section.clone());
+                    let message = format!("`{section}` stands outside of a section");
+                    self.problems
+                        .push(Problem::error(origin, message).hint("put it below a header such as [zram0]"));
+                }
+            }
+        }
+        fragment
+    }
+
+    fn section(&mut self, name: &str, span: Range<usize>, table: &DeTable<'_>) -> Section {
+        let keys = table
+            .iter()
+            .map(|(key, value)| {
+                let full = format!("{name}.{}", key.get_ref());
+                let assignment = Assignment {
+                    value: self.value(value, &full),
+                    origin: self.origin(value.span(), &full),
+                    key_origin: self.origin(key.span(), &full),
+                    file: self.index,
+                };
+                (key.get_ref().to_string(), assignment)
+            })
+            .collect();
+        Section { origin: self.origin(span, name), keys }
+    }
+
+    fn value(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Value {
+        match value.get_ref() {
+            DeValue::String(text) => Value::String(text.to_string()),
+            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+                .map_or(Value::Other("a number that is too large"), |parsed| {
+                    Value::Integer(parsed, number.radix() == 8)
+                }),
+            DeValue::Float(number) => number.as_str().parse().map_or(Value::Other("a number"), Value::Float),
+            DeValue::Boolean(value) => Value::Boolean(*value),
+            DeValue::Datetime(_) => Value::Other("a date"),
+            DeValue::Array(values) => Value::Array(
+                values.iter().map(|item| (self.value(item, key), self.origin(item.span(), key))).collect(),
+            ),
+            DeValue::Table(_) => Value::Other("a table"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sections(text: &str) -> (Vec<String>, usize) {
+        let (fragment, problems) = read(Path::new("f"), text, 0);
+        (fragment.sections.into_keys().collect(), problems.len())
+    }
+
+    #[test]
+    fn a_syntax_error_disables_its_own_section_only() {
+        let (names, problems) =
+            sections("[zram0]\nzram-size = \n[zram1]\nzram-size = 5\n[ramdisk.a]\nsize = 1\n");
+        assert_eq!((names, problems), (vec!["ramdisk.a".to_owned(), "zram1".to_owned()], 1));
+    }
+
+    #[test]
+    fn a_broken_header_disables_the_file() {
+        let (names, problems) = sections("[zram0]\nzram-size = 5\n[zram1\nswap-priority = 5\n");
+        assert!(names.is_empty());
+        assert!(problems >= 1);
+    }
+
+    #[test]
+    fn a_repeated_key_disables_its_section() {
+        let (names, problems) = sections("[zram0]\nswap-priority = 5\nswap-priority = 6\n[zram1]\n");
+        assert_eq!((names, problems), (vec!["zram1".to_owned()], 1));
+    }
+
+    #[test]
+    fn keys_outside_of_sections_are_named() {
+        let (names, problems) = sections("zram-size = 5\n[zram0]\n[ramdisk]\nsize = 5\n");
+        assert_eq!((names, problems), (vec!["zram0".to_owned()], 2));
+    }
+
+    #[test]
+    fn windows_line_ends_and_byte_order_marks_are_fine() {
+        assert_eq!(sections("\u{FEFF}[zram0]\r\nswap-priority = 5\r\n"), (vec!["zram0".to_owned()], 0));
+    }
+}

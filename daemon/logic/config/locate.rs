@@ -1,0 +1,145 @@
+//! Which files are read, in which order. Pure: the host lists the folders, this decides.
+
+use std::path::PathBuf;
+
+use super::problem::{Origin, Problem};
+
+/// Folders with configuration, lowest precedence first.
+pub const ROOTS: [&str; 3] = ["/usr/lib/zramd", "/etc/zramd", "/run/zramd"];
+/// The main file in each.
+pub const MAIN: &str = "zramd.toml";
+/// The folder of drop-ins in each.
+pub const DROP_INS: &str = "zramd.toml.d";
+
+/// One file that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Position of its folder in [`ROOTS`]; higher wins.
+    pub root: usize,
+    /// File name without folders.
+    pub name: String,
+    /// The whole path.
+    pub path: PathBuf,
+    /// What is there.
+    pub kind: EntryKind,
+}
+
+/// What is at the path of an [`Entry`], links followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A file with this text.
+    Text(String),
+    /// An empty file, or a link to `/dev/null`: hides files of the same name in lower folders.
+    Mask,
+    /// A link that leads nowhere: as if it were not there.
+    Dangling,
+    /// It cannot be read, for this reason.
+    Unreadable(String),
+}
+
+/// Whether a name in a folder of drop-ins counts.
+pub fn is_drop_in(name: &str) -> bool {
+    !name.starts_with('.') && name.ends_with(".toml")
+}
+
+/// The files to read, lowest precedence first: main files from low to high, then drop-ins by name.
+pub fn order(mains: Vec<Entry>, mut drop_ins: Vec<Entry>) -> (Vec<(PathBuf, String)>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let mut files = Vec::new();
+    // A mask hides the main files below it; without one they add up.
+    let mut visible: Vec<Entry> = Vec::new();
+    for entry in sorted_by_root(mains) {
+        if entry.kind == EntryKind::Mask {
+            visible.clear();
+        } else {
+            visible.push(entry);
+        }
+    }
+    // Of drop-ins of one name, only the highest counts.
+    drop_ins.retain(|entry| is_drop_in(&entry.name));
+    let mut drop_ins = sorted_by_root(drop_ins);
+    drop_ins.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut chosen: Vec<Entry> = Vec::new();
+    for entry in drop_ins {
+        if entry.kind == EntryKind::Dangling {
+            problems.push(dangling(&entry));
+            continue;
+        }
+        if chosen.last().is_some_and(|last| last.name == entry.name) {
+            chosen.pop();
+        }
+        chosen.push(entry);
+    }
+    for entry in visible.into_iter().chain(chosen) {
+        match entry.kind {
+            EntryKind::Text(text) => files.push((entry.path, text)),
+            EntryKind::Mask => {}
+            EntryKind::Dangling => problems.push(dangling(&entry)),
+            EntryKind::Unreadable(ref why) => {
+                problems.push(Problem::error(place(&entry), format!("this file cannot be read: {why}")));
+            }
+        }
+    }
+    (files, problems)
+}
+
+fn sorted_by_root(mut entries: Vec<Entry>) -> Vec<Entry> {
+    entries.sort_by_key(|entry| entry.root);
+    entries
+}
+
+fn place(entry: &Entry) -> Origin {
+    Origin { file: entry.path.clone(), ..Origin::default() }
+}
+
+fn dangling(entry: &Entry) -> Problem {
+    Problem::warning(place(entry), "this link leads nowhere; it is ignored")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(root: usize, name: &str, kind: EntryKind) -> Entry {
+        Entry { root, name: name.to_owned(), path: format!("{root}/{name}").into(), kind }
+    }
+
+    fn text(root: usize, name: &str) -> Entry {
+        entry(root, name, EntryKind::Text(String::new()))
+    }
+
+    fn check(mains: Vec<Entry>, drop_ins: Vec<Entry>, expected: &[&str]) {
+        let (files, _) = order(mains, drop_ins);
+        let found: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn main_files_add_up_and_drop_ins_come_after_by_name() {
+        check(
+            vec![text(2, MAIN), text(0, MAIN), text(1, MAIN)],
+            vec![text(1, "10-b.toml"), text(0, "90-a.toml"), text(2, "20-c.toml")],
+            &["0/zramd.toml", "1/zramd.toml", "2/zramd.toml", "1/10-b.toml", "2/20-c.toml", "0/90-a.toml"],
+        );
+    }
+
+    #[test]
+    fn masks_hide_what_is_below_them_only() {
+        check(vec![text(0, MAIN), entry(1, MAIN, EntryKind::Mask), text(2, MAIN)], vec![], &["2/zramd.toml"]);
+        check(vec![], vec![text(0, "a.toml"), entry(1, "a.toml", EntryKind::Mask)], &[]);
+        check(vec![], vec![entry(0, "a.toml", EntryKind::Mask), text(1, "a.toml")], &["1/a.toml"]);
+    }
+
+    #[test]
+    fn of_equal_names_only_the_highest_is_read_and_a_dangling_link_is_not_there() {
+        check(vec![], vec![text(0, "a.toml"), text(2, "a.toml"), text(1, "a.toml")], &["2/a.toml"]);
+        check(vec![], vec![text(0, "a.toml"), entry(1, "a.toml", EntryKind::Dangling)], &["0/a.toml"]);
+    }
+
+    #[test]
+    fn other_files_are_ignored_and_unreadable_ones_are_named() {
+        check(vec![], vec![text(0, ".a.toml"), text(0, "a.conf"), text(0, "toml")], &[]);
+        let (_, problems) = order(vec![entry(1, MAIN, EntryKind::Unreadable("is a folder".into()))], vec![]);
+        assert_eq!(problems.len(), 1);
+    }
+}

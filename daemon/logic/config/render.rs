@@ -1,0 +1,69 @@
+//! Problems as text: with the line underlined for people, on one line for the journal.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use super::problem::{Problem, Severity};
+
+/// All problems, each with its place, its line underlined, and what to write instead.
+pub fn render(problems: &[Problem], colour: bool) -> String {
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let rendered: Vec<String> = problems.iter().map(|problem| render_one(problem, &renderer)).collect();
+    rendered.join("\n\n") + "\n"
+}
+
+fn render_one(problem: &Problem, renderer: &Renderer) -> String {
+    let level = match problem.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let origin = &problem.origin;
+    let title = if origin.key.is_empty() {
+        problem.message.clone()
+    } else {
+        format!("{}: {}", origin.key, problem.message)
+    };
+    let file = origin.file.display().to_string();
+    let mut group =
+        level.primary_title(&title).elements(None::<Snippet<'_, annotate_snippets::Annotation<'_>>>);
+    if origin.line > 0 {
+        let byte = |chars: u32| {
+            origin
+                .source_line
+                .char_indices()
+                .nth(chars as usize)
+                .map_or(origin.source_line.len(), |(at, _)| at)
+        };
+        let start = byte(origin.column - 1);
+        let end = byte(origin.column - 1 + origin.width).max(start);
+        let snippet = Snippet::source(origin.source_line.as_str())
+            .line_start(origin.line as usize)
+            .path(file.as_str())
+            .annotation(AnnotationKind::Primary.span(start..end));
+        group = group.element(snippet);
+    }
+    if let Some(hint) = &problem.hint {
+        group = group.element(Level::HELP.message(hint.as_str()));
+    }
+    renderer.render(&[group])
+}
+
+/// `/etc/zramd/zramd.toml:3:9: zram0.zram-size: what is wrong (what to write)`.
+pub fn one_line(problem: &Problem) -> String {
+    let origin = &problem.origin;
+    let mut text = String::new();
+    if !origin.file.as_os_str().is_empty() {
+        text.push_str(&origin.file.display().to_string());
+        if origin.line > 0 {
+            text.push_str(&format!(":{}:{}", origin.line, origin.column));
+        }
+        text.push_str(": ");
+    }
+    if !origin.key.is_empty() {
+        text.push_str(&format!("{}: ", origin.key));
+    }
+    text.push_str(&problem.message);
+    if let Some(hint) = &problem.hint {
+        text.push_str(&format!(" ({hint})"));
+    }
+    text
+}

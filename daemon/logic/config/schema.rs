@@ -1,0 +1,289 @@
+//! The one table of keys. The commented example file and the check for unknown keys come from it.
+
+use std::fmt::Write;
+
+/// Which sections a key belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// `[zramN]` and `[defaults]`.
+    Device,
+    /// `[zramN]` only.
+    OneDevice,
+    /// `[ramdisk.NAME]`.
+    RamDisk,
+}
+
+/// One key.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it is allowed.
+    pub scope: Scope,
+    /// What values it takes.
+    pub values: &'static str,
+    /// What holds when it is left out.
+    pub default: &'static str,
+    /// A value to show, in TOML.
+    pub example: &'static str,
+    /// The version of zramd that brought it.
+    pub since: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn key(
+    scope: Scope,
+    name: &'static str,
+    values: &'static str,
+    default: &'static str,
+    example: &'static str,
+    meaning: &'static str,
+) -> Key {
+    Key { name, scope, values, default, example, since: "0.1", meaning }
+}
+
+use Scope::{Device, OneDevice, RamDisk};
+
+/// Every key, in the order of the example file.
+pub const KEYS: &[Key] = &[
+    key(
+        Device,
+        "enabled",
+        "true or false",
+        "true",
+        "false",
+        "Whether the section is used. Switches off a section that a lower file brings.",
+    ),
+    key(
+        Device,
+        "zram-size",
+        "size",
+        "\"min(ram / 2, 4GiB)\"",
+        "\"min(ram / 2, 4GiB)\"",
+        "Uncompressed size of the device: how much can be stored, not how much memory it takes.",
+    ),
+    key(
+        Device,
+        "zram-fraction",
+        "number, 0 or more",
+        "none",
+        "0.5",
+        "Size as a share of RAM, in whole MiB. Instead of zram-size.",
+    ),
+    key(
+        Device,
+        "max-zram-size",
+        "size or \"none\"",
+        "none",
+        "\"8GiB\"",
+        "Upper bound of the size, whichever way it is given. Alone it caps half of the RAM.",
+    ),
+    key(
+        Device,
+        "host-memory-limit",
+        "size or \"none\"",
+        "none",
+        "\"16GiB\"",
+        "Leave the device out on machines with more RAM than this.",
+    ),
+    key(
+        Device,
+        "zram-resident-limit",
+        "size, 0 is none",
+        "0",
+        "\"2GiB\"",
+        "Upper bound of the memory that the compressed data may take (mem_limit). Writes fail when it is reached.",
+    ),
+    key(
+        OneDevice,
+        "force-resident-limit",
+        "true or false",
+        "false",
+        "true",
+        "Accept zram-resident-limit on a mounted file system, where reaching it loses data without an error.",
+    ),
+    key(
+        Device,
+        "compression-algorithm",
+        "name, name with parameters, list, or \"auto\"",
+        "\"auto\"",
+        "[\"zstd(level=3)\", \"lz4\"]",
+        "The first of the list that this kernel offers; \"auto\" lets zramd choose, also as the last of a list.",
+    ),
+    key(
+        Device,
+        "recompression-algorithm",
+        "as above, at most 3",
+        "none",
+        "[\"zstd(level=3)\"]",
+        "Secondary algorithms with priorities 1, 2 and 3. Left out with a warning where the kernel cannot recompress.",
+    ),
+    key(
+        OneDevice,
+        "writeback-device",
+        "absolute path",
+        "none",
+        "\"/dev/disk/by-partlabel/zram-wb\"",
+        "Block device for pages that are written back. It must be empty.",
+    ),
+    key(
+        Device,
+        "swap-priority",
+        "-1 to 32767",
+        "100",
+        "100",
+        "Swap with a higher priority is used first; -1 lets the kernel choose.",
+    ),
+    key(
+        OneDevice,
+        "mount-point",
+        "absolute path",
+        "none",
+        "\"/var/cache/build\"",
+        "Makes the device a mounted file system instead of swap.",
+    ),
+    key(
+        OneDevice,
+        "fs-type",
+        "type, \"swap\" or \"none\"",
+        "\"ext4\" with a mount-point, else \"swap\"",
+        "\"ext4\"",
+        "File system type. With a type but no mount-point the device is formatted and otherwise left alone.",
+    ),
+    key(OneDevice, "mkfs-options", "text or list", "none", "[\"-N\", \"100000\"]", "Further words for mkfs."),
+    key(
+        OneDevice,
+        "options",
+        "text or list",
+        "\"discard\"",
+        "\"discard,noatime\"",
+        "Options for swapon or mount, as in fstab.",
+    ),
+    key(
+        OneDevice,
+        "mode",
+        "octal text or 0o number",
+        "that of mkfs",
+        "\"0755\"",
+        "Permission bits of the root directory, set before anyone can see it.",
+    ),
+    key(OneDevice, "owner", "name or number", "root", "\"build\"", "Owner of the root directory."),
+    key(OneDevice, "group", "name or number", "root", "\"build\"", "Group of the root directory."),
+    key(
+        OneDevice,
+        "label",
+        "text",
+        "the name of the device",
+        "\"fast\"",
+        "Label of the swap area or file system.",
+    ),
+    key(RamDisk, "enabled", "true or false", "true", "false", "Whether the section is used."),
+    key(
+        RamDisk,
+        "mount-point",
+        "absolute path",
+        "required",
+        "\"/var/cache/scratch\"",
+        "Where the disk appears.",
+    ),
+    key(
+        RamDisk,
+        "size",
+        "size",
+        "\"50%\"",
+        "\"20%\"",
+        "Upper bound of what can be stored; memory is taken as it fills.",
+    ),
+    key(RamDisk, "inodes", "whole number", "the kernel's", "100000", "Upper bound of files and folders."),
+    key(
+        RamDisk,
+        "options",
+        "text or list",
+        "\"nosuid,nodev\"",
+        "\"nosuid,nodev,noexec\"",
+        "Mount options, as in fstab.",
+    ),
+    key(
+        RamDisk,
+        "mode",
+        "octal text or 0o number",
+        "\"0755\"",
+        "\"1777\"",
+        "Permission bits of the root directory.",
+    ),
+    key(RamDisk, "owner", "name or number", "root", "\"build\"", "Owner of the root directory."),
+    key(RamDisk, "group", "name or number", "root", "\"build\"", "Group of the root directory."),
+    key(
+        RamDisk,
+        "persist",
+        "\"none\"",
+        "\"none\"",
+        "\"none\"",
+        "Whether the contents are kept over a reboot. This version only knows \"none\": they are lost.",
+    ),
+];
+
+/// The kinds of sections there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SectionKind {
+    /// `[zramN]`.
+    Device,
+    /// `[defaults]`.
+    Defaults,
+    /// `[ramdisk.NAME]`.
+    RamDisk,
+}
+
+impl SectionKind {
+    /// The keys that such a section can have.
+    pub fn keys(self) -> impl Iterator<Item = &'static Key> {
+        KEYS.iter().filter(move |key| match self {
+            SectionKind::Device => key.scope != Scope::RamDisk,
+            SectionKind::Defaults => key.scope == Scope::Device && key.name != "enabled",
+            SectionKind::RamDisk => key.scope == Scope::RamDisk,
+        })
+    }
+}
+
+const HEAD: &str = "\
+# zramd.toml: compressed swap and RAM disks.
+#
+# Read from /usr/lib/zramd, /etc/zramd and /run/zramd, then from zramd.toml.d/*.toml beside each, sorted by file name. Per key the
+# last assignment wins. An empty file or a link to /dev/null hides files of the same name in lower folders.
+# `zramd-setup check` looks for mistakes, `zramd-setup plan` shows what would be done.
+#
+# A size is a number of MiB, or text: \"512MiB\", \"4GiB\", \"50%\" (of RAM), or an expression with ram, swap, cpus, + - * / % ^,
+# min, max, round, floor, ceil, comparisons and `condition ? a : b`, for example \"ram < 4GiB ? ram : 4GiB\".
+#
+# Every key is shown below with an example; nothing is configured until a line without # is added.
+";
+
+/// The commented file with every key.
+pub fn example_file() -> String {
+    let mut out = HEAD.to_owned();
+    let sections: [(&str, &str, SectionKind); 3] = [
+        (
+            "defaults",
+            "What holds for every [zramN] below that does not say otherwise.",
+            SectionKind::Defaults,
+        ),
+        ("zram0", "One device, /dev/zram0: swap, or a file system with a mount-point.", SectionKind::Device),
+        ("ramdisk.scratch", "One tmpfs.", SectionKind::RamDisk),
+    ];
+    for (name, about, kind) in sections {
+        // Writing to a String cannot fail.
+        write!(out, "\n# {about}\n# [{name}]\n").unwrap_or_default();
+        if kind == SectionKind::Defaults {
+            let names: Vec<&str> = kind.keys().map(|key| key.name).collect();
+            writeln!(out, "# Keys: {}.", names.join(", ")).unwrap_or_default();
+            continue;
+        }
+        for key in kind.keys() {
+            let Key { name, values, default, example, meaning, .. } = key;
+            write!(out, "\n# {meaning}\n# Values: {values}. Default: {default}.\n# {name} = {example}\n")
+                .unwrap_or_default();
+        }
+    }
+    out
+}
