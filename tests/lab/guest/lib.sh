@@ -101,3 +101,24 @@ _report() {
     local detail=${3//$'\t'/ }
     printf '%s\t%s\t%s\n' "$1" "${LAB_ROUND:+$LAB_ROUND: }$2" "${detail//$'\n'/\\n}" | tee -a $LAB_OUT/checks.tsv
 }
+
+# What several scenarios look at.
+
+# One check: boot came to rest and no unit failed.
+all_well() {
+    is "${1:-the system runs and no unit failed}" "$(systemctl is-system-running) $(systemctl --failed --plain --no-legend)" 'running '
+}
+
+swap_is_on() { grep -q "^/dev/$1 " /proc/swaps; }
+swap_field() { awk -v device="/dev/$1" -v field="$2" '$1 == device { print $field }' /proc/swaps; }
+zram_devices() { (cd /sys/block && echo zram*); }
+mm_stat() { awk -v field="$2" '{ print $field }' "/sys/block/$1/mm_stat"; } # 1 is the original size, 2 the compressed
+
+# The lines of this boot's journal, the kernel's included, that match a regular expression, case aside.
+said() { journalctl -b -o cat --no-pager | grep -iE -- "$1"; }
+
+# hold MIB: starts the service `holder`, which keeps so much memory in use, and has the kernel swap it out.
+hold() {
+    systemd-run --quiet --unit=holder --service-type=notify --property=NotifyAccess=all python3 /lab/guest/workload hold "$1" &&
+        echo "$1M" >/sys/fs/cgroup/system.slice/holder.service/memory.reclaim
+}

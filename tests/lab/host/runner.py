@@ -57,12 +57,9 @@ def skipped(scenario: Scenario, reason: str) -> Outcome:
 
 def run(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed: int, stop: threading.Event) -> Outcome:
     """Runs a scenario; console, journal, log and results end up in its folder below out/."""
-    kept = OUT / scenario.name
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir(parents=True)
     began = time.monotonic()
     with run_directory(scenario, kernel, image, tree if scenario.needs_zramd else None) as directory:
-        boots = _Boots(scenario, kernel, directory, kept, stop)
+        boots = _Boots(scenario, kernel, directory, stop)
         lost = None
         try:
             if scenario.power_cuts:
@@ -71,8 +68,9 @@ def run(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed
                 boots.all_stages()
         except _GuestLost as error:
             lost = Check(False, str(error), "")
-        shutil.copytree(directory / "share" / "out", kept, dirs_exist_ok=True)
-    outcome = _read(scenario, kept)
+        finally:
+            _keep(directory / "share" / "out", OUT / scenario.name)
+    outcome = _read(scenario, OUT / scenario.name)
     outcome.seconds = time.monotonic() - began
     if lost:
         outcome.checks.append(lost)
@@ -84,12 +82,11 @@ def run(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed
 class _Boots:
     """The boots of one scenario, one process after the other on the same disks."""
 
-    def __init__(self, scenario: Scenario, kernel: Kernel, directory: Path, kept: Path, stop: threading.Event):
+    def __init__(self, scenario: Scenario, kernel: Kernel, directory: Path, stop: threading.Event):
         self._scenario = scenario
         self._kernel = kernel
         self._directory = directory
         self._state = directory / "share" / "state"
-        self._kept = kept
         self._stop = stop
 
     def all_stages(self) -> None:
@@ -132,19 +129,20 @@ class _Boots:
 
     def _guest(self, arguments: list[str]) -> "_WatchedGuest":
         arguments = [*self._scenario.kernel_args, *arguments]
-        return _WatchedGuest(self._scenario, self._kernel, self._directory, self._kept, arguments, self._stop)
+        return _WatchedGuest(self._scenario, self._kernel, self._directory, arguments, self._stop)
 
 
 class _WatchedGuest:
     """A guest that is off when its `with` block is left, whatever the reason."""
 
-    def __init__(self, scenario: Scenario, kernel: Kernel, directory: Path, kept: Path, arguments: list[str],
-                 stop: threading.Event):
+    def __init__(self, scenario: Scenario, kernel: Kernel, directory: Path, arguments: list[str], stop: threading.Event):
         self._limit = scenario.time_limit
         self._deadline = time.monotonic() + scenario.time_limit
         self._stop = stop
-        # A boot adds to the files of the boots before it.
-        with open(kept / "console.txt", "ab") as console, open(kept / "journal.txt", "ab") as journal:
+        # A boot adds to the files of the boots before it. They are in the shared folder: a stage may read what an
+        # earlier boot said.
+        out = directory / "share" / "out"
+        with open(out / "console.txt", "ab") as console, open(out / "journal.txt", "ab") as journal:
             self._guest = Guest(kernel, directory, scenario.memory, arguments, console, journal)
 
     def __enter__(self) -> "_WatchedGuest":
@@ -162,6 +160,12 @@ class _WatchedGuest:
             raise Stopped
         if time.monotonic() > self._deadline:
             raise _GuestLost(f"the boot and its stage end within {self._limit:.0f} s")
+
+
+def _keep(out: Path, kept: Path) -> None:
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.parent.mkdir(exist_ok=True)
+    shutil.move(out, kept)
 
 
 def _read(scenario: Scenario, kept: Path) -> Outcome:

@@ -77,6 +77,6 @@ def _command_line(run: Path, memory: int, console: BinaryIO | None, journal: Bin
         "root=/dev/ubda",
         "rw",
         "init=/lab-init",
-        "quiet",
-        "systemd.show_status=no" if console else "systemd.show_status=auto",
+        # In the console's file go the kernel's messages, and those of whatever runs before the journal does.
+        *(["loglevel=7", "printk.time=1", "printk.devkmsg=on", "systemd.show_status=no"] if console else ["quiet"]),
     ]
