@@ -98,7 +98,7 @@ seconds_of() {
 
 # One line per check: outcome, description, detail with its line breaks written as \n.
 _report() {
-    local detail=${3//$'\t'/ }
+    local detail=${3//[$'\t\r']/ }
     printf '%s\t%s\t%s\n' "$1" "${LAB_ROUND:+$LAB_ROUND: }$2" "${detail//$'\n'/\\n}" | tee -a $LAB_OUT/checks.tsv
 }
 
@@ -115,7 +115,10 @@ zram_devices() { (cd /sys/block && echo zram*); }
 mm_stat() { awk -v field="$2" '{ print $field }' "/sys/block/$1/mm_stat"; } # 1 is the original size, 2 the compressed
 
 # The lines of this boot's journal, the kernel's included, that match a regular expression, case aside.
-said() { journalctl -b -o cat --no-pager | grep -iE -- "$1"; }
+said() { journalctl -b -o short-monotonic --no-hostname --no-pager | grep -iE -- "$1"; }
+
+# Those of them that come from zramd's own programs.
+zramd_said() { said ' zramd[a-z-]*(\[[0-9]+\])?: ' | grep -iE -- "$1"; }
 
 # hold MIB: starts the service `holder`, which keeps so much memory in use, and has the kernel swap it out.
 hold() {

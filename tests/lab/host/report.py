@@ -41,8 +41,10 @@ def figures(outcomes: list[Outcome]) -> None:
     path = OUT / "figures.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
     for outcome in outcomes:
+        if not outcome.figures:
+            continue
         kept[outcome.scenario] = {
-            name: {"value": value, "unit": unit} for name, (value, unit) in outcome.figures.items()
+            name: {"value": _number(value), "unit": unit} for name, (value, unit) in outcome.figures.items()
         }
     path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
 
@@ -54,6 +56,13 @@ def total(outcomes: list[Outcome]) -> bool:
     _say("")
     _say(f"{len(outcomes) - failed - skipped} passed, {failed} failed, {skipped} skipped")
     return failed == 0
+
+
+def _number(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def _end_of(log: Path) -> None:

@@ -183,4 +183,4 @@ def _read(scenario: Scenario, kept: Path) -> Outcome:
 def _rows(path: Path) -> list[list[str]]:
     if not path.exists():
         return []
-    return [line.split("\t") for line in path.read_text(errors="replace").splitlines()]
+    return [line.split("\t") for line in path.read_text(errors="replace").split("\n") if line]
