@@ -60,7 +60,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _guarded(work) -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
     uml.adopt_orphans()
     try:
         return work()
@@ -110,7 +111,7 @@ def _run_all(runnable: list, image: Path, tree: Path | None, seed: int) -> list[
     stop = threading.Event()
     outcomes = []
     # The longest first, so that no core is idle at the end.
-    runnable = sorted(runnable, key=lambda pair: -pair[0].time_limit)
+    runnable = sorted(runnable, key=lambda pair: -pair[0].longest)
     with ThreadPoolExecutor(jobs) as pool:
         running = [pool.submit(runner.run, each, kernel_, image, tree, seed, stop) for each, kernel_ in runnable]
         try:

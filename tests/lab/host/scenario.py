@@ -40,6 +40,11 @@ class Scenario:
         """The file's name is the scenario's."""
         return self.path.name
 
+    @property
+    def longest(self) -> float:
+        """Seconds that it may take: the order in which scenarios are started."""
+        return self.time_limit * (2 * self.power_cuts.count if self.power_cuts else self.stages)
+
 
 def names() -> list[str]:
     """Every scenario there is."""
