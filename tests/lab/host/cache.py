@@ -53,7 +53,8 @@ def _build(kind: str, path: Path, build: Callable[[Path], None]) -> None:
         unfinished.chmod(0o755)
         unfinished.rename(path)
     except BaseException:
-        shutil.rmtree(unfinished)
+        # What is still being written by a build that was stopped is the next build's to remove.
+        shutil.rmtree(unfinished, ignore_errors=True)
         raise
 
 

@@ -6,11 +6,12 @@ import random
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from . import LabError, dependencies, report, rootfs, runner, scenario, terminal, uml
-from .kernel import VARIANTS, kernel
+from .kernel import VARIANTS, Kernel, kernel
 from .product import installed_tree
 from .runner import Outcome
 from .scenario import Scenario
@@ -24,13 +25,12 @@ def run() -> int:
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="all if none is named; 'list' lists them")
     parser.add_argument("--build-only", action="store_true", help="fill the cache, boot nothing")
     parser.add_argument("--dependencies", action="store_true", help="print the Debian packages that the lab needs")
-    _add_common(parser)
-    arguments = parser.parse_args()
+    arguments = _parsed(parser)
     if arguments.dependencies:
         print(" ".join(dependencies.packages()))
         return 0
     if arguments.scenarios == ["list"]:
-        return _list()
+        return _guarded(_list)
     return _guarded(lambda: _run(arguments))
 
 
@@ -39,8 +39,7 @@ def shell() -> int:
     parser = argparse.ArgumentParser(
         prog="tests/lab/shell", description="Boots a guest prepared for a scenario and opens a shell in it.")
     parser.add_argument("scenario", nargs="?", default="smoke", metavar="SCENARIO")
-    _add_common(parser)
-    arguments = parser.parse_args()
+    arguments = _parsed(parser)
 
     def boot() -> int:
         dependencies.check()
@@ -52,14 +51,20 @@ def shell() -> int:
     return _guarded(boot)
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kernel", choices=VARIANTS, default=os.environ.get("LAB_KERNEL") or None,
+def _parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Reads the command line, with what `run` and `shell` have in common."""
+    parser.add_argument("--kernel", default=os.environ.get("LAB_KERNEL") or None, metavar="|".join(VARIANTS),
                         help="instead of the one that each scenario prefers (also: LAB_KERNEL)")
     parser.add_argument("--tree", type=Path, metavar="DIR",
                         help="an installed zramd to test instead of building this tree's own")
+    arguments = parser.parse_args()
+    if arguments.kernel not in (None, *VARIANTS):
+        parser.error(f"there is no kernel {arguments.kernel}; there are: {', '.join(VARIANTS)}")
+    return arguments
 
 
-def _guarded(work) -> int:
+def _guarded(work: Callable[[], int]) -> int:
+    """Does the work of a command; ends of all kinds leave nothing running."""
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     uml.adopt_orphans()
@@ -106,7 +111,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0 if report.total(outcomes) else 1
 
 
-def _run_all(runnable: list, image: Path, tree: Path | None, seed: int) -> list[Outcome]:
+def _run_all(runnable: list[tuple[Scenario, Kernel]], image: Path, tree: Path | None, seed: int) -> list[Outcome]:
     jobs = int(os.environ.get("LAB_JOBS") or os.cpu_count() or 1)
     stop = threading.Event()
     outcomes = []
