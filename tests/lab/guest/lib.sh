@@ -1,0 +1,127 @@
+# What a scenario can say. Sourced by the guest's init (where only `prepare` runs), by each stage and by the lab's shell.
+#
+# In `prepare`:
+#   file PATH [MODE] <<'END' … END     writes a file
+#   enable_zramd                       does what `systemctl enable zramd.service` does
+# In a stage, each of these is one check; the description comes first:
+#   ok DESCRIPTION COMMAND…            the command succeeds
+#   not_ok DESCRIPTION COMMAND…        the command fails
+#   is DESCRIPTION ACTUAL EXPECTED     two strings are equal
+#   like DESCRIPTION ACTUAL REGEX      a string matches an extended regular expression
+#   at_most DESCRIPTION ACTUAL LIMIT   a number is not above a limit
+#   pass DESCRIPTION                   for what only code can decide
+#   fail DESCRIPTION [DETAIL]
+#   eventually SECONDS COMMAND…        repeats a command until it succeeds; a command for `ok`, not a check
+# And besides:
+#   record NAME VALUE [UNIT]           a figure for the report
+#   note TEXT…                         a line for the stage's log
+#   skip REASON                        ends the scenario as skipped
+#   leave_by reboot|soft-reboot|poweroff
+#                                      how this stage ends (a stage that another follows: reboot)
+#   seconds_of COMMAND…                runs a command and sets SECONDS_TAKEN
+#   shutdown_seconds                   how long the last reboot or poweroff took, as the host saw it
+#   mark NAME                          tells the host that a moment has come, for `# power-cuts:`
+
+LAB_OUT=/lab/out
+LAB_STATE=/lab/state
+
+file() {
+    mkdir -p "$(dirname "$1")"
+    cat >"$1"
+    chmod "${2:-644}" "$1"
+}
+
+enable_zramd() {
+    mkdir -p /etc/systemd/system/multi-user.target.wants
+    ln -sf /usr/lib/systemd/system/zramd.service /etc/systemd/system/multi-user.target.wants/zramd.service
+}
+
+pass() { _report ok "$1" ''; }
+fail() { _report FAIL "$1" "${2:-}"; }
+
+ok() {
+    local description=$1 output
+    shift
+    if output=$("$@" 2>&1 </dev/null); then pass "$description"; else fail "$description" "status $? of: $*"$'\n'"$output"; fi
+}
+
+not_ok() {
+    local description=$1 output
+    shift
+    if output=$("$@" 2>&1 </dev/null); then fail "$description" "succeeded: $*"$'\n'"$output"; else pass "$description"; fi
+}
+
+is() {
+    if [[ $2 == "$3" ]]; then pass "$1"; else fail "$1" "is:       $2"$'\n'"expected: $3"; fi
+}
+
+like() {
+    if [[ $2 =~ $3 ]]; then pass "$1"; else fail "$1" "is:       $2"$'\n'"expected: a match of $3"; fi
+}
+
+at_most() {
+    if awk -v actual="$2" -v limit="$3" 'BEGIN { exit !(actual != "" && actual + 0 <= limit + 0) }'; then
+        pass "$1"
+    else
+        fail "$1" "is $2, expected at most $3"
+    fi
+}
+
+eventually() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < end)) || return 1
+        sleep 0.1
+    done
+}
+
+record() { printf '%s\t%s\t%s\n' "$1" "$2" "${3:-}" >>$LAB_OUT/figures.tsv; }
+note() { echo "$*"; }
+mark() { date +%s.%N >"$LAB_STATE/mark-$1"; }
+
+skip() {
+    echo "$*" >$LAB_OUT/skipped
+    exit 0
+}
+
+leave_by() { echo "$1" >$LAB_STATE/leave-by; }
+shutdown_seconds() { cat $LAB_STATE/shutdown-seconds; }
+
+seconds_of() {
+    local from=$EPOCHREALTIME
+    "$@"
+    local status=$?
+    SECONDS_TAKEN=$(awk -v from="$from" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.3f", to - from }')
+    return $status
+}
+
+# One line per check: outcome, description, detail with its line breaks written as \n.
+_report() {
+    local detail=${3//[$'\t\r']/ }
+    printf '%s\t%s\t%s\n' "$1" "${LAB_ROUND:+$LAB_ROUND: }$2" "${detail//$'\n'/\\n}" | tee -a $LAB_OUT/checks.tsv
+}
+
+# What several scenarios look at.
+
+# One check: boot came to rest and no unit failed.
+all_well() {
+    is "${1:-the system runs and no unit failed}" "$(systemctl is-system-running) $(systemctl --failed --plain --no-legend)" 'running '
+}
+
+swap_is_on() { grep -q "^/dev/$1 " /proc/swaps; }
+swap_field() { awk -v device="/dev/$1" -v field="$2" '$1 == device { print $field }' /proc/swaps; }
+zram_devices() { (cd /sys/block && echo zram*); }
+mm_stat() { awk -v field="$2" '{ print $field }' "/sys/block/$1/mm_stat"; } # 1 is the original size, 2 the compressed
+
+# The lines of this boot's journal, the kernel's included, that match a regular expression, case aside.
+said() { journalctl -b -o short-monotonic --no-hostname --no-pager | grep -iE -- "$1"; }
+
+# Those of them that come from zramd's own programs.
+zramd_said() { said ' zramd[a-z-]*(\[[0-9]+\])?: ' | grep -iE -- "$1"; }
+
+# hold MIB: starts the service `holder`, which keeps so much memory in use, and has the kernel swap it out.
+hold() {
+    systemd-run --quiet --unit=holder --service-type=notify --property=NotifyAccess=all python3 /lab/guest/workload hold "$1" &&
+        echo "$1M" >/sys/fs/cgroup/system.slice/holder.service/memory.reclaim
+}

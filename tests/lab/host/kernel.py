@@ -1,0 +1,115 @@
+"""User-mode Linux kernels from Debian's own kernel source."""
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import LAB, LabError, cache, command
+from .archive import Archive
+
+REVISION = "1"  # part of the cache key: raise it when this file builds differently
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel ready to boot."""
+
+    executable: Path
+    modules: Path  # the content of /usr/lib/modules
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel source package and the variants built from it; the first is built in full, the rest start as its copy."""
+
+    suite: str
+    package: str
+    variants: tuple[str, ...]
+
+
+SOURCES = (
+    Source("trixie", "linux-source-6.12", ("debian", "plain")),
+    Source("sid", "linux-source", ("newest",)),
+)
+VARIANTS = [variant for source in SOURCES for variant in source.variants]
+
+
+def kernel(variant: str) -> Kernel:
+    """The kernel of this variant, from the cache or built now."""
+    source = next(source for source in SOURCES if variant in source.variants)
+    archive = Archive(source.suite)
+    package, version = _resolve(archive, source.package)
+    inputs = [REVISION, package, version] + [_options(each) for each in source.variants]
+
+    def build(into: Path) -> None:
+        print(f"building {package} {version} for {', '.join(source.variants)}: some minutes, once", flush=True)
+        _build(archive, package, source.variants, into)
+
+    built = cache.folder("kernel", inputs, build) / variant
+    return Kernel(built / "linux", built / "lib/modules")
+
+
+def _resolve(archive: Archive, package: str) -> tuple[str, str]:
+    """Name and version of the package that has the source: `linux-source` itself only depends on it."""
+    fields = archive.show(package)
+    followed = re.search(r"linux-source-[\d.]+", fields.get("Depends", ""))
+    if followed:
+        package = followed[0]
+        fields = archive.show(package)
+    return package, fields["Version"]
+
+
+def _options(variant: str) -> str:
+    return "".join((LAB / "kernel" / f"{name}.config").read_text() for name in ("base", variant))
+
+
+def _build(archive: Archive, package: str, variants: tuple[str, ...], into: Path) -> None:
+    work = into / "work"
+    work.mkdir()
+    source = _unpack(archive.download(package, work), work)
+    finished = None
+    for variant in variants:
+        objects = work / variant
+        if finished:
+            command.run("copy a built kernel", "cp", "-a", finished, objects)
+        else:
+            objects.mkdir()
+        _compile(source, objects, _options(variant), into / variant)
+        finished = objects
+    shutil.rmtree(work)
+
+
+def _unpack(deb: Path, work: Path) -> Path:
+    name = deb.name.split("_")[0]
+    command.run(f"unpack {name}", "sh", "-euc",
+                'dpkg-deb --fsys-tarfile "$1" | tar -xO "./usr/src/$2.tar.xz" | xz -dc | tar -x', "sh", deb, name, cwd=work)
+    return work / name
+
+
+def _compile(source: Path, objects: Path, options: str, into: Path) -> None:
+    wanted = objects / "wanted.config"
+    wanted.write_text(options)
+    make = ["make", "-s", f"-j{os.cpu_count()}", "-C", source, "ARCH=um", f"O={objects}"]
+    command.run("configure the kernel", *make, f"KCONFIG_ALLCONFIG={wanted}", "alldefconfig")
+    _check_options(wanted, objects / ".config")
+    command.run("build the kernel", *make, "linux", "modules")
+    command.run("install the modules", *make, f"INSTALL_MOD_PATH={into}", "modules_install")
+    for link in into.glob("lib/modules/*/build"):
+        link.unlink()
+    shutil.copy2(objects / "linux", into / "linux")
+    shutil.copy2(objects / ".config", into / "config")
+
+
+def _check_options(wanted: Path, taken: Path) -> None:
+    """kconfig drops what it does not know and what lacks a dependency without a word; here that is an error."""
+    lines = set(taken.read_text().splitlines())
+    on = {line.partition("=")[0] for line in lines if not line.startswith("#")}
+    lost = []
+    for line in wanted.read_text().splitlines():
+        unset = re.fullmatch(r"# (CONFIG_\w+) is not set", line)
+        if (unset and unset[1] in on) or (line.startswith("CONFIG_") and line not in lines):
+            lost.append(line)
+    if lost:
+        raise LabError("the kernel does not take these options: " + "; ".join(lost))

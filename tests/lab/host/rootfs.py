@@ -1,0 +1,67 @@
+"""The guest's root file system: a small Debian 13 in an ext4 image."""
+
+import os
+import platform
+from pathlib import Path
+
+from . import LAB, LabError, cache, command
+from .archive import Archive
+
+REVISION = "1"  # part of the cache key: raise it when this file builds differently
+SUITE = "trixie"
+SIZE = "1G"  # of a sparse file; guests write to a copy-on-write layer above it
+PACKAGES = (
+    "cryptsetup-bin", "dbus", "e2fsprogs", "kmod", "mount", "polkitd", "procps", "python3-minimal", "systemd",
+    "systemd-sysv", "udev", "util-linux",
+)
+# Not installed: laid into /var/cache/lab for the scenarios that compare with them.
+PEERS = ("systemd-zram-generator",)
+_UNREAD = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*", "/usr/share/info/*")
+
+
+def image() -> Path:
+    """The image, from the cache or built now."""
+    customise = LAB / "guest" / "image"
+    inputs = [REVISION, SUITE, SIZE, platform.machine(), *PACKAGES, *PEERS, customise.read_text()]
+
+    def build(into: Path) -> None:
+        print(f"building the root file system from {SUITE}: a minute, once", flush=True)
+        _build(into, customise)
+
+    return cache.folder("rootfs", inputs, build) / "root.img"
+
+
+def _build(into: Path, customise: Path) -> None:
+    archive = Archive(SUITE)
+    tar, root, disk = into / "root.tar", into / "root", into / "root.img"
+    peers = into / "peers"
+    peers.mkdir()
+    for peer in PEERS:
+        _download_peer(archive, peer, peers)
+    command.run(
+        "build the root file system", "mmdebstrap", "--variant=minbase", "--mode=auto",
+        f"--include={','.join(PACKAGES)}", '--aptopt=Apt::Install-Recommends "false"',
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _UNREAD),
+        "--skip=cleanup/reproducible", '--customize-hook=mkdir "$1/var/cache/lab"',
+        f"--customize-hook=sync-in '{peers}' /var/cache/lab",
+        f"--customize-hook='{customise}' \"$1\"",
+        SUITE, tar, archive.sources,
+    )
+    # Unpacked and measured by "root" with all its owners, which for anyone else takes a user namespace.
+    command.run(
+        "write the root file system's image", *_as_root(), "sh", "-euc",
+        'mkdir "$2"; tar -C "$2" --exclude="./dev/*" -xf "$1"; truncate -s "$4" "$3"; '
+        'PATH="$PATH:/usr/sbin:/sbin" mke2fs -q -t ext4 -d "$2" "$3"; rm -r "$1" "$2" "$5"',
+        "sh", tar, root, disk, SIZE, peers,
+    )
+
+
+def _download_peer(archive: Archive, package: str, into: Path) -> None:
+    try:
+        archive.download(package, into)
+    except LabError as error:
+        print(f"{error}\nthe scenarios that need it will be skipped", flush=True)
+
+
+def _as_root() -> list[str]:
+    return [] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--map-auto"]

@@ -1,0 +1,66 @@
+"""The folder of one running guest, in memory where there is room: disks, shared folder, the guest's RAM."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import LAB
+from .kernel import Kernel
+from .scenario import Scenario
+
+_PREFIX = "zramd-lab-"
+_ROOM_FOR_FILES = 256 << 20  # bytes: what a guest writes to its disks, with room to spare
+
+
+@contextmanager
+def run_directory(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> Iterator[Path]:
+    """A folder with everything that a guest of this scenario needs to boot; gone afterwards."""
+    place = _place(scenario.memory + scenario.disk2 + _ROOM_FOR_FILES)
+    _sweep(place)
+    run = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+    try:
+        with open(run / "alive", "w") as alive:
+            fcntl.flock(alive, fcntl.LOCK_EX)
+            _fill(run, scenario, kernel, image, tree)
+            yield run
+    finally:
+        shutil.rmtree(run)
+
+
+def _place(room: int) -> Path:
+    memory = Path("/dev/shm")
+    if memory.is_dir() and os.access(memory, os.W_OK):
+        state = os.statvfs(memory)
+        if state.f_bavail * state.f_frsize >= room and not state.f_flag & os.ST_NOEXEC:
+            return memory
+    return Path(tempfile.gettempdir())
+
+
+def _sweep(place: Path) -> None:
+    """Removes the folders of runs that were killed: nobody holds their lock."""
+    for run in place.glob(f"{_PREFIX}*"):
+        try:
+            with open(run / "alive") as alive:
+                fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(run)
+        except OSError:
+            continue  # in use, somebody else's, or just being made
+
+
+def _fill(run: Path, scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> None:
+    (run / "disk.base").symlink_to(image)
+    if scenario.disk2:
+        with open(run / "disk2", "wb") as disk:
+            disk.truncate(scenario.disk2)
+    share = run / "share"
+    for folder in ("state", "out"):
+        (share / folder).mkdir(parents=True)
+    shutil.copytree(LAB / "guest", share / "guest")
+    shutil.copytree(kernel.modules, share / "modules", symlinks=True)
+    shutil.copy(scenario.path, share / "scenario")
+    if tree:
+        shutil.copytree(tree, share / "tree", symlinks=True)

@@ -1,0 +1,122 @@
+"""A scenario: one bash file whose head says, in comments, what it needs from the host."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import LAB, LabError
+from .kernel import VARIANTS
+
+FOLDER = LAB / "scenarios"
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass(frozen=True)
+class PowerCuts:
+    """Cut the power this often, each time at a random moment after the guest's mark of this name."""
+
+    count: int
+    within: float  # seconds
+    mark: str
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the head of a scenario's file says."""
+
+    path: Path
+    title: str
+    kernels: tuple[str, ...]  # those it can run on, the preferred one first
+    memory: int  # bytes
+    disk2: int  # bytes; 0 is no second disk
+    time_limit: float  # seconds for one boot
+    kernel_args: tuple[str, ...]
+    needs_zramd: bool
+    power_cuts: PowerCuts | None
+    stages: int
+
+    @property
+    def name(self) -> str:
+        """The file's name is the scenario's."""
+        return self.path.name
+
+    @property
+    def longest(self) -> float:
+        """Seconds that it may take: the order in which scenarios are started."""
+        return self.time_limit * (2 * self.power_cuts.count if self.power_cuts else self.stages)
+
+
+def names() -> list[str]:
+    """Every scenario there is."""
+    return sorted(path.name for path in FOLDER.iterdir() if not path.name.startswith("."))
+
+
+def load(name: str) -> Scenario:
+    """Reads one scenario's head."""
+    path = FOLDER / name
+    if name not in names():
+        raise LabError(f"there is no scenario {name}; there are: {', '.join(names())}")
+    text = path.read_text()
+    head = _Head(path, text)
+    scenario = Scenario(
+        path=path,
+        title=head.take("title"),
+        kernels=tuple(head.take("kernels", "debian newest").split()),
+        memory=head.size("memory", "512M"),
+        disk2=head.size("disk2", "0"),
+        time_limit=head.seconds("time-limit", "120s"),
+        kernel_args=tuple(head.take("kernel-args", "").split()),
+        needs_zramd=head.take("needs", "") == "zramd",
+        power_cuts=_power_cuts(head),
+        stages=len(re.findall(r"^stage_\d+\(\)", text, re.MULTILINE)),
+    )
+    head.nothing_left()
+    unknown = set(scenario.kernels) - set(VARIANTS)
+    if unknown:
+        raise LabError(f"{name}: there is no kernel {', '.join(sorted(unknown))}; there are: {', '.join(VARIANTS)}")
+    return scenario
+
+
+class _Head:
+    """The `# key: value` lines between a file's first line and its first line that is no comment."""
+
+    def __init__(self, path: Path, text: str):
+        self._name = path.name
+        lines = text.splitlines()[1:]
+        end = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
+        pairs = (re.fullmatch(r"# ([a-z0-9-]+): (.*)", line) for line in lines[:end])
+        self._values = {pair[1]: pair[2].strip() for pair in pairs if pair}
+
+    def take(self, key: str, default: str | None = None) -> str:
+        value = self._values.pop(key, default)
+        if value is None:
+            raise LabError(f"{self._name}: the head lacks '# {key}: …'")
+        return value
+
+    def size(self, key: str, default: str) -> int:
+        match = self._match(key, default, r"(\d+)([KMG]?)")
+        return int(match[1]) * _UNITS.get(match[2], 1)
+
+    def seconds(self, key: str, default: str) -> float:
+        return float(self._match(key, default, r"([\d.]+)s")[1])
+
+    def _match(self, key: str, default: str, pattern: str) -> re.Match[str]:
+        value = self.take(key, default)
+        match = re.fullmatch(pattern, value)
+        if not match:
+            raise LabError(f"{self._name}: '# {key}: {value}' does not match {pattern}")
+        return match
+
+    def nothing_left(self) -> None:
+        if self._values:
+            raise LabError(f"{self._name}: the lab does not know '# {next(iter(self._values))}: …'")
+
+
+def _power_cuts(head: _Head) -> PowerCuts | None:
+    value = head.take("power-cuts", "")
+    if not value:
+        return None
+    match = re.fullmatch(r"(\d+) within ([\d.]+)s of (\w+)", value)
+    if not match:
+        raise LabError(f"'# power-cuts: {value}' does not read 'COUNT within SECONDSs of MARK'")
+    return PowerCuts(int(match[1]), float(match[2]), match[3])
