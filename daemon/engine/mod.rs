@@ -15,4 +15,4 @@ pub mod status;
 mod undo;
 
 pub use error::{Error, ErrorKind};
-pub use provision::{apply, down, plan, plan_units, revert, up};
+pub use provision::{apply, down, plan, plan_elsewhere, revert, up};

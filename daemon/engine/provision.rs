@@ -122,12 +122,10 @@ fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error
     result
 }
 
-/// The plan whose units a generator writes. Only what sizes depend on is read: no device, no mount table, no child.
-pub fn plan_units<H: Host>(host: &H, loaded: &Loaded) -> Result<Plan, Error> {
+/// The plan for a machine of which only memory, CPUs and accounts are known: for units, and for `--root`. No device, no
+/// mount table and no program is looked at; whether those fit is found out by the set-up, whose unit then says so.
+pub fn plan_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Result<Plan, Error> {
     let mut facts = machine(host)?;
     accounts(host, &loaded.settings, &mut facts)?;
-    let (items, found) = planner::wanted::wanted(&loaded.settings, &facts);
-    let mut problems = loaded.problems.clone();
-    problems.extend(found);
-    Ok(Plan { items, groups: Vec::new(), problems })
+    Ok(planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct))
 }

@@ -53,7 +53,10 @@ fn has_errors(loaded: &Loaded) -> bool {
 
 fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
     let loaded = load(invocation)?;
-    let plan = engine::plan(&host(invocation), &loaded, Activation::Direct)?;
+    let plan = match &invocation.root {
+        Some(_) => engine::plan_elsewhere(&host(invocation), &loaded)?,
+        None => engine::plan(&host(invocation), &loaded, Activation::Direct)?,
+    };
     if invocation.json {
         show::json(&plan::report::report(&plan))?;
     } else {
@@ -200,7 +203,7 @@ fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<
         return Ok(ExitStatus::Success);
     }
     let loaded = load(invocation)?;
-    let plan = engine::plan_units(&host(invocation), &loaded)?;
+    let plan = engine::plan_elsewhere(&host(invocation), &loaded)?;
     show::short_problems(&plan.problems);
     files::write_units(folder, &unit_files(&plan)).map_err(Error::failed)?;
     Ok(ExitStatus::Success)

@@ -17,7 +17,9 @@ fn render_one(problem: &Problem, renderer: &Renderer) -> String {
         Severity::Warning => Level::WARNING,
     };
     let origin = &problem.origin;
-    let title = if origin.key.is_empty() {
+    let title = if origin.line == 0 && !origin.file.as_os_str().is_empty() {
+        format!("{}: {}", origin.file.display(), problem.message)
+    } else if origin.key.is_empty() {
         problem.message.clone()
     } else {
         format!("{}: {}", origin.key, problem.message)

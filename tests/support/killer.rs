@@ -1,0 +1,159 @@
+//! A host that dies: SIGKILL to its own process before the N-th verb that changes something.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use zramd::host::linux::LinuxHost;
+use zramd::host::{
+    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, SwapSpec,
+};
+use zramd::logic::attribute::Attribute;
+use zramd::logic::facts::PathKind;
+
+/// The real machine, until the verbs run out.
+pub struct Killer {
+    host: LinuxHost,
+    verbs_left: u32,
+}
+
+impl Killer {
+    /// Dies before the verb after `verbs` others.
+    pub fn after(verbs: u32) -> Killer {
+        Killer { host: LinuxHost::new("/"), verbs_left: verbs }
+    }
+
+    fn spend(&mut self) -> &mut LinuxHost {
+        if self.verbs_left == 0 {
+            let own = rustix::process::getpid();
+            rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+        }
+        self.verbs_left -= 1;
+        &mut self.host
+    }
+}
+
+impl Host for Killer {
+    fn text(&self, file: MachineFile) -> Result<String, HostError> {
+        self.host.text(file)
+    }
+    fn cpus(&self) -> u32 {
+        self.host.cpus()
+    }
+    fn page_size(&self) -> u64 {
+        self.host.page_size()
+    }
+    fn is_privileged(&self) -> bool {
+        self.host.is_privileged()
+    }
+    fn container(&self) -> Option<String> {
+        self.host.container()
+    }
+    fn has_control(&self) -> bool {
+        self.host.has_control()
+    }
+    fn device_numbers(&self) -> Result<Vec<u32>, HostError> {
+        self.host.device_numbers()
+    }
+    fn has_attribute(&self, number: u32, attribute: Attribute) -> bool {
+        self.host.has_attribute(number, attribute)
+    }
+    fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
+        self.host.read_attribute(number, attribute)
+    }
+    fn holders(&self, number: u32) -> Vec<Holder> {
+        self.host.holders(number)
+    }
+    fn mount_users(&self, path: &str) -> Vec<Holder> {
+        self.host.mount_users(path)
+    }
+    fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError> {
+        self.host.probe_block(path)
+    }
+    fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf> {
+        self.host.find_mkfs(fs_type)
+    }
+    fn path_kind(&self, path: &str) -> PathKind {
+        self.host.path_kind(path)
+    }
+    fn space(&self, path: &str) -> Result<(u64, u64), HostError> {
+        self.host.space(path)
+    }
+    fn records(&self) -> Result<Vec<(String, String)>, HostError> {
+        self.host.records()
+    }
+    fn now(&self) -> Duration {
+        self.host.now()
+    }
+    fn lock_run(&mut self) -> Result<(), HostError> {
+        self.host.lock_run()
+    }
+    fn unlock_run(&mut self) {
+        self.host.unlock_run();
+    }
+    fn sleep(&mut self, time: Duration) {
+        self.host.sleep(time);
+    }
+    fn random(&mut self) -> [u8; 16] {
+        self.host.random()
+    }
+    fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError> {
+        self.spend().write_record(name, text)
+    }
+    fn remove_record(&mut self, name: &str) -> Result<(), HostError> {
+        self.spend().remove_record(name)
+    }
+    fn load_module(&mut self) -> Result<(), HostError> {
+        self.spend().load_module()
+    }
+    fn hot_add(&mut self) -> Result<u32, HostError> {
+        self.spend().hot_add()
+    }
+    fn hot_remove(&mut self, number: u32) -> Result<(), HostError> {
+        self.spend().hot_remove(number)
+    }
+    fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError> {
+        self.spend().write_attribute(number, attribute, value)
+    }
+    fn lock_device(&mut self, number: u32) -> Result<(), HostError> {
+        self.spend().lock_device(number)
+    }
+    fn unlock_device(&mut self, number: u32) -> Result<(), HostError> {
+        self.spend().unlock_device(number)
+    }
+    fn write_pages(&mut self, number: u32, offset: u64, data: &[u8]) -> Result<(), HostError> {
+        self.spend().write_pages(number, offset, data)
+    }
+    fn read_pages(&mut self, number: u32, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
+        self.spend().read_pages(number, offset, length)
+    }
+    fn discard(&mut self, number: u32, offset: u64, length: u64) -> Result<(), HostError> {
+        self.spend().discard(number, offset, length)
+    }
+    fn mkfs(&mut self, number: u32, spec: &MkfsSpec) -> Result<(), HostError> {
+        self.spend().mkfs(number, spec)
+    }
+    fn set_root(&mut self, number: u32, fs_type: &str, root: &RootSpec) -> Result<(), HostError> {
+        self.spend().set_root(number, fs_type, root)
+    }
+    fn swap_on(&mut self, number: u32, spec: SwapSpec) -> Result<(), HostError> {
+        self.spend().swap_on(number, spec)
+    }
+    fn swap_off(&mut self, number: u32) -> Result<(), HostError> {
+        self.spend().swap_off(number)
+    }
+    fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError> {
+        self.spend().mount(spec)
+    }
+    fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError> {
+        self.spend().remount(spec)
+    }
+    fn unmount(&mut self, path: &str) -> Result<(), HostError> {
+        self.spend().unmount(path)
+    }
+    fn make_directory(&mut self, path: &str) -> Result<(), HostError> {
+        self.spend().make_directory(path)
+    }
+    fn remove_directory(&mut self, path: &str) -> Result<(), HostError> {
+        self.spend().remove_directory(path)
+    }
+}

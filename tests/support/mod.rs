@@ -1,0 +1,43 @@
+//! What several tests need: running the program, and knowing whether the real kernel may be used.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Runs `zramd-setup` with these words.
+pub fn setup(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_zramd-setup")).args(words).output().unwrap()
+}
+
+/// Standard output and standard error as text.
+pub fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// A file of the repository.
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Whether tests that change the running kernel can run; says why when they cannot. With `ZRAMD_REQUIRE_ROOT_TESTS=1`, as
+/// in CI, not being able to is a failure.
+pub fn can_use_real_kernel() -> bool {
+    let privileged = rustix::process::geteuid().is_root();
+    let zram = Path::new("/sys/class/zram-control").is_dir();
+    let reason = match (privileged, zram) {
+        (true, true) => return true,
+        (false, _) => "needs root",
+        (true, false) => "needs a kernel with zram loaded",
+    };
+    assert!(std::env::var_os("ZRAMD_REQUIRE_ROOT_TESTS").is_none(), "required, but it {reason}");
+    eprintln!("skipped: {reason}");
+    false
+}
+
+/// Serialises tests that change the running kernel, over all test programs.
+pub fn real_kernel_lock() -> std::fs::File {
+    let file = std::fs::File::create(std::env::temp_dir().join("zramd-tests.lock")).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    file
+}

@@ -1,0 +1,176 @@
+//! The generator: what it writes, that it writes nothing else, and that systemd understands it.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use support::{repository, setup, texts};
+
+/// Files below a folder with their texts, links with an arrow.
+fn tree(folder: &Path) -> BTreeMap<String, String> {
+    fn walk(folder: &Path, prefix: &str, out: &mut BTreeMap<String, String>) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries {
+            let entry = entry.unwrap();
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            let path = entry.path();
+            if path.is_symlink() {
+                out.insert(name, format!("-> {}\n", fs::read_link(&path).unwrap().display()));
+            } else if path.is_dir() {
+                walk(&path, &format!("{name}/"), out);
+            } else {
+                out.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let mut out = BTreeMap::new();
+    walk(folder, "", &mut out);
+    out
+}
+
+fn as_text(tree: &BTreeMap<String, String>) -> String {
+    tree.iter().map(|(path, text)| format!("==> {path}\n{text}\n")).collect()
+}
+
+/// A root folder with this configuration on a machine with 8 GiB.
+fn root(config: &str, enabled: bool) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 8000000 kB\n");
+    write("proc/cmdline", "quiet\n");
+    write("etc/passwd", "build:x:1000:1000::/:/bin/sh\n");
+    write("etc/group", "build:x:1000:\n");
+    write("etc/zramd/zramd.toml", config);
+    if enabled {
+        let wants = root.path().join("etc/systemd/system/multi-user.target.wants");
+        fs::create_dir_all(&wants).unwrap();
+        std::os::unix::fs::symlink("/usr/lib/systemd/system/zramd.service", wants.join("zramd.service"))
+            .unwrap();
+    }
+    root
+}
+
+fn generate(root: &Path) -> (BTreeMap<String, String>, String) {
+    let out = root.join("generated");
+    fs::create_dir_all(&out).unwrap();
+    let before = tree(root);
+    let output = setup(&["--root", root.to_str().unwrap(), "generate", out.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let mut after = tree(root);
+    after.retain(|path, _| !path.starts_with("generated/"));
+    assert_eq!(after, before, "nothing outside the folder is touched");
+    (tree(&out), texts(&output).1)
+}
+
+const CONFIGURATION: &str = r#"
+[zram0]
+zram-fraction = 0.5
+swap-priority = 100
+
+[zram1]
+mount-point = "/var/cache/build 100%"
+zram-size = "2GiB"
+options = "discard,noatime"
+
+[zram2]
+zram-size = "1GiB"
+writeback-device = "/dev/disk/by-partuuid/2d54ffa0-01"
+
+[zram3]
+zram-size = "1GiB"
+fs-type = "ext2"
+
+[zram4]
+host-memory-limit = "1GiB"
+
+[zram5]
+zram-size = "oops("
+
+[ramdisk.scratch]
+mount-point = "/.żupan"
+size = "20%"
+owner = "build"
+"#;
+
+#[test]
+fn the_units_are_as_in_the_golden_file() {
+    let root = root(CONFIGURATION, true);
+    let (units, messages) = generate(root.path());
+    let found = as_text(&units);
+    let path = repository("tests/golden/units/everything.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &found).unwrap();
+    }
+    assert_eq!(found, fs::read_to_string(path).unwrap_or_default(), "UPDATE_GOLDEN=1 writes it anew");
+    assert!(messages.contains("zramd.toml:23:14: zram5.zram-size"), "{messages}");
+    assert_eq!(generate(root.path()).0, units, "a second run writes the same");
+}
+
+#[test]
+fn nothing_is_written_unless_zramd_is_enabled() {
+    let disabled = root("[zram0]\n", false);
+    let (units, messages) = generate(disabled.path());
+    assert!(units.is_empty());
+    assert!(messages.contains("not enabled"), "{messages}");
+    fs::write(disabled.path().join("proc/cmdline"), "systemd.zram=1").unwrap();
+    assert!(!generate(disabled.path()).0.is_empty());
+    let enabled = root("[zram0]\n", true);
+    fs::write(enabled.path().join("proc/cmdline"), "systemd.zram=0").unwrap();
+    assert!(generate(enabled.path()).0.is_empty());
+    fs::write(enabled.path().join("proc/cmdline"), "").unwrap();
+    std::os::unix::fs::symlink("/dev/null", enabled.path().join("etc/systemd/system/zramd.service")).unwrap();
+    assert!(generate(enabled.path()).0.is_empty(), "a masked service is not enabled");
+}
+
+#[test]
+fn no_configuration_is_no_mistake() {
+    assert!(generate(root("# nothing\n", true).path()).0.is_empty());
+}
+
+#[test]
+fn a_named_file_shows_its_units_whether_enabled_or_not() {
+    let out = tempfile::tempdir().unwrap();
+    let file = repository("config/example.toml");
+    let output = setup(&["--config", file.to_str().unwrap(), "generate", out.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(tree(out.path()).contains_key("dev-zram0.swap"));
+}
+
+/// systemd itself reads the generated and the packaged units.
+#[test]
+fn systemd_analyze_finds_no_fault() {
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        eprintln!("skipped: needs systemd-analyze");
+        return;
+    }
+    let root = root(CONFIGURATION, true);
+    generate(root.path());
+    let folder = root.path().join("generated");
+    let template = fs::read_to_string(repository("units/zramd-setup@.service")).unwrap();
+    // The program is not installed where the unit says; systemd-analyze looks for it.
+    let template = template.replace("/usr/lib/zramd/zramd-setup", env!("CARGO_BIN_EXE_zramd-setup"));
+    fs::write(folder.join("zramd-setup@.service"), template).unwrap();
+    let units: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "swap" || kind == "mount"))
+        .collect();
+    assert_eq!(units.len(), 4);
+    let output = Command::new("systemd-analyze")
+        .args(["verify", "--man=no", "--recursive-errors=no"])
+        .args(&units)
+        .env("SYSTEMD_UNIT_PATH", format!("{}:", folder.display()))
+        .output()
+        .unwrap();
+    let (_, messages) = texts(&output);
+    let ours: Vec<&str> =
+        messages.lines().filter(|line| line.contains("zram") || line.contains("generated")).collect();
+    assert!(output.status.success() && ours.is_empty(), "{messages}");
+}
