@@ -44,11 +44,18 @@ fn machine() -> String {
         .collect();
     devices.sort();
     let swaps = fs::read_to_string("/proc/swaps").unwrap();
+    // Without the amount in use, which changes by itself.
+    let swaps: Vec<Vec<&str>> = swaps
+        .lines()
+        .map(|line| {
+            line.split_whitespace().enumerate().filter(|(at, _)| *at != 3).map(|(_, word)| word).collect()
+        })
+        .collect();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     let mounts: Vec<&str> = mounts.lines().filter(|line| line.contains("zram")).collect();
     let records = fs::read_dir("/run/zramd").map_or(0, Iterator::count);
     let folder = Path::new("/mnt/zramd-example").exists();
-    format!("{devices:#?}\n{swaps}\n{mounts:#?}\n{records} records, folder {folder}")
+    format!("{devices:#?}\n{swaps:?}\n{mounts:#?}\n{records} records, folder {folder}")
 }
 
 fn example() -> PathBuf {

@@ -5,6 +5,7 @@
 
 pub mod error;
 pub mod linux;
+pub mod sim;
 
 use std::path::PathBuf;
 use std::time::Duration;

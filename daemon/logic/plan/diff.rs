@@ -7,7 +7,7 @@ use super::{
 };
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::{DeviceFacts, Facts, PathKind, Support, Use};
-use crate::logic::record::{Progress, Record, Target};
+use crate::logic::record::{Progress, Record, Target, Undo};
 
 /// Whose device it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,6 +126,7 @@ fn device_group(
         _ => group.retire = stale.cloned(),
     }
     let removed = group.retire.as_ref().is_some_and(Record::owns_device) && group.retire.as_ref() == stale;
+    let removed = removed || facts.records.values().any(|record| may_remove(record, number));
     if facts.support == Support::NotLoaded {
         group.before.push(Step::LoadModule);
     }
@@ -140,6 +141,13 @@ fn device_group(
         group.after.extend(activation_steps(request, facts));
     }
     Ok(group)
+}
+
+/// Whether taking back an unfinished record removes device `number` because it was perhaps created on the way.
+fn may_remove(record: &Record, number: u32) -> bool {
+    record.undo.iter().any(|undo| {
+        matches!(undo, Undo::RemoveNewDevices { before, up_to } if number <= *up_to && !before.contains(&number))
+    })
 }
 
 /// What a changed configuration means for a device that is set up.
@@ -180,7 +188,7 @@ fn change(
     let usage = facts.device_use(number);
     if adapted != *wanted {
         let ours_to_stop = activation == Activation::Direct
-            && record.undo.iter().any(|undo| matches!(undo, crate::logic::record::Undo::SwapOff { .. }));
+            && record.undo.iter().any(|undo| matches!(undo, Undo::SwapOff { .. }));
         return match (&present.purpose, &usage) {
             (Purpose::Swap { .. }, None) => Change::Recreate,
             (Purpose::Swap { .. }, Some(Use::Swap { .. })) if ours_to_stop => Change::Recreate,
