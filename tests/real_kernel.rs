@@ -52,7 +52,8 @@ fn machine() -> String {
         })
         .collect();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-    let mounts: Vec<&str> = mounts.lines().filter(|line| line.contains("zram")).collect();
+    let mut mounts: Vec<&str> = mounts.lines().filter(|line| line.contains("zram")).collect();
+    mounts.sort_unstable();
     let records = fs::read_dir("/run/zramd").map_or(0, Iterator::count);
     let folder = Path::new("/mnt/zramd-example").exists();
     format!("{devices:#?}\n{swaps:?}\n{mounts:#?}\n{records} records, folder {folder}")

@@ -34,13 +34,23 @@ pub fn plan<H: Host>(host: &H, loaded: &Loaded, activation: Activation) -> Resul
 
 /// Brings everything that is configured into place, `swapon` and `mount` included.
 pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
-    locked(host, |host| carry_out(host, loaded, Activation::Direct))
+    locked(host, |host| {
+        recover(host, |_| true)?;
+        let plan = plan(host, loaded, Activation::Direct)?;
+        let outcomes = apply::apply(host, &plan);
+        Ok(Applied { plan, outcomes })
+    })
 }
 
-fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, activation: Activation) -> Result<Applied, Error> {
-    let plan = plan(host, loaded, activation)?;
-    let outcomes = apply::apply(host, &plan);
-    Ok(Applied { plan, outcomes })
+/// Takes back what interrupted runs left unfinished, before anything is planned: what they created would otherwise be
+/// counted on, and be gone when it is needed. What cannot be taken back now is planned, tried and reported again.
+fn recover<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
+    for mut record in records(host)?.into_values() {
+        if record.progress == Progress::Working && concerned(&record.target) {
+            roll_back(host, &mut record);
+        }
+    }
+    Ok(())
 }
 
 /// Prepares one device for PID 1 to activate.
@@ -54,9 +64,11 @@ pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied
     };
     let one = Loaded { settings: Settings { devices: vec![device], ramdisks: Vec::new() }, ..loaded.clone() };
     locked(host, |host| {
-        let mut plan = plan(host, &one, Activation::Systemd)?;
         // What other runs left behind is theirs: their unit may be at work right now.
-        plan.groups.retain(|group| group.target == Target::Device(number));
+        let target = Target::Device(number);
+        recover(host, |other| *other == target)?;
+        let mut plan = plan(host, &one, Activation::Systemd)?;
+        plan.groups.retain(|group| group.target == target);
         let outcomes = apply::apply(host, &plan);
         Ok(Applied { plan, outcomes })
     })

@@ -31,6 +31,8 @@ pub enum MachineFile {
     Passwd,
     /// `/etc/group`.
     Group,
+    /// `/sys/module/zswap/parameters/enabled`.
+    Zswap,
 }
 
 /// A process that has a device open.

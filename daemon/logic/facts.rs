@@ -23,6 +23,10 @@ pub struct Facts {
     pub swaps: Vec<SwapLine>,
     /// `/proc/self/mountinfo`.
     pub mounts: Vec<MountLine>,
+    /// Whether zswap is on: it takes pages before any swap device sees them.
+    pub zswap: bool,
+    /// Other programs that set up zram here, by the file that shows it.
+    pub other_managers: Vec<OtherManager>,
     /// What zramd recorded about its own targets.
     pub records: BTreeMap<Target, Record>,
     /// What is known about each write-back device that the settings name.
@@ -36,6 +40,51 @@ pub struct Facts {
     /// What is at each mount point that the settings name.
     pub mount_points: BTreeMap<String, PathKind>,
 }
+
+/// Another program that sets up zram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherManager {
+    /// Its name.
+    pub name: &'static str,
+    /// The file that shows that it is at work.
+    pub file: &'static str,
+    /// How to end that.
+    pub remedy: &'static str,
+}
+
+/// Those that zramd knows of.
+pub const OTHER_MANAGERS: [OtherManager; 6] = [
+    OtherManager {
+        name: "zram-generator",
+        file: "/etc/systemd/zram-generator.conf",
+        remedy: "remove /etc/systemd/zram-generator.conf, or the package",
+    },
+    OtherManager {
+        name: "zram-generator",
+        file: "/usr/lib/systemd/zram-generator.conf",
+        remedy: "link /etc/systemd/zram-generator.conf to /dev/null, or remove the package",
+    },
+    OtherManager {
+        name: "zram-tools",
+        file: "/etc/systemd/system/multi-user.target.wants/zramswap.service",
+        remedy: "run `systemctl disable --now zramswap.service`",
+    },
+    OtherManager {
+        name: "log2ram",
+        file: "/etc/systemd/system/sysinit.target.wants/log2ram.service",
+        remedy: "run `systemctl disable --now log2ram.service` if it uses zram",
+    },
+    OtherManager {
+        name: "rpi-swap",
+        file: "/etc/rpi/swap.conf",
+        remedy: "set Mechanism=none in /etc/rpi/swap.conf",
+    },
+    OtherManager {
+        name: "the unrelated older zramd",
+        file: "/etc/default/zramd",
+        remedy: "remove its package",
+    },
+];
 
 /// Whether zram can be used here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

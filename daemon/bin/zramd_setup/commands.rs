@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use zramd::engine::{self, Error, ErrorKind};
 use zramd::host::linux::LinuxHost;
 use zramd::host::linux::files;
-use zramd::logic::config::{self, Loaded, problem::Severity};
+use zramd::logic::config::problem::{Problem, Severity};
+use zramd::logic::config::{self, Loaded};
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::plan::{self, Activation, Decision, Plan};
 use zramd::logic::record::Target;
@@ -114,8 +115,21 @@ fn outcome_status(applied: &engine::provision::Applied, config_errors: bool) -> 
 fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
     let loaded = load(invocation)?;
     let mut host = host(invocation);
-    let applied = engine::up(&mut host, &loaded, number).inspect_err(|_| show::problems(&loaded.problems))?;
+    let name = Target::Device(number).to_string();
+    let own = |problems: &[Problem]| -> Vec<Problem> {
+        problems
+            .iter()
+            .filter(|problem| problem.origin.key.split('.').next() == Some(&name))
+            .cloned()
+            .collect()
+    };
+    let applied = engine::up(&mut host, &loaded, number)
+        .inspect_err(|_| show::short_problems(&own(&loaded.problems), show::Log::Stderr))?;
     let item = applied.plan.item(&Target::Device(number));
+    let mut problems = own(&applied.plan.problems);
+    // A refusal is the failure itself, and said below.
+    problems.retain(|problem| problem.severity == Severity::Warning);
+    show::short_problems(&problems, show::Log::Stderr);
     show::outcomes(&applied.outcomes);
     match item.map(|item| (item.decision, &item.reason, item.kind)) {
         Some((Decision::Skipped, reason, _)) => Err(Error::new(
@@ -204,7 +218,7 @@ fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<
     }
     let loaded = load(invocation)?;
     let plan = engine::plan_elsewhere(&host(invocation), &loaded)?;
-    show::short_problems(&plan.problems);
+    show::short_problems(&plan.problems, if by_systemd { show::Log::Kernel } else { show::Log::Stderr });
     files::write_units(folder, &unit_files(&plan)).map_err(Error::failed)?;
     Ok(ExitStatus::Success)
 }

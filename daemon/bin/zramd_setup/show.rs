@@ -6,7 +6,7 @@ use serde::Serialize;
 use zramd::engine::Error;
 use zramd::engine::apply::Outcome;
 use zramd::engine::status::Row;
-use zramd::logic::config::problem::Problem;
+use zramd::logic::config::problem::{Problem, Severity};
 use zramd::logic::config::render;
 use zramd::logic::plan::{Decision, Plan};
 use zramd::logic::table;
@@ -43,10 +43,33 @@ pub fn problems(problems: &[Problem]) {
     }
 }
 
-/// All problems, one line each, as the journal wants them.
-pub fn short_problems(problems: &[Problem]) {
+/// Where the lines of [`short_problems`] go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Log {
+    /// Standard error, which is the journal for a service.
+    Stderr,
+    /// The kernel's log, for a generator: systemd starts it before there is a journal, and drops its standard error.
+    Kernel,
+}
+
+/// All problems, one line each.
+pub fn short_problems(problems: &[Problem], log: Log) {
+    let mut kernel = match log {
+        Log::Kernel if !problems.is_empty() => std::fs::OpenOptions::new().write(true).open("/dev/kmsg").ok(),
+        _ => None,
+    };
     for problem in problems {
-        eprintln!("zramd-setup: {}", render::one_line(problem));
+        let level = match problem.severity {
+            Severity::Error => 3,
+            Severity::Warning => 4,
+        };
+        let text = render::one_line(problem);
+        let line = format!("<{level}>zramd-setup: {text}\n");
+        // One write is one entry (Documentation/ABI/testing/dev-kmsg).
+        let logged = kernel.as_mut().is_some_and(|kernel| kernel.write_all(line.as_bytes()).is_ok());
+        if !logged {
+            eprintln!("{}: {text}", if level == 3 { "error" } else { "warning" });
+        }
     }
 }
 

@@ -75,6 +75,7 @@ impl Host for LinuxHost {
             MachineFile::Cmdline => "/proc/cmdline",
             MachineFile::Passwd => "/etc/passwd",
             MachineFile::Group => "/etc/group",
+            MachineFile::Zswap => "/sys/module/zswap/parameters/enabled",
         })
     }
 

@@ -76,6 +76,7 @@ impl Host for SimHost {
             MachineFile::Cmdline => state.cmdline.clone(),
             MachineFile::Passwd => state.passwd.clone(),
             MachineFile::Group => state.group.clone(),
+            MachineFile::Zswap => "N\n".to_owned(),
         })
     }
 

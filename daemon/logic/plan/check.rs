@@ -284,3 +284,37 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
     }
     problems
 }
+
+/// What stands in the way of a swap device without making it useless: other swap before it, and other programs that do
+/// the same. Nothing of it is touched.
+pub(super) fn neighbours(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Vec<Problem> {
+    let Purpose::Swap { priority, .. } = &request.purpose else { return Vec::new() };
+    let warn =
+        |message: String, hint: String| problem(Severity::Warning, &settings.origin, message, Some(hint));
+    let mut problems = Vec::new();
+    if facts.zswap {
+        problems.push(warn(
+            "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
+                .to_owned(),
+            "boot with zswap.enabled=0, or write N to /sys/module/zswap/parameters/enabled".to_owned(),
+        ));
+    }
+    let better = |swap: &&crate::logic::proc::SwapLine| {
+        swap.zram_number() != Some(request.number) && *priority >= 0 && swap.priority > *priority
+    };
+    for swap in facts.swaps.iter().filter(better) {
+        problems.push(warn(
+            format!(
+                "{} has priority {}, above its {priority}: zram is only used when that is full",
+                swap.path, swap.priority
+            ),
+            format!("write swap-priority = {} or more", swap.priority.saturating_add(1).min(32767)),
+        ));
+    }
+    for other in &facts.other_managers {
+        let message =
+            format!("{} is configured here too ({}); two may claim the same device", other.name, other.file);
+        problems.push(warn(message, other.remedy.to_owned()));
+    }
+    problems
+}

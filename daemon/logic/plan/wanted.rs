@@ -147,6 +147,7 @@ fn device_item(device: &DeviceSettings, facts: &Facts, problems: &mut Vec<Proble
     }
     if item.decision == Decision::Planned {
         problems.extend(check::unsupported_features(device, &item, facts));
+        problems.extend(check::neighbours(device, &request, facts));
     }
     item
 }
