@@ -310,6 +310,57 @@ fn a_kill_or_failure_at_any_call_of_revert_is_repaired_by_the_next_one() {
 }
 
 #[test]
+fn a_folder_that_two_targets_share_goes_with_the_last_of_them() {
+    let mut loaded = settings();
+    loaded.settings.devices.clear();
+    let first = RamDiskSettings { mount: mount("/srv/shared/a"), ..loaded.settings.ramdisks[0].clone() };
+    let second =
+        RamDiskSettings { name: "second".to_owned(), mount: mount("/srv/shared/b"), ..first.clone() };
+    loaded.settings.ramdisks = vec![first, second];
+    for target in ["cache", "second"] {
+        let machine = machine(KernelConfig::full());
+        let initial = machine.snapshot();
+        assert_eq!(errors(&apply(&machine, &loaded)), Vec::<String>::new());
+        let target = Target::RamDisk(target.to_owned());
+        assert_eq!(engine::down(&mut machine.process(), &target), Ok(true));
+        assert_eq!(revert_errors(&machine), Vec::<String>::new());
+        assert_eq!(machine.snapshot(), initial, "{target} first");
+    }
+    let machine = machine(KernelConfig::full());
+    machine.change().add_folders("/srv");
+    let initial = machine.snapshot();
+    apply(&machine, &loaded);
+    revert_errors(&machine);
+    assert_eq!(machine.snapshot(), initial, "a folder of somebody else stays");
+}
+
+#[test]
+fn nothing_is_mounted_below_a_mount_that_failed() {
+    let prepared = || {
+        let machine = machine(KernelConfig::full());
+        machine.change().add_folders("/srv/data/cache/small");
+        machine
+    };
+    let machine = prepared();
+    let initial = machine.snapshot();
+    apply(&machine, &settings());
+    let complete = machine.snapshot();
+    let transcript = machine.take_transcript();
+    let at = transcript.iter().position(|call| call.starts_with("/srv/data: mount")).unwrap() + 1;
+
+    let machine = prepared();
+    machine.fail_at(at, Errno::IO);
+    let found = errors(&apply(&machine, &settings()));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[1].contains("because zram2"), "{found:?}");
+    assert_eq!(machine.snapshot().mounts, initial.mounts);
+    assert_eq!(errors(&apply(&machine, &settings())), Vec::<String>::new());
+    assert!(machine.snapshot() == complete, "{}", difference(&machine.snapshot(), &complete));
+    assert_eq!(revert_errors(&machine), Vec::<String>::new());
+    assert!(machine.snapshot() == initial, "{}", difference(&machine.snapshot(), &initial));
+}
+
+#[test]
 fn whoever_holds_a_device_is_waited_for_and_then_named() {
     let machine = machine(KernelConfig::full());
     let initial = machine.snapshot();
