@@ -1,4 +1,5 @@
 //! The command line as a user meets it: output, messages, exit statuses. Nothing here changes the machine.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! The configuration pipeline against the acceptance cases of zram-generator, and its messages against golden files.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -86,9 +87,11 @@ fn the_shipped_example_is_without_mistakes() {
     assert_eq!((loaded.settings.devices.len(), loaded.settings.ramdisks.len()), (2, 1));
 }
 
+type SizeCase = (&'static str, u64, &'static str, &'static [(u32, Option<u64>)]);
+
 /// RAM in KiB, configuration, and the expected size of each device (`None`: left out). The cases are those of
 /// zram-generator's own fixtures (F) and of probes of it (P), written as TOML.
-const SIZES: &[(&str, u64, &str, &[(u32, Option<u64>)])] = &[
+const SIZES: &[SizeCase] = &[
     ("F01", 801_322, "[zram0]", &[(0, Some(409_993_216))]),
     ("F03", 8_013_220, "[zram0]\nhost-memory-limit = 7824", &[(0, None)]),
     ("F06", 8_013_220, "[zram0]", &[(0, Some(4_102_553_600))]),

@@ -1,4 +1,5 @@
 //! The arrow between the layers, enforced: *logic decides, host touches, engine does, service serves, client shows.*
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

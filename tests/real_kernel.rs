@@ -1,6 +1,7 @@
 //! The whole job on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
 //!
 //! The machine must have no active zram device when this begins, and is left as it was.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
 
 #[path = "support/killer.rs"]
 mod killer;

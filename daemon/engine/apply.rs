@@ -21,13 +21,29 @@ pub struct Outcome {
     pub errors: Vec<Error>,
 }
 
-/// Carries out all groups. One that fails does not stop the next.
+/// Carries out all groups. One that fails does not stop the next, unless the next is mounted on top of it.
 pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
-    plan.groups
-        .iter()
-        .filter(|group| !group.is_empty() || group.resume.is_some())
-        .map(|group| run(host, group))
-        .collect()
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for group in plan.groups.iter().filter(|group| !group.is_empty() || group.resume.is_some()) {
+        let failed = |target: &&Target| {
+            outcomes.iter().any(|outcome| outcome.target == **target && !outcome.errors.is_empty())
+        };
+        let outcome = match group.needs.as_ref().filter(failed) {
+            Some(needed) => blocked(group, needed),
+            None => run(host, group),
+        };
+        outcomes.push(outcome);
+    }
+    outcomes
+}
+
+/// Mounted without what it is to be mounted on, it would lie below it, and the next run could not put that in place.
+fn blocked(group: &Group, needed: &Target) -> Outcome {
+    let target = group.target.clone();
+    let error = Error::failed(format!(
+        "{target}: not mounted, because {needed}, on which it is to be mounted, failed"
+    ));
+    Outcome { target, done: Vec::new(), warnings: Vec::new(), errors: vec![error] }
 }
 
 struct Run<'a, H: Host> {

@@ -42,6 +42,14 @@ impl Error {
         Error::new(ErrorKind::Failed, message)
     }
 
+    /// Both in one sentence, with the kind of the first.
+    #[must_use]
+    pub fn join(mut self, Error { message, .. }: Error) -> Error {
+        self.message.push_str("; ");
+        self.message.push_str(&message);
+        self
+    }
+
     /// The exit status for this failure alone.
     pub fn exit_status(&self) -> ExitStatus {
         match self.kind {

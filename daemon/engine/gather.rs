@@ -38,9 +38,9 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
         if let Some((path, _)) = &device.writeback_device {
             facts.backing.insert(path.clone(), backing(host, path)?);
         }
-        let fs_type = match &device.role {
-            Role::Filesystem { fs_type, .. } | Role::Raw { fs_type: Some(fs_type), .. } => fs_type,
-            _ => continue,
+        let (Role::Filesystem { fs_type, .. } | Role::Raw { fs_type: Some(fs_type), .. }) = &device.role
+        else {
+            continue;
         };
         let installed = host.find_mkfs(fs_type).is_some();
         facts.mkfs.insert(fs_type.clone(), installed);

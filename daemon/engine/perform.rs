@@ -46,7 +46,12 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
         Step::ReleaseLock { number } => Ok(host.unlock_device(*number)?),
         Step::CreateDirectory { path } => match host.make_directory(path) {
             Err(error) if error.is(Errno::EXIST) => {
-                record.undo.retain(|undo| *undo != Undo::RemoveDirectory { path: path.clone() });
+                let undo = Undo::RemoveDirectory { path: path.clone() };
+                // Made by another target of ours: whichever of the two goes last removes it.
+                let shared = |other: &Record| other.target != record.target && other.undo.contains(&undo);
+                if !gather::records(host)?.values().any(shared) {
+                    record.undo.retain(|kept| *kept != undo);
+                }
                 Ok(())
             }
             other => Ok(other?),

@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
 use crate::logic::plan::{self as planner, Activation, Plan};
-use crate::logic::record::{Progress, Record, Target, Undo};
+use crate::logic::record::{Progress, Record, Target};
 
 /// A plan that was made, what was known when it was made, and what became of it.
 #[derive(Debug)]
@@ -85,41 +85,24 @@ pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
 fn take_away<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     match record.progress {
         Progress::Done => release(host, record),
-        Progress::Working => match roll_back(host, &mut record.clone()).into_iter().reduce(join) {
+        Progress::Working => match roll_back(host, &mut record.clone()).into_iter().reduce(Error::join) {
             Some(error) => Err(error),
             None => Ok(()),
         },
     }
 }
 
-fn join(first: Error, second: Error) -> Error {
-    Error::new(first.kind, format!("{first}; {second}"))
-}
+/// A target, and whether it could be taken away.
+pub type Removal = (Target, Result<(), Error>);
 
 /// Takes everything away that zramd set up. Every failure is reported, and the rest goes all the same.
-pub fn revert<H: Host>(host: &mut H) -> Result<Vec<(Target, Result<(), Error>)>, Error> {
+pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
     locked(host, |host| {
         let mut records: Vec<Record> = records(host)?.into_values().collect();
         // What is mounted deepest goes first, as it came last.
         records.sort_by_key(|record| std::cmp::Reverse(planner::mount_depth(&record.request)));
-        let results = records.iter().map(|record| (record.target.clone(), take_away(host, record))).collect();
-        remove_shared_folders(host, &records);
-        Ok(results)
+        Ok(records.iter().map(|record| (record.target.clone(), take_away(host, record))).collect())
     })
-}
-
-/// A folder that one target created may have held the mount point of another, and could not go before that did.
-fn remove_shared_folders<H: Host>(host: &mut H, records: &[Record]) {
-    let created = records.iter().flat_map(|record| &record.undo).filter_map(|undo| match undo {
-        Undo::RemoveDirectory { path } => Some(path),
-        _ => None,
-    });
-    let mut paths: Vec<&String> = created.collect();
-    paths.sort_by_key(|path| std::cmp::Reverse(path.len()));
-    for path in paths {
-        // Most are gone by now, and one that somebody else uses stays.
-        host.remove_directory(path).ok();
-    }
 }
 
 fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error>) -> Result<T, Error> {

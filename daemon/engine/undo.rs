@@ -156,8 +156,7 @@ pub fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     for (index, undo) in record.undo.iter().enumerate().rev() {
         if let Err(error) = one(host, record, undo) {
             let again = record.undo[index..].iter().filter_map(|undo| redo(host, record, undo).err());
-            let message = again.fold(error.message, |message, error| format!("{message}; {error}"));
-            return Err(Error::new(error.kind, message));
+            return Err(again.fold(error, Error::join));
         }
     }
     Ok(host.remove_record(&record.target.file_name())?)

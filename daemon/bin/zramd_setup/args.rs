@@ -165,24 +165,24 @@ mod tests {
         parse(line.split_whitespace().map(OsString::from))
     }
 
-    fn run(command: Command) -> Result<Parsed, String> {
-        Ok(Parsed::Run(Invocation { command, config: None, root: None, json: false }))
+    fn run(command: Command) -> Parsed {
+        Parsed::Run(Invocation { command, config: None, root: None, json: false })
     }
 
     #[test]
     fn commands_are_understood() {
-        assert_eq!(parsed("zramd-setup apply"), run(Command::Apply));
-        assert_eq!(parsed("zramd-setup up zram3"), run(Command::Up(3)));
-        assert_eq!(parsed("zramd-setup down /dev/zram3"), run(Command::Down(Target::Device(3))));
+        assert_eq!(parsed("zramd-setup apply"), Ok(run(Command::Apply)));
+        assert_eq!(parsed("zramd-setup up zram3"), Ok(run(Command::Up(3))));
+        assert_eq!(parsed("zramd-setup down /dev/zram3"), Ok(run(Command::Down(Target::Device(3)))));
         assert_eq!(
             parsed("zramd-setup down ramdisk.logs"),
-            run(Command::Down(Target::RamDisk("logs".into())))
+            Ok(run(Command::Down(Target::RamDisk("logs".into()))))
         );
         let generate = |by_systemd| Command::Generate { folder: "/a".into(), by_systemd };
-        assert_eq!(parsed("zramd-setup generate /a /b /c"), run(generate(false)));
+        assert_eq!(parsed("zramd-setup generate /a /b /c"), Ok(run(generate(false))));
         assert_eq!(
             parsed("/usr/lib/systemd/system-generators/zramd-generator /a /b /c"),
-            run(generate(true))
+            Ok(run(generate(true)))
         );
         assert_eq!(
             parsed("zramd-setup --config=x.toml plan --json"),

@@ -24,7 +24,7 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
         Command::Status => status(),
         Command::Up(number) => up(invocation, *number),
         Command::Down(target) => down(target),
-        Command::Check(files) => check(invocation, files),
+        Command::Check(files) => Ok(check(invocation, files)),
         Command::Generate { folder, by_systemd } => generate(invocation, folder, *by_systemd),
     };
     result.unwrap_or_else(|error| {
@@ -34,14 +34,14 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
 }
 
 /// Reads the configuration: one named file, or all roots below `--root`.
-fn load(invocation: &Invocation) -> Result<Loaded, Error> {
+fn load(invocation: &Invocation) -> Loaded {
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
     let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
     let sources = match &invocation.config {
         Some(file) => files::read_sources(std::slice::from_ref(file)),
         None => files::find_sources(root),
     };
-    Ok(config::load_sources(sources, &cmdline))
+    config::load_sources(sources, &cmdline)
 }
 
 fn host(invocation: &Invocation) -> LinuxHost {
@@ -53,7 +53,7 @@ fn has_errors(loaded: &Loaded) -> bool {
 }
 
 fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
-    let loaded = load(invocation)?;
+    let loaded = load(invocation);
     let plan = match &invocation.root {
         Some(_) => engine::plan_elsewhere(&host(invocation), &loaded)?,
         None => engine::plan(&host(invocation), &loaded, Activation::Direct)?,
@@ -84,7 +84,7 @@ fn plan_status(plan: &Plan, config_errors: bool) -> ExitStatus {
 }
 
 fn apply(invocation: &Invocation) -> Result<ExitStatus, Error> {
-    let loaded = load(invocation)?;
+    let loaded = load(invocation);
     let mut host = host(invocation);
     let applied = match engine::apply(&mut host, &loaded) {
         Ok(applied) => applied,
@@ -113,7 +113,7 @@ fn outcome_status(applied: &engine::provision::Applied, config_errors: bool) -> 
 }
 
 fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
-    let loaded = load(invocation)?;
+    let loaded = load(invocation);
     let mut host = host(invocation);
     let name = Target::Device(number).to_string();
     let own = |problems: &[Problem]| -> Vec<Problem> {
@@ -186,9 +186,9 @@ fn status() -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-fn check(invocation: &Invocation, named: &[PathBuf]) -> Result<ExitStatus, Error> {
+fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
     let loaded = if named.is_empty() {
-        load(invocation)?
+        load(invocation)
     } else {
         config::load_sources(files::read_sources(named), "")
     };
@@ -197,10 +197,10 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> Result<ExitStatus, Error
     let ramdisks = loaded.settings.ramdisks.len();
     if loaded.problems.is_empty() {
         show::line(&format!("no mistakes found: {}", show::count(devices, ramdisks)));
-        return Ok(ExitStatus::Success);
+        return ExitStatus::Success;
     }
     show::line(&format!("still usable: {}", show::count(devices, ramdisks)));
-    Ok(ExitStatus::Failure)
+    ExitStatus::Failure
 }
 
 fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<ExitStatus, Error> {
@@ -216,7 +216,7 @@ fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<
         }
         return Ok(ExitStatus::Success);
     }
-    let loaded = load(invocation)?;
+    let loaded = load(invocation);
     let plan = engine::plan_elsewhere(&host(invocation), &loaded)?;
     show::short_problems(&plan.problems, if by_systemd { show::Log::Kernel } else { show::Log::Stderr });
     files::write_units(folder, &unit_files(&plan)).map_err(Error::failed)?;

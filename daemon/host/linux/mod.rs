@@ -137,9 +137,8 @@ impl Host for LinuxHost {
     fn path_kind(&self, path: &str) -> PathKind {
         match fs::metadata(self.path(path)) {
             Ok(metadata) if metadata.is_dir() => PathKind::Directory,
-            Ok(_) => PathKind::Other,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => PathKind::Missing,
-            Err(_) => PathKind::Other,
+            Ok(_) | Err(_) => PathKind::Other,
         }
     }
 

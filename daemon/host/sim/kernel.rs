@@ -13,6 +13,7 @@ const SLOT_BYTES: u64 = 16;
 pub const MAJOR: u32 = 253;
 
 /// What the kernel was built with.
+#[allow(clippy::struct_excessive_bools)] // Each is one feature, and any combination exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelConfig {
     /// Algorithms in the order listed.
@@ -155,7 +156,8 @@ impl Device {
             }
             Attribute::RecompAlgorithm => {
                 let secondary = self.algorithms.iter().filter(|(priority, _)| **priority > 0);
-                secondary.map(|(priority, name)| format!("#{priority}: {}\n", kernel.list(name))).collect()
+                let line = |(priority, name): (&u8, &String)| format!("#{priority}: {}\n", kernel.list(name));
+                secondary.map(line).collect::<Vec<_>>().concat()
             }
             Attribute::Dev => format!("{MAJOR}:{}\n", self.number),
             Attribute::DiskSeq => format!("{}\n", self.diskseq),
@@ -298,7 +300,7 @@ impl Device {
 
     fn page_range(&self, offset: u64, length: u64) -> Result<std::ops::Range<u64>, Errno> {
         let end = offset.checked_add(length).ok_or(Errno::INVAL)?;
-        if offset % PAGE != 0 || length % PAGE != 0 {
+        if !offset.is_multiple_of(PAGE) || !length.is_multiple_of(PAGE) {
             return Err(Errno::INVAL);
         }
         // An uninitialised device has no size, so this is beyond its end.

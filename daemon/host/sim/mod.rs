@@ -263,7 +263,7 @@ impl State {
     }
 
     fn lowest_free(&self) -> u32 {
-        (0..).find(|number| !self.devices.contains_key(number)).unwrap_or(u32::MAX)
+        (0..u32::MAX).find(|number| !self.devices.contains_key(number)).unwrap_or(u32::MAX)
     }
 
     fn device(&self, number: u32) -> Result<&Device, Errno> {
@@ -322,13 +322,13 @@ impl State {
     }
 
     fn proc_swaps(&self) -> String {
-        let mut text = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_owned();
-        for swap in &self.swaps {
+        let line = |swap: &Swap| {
             let name = format!("/dev/zram{}", swap.number);
             let size = self.swap_kib(swap).unwrap_or(0);
-            text += &format!("{name:<40}partition\t{size}\t\t{}\t\t{}\n", swap.used_kib, swap.priority);
-        }
-        text
+            format!("{name:<40}partition\t{size}\t\t{}\t\t{}\n", swap.used_kib, swap.priority)
+        };
+        let lines: Vec<String> = self.swaps.iter().map(line).collect();
+        format!("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n{}", lines.concat())
     }
 
     fn swap_on(&mut self, number: u32, spec: SwapSpec) -> Result<(), Errno> {

@@ -1,7 +1,5 @@
 //! Reading typed values out of one section, collecting every problem on the way.
 
-use std::collections::BTreeMap;
-
 use super::fragment::{Assignment, Section, Value};
 use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
@@ -262,17 +260,17 @@ pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
 
 /// Keys of a section that do not exist, with what was probably meant.
 pub fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
-    let known: BTreeMap<&str, ()> = kind.keys().map(|key| (key.name, ())).collect();
+    let known: Vec<&str> = kind.keys().map(|key| key.name).collect();
     section
         .keys
         .iter()
-        .filter(|(key, _)| !known.contains_key(key.as_str()))
+        .filter(|(key, _)| !known.contains(&key.as_str()))
         .map(|(key, assignment)| {
             let problem = Problem::warning(
                 assignment.key_origin.clone(),
                 format!("there is no key `{key}` here; it is ignored"),
             );
-            match foreign_spelling(key).or_else(|| nearest(key, known.keys().copied())) {
+            match foreign_spelling(key).or_else(|| nearest(key, known.iter().copied())) {
                 Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
                 None => problem,
             }

@@ -155,7 +155,7 @@ fn evaluate(node: &Node, variables: &Variables) -> Result<f64, EvaluationError> 
         Node::Unary(Unary::Not, operand) => truth(evaluate(operand, variables)? == 0.0),
         Node::Binary(operator, left, right) => return binary(*operator, left, right, variables),
         Node::Choice(condition, yes, no) => {
-            return evaluate(if evaluate(condition, variables)? != 0.0 { yes } else { no }, variables);
+            return evaluate(if evaluate(condition, variables)? == 0.0 { no } else { yes }, variables);
         }
         Node::Call(function, arguments) => return call(*function, arguments, variables),
     };

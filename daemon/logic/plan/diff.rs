@@ -77,7 +77,7 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
     groups.extend(abandoned);
     // A mount point below another one comes after it, whatever the numbers are.
     groups.sort_by_key(|group| group.request.as_ref().map_or(0, mount_depth));
-    create_hidden_folders(&mut groups, facts);
+    create_folders(&mut groups, facts);
     plan.groups = groups;
 }
 
@@ -87,6 +87,7 @@ fn empty(target: Target) -> Group {
         request: None,
         retire: None,
         resume: None,
+        needs: None,
         before: Vec::new(),
         ways: Vec::new(),
         after: Vec::new(),
@@ -138,7 +139,7 @@ fn device_group(
     group.after = format_steps(request);
     group.after.push(Step::ReleaseLock { number });
     if activation == Activation::Direct {
-        group.after.extend(activation_steps(request, facts));
+        group.after.extend(activation_steps(request));
     }
     Ok(group)
 }
@@ -205,7 +206,7 @@ fn change(
         steps.push(Step::SetMemoryLimit { number, bytes: wanted.memory_limit });
     }
     if activation == Activation::Direct {
-        steps.extend(live_activation(present, wanted, usage.as_ref(), facts));
+        steps.extend(live_activation(present, wanted, usage.as_ref()));
     }
     Change::Steps(steps)
 }
@@ -215,17 +216,12 @@ pub fn round_up(bytes: u64, page_size: u64) -> u64 {
     bytes.checked_next_multiple_of(page_size).unwrap_or(bytes)
 }
 
-fn live_activation(
-    present: &DeviceRequest,
-    wanted: &DeviceRequest,
-    usage: Option<&Use>,
-    facts: &Facts,
-) -> Vec<Step> {
+fn live_activation(present: &DeviceRequest, wanted: &DeviceRequest, usage: Option<&Use>) -> Vec<Step> {
     match (usage, &wanted.purpose) {
-        (None, _) => activation_steps(wanted, facts),
+        (None, _) => activation_steps(wanted),
         (Some(Use::Swap { .. }), Purpose::Swap { .. }) if present.purpose != wanted.purpose => {
             let mut steps = vec![Step::SwapOff { number: wanted.number }];
-            steps.extend(activation_steps(wanted, facts));
+            steps.extend(activation_steps(wanted));
             steps
         }
         _ => Vec::new(),
@@ -304,16 +300,14 @@ fn mkfs_arguments(fs_type: &str, label: &str, options: &[String]) -> Vec<String>
     words
 }
 
-fn activation_steps(request: &DeviceRequest, facts: &Facts) -> Vec<Step> {
+fn activation_steps(request: &DeviceRequest) -> Vec<Step> {
     let number = request.number;
     match &request.purpose {
         Purpose::Swap { priority, options } => {
             vec![Step::SwapOn { number, priority: *priority, discard: wants_discard(options) }]
         }
         Purpose::Filesystem { fs_type, mount, .. } => {
-            let mut steps = missing_folders(&mount.mount_point, facts);
-            steps.push(Step::MountDevice { number, fs_type: fs_type.clone(), mount: mount.clone() });
-            steps
+            vec![Step::MountDevice { number, fs_type: fs_type.clone(), mount: mount.clone() }]
         }
         Purpose::Raw { .. } => Vec::new(),
     }
@@ -331,43 +325,43 @@ pub fn ancestors_and_self(path: &str) -> Vec<String> {
     out
 }
 
-fn missing_folders(path: &str, facts: &Facts) -> Vec<Step> {
-    ancestors_and_self(path)
-        .into_iter()
-        .filter(|path| facts.mount_points.get(path) == Some(&PathKind::Missing))
-        .map(|path| Step::CreateDirectory { path })
-        .collect()
-}
-
-/// Folders below a mount point that this very plan mounts first do not exist in the new, empty file system.
-fn create_hidden_folders(groups: &mut [Group], facts: &Facts) {
+/// Creates the folders of mount points: those that are missing or that taking something back removes, and all that a
+/// file system hides which this very plan mounts before. A group of the last kind needs the one that mounts it.
+fn create_folders(groups: &mut [Group], facts: &Facts) {
+    let retired =
+        groups.iter().filter_map(|group| group.retire.as_ref()).flat_map(|record| record.undo.clone());
+    let removed: Vec<Undo> = retired.filter(|undo| matches!(undo, Undo::RemoveDirectory { .. })).collect();
     let mounts_now = |group: &Group| {
         group.after.iter().any(|step| matches!(step, Step::MountDevice { .. } | Step::MountTmpfs { .. }))
     };
+    let mount_point = |group: &Group| {
+        let mount = group.request.as_ref().and_then(mount_of).filter(|_| mounts_now(group));
+        mount.map(|mount| mount.mount_point.clone())
+    };
     for index in 0..groups.len() {
-        let Some(path) =
-            groups[index].request.as_ref().and_then(mount_of).map(|mount| mount.mount_point.clone())
-        else {
-            continue;
-        };
+        let Some(path) = mount_point(&groups[index]) else { continue };
         let covering = groups[..index]
             .iter()
-            .filter(|group| mounts_now(group))
-            .filter_map(|group| group.request.as_ref().and_then(mount_of))
-            .map(|mount| mount.mount_point.clone())
-            .filter(|folder| is_below(&path, folder))
-            .max_by_key(String::len);
-        let Some(folder) = covering.filter(|_| mounts_now(&groups[index])) else { continue };
-        let missing = missing_folders(&path, facts);
-        let hidden: Vec<Step> = ancestors_and_self(&path)
+            .filter_map(|group| Some((group.target.clone(), mount_point(group)?)))
+            .filter(|(_, folder)| is_below(&path, folder))
+            .max_by_key(|(_, folder)| folder.len());
+        let is_wanted = |path: &String| match &covering {
+            Some((_, folder)) => is_below(path, folder),
+            None => {
+                facts.mount_points.get(path) == Some(&PathKind::Missing)
+                    || removed.contains(&Undo::RemoveDirectory { path: path.clone() })
+            }
+        };
+        let steps: Vec<Step> = ancestors_and_self(&path)
             .into_iter()
-            .filter(|path| is_below(path, &folder))
+            .filter(is_wanted)
             .map(|path| Step::CreateDirectory { path })
-            .filter(|step| !missing.contains(step))
             .collect();
         let group = &mut groups[index];
+        // Mounting is the last step.
         let at = group.after.len() - 1;
-        group.after.splice(at..at, hidden);
+        group.after.splice(at..at, steps);
+        group.needs = covering.map(|(target, _)| target);
     }
 }
 
@@ -375,8 +369,7 @@ fn ramdisk_group(target: &Target, request: &RamDiskRequest, facts: &Facts) -> Re
     let wanted = Request::RamDisk(request.clone());
     let mut group = Group { request: Some(wanted.clone()), ..empty(target.clone()) };
     let options = tmpfs_options(request);
-    let mut steps = missing_folders(&request.mount.mount_point, facts);
-    steps.push(Step::MountTmpfs { mount: request.mount.clone(), options: options.clone() });
+    let steps = vec![Step::MountTmpfs { mount: request.mount.clone(), options: options.clone() }];
     let Some(record) = facts.records.get(target) else {
         group.after = steps;
         return Ok(group);

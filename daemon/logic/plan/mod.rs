@@ -173,7 +173,7 @@ pub struct Item {
     pub kind: Option<Kind>,
 }
 
-/// The steps of one target. Groups do not depend on each other: one may fail and the next is done all the same.
+/// The steps of one target. One may fail and the next is done all the same, unless it [needs](Group::needs) the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// What it is about.
@@ -184,6 +184,8 @@ pub struct Group {
     pub retire: Option<Record>,
     /// Continue this record instead of beginning one: only something small is missing or different.
     pub resume: Option<Record>,
+    /// An earlier target on whose file system this one is mounted: without it, this one is not done either.
+    pub needs: Option<Target>,
     /// Steps before an algorithm is chosen.
     pub before: Vec<Step>,
     /// Ways to configure the device, best first. When a step of one fails, the device is reset and the next is tried.

@@ -1,0 +1,457 @@
+//! Every acting call of a run fails or kills once; the next run has to converge, and taking away has to leave nothing.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
+
+use std::time::Duration;
+
+use zramd::engine::apply::Outcome;
+use zramd::engine::{self, ErrorKind};
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::sim::{Fault, Module, SimMachine, Snapshot, survive};
+use zramd::host::{Errno, Host, SwapSpec};
+use zramd::logic::algorithm::Algorithm;
+use zramd::logic::attribute::Attribute;
+use zramd::logic::config::Loaded;
+use zramd::logic::config::problem::Origin;
+use zramd::logic::config::settings::{
+    AlgorithmChoice, DeviceSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
+};
+use zramd::logic::expr::Expr;
+use zramd::logic::plan::Decision;
+use zramd::logic::record::{Progress, Record, Target};
+use zramd::logic::swap_header;
+
+const MIB: u64 = 1 << 20;
+
+/// The one place that knows how to write a size.
+fn size(mib: u32) -> SizeExpr {
+    SizeExpr { expr: Expr::number(f64::from(mib)), text: mib.to_string(), origin: Origin::default() }
+}
+
+fn mount(path: &str) -> MountSettings {
+    MountSettings {
+        mount_point: path.to_owned(),
+        origin: Origin::default(),
+        options: "nosuid".to_owned(),
+        mode: Some(0o750),
+        owner: None,
+        group: None,
+    }
+}
+
+fn device(number: u32, mib: u32, role: Role, algorithms: &[&str]) -> DeviceSettings {
+    let named = |name: &&str| match *name {
+        "auto" => AlgorithmChoice::Auto,
+        name => AlgorithmChoice::Named(Algorithm { name: name.to_owned(), parameters: Vec::new() }),
+    };
+    DeviceSettings {
+        number,
+        origin: Origin::default(),
+        size: SizeRule::Expression { size: size(mib), max: None },
+        host_memory_limit: None,
+        resident_limit: None,
+        force_resident_limit: false,
+        algorithms: algorithms.iter().map(named).collect(),
+        algorithms_origin: Origin::default(),
+        recompression: Vec::new(),
+        recompression_origin: Origin::default(),
+        writeback_device: None,
+        role,
+        label: None,
+    }
+}
+
+fn swap() -> DeviceSettings {
+    let role = Role::Swap { priority: 100, options: "discard".to_owned() };
+    DeviceSettings { resident_limit: Some(size(32)), ..device(0, 64, role, &["zstd", "lz4", "auto"]) }
+}
+
+fn settings() -> Loaded {
+    let role =
+        Role::Filesystem { fs_type: "ext4".to_owned(), mount: mount("/srv/data"), mkfs_options: Vec::new() };
+    let disk = RamDiskSettings {
+        name: "cache".to_owned(),
+        origin: Origin::default(),
+        size: size(16),
+        inodes: None,
+        mount: mount("/srv/data/cache/small"),
+    };
+    let devices = vec![swap(), device(2, 128, role, &["lzo", "lzo-rle"])];
+    Loaded { settings: Settings { devices, ramdisks: vec![disk] }, ..Loaded::default() }
+}
+
+fn only_swap() -> Loaded {
+    Loaded { settings: Settings { devices: vec![swap()], ramdisks: Vec::new() }, ..Loaded::default() }
+}
+
+/// zram0 is free; zram3 is somebody's active swap, and zram4 has somebody's data. So zram1 is created on the way.
+fn machine(kernel: KernelConfig) -> SimMachine {
+    let machine = SimMachine::new(kernel);
+    let mut other = machine.process();
+    for number in [3, 4] {
+        machine.change().add(number);
+        other.write_attribute(number, Attribute::DiskSize, "16M").unwrap();
+    }
+    other.write_pages(3, 0, &swap_header::build(16 * MIB, 4096, [7; 16], "theirs").unwrap()).unwrap();
+    other.swap_on(3, SwapSpec { priority: 5, discard: false }).unwrap();
+    other.write_pages(4, 4096, &[0xAB; 4096]).unwrap();
+    drop(other);
+    machine.take_transcript();
+    machine
+}
+
+/// The devices of others, `diskseq` included.
+fn foreign(machine: &SimMachine) -> String {
+    let state = machine.look();
+    format!(
+        "{:?} {:?}",
+        [&state.devices[&3], &state.devices[&4]],
+        state.swaps.iter().find(|swap| swap.number == 3)
+    )
+}
+
+fn apply(machine: &SimMachine, loaded: &Loaded) -> Vec<Outcome> {
+    engine::apply(&mut machine.process(), loaded).unwrap().outcomes
+}
+
+fn errors(outcomes: &[Outcome]) -> Vec<String> {
+    outcomes.iter().flat_map(|outcome| &outcome.errors).map(ToString::to_string).collect()
+}
+
+fn revert_errors(machine: &SimMachine) -> Vec<String> {
+    let results = engine::revert(&mut machine.process()).unwrap();
+    results.into_iter().filter_map(|(_, result)| result.err()).map(|error| error.to_string()).collect()
+}
+
+/// What there is before, when all is in place, and how many calls it took.
+struct Undisturbed {
+    initial: Snapshot,
+    complete: Snapshot,
+    applied: Vec<String>,
+    reverted: Vec<String>,
+}
+
+fn undisturbed(kernel: &KernelConfig) -> Undisturbed {
+    let machine = machine(kernel.clone());
+    let initial = machine.snapshot();
+    let outcomes = apply(&machine, &settings());
+    assert_eq!(errors(&outcomes), Vec::<String>::new());
+    let complete = machine.snapshot();
+    let applied = machine.take_transcript();
+    assert_eq!(revert_errors(&machine), Vec::<String>::new());
+    assert_eq!(machine.snapshot(), initial, "reverting leaves nothing behind");
+    Undisturbed { initial, complete, applied, reverted: machine.take_transcript() }
+}
+
+fn kernels() -> [KernelConfig; 3] {
+    let old = KernelConfig { algorithm_params: false, reset_keeps_algorithm: true, ..KernelConfig::plain() };
+    [KernelConfig::full(), old, KernelConfig::this_machine()]
+}
+
+/// The second run finishes what the first one left, and taking away leaves what was there before all of it.
+fn converges(machine: &SimMachine, expected: &Undisturbed, fell_back: bool, case: &str) {
+    machine.change().script.clear();
+    let outcomes = apply(machine, &settings());
+    assert_eq!(errors(&outcomes), Vec::<String>::new(), "{case}: the second run");
+    let (found, complete) = (machine.snapshot(), expected.complete.clone());
+    if fell_back {
+        let (found, complete) = (without_algorithms(found), without_algorithms(complete));
+        assert!(found == complete, "{case}: {}", difference(&found, &complete));
+    } else {
+        assert!(found == complete, "{case}: {}", difference(&found, &complete));
+    }
+    reverts(machine, expected, case);
+}
+
+fn reverts(machine: &SimMachine, expected: &Undisturbed, case: &str) {
+    machine.change().script.clear();
+    assert_eq!(revert_errors(machine), Vec::<String>::new(), "{case}: revert");
+    let found = machine.snapshot();
+    assert!(found == expected.initial, "{case}: after revert: {}", difference(&found, &expected.initial));
+}
+
+/// A device that fell back to its next algorithm keeps that one; everything else is the same.
+fn without_algorithms(mut snapshot: Snapshot) -> Snapshot {
+    snapshot.devices.values_mut().for_each(|device| device.algorithms.clear());
+    for text in snapshot.records.values_mut() {
+        let keep = |line: &&str| !line.starts_with("  \"algorithm\"");
+        *text = text.lines().filter(keep).collect::<Vec<_>>().join("\n");
+    }
+    snapshot
+}
+
+/// The parts of two snapshots that differ, without the contents of pages.
+fn difference(found: &Snapshot, wanted: &Snapshot) -> String {
+    let show = |snapshot: &Snapshot| {
+        let mut snapshot = snapshot.clone();
+        for page in snapshot.devices.values_mut().flat_map(|device| device.pages.values_mut()) {
+            page.truncate(8);
+        }
+        format!("{snapshot:#?}")
+    };
+    let (found, wanted) = (show(found), show(wanted));
+    let only = |text: &str, other: &str, sign: &str| -> String {
+        let lines = text.lines().filter(|line| !other.contains(line));
+        lines.map(|line| format!("{sign}{line}\n")).collect::<Vec<_>>().concat()
+    };
+    format!("\n{}{}", only(&found, &wanted, "+"), only(&wanted, &found, "-"))
+}
+
+#[test]
+fn everything_is_put_in_place_and_a_second_run_has_nothing_to_do() {
+    for kernel in kernels() {
+        let machine = machine(kernel);
+        let others = foreign(&machine);
+        assert_eq!(errors(&apply(&machine, &settings())), Vec::<String>::new());
+        let complete = machine.snapshot();
+        assert_eq!(complete.devices[&0].disk_size, 64 * MIB);
+        assert_eq!(complete.devices[&0].memory_limit, 32 * MIB);
+        assert_eq!(complete.devices.keys().copied().collect::<Vec<_>>(), [0, 2, 3, 4]);
+        assert_eq!(complete.swaps.iter().map(|swap| swap.priority).collect::<Vec<_>>(), [100, 5]);
+        let mounts: Vec<&str> = complete.mounts.iter().map(|(mount, _)| mount.mount_point.as_str()).collect();
+        assert_eq!(mounts, ["/", "/srv/data", "/srv/data/cache/small"]);
+        assert!(
+            machine.take_transcript().contains(&"zram1: hot_remove".to_owned()),
+            "one was created on the way"
+        );
+
+        let applied = engine::apply(&mut machine.process(), &settings()).unwrap();
+        assert!(applied.plan.is_empty(), "{:#?}", applied.plan.groups);
+        assert_eq!(machine.take_transcript(), Vec::<String>::new());
+        assert_eq!(machine.snapshot(), complete);
+        assert_eq!(foreign(&machine), others);
+    }
+}
+
+#[test]
+fn a_kill_at_any_call_of_apply_is_repaired_by_the_next_run() {
+    for kernel in kernels() {
+        let expected = undisturbed(&kernel);
+        for (index, call) in expected.applied.iter().enumerate() {
+            for fault in [Fault::KillBefore, Fault::KillAfter] {
+                let case = format!("{fault:?} call {} ({call})", index + 1);
+                let machine = machine(kernel.clone());
+                let others = foreign(&machine);
+                machine.script(index + 1, fault);
+                assert!(survive(|| apply(&machine, &settings())).is_none(), "{case}: nobody was killed");
+                converges(&machine, &expected, false, &case);
+                assert_eq!(foreign(&machine), others, "{case}");
+
+                machine.script(index + 1, fault);
+                assert!(survive(|| apply(&machine, &settings())).is_none(), "{case}: nobody was killed");
+                reverts(&machine, &expected, &format!("{case}, revert at once"));
+                assert_eq!(foreign(&machine), others, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failure_at_any_call_of_apply_leaves_nothing_half_done() {
+    for kernel in kernels() {
+        let expected = undisturbed(&kernel);
+        for (index, call) in expected.applied.iter().enumerate() {
+            for errno in [Errno::BUSY, Errno::IO, Errno::NOMEM, Errno::INVAL] {
+                let case = format!("call {} ({call}): {errno}", index + 1);
+                let machine = machine(kernel.clone());
+                let others = foreign(&machine);
+                machine.fail_at(index + 1, errno);
+                let outcomes = apply(&machine, &settings());
+                half_done(&machine, &outcomes, &expected, &case);
+                let fell_back = outcomes.iter().any(|outcome| !outcome.warnings.is_empty());
+                converges(&machine, &expected, fell_back, &case);
+                assert_eq!(foreign(&machine), others, "{case}");
+            }
+        }
+    }
+}
+
+/// A target either has a record that says it is complete, or it is as if nobody had ever touched it.
+fn half_done(machine: &SimMachine, outcomes: &[Outcome], expected: &Undisturbed, case: &str) {
+    let snapshot = machine.snapshot();
+    for outcome in outcomes {
+        let record = machine.look().records.get(&outcome.target.file_name()).cloned();
+        let Some(record) = record else {
+            assert!(!outcome.errors.is_empty(), "{case}: {} has no record", outcome.target);
+            if let Target::Device(number) = outcome.target {
+                let (found, before) = (snapshot.devices.get(&number), expected.initial.devices.get(&number));
+                assert_eq!(found, before, "{case}: {} is as it was", outcome.target);
+            }
+            continue;
+        };
+        let record: Record = serde_json::from_str(&record).unwrap();
+        assert_eq!(record.progress, Progress::Done, "{case}: {}: {:?}", outcome.target, outcome.errors);
+    }
+}
+
+#[test]
+fn a_kill_or_failure_at_any_call_of_revert_is_repaired_by_the_next_one() {
+    let failures = [Errno::BUSY, Errno::IO, Errno::NOMEM, Errno::INVAL].map(Fault::Fail);
+    for kernel in kernels() {
+        let expected = undisturbed(&kernel);
+        for (index, call) in expected.reverted.iter().enumerate() {
+            for fault in [Fault::KillBefore, Fault::KillAfter].into_iter().chain(failures) {
+                let case = format!("{fault:?} at call {} ({call}) of revert", index + 1);
+                let machine = machine(kernel.clone());
+                let others = foreign(&machine);
+                for again in [false, true] {
+                    assert_eq!(errors(&apply(&machine, &settings())), Vec::<String>::new(), "{case}");
+                    machine.script(index + 1, fault);
+                    let errors = survive(|| revert_errors(&machine));
+                    assert_eq!(errors.is_none(), !matches!(fault, Fault::Fail(_)), "{case}");
+                    if again {
+                        converges(&machine, &expected, false, &case);
+                    } else {
+                        reverts(&machine, &expected, &case);
+                    }
+                }
+                assert_eq!(foreign(&machine), others, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_two_targets_share_goes_with_the_last_of_them() {
+    let mut loaded = settings();
+    loaded.settings.devices.clear();
+    let first = RamDiskSettings { mount: mount("/srv/shared/a"), ..loaded.settings.ramdisks[0].clone() };
+    let second =
+        RamDiskSettings { name: "second".to_owned(), mount: mount("/srv/shared/b"), ..first.clone() };
+    loaded.settings.ramdisks = vec![first, second];
+    for target in ["cache", "second"] {
+        let machine = machine(KernelConfig::full());
+        let initial = machine.snapshot();
+        assert_eq!(errors(&apply(&machine, &loaded)), Vec::<String>::new());
+        let target = Target::RamDisk(target.to_owned());
+        assert_eq!(engine::down(&mut machine.process(), &target), Ok(true));
+        assert_eq!(revert_errors(&machine), Vec::<String>::new());
+        assert_eq!(machine.snapshot(), initial, "{target} first");
+    }
+    let machine = machine(KernelConfig::full());
+    machine.change().add_folders("/srv");
+    let initial = machine.snapshot();
+    apply(&machine, &loaded);
+    revert_errors(&machine);
+    assert_eq!(machine.snapshot(), initial, "a folder of somebody else stays");
+}
+
+#[test]
+fn nothing_is_mounted_below_a_mount_that_failed() {
+    let prepared = || {
+        let machine = machine(KernelConfig::full());
+        machine.change().add_folders("/srv/data/cache/small");
+        machine
+    };
+    let machine = prepared();
+    let initial = machine.snapshot();
+    apply(&machine, &settings());
+    let complete = machine.snapshot();
+    let transcript = machine.take_transcript();
+    let at = transcript.iter().position(|call| call.starts_with("/srv/data: mount")).unwrap() + 1;
+
+    let machine = prepared();
+    machine.fail_at(at, Errno::IO);
+    let found = errors(&apply(&machine, &settings()));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[1].contains("because zram2"), "{found:?}");
+    assert_eq!(machine.snapshot().mounts, initial.mounts);
+    assert_eq!(errors(&apply(&machine, &settings())), Vec::<String>::new());
+    assert!(machine.snapshot() == complete, "{}", difference(&machine.snapshot(), &complete));
+    assert_eq!(revert_errors(&machine), Vec::<String>::new());
+    assert!(machine.snapshot() == initial, "{}", difference(&machine.snapshot(), &initial));
+}
+
+#[test]
+fn whoever_holds_a_device_is_waited_for_and_then_named() {
+    let machine = machine(KernelConfig::full());
+    let initial = machine.snapshot();
+    apply(&machine, &only_swap());
+    let active = machine.snapshot();
+
+    machine.hold(0, 4711, "blkid", None);
+    let started = machine.look().clock;
+    let error = engine::down(&mut machine.process(), &Target::Device(0)).unwrap_err();
+    assert!(error.message.contains("blkid (pid 4711)"), "{error}");
+    assert_eq!(machine.snapshot(), active, "nothing has changed, the swap is still active");
+    assert!(machine.look().clock < started + Duration::from_secs(10));
+    machine.change().release_all();
+
+    machine.hold(0, 4712, "blkid", Some(Duration::from_secs(1)));
+    assert_eq!(engine::down(&mut machine.process(), &Target::Device(0)), Ok(true));
+    assert_eq!(machine.snapshot(), initial);
+    assert_eq!(engine::down(&mut machine.process(), &Target::Device(0)), Ok(false));
+}
+
+#[test]
+fn whoever_uses_a_mount_is_named_and_the_rest_goes_later() {
+    let machine = machine(KernelConfig::full());
+    let initial = machine.snapshot();
+    apply(&machine, &settings());
+    machine.hold_mount("/srv/data", 4713, "bash", None);
+    let found = revert_errors(&machine);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("bash (pid 4713)"), "{found:?}");
+    machine.change().release_all();
+    assert_eq!(revert_errors(&machine), Vec::<String>::new());
+    assert_eq!(machine.snapshot(), initial);
+}
+
+#[test]
+fn the_next_algorithm_is_tried_when_the_self_test_fails() {
+    let reference = machine(KernelConfig::full());
+    apply(&reference, &only_swap());
+    let transcript = reference.take_transcript();
+    let write = transcript.iter().position(|call| call.starts_with("zram0: write at")).unwrap() + 1;
+
+    let machine = machine(KernelConfig::full());
+    machine.fail_at(write, Errno::IO);
+    let outcomes = apply(&machine, &only_swap());
+    assert_eq!(errors(&outcomes), Vec::<String>::new());
+    assert!(outcomes[0].warnings[0].contains("next algorithm"), "{:?}", outcomes[0].warnings);
+    assert_eq!(machine.look().devices[&0].algorithms[&0], "lz4");
+    assert_eq!(machine.look().swaps.len(), 2);
+    let record: Record = serde_json::from_str(&machine.look().records["zram0.json"]).unwrap();
+    assert_eq!(record.algorithm.as_deref(), Some("lz4"));
+    machine.take_transcript();
+    assert!(engine::apply(&mut machine.process(), &only_swap()).unwrap().plan.is_empty());
+}
+
+#[test]
+fn without_rights_or_zram_nothing_is_done() {
+    let machine = machine(KernelConfig::full());
+    let initial = machine.snapshot();
+    machine.change().privileged = false;
+    let error = engine::apply(&mut machine.process(), &settings()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotPermitted);
+    let error = engine::revert(&mut machine.process()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotPermitted);
+    machine.change().privileged = true;
+
+    machine.change().container = Some("lxc".to_owned());
+    let applied = engine::apply(&mut machine.process(), &settings()).unwrap();
+    let kinds: Vec<_> = applied.plan.items.iter().map(|item| (item.decision, item.kind)).collect();
+    assert_eq!(kinds, [(Decision::Refused, Some(zramd::logic::plan::Kind::Unsupported)); 3]);
+    assert_eq!(applied.outcomes, []);
+    assert_eq!(machine.take_transcript(), Vec::<String>::new());
+    assert_eq!(machine.snapshot(), initial);
+
+    let bare = SimMachine::new(KernelConfig::full());
+    bare.change().module = Module::Absent;
+    bare.change().devices.clear();
+    let initial = bare.snapshot();
+    let outcomes = apply(&bare, &only_swap());
+    assert_eq!(outcomes[0].errors[0].kind, ErrorKind::Unsupported);
+    assert_eq!(bare.snapshot(), initial);
+}
+
+#[test]
+fn a_module_that_is_not_loaded_is_loaded() {
+    let machine = SimMachine::new(KernelConfig::this_machine());
+    machine.change().module = Module::Loadable;
+    machine.change().devices.clear();
+    assert_eq!(errors(&apply(&machine, &only_swap())), Vec::<String>::new());
+    assert_eq!(machine.look().swaps.len(), 1);
+    assert!(engine::apply(&mut machine.process(), &only_swap()).unwrap().plan.is_empty());
+    assert_eq!(revert_errors(&machine), Vec::<String>::new());
+    assert_eq!(machine.snapshot(), SimMachine::new(KernelConfig::this_machine()).snapshot());
+}
