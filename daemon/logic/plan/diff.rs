@@ -328,9 +328,19 @@ pub fn ancestors_and_self(path: &str) -> Vec<String> {
 /// Creates the folders of mount points: those that are missing or that taking something back removes, and all that a
 /// file system hides which this very plan mounts before. A group of the last kind needs the one that mounts it.
 fn create_folders(groups: &mut [Group], facts: &Facts) {
-    let retired =
-        groups.iter().filter_map(|group| group.retire.as_ref()).flat_map(|record| record.undo.clone());
-    let removed: Vec<Undo> = retired.filter(|undo| matches!(undo, Undo::RemoveDirectory { .. })).collect();
+    // A folder that another target of ours created may go with it, so this one creates it as well: whichever of the two
+    // is taken away last removes it.
+    let created = |path: &String, group: &Group| {
+        let undo = Undo::RemoveDirectory { path: path.clone() };
+        let goes = |record: &Record| record.target != group.target || group.retire.is_some();
+        facts.records.values().any(|record| goes(record) && record.undo.contains(&undo))
+    };
+    // But not the folders that lead to a mount point of ours above: they go with what is mounted there.
+    let mounted_above = |path: &String| {
+        let above = facts.records.values().filter_map(|record| mount_of(&record.request));
+        let above = above.map(|mount| mount.mount_point.clone()).filter(|folder| is_below(path, folder));
+        above.max_by_key(String::len)
+    };
     let mounts_now = |group: &Group| {
         group.after.iter().any(|step| matches!(step, Step::MountDevice { .. } | Step::MountTmpfs { .. }))
     };
@@ -345,11 +355,13 @@ fn create_folders(groups: &mut [Group], facts: &Facts) {
             .filter_map(|group| Some((group.target.clone(), mount_point(group)?)))
             .filter(|(_, folder)| is_below(&path, folder))
             .max_by_key(|(_, folder)| folder.len());
+        let above = mounted_above(&path);
+        let is_ours = |path: &String| above.as_ref().is_none_or(|above| is_below(path, above));
         let is_wanted = |path: &String| match &covering {
             Some((_, folder)) => is_below(path, folder),
             None => {
                 facts.mount_points.get(path) == Some(&PathKind::Missing)
-                    || removed.contains(&Undo::RemoveDirectory { path: path.clone() })
+                    || (created(path, &groups[index]) && is_ours(path))
             }
         };
         let steps: Vec<Step> = ancestors_and_self(&path)
