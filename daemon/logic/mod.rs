@@ -12,6 +12,7 @@ pub mod facts;
 pub mod plan;
 pub mod proc;
 pub mod record;
+pub mod rounding;
 pub mod signature;
 pub mod stat;
 pub mod swap_header;

@@ -24,15 +24,25 @@ pub enum Contents {
 
 /// All files for the items that are planned, in a stable order.
 pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
-    let mut files: Vec<UnitFile> =
-        plan.items.iter().filter(|item| item.decision == Decision::Planned).flat_map(item_files).collect();
+    let mut lower = Vec::new();
+    let mut files = Vec::new();
+    for item in plan.items.iter().filter(|item| item.decision == Decision::Planned) {
+        files.extend(item_files(item, &lower));
+        if let Target::Device(number) = item.target {
+            lower.push(setup_unit(number));
+        }
+    }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
 }
 
-fn item_files(item: &Item) -> Vec<UnitFile> {
+fn setup_unit(number: u32) -> String {
+    format!("zramd-setup@zram{number}.service")
+}
+
+fn item_files(item: &Item, lower: &[String]) -> Vec<UnitFile> {
     match (&item.target, &item.request) {
-        (Target::Device(_), Some(Request::Device(request))) => device_files(request),
+        (Target::Device(_), Some(Request::Device(request))) => device_files(request, lower),
         (Target::RamDisk(name), Some(Request::RamDisk(request))) => {
             let mount = &request.mount;
             let text = Unit::new(&format!("RAM disk {name} on {}", mount.mount_point))
@@ -49,14 +59,14 @@ fn item_files(item: &Item) -> Vec<UnitFile> {
     }
 }
 
-fn device_files(request: &DeviceRequest) -> Vec<UnitFile> {
+fn device_files(request: &DeviceRequest, lower: &[String]) -> Vec<UnitFile> {
     let number = request.number;
-    let setup = format!("zramd-setup@zram{number}.service");
+    let setup = setup_unit(number);
     let (unit, mut files) = match &request.purpose {
         Purpose::Swap { priority, options } => {
             let unit = format!("dev-zram{number}.swap");
             let text = swap_text(request, &setup, *priority, options);
-            (unit.clone(), wanted_file(&unit, text, "swap.target"))
+            (Some(unit.clone()), wanted_file(&unit, text, "swap.target"))
         }
         Purpose::Filesystem { fs_type, mount, .. } => {
             let unit = mount_unit(mount);
@@ -70,35 +80,46 @@ fn device_files(request: &DeviceRequest) -> Vec<UnitFile> {
                 .line("Type", fs_type)
                 .line("Options", &mount.options)
                 .finish();
-            (unit.clone(), wanted_file(&unit, text, "local-fs.target"))
+            (Some(unit.clone()), wanted_file(&unit, text, "local-fs.target"))
         }
         Purpose::Raw { .. } => {
             let link = UnitFile {
                 path: format!("multi-user.target.wants/{setup}"),
                 contents: Contents::Link("/usr/lib/systemd/system/zramd-setup@.service".to_owned()),
             };
-            (String::new(), vec![link])
+            (None, vec![link])
         }
     };
-    let mut bindings = Unit::bare();
-    if !unit.is_empty() {
-        bindings = bindings.line("BindsTo", &unit);
-    }
     if let Some(path) = &request.writeback_device {
-        let device = format!("{}.device", escape_path(path));
-        bindings = bindings.line("Wants", &device).line("After", &device);
         files.push(UnitFile {
-            path: format!("{device}.d/zramd.conf"),
+            path: format!("{}.device.d/zramd.conf", escape_path(path)),
             contents: Contents::Text(Unit::bare().line("JobRunningTimeoutSec", "10s").finish()),
         });
     }
-    if !unit.is_empty() || request.writeback_device.is_some() {
-        files.push(UnitFile {
-            path: format!("{setup}.d/bindings.conf"),
-            contents: Contents::Text(bindings.finish()),
-        });
-    }
+    files.push(UnitFile {
+        path: format!("{setup}.d/bindings.conf"),
+        contents: Contents::Text(bindings_text(request, unit.as_deref(), lower)),
+    });
     files
+}
+
+/// What ties the set-up of a device to the unit that uses it, and to the set-ups before it.
+///
+/// The kernel hands out the lowest free number. Were a higher one created first, the lower ones would come and go on the
+/// way, and systemd would take the mount units of those for broken.
+fn bindings_text(request: &DeviceRequest, unit: Option<&str>, lower: &[String]) -> String {
+    let mut text = Unit::bare();
+    if let Some(unit) = unit {
+        text = text.line("BindsTo", unit);
+    }
+    if !lower.is_empty() {
+        text = text.line("After", &lower.join(" "));
+    }
+    if let Some(path) = &request.writeback_device {
+        let device = format!("{}.device", escape_path(path));
+        text = text.line("Wants", &device).line("After", &device);
+    }
+    text.finish()
 }
 
 fn swap_text(request: &DeviceRequest, setup: &str, priority: i32, options: &str) -> String {

@@ -9,6 +9,8 @@ mod tests;
 
 use std::fmt;
 
+use super::rounding;
+
 /// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expr(Node);
@@ -202,8 +204,9 @@ fn binary(
             return Err(EvaluationError::new("it divides by zero"));
         }
         Binary::Divide => a / b,
-        Binary::Modulo => a % b,
-        Binary::Power => a.powf(b),
+        Binary::Modulo => rounding::remainder(a, b),
+        Binary::Power => rounding::power(a, b)
+            .ok_or_else(|| EvaluationError::new("an exponent has to be a whole number up to 1024"))?,
     })
 }
 
@@ -219,13 +222,13 @@ fn call(function: Function, arguments: &[Node], variables: &Variables) -> Result
         Function::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         Function::Round => match values.get(1) {
             Some(_) if first == 0.0 => return Err(EvaluationError::new("it rounds to a multiple of zero")),
-            Some(value) => (value / first).round() * first,
-            None => first.round(),
+            Some(value) => rounding::round(value / first) * first,
+            None => rounding::round(first),
         },
-        Function::Floor => first.floor(),
-        Function::Ceil => first.ceil(),
+        Function::Floor => rounding::floor(first),
+        Function::Ceil => rounding::ceil(first),
         Function::Abs => first.abs(),
-        Function::Int => first.trunc(),
+        Function::Int => rounding::trunc(first),
         Function::If => first,
     })
 }
@@ -235,7 +238,7 @@ pub fn size_in_bytes(mib: f64) -> Result<u64, EvaluationError> {
     if mib < 0.0 {
         return Err(EvaluationError::new("a size cannot be negative"));
     }
-    let bytes = (mib * MIB).trunc();
+    let bytes = rounding::trunc(mib * MIB);
     // 2^63 is far beyond any memory and still exact in both types.
     if bytes.is_nan() || bytes >= 9_223_372_036_854_775_808.0 {
         return Err(EvaluationError::new("a size this large cannot be meant"));

@@ -185,7 +185,7 @@ fn disk_size(rule: &SizeRule, facts: &Facts) -> Result<u64, Refusal> {
     let (size, max) = match rule {
         SizeRule::Expression { size, max } => (bytes(size, facts)?, max),
         SizeRule::Fraction { fraction, max } => {
-            let mib = (fraction * variables(facts).ram_mib).floor();
+            let mib = crate::logic::rounding::floor(fraction * variables(facts).ram_mib);
             (size_in_bytes(mib).unwrap_or(u64::MAX), max)
         }
     };
