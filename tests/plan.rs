@@ -1,5 +1,5 @@
 //! The planner on its own: what is refused, in which order things are done, and that nothing wanted is nothing done.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::format_collect)]
 
 use std::path::PathBuf;
 

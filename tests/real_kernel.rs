@@ -18,10 +18,17 @@ use support::{can_use_real_kernel, real_kernel_lock, repository, setup, texts};
 use zramd::engine;
 use zramd::logic::config;
 
-/// Whatever a test does, nothing of it stays.
-struct Cleanup;
+/// The machine for one test alone; whatever the test does, nothing of it stays.
+struct Session {
+    _lock: fs::File,
+}
 
-impl Drop for Cleanup {
+/// Begins a test on the running kernel, or says why it cannot.
+fn session() -> Option<Session> {
+    can_use_real_kernel().then(|| Session { _lock: real_kernel_lock() })
+}
+
+impl Drop for Session {
     fn drop(&mut self) {
         let output = setup(&["revert"]);
         if !output.status.success() {
@@ -74,12 +81,8 @@ fn assert_success(output: &Output) {
 
 #[test]
 fn the_example_comes_up_with_real_figures_and_leaves_no_trace() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
+    let Some(_session) = session() else { return };
     let before = machine();
-    let _cleanup = Cleanup;
     let output = apply();
     assert_success(&output);
     let (table, messages) = texts(&output);
@@ -109,11 +112,7 @@ fn the_example_comes_up_with_real_figures_and_leaves_no_trace() {
 
 #[test]
 fn mistakes_do_not_keep_the_rest_from_coming_up() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
-    let _cleanup = Cleanup;
+    let Some(_session) = session() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("z.toml");
     let broken = fs::read_to_string(repository("tests/golden/diagnostics/five-mistakes.toml")).unwrap();
@@ -130,10 +129,7 @@ fn mistakes_do_not_keep_the_rest_from_coming_up() {
 
 #[test]
 fn an_algorithm_that_the_kernel_lacks_is_named() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
+    let Some(_session) = session() else { return };
     let before = machine();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("z.toml");
@@ -170,12 +166,8 @@ impl Drop for Holder {
 
 #[test]
 fn a_device_that_is_held_open_is_waited_for_or_left_as_it_is() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
+    let Some(_session) = session() else { return };
     let before = machine();
-    let _cleanup = Cleanup;
     assert_success(&apply());
     let active = machine();
 
@@ -196,11 +188,7 @@ fn a_device_that_is_held_open_is_waited_for_or_left_as_it_is() {
 
 #[test]
 fn a_mount_that_is_in_use_is_left_and_its_user_is_named() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
-    let _cleanup = Cleanup;
+    let Some(_session) = session() else { return };
     assert_success(&apply());
     let file = "/mnt/zramd-example/cache/file";
     fs::write(file, "precious").unwrap();
@@ -213,10 +201,7 @@ fn a_mount_that_is_in_use_is_left_and_its_user_is_named() {
 
 #[test]
 fn a_device_of_somebody_else_is_refused_and_not_touched() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
+    let Some(_session) = session() else { return };
     let number = fs::read_to_string("/sys/class/zram-control/hot_add").unwrap().trim().to_owned();
     fs::write(format!("/sys/block/zram{number}/disksize"), "16M").unwrap();
     let before = machine();
@@ -262,12 +247,8 @@ fn killed_after(verbs: u32, during: &str) -> bool {
 
 #[test]
 fn after_a_kill_at_any_step_the_next_run_converges() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
+    let Some(_session) = session() else { return };
     let before = machine();
-    let _cleanup = Cleanup;
     assert_success(&apply());
     let complete = machine();
     assert_success(&setup(&["revert"]));
