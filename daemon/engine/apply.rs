@@ -3,7 +3,7 @@
 use super::create::save;
 use super::error::Error;
 use super::perform::{lacks_attribute, perform};
-use super::undo::{one, release, roll_back};
+use super::undo::{one, roll_back, take_back};
 use crate::host::Host;
 use crate::logic::plan::{Group, Plan, Step, Taken, Way};
 use crate::logic::record::{Progress, Record, Target, Undo};
@@ -56,13 +56,11 @@ fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
     let mut outcome =
         Outcome { target: group.target.clone(), done: Vec::new(), warnings: Vec::new(), errors: Vec::new() };
     if let Some(record) = &group.retire {
-        match retire(host, record) {
-            Ok(()) => outcome.done.extend(record.undo.iter().rev().cloned().map(Step::Undo)),
-            Err(errors) => {
-                outcome.errors = errors;
-                return outcome;
-            }
+        outcome.errors = take_back(host, record);
+        if !outcome.errors.is_empty() {
+            return outcome;
         }
+        outcome.done.extend(record.undo.iter().rev().cloned().map(Step::Undo));
     }
     let Some(request) = &group.request else { return outcome };
     let resumed = group.resume.is_some();
@@ -83,17 +81,6 @@ fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
         }
     }
     run.outcome
-}
-
-/// Takes an old record back: one that was finished is left as it was when that fails, an unfinished one as far as it goes.
-fn retire<H: Host>(host: &mut H, record: &Record) -> Result<(), Vec<Error>> {
-    match record.progress {
-        Progress::Done => release(host, record).map_err(|error| vec![error]),
-        Progress::Working => {
-            let errors = roll_back(host, &mut record.clone());
-            if errors.is_empty() { Ok(()) } else { Err(errors) }
-        }
-    }
 }
 
 impl<H: Host> Run<'_, H> {

@@ -3,7 +3,7 @@
 use super::apply::{self, Outcome};
 use super::error::{Error, ErrorKind};
 use super::gather::{accounts, gather, machine, records};
-use super::undo::{release, roll_back};
+use super::undo::{roll_back, take_back};
 use crate::host::Host;
 use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
@@ -17,13 +17,6 @@ pub struct Applied {
     pub plan: Plan,
     /// One per target that had steps.
     pub outcomes: Vec<Outcome>,
-}
-
-impl Applied {
-    /// What became of one target, if it had steps.
-    pub fn outcome(&self, target: &Target) -> Option<&Outcome> {
-        self.outcomes.iter().find(|outcome| outcome.target == *target)
-    }
 }
 
 /// Makes a plan without changing anything.
@@ -83,13 +76,7 @@ pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
 }
 
 fn take_away<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
-    match record.progress {
-        Progress::Done => release(host, record),
-        Progress::Working => match roll_back(host, &mut record.clone()).into_iter().reduce(Error::join) {
-            Some(error) => Err(error),
-            None => Ok(()),
-        },
-    }
+    take_back(host, record).into_iter().reduce(Error::join).map_or(Ok(()), Err)
 }
 
 /// A target, and whether it could be taken away.

@@ -10,7 +10,7 @@ use crate::host::{Errno, Host, MachineFile, MountSpec, SwapSpec};
 use crate::logic::attribute::Attribute;
 use crate::logic::plan::{Purpose, Request, wants_discard};
 use crate::logic::proc::{self, MountLine, SwapLine};
-use crate::logic::record::{Record, Undo};
+use crate::logic::record::{Progress, Record, Undo};
 use crate::logic::units::human;
 
 /// Memory that must stay available when swap is taken away, as a divisor of all memory: 50 is 2 %.
@@ -143,9 +143,17 @@ pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
     errors
 }
 
+/// Takes a whole record back: one that was finished is left as it was when that fails, an unfinished one as far as it goes.
+pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
+    match record.progress {
+        Progress::Done => release(host, record).err().into_iter().collect(),
+        Progress::Working => roll_back(host, &mut record.clone()),
+    }
+}
+
 /// Takes a target away on request. When one thing cannot be taken back, what was taken back before it is done again,
 /// so that the target is left as it was.
-pub fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
+fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     for undo in &record.undo {
         if let Undo::Reset { number } = undo
             && is_same_device(host, *number, record)?
