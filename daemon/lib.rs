@@ -14,3 +14,4 @@
 pub mod engine;
 pub mod host;
 pub mod logic;
+pub mod service;

@@ -29,6 +29,10 @@ pub enum ErrorKind {
     NotPermitted,
     /// The configuration is wrong.
     Config,
+    /// Somebody else set it up.
+    Unmanaged,
+    /// Memory could not take what is in a swap.
+    InsufficientMemory,
 }
 
 impl Error {
@@ -56,7 +60,7 @@ impl Error {
             ErrorKind::Failed | ErrorKind::Config => ExitStatus::Failure,
             ErrorKind::NotFound => ExitStatus::NotFound,
             ErrorKind::Unsupported => ExitStatus::Unsupported,
-            ErrorKind::Unsafe => ExitStatus::Refused,
+            ErrorKind::Unsafe | ErrorKind::Unmanaged | ErrorKind::InsufficientMemory => ExitStatus::Refused,
             ErrorKind::NotPermitted => ExitStatus::NotPermitted,
         }
     }

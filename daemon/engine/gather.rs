@@ -59,7 +59,7 @@ pub fn machine<H: Host>(host: &H) -> Result<Facts, Error> {
 }
 
 /// A file or folder that a kernel without the feature does not have counts as empty.
-fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
+pub(super) fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
     if error.is(crate::host::Errno::NOENT) { Ok(T::default()) } else { Err(error) }
 }
 

@@ -35,6 +35,39 @@ pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
     })
 }
 
+/// As [`apply`], but what other runs left unfinished is theirs: their unit may be at work right now.
+pub fn apply_some<H: Host>(host: &mut H, some: &Loaded) -> Result<Applied, Error> {
+    locked(host, |host| {
+        let ours: Vec<Target> = targets(&some.settings);
+        recover(host, |target| ours.contains(target))?;
+        let mut plan = plan(host, some, Activation::Direct)?;
+        plan.groups.retain(|group| ours.contains(&group.target));
+        let outcomes = apply::apply(host, &plan);
+        Ok(Applied { plan, outcomes })
+    })
+}
+
+fn targets(settings: &Settings) -> Vec<Target> {
+    let devices = settings.devices.iter().map(|device| Target::Device(device.number));
+    devices.chain(settings.ramdisks.iter().map(|disk| Target::RamDisk(disk.name.clone()))).collect()
+}
+
+/// Makes those changes to a device that PID 1 has activated which can be made while it is in use.
+pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), Error> {
+    let target = Target::Device(number);
+    let device = loaded.settings.devices.iter().filter(|device| device.number == number);
+    let settings = Settings { devices: device.cloned().collect(), ramdisks: Vec::new() };
+    let some = Loaded { settings, ..loaded.clone() };
+    host.lock_run()?;
+    let done = plan(host, &some, Activation::Systemd).and_then(|mut plan| {
+        plan.groups.retain(|group| group.target == target && group.resume.is_some());
+        let errors = apply::apply(host, &plan).into_iter().flat_map(|outcome| outcome.errors);
+        errors.reduce(Error::join).map_or(Ok(()), Err)
+    });
+    host.unlock_run();
+    done
+}
+
 /// Takes back what interrupted runs left unfinished, before anything is planned: what they created would otherwise be
 /// counted on, and be gone when it is needed. What cannot be taken back now is planned, tried and reported again.
 fn recover<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {

@@ -74,7 +74,8 @@ fn ramdisk_row<H: Host>(host: &H, target: &Target, request: &Request) -> Result<
     row.used_for = format!("tmpfs on {path}");
     let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
     if mounts.iter().any(|mount| mount.mount_point == path && mount.fs_type == "tmpfs") {
-        (row.stored, row.size) = host.space(path)?;
+        let space = host.space(path)?;
+        (row.stored, row.size) = (space.used_bytes, space.total_bytes);
         // A tmpfs page takes exactly its own size.
         row.memory = row.stored;
         row.state = "mounted";

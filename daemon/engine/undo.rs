@@ -69,8 +69,8 @@ fn restore_algorithm<H: Host>(host: &mut H, number: u32, record: &Record) -> Res
     Ok(host.write_attribute(number, Attribute::CompAlgorithm, found)?)
 }
 
-/// Deactivates swap if it is active, after checking that memory can take what is in it.
-pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+/// Whether memory can take what is in the swap on device `number`; an error says how much there is of both.
+pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     let swaps = swaps(host)?;
     let Some(swap) = swaps.iter().find(|swap| swap.zram_number() == Some(number)) else { return Ok(()) };
     let memory = proc::parse_meminfo(&host.text(MachineFile::Meminfo)?);
@@ -81,8 +81,17 @@ pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
             human(swap.used_kib * 1024),
             human(memory.available_kib * 1024),
         );
-        return Err(Error::new(ErrorKind::Unsafe, message));
+        return Err(Error::new(ErrorKind::InsufficientMemory, message));
     }
+    Ok(())
+}
+
+/// Deactivates swap if it is active, after checking that memory can take what is in it.
+pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+    if !swaps(host)?.iter().any(|swap| swap.zram_number() == Some(number)) {
+        return Ok(());
+    }
+    memory_can_take(host, number)?;
     Ok(host.swap_off(number)?)
 }
 

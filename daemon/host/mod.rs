@@ -97,6 +97,17 @@ pub struct RootSpec {
     pub gid: Option<u32>,
 }
 
+/// How full a file system is (statvfs(3)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Space {
+    /// Bytes in use.
+    pub used_bytes: u64,
+    /// Bytes that fit.
+    pub total_bytes: u64,
+    /// Files that still fit.
+    pub free_inodes: u64,
+}
+
 /// What engine code may ask of a machine. Looking first, acting below.
 pub trait Host {
     /// The text of one file about the machine.
@@ -127,12 +138,14 @@ pub trait Host {
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf>;
     /// What is at `path`.
     fn path_kind(&self, path: &str) -> PathKind;
-    /// Bytes in use and in total of the file system mounted at `path`.
-    fn space(&self, path: &str) -> Result<(u64, u64), HostError>;
+    /// How full the file system mounted at `path` is.
+    fn space(&self, path: &str) -> Result<Space, HostError>;
     /// Names and texts of all records.
     fn records(&self) -> Result<Vec<(String, String)>, HostError>;
     /// Time since boot, with suspend counted.
     fn now(&self) -> Duration;
+    /// Time since boot, without suspend: what time stamps on the bus are in.
+    fn monotonic(&self) -> Duration;
 
     /// Takes the lock that lets only one process change things, waiting for it.
     fn lock_run(&mut self) -> Result<(), HostError>;

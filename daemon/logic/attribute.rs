@@ -42,6 +42,8 @@ pub enum Attribute {
     Recompress,
     /// Forget everything and become uninitialised.
     Reset,
+    /// What the block layer counted.
+    Stat,
     /// Write pages back to the backing device.
     Writeback,
     /// Write-back budget left, in 4 KiB units.
@@ -52,7 +54,7 @@ pub enum Attribute {
 
 impl Attribute {
     /// Every attribute that zramd knows.
-    pub const ALL: [Attribute; 20] = [
+    pub const ALL: [Attribute; 21] = [
         Attribute::AlgorithmParams,
         Attribute::BackingDev,
         Attribute::BdStat,
@@ -70,6 +72,7 @@ impl Attribute {
         Attribute::RecompAlgorithm,
         Attribute::Recompress,
         Attribute::Reset,
+        Attribute::Stat,
         Attribute::Writeback,
         Attribute::WritebackLimit,
         Attribute::WritebackLimitEnable,
@@ -95,6 +98,7 @@ impl Attribute {
             Attribute::RecompAlgorithm => "recomp_algorithm",
             Attribute::Recompress => "recompress",
             Attribute::Reset => "reset",
+            Attribute::Stat => "stat",
             Attribute::Writeback => "writeback",
             Attribute::WritebackLimit => "writeback_limit",
             Attribute::WritebackLimitEnable => "writeback_limit_enable",

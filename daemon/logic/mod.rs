@@ -5,15 +5,20 @@
 
 pub mod algorithm;
 pub mod attribute;
+pub mod change;
 pub mod config;
+pub mod derived;
 pub mod exit;
 pub mod expr;
 pub mod facts;
+pub mod health;
+pub mod overlay;
 pub mod plan;
 pub mod proc;
 pub mod record;
 pub mod rounding;
 pub mod signature;
+pub mod snapshot;
 pub mod stat;
 pub mod swap_header;
 pub mod table;

@@ -62,6 +62,17 @@ pub fn zram_number(name: &str) -> Option<u32> {
     if canonical { digits.parse().ok() } else { None }
 }
 
+/// Whether a kernel event (`ACTION@DEVPATH`, then further strings, all ending with NUL) is about a zram device.
+pub fn is_zram_event(event: &[u8]) -> bool {
+    let head = event.split(|byte| *byte == 0).next().unwrap_or_default();
+    let Some(path) = std::str::from_utf8(head).ok().and_then(|head| head.split_once('@')) else {
+        return false;
+    };
+    let mut parts = path.1.rsplit('/');
+    let name = parts.next().unwrap_or_default();
+    parts.next() == Some("block") && zram_number(name).is_some()
+}
+
 /// Parses `/proc/swaps` (proc_swaps(5)).
 pub fn parse_swaps(text: &str) -> Vec<SwapLine> {
     text.lines()
@@ -188,6 +199,21 @@ mod tests {
             SwapLine { path: "/dev/zram0".into(), size_kib: 4_194_300, used_kib: 12, priority: 100 }
         );
         assert_eq!(swaps[3].path, "/swap file");
+    }
+
+    #[test]
+    fn events_of_zram_devices_are_told_from_others() {
+        for (event, expected) in [
+            (&b"add@/devices/virtual/block/zram1\0ACTION=add\0"[..], true),
+            (b"change@/devices/virtual/block/zram0\0", true),
+            (b"add@/devices/virtual/block/loop0\0", false),
+            (b"add@/devices/virtual/bdi/252:0\0", false),
+            (b"add@/class/zram0\0", false),
+            (b"libudev\0\xfe\xed", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_zram_event(event), expected, "{}", event.escape_ascii());
+        }
     }
 
     #[test]

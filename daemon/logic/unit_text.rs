@@ -36,7 +36,8 @@ pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
     files
 }
 
-fn setup_unit(number: u32) -> String {
+/// Name of the unit that prepares a device.
+pub fn setup_unit(number: u32) -> String {
     format!("zramd-setup@zram{number}.service")
 }
 
@@ -45,7 +46,7 @@ fn item_files(item: &Item, lower: &[String]) -> Vec<UnitFile> {
         (Target::Device(_), Some(Request::Device(request))) => device_files(request, lower),
         (Target::RamDisk(name), Some(Request::RamDisk(request))) => {
             let mount = &request.mount;
-            let text = Unit::new(&format!("RAM disk {name} on {}", mount.mount_point))
+            let text = Unit::new(&format!("{DISK}{name} on {}", mount.mount_point))
                 .line("StartLimitIntervalSec", "0")
                 .section("Mount")
                 .line("What", "tmpfs")
@@ -179,17 +180,59 @@ pub fn escape_path(path: &str) -> String {
     out
 }
 
+/// First line of every unit that zramd writes: by this it knows its own again.
+pub const HEAD: &str =
+    "# Written by zramd-setup; change the configuration (see `zramd-setup plan`), not this file.\n";
+
+/// Name of the unit that activates what is asked for: PID 1 stops and starts this one.
+pub fn activating_unit(request: &Request) -> String {
+    match request {
+        Request::RamDisk(disk) => mount_unit(&disk.mount),
+        Request::Device(device) => match &device.purpose {
+            Purpose::Swap { .. } => format!("dev-zram{}.swap", device.number),
+            Purpose::Filesystem { mount, .. } => mount_unit(mount),
+            Purpose::Raw { .. } => setup_unit(device.number),
+        },
+    }
+}
+
+/// Mount options in its unit, for what is mounted.
+pub fn options_of_mount(request: &Request) -> Option<String> {
+    match request {
+        Request::RamDisk(disk) => Some(tmpfs_options(disk)),
+        Request::Device(device) => match &device.purpose {
+            Purpose::Filesystem { mount, .. } => Some(mount.options.clone()),
+            Purpose::Swap { .. } | Purpose::Raw { .. } => None,
+        },
+    }
+}
+
+/// Name and mount point of the tmpfs that a mount unit of ours is about, if it is about one.
+pub fn disk_of_unit(text: &str) -> Option<(String, String)> {
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        line.map(|value| value.replace("%%", "%"))
+    };
+    if value("Type")? != "tmpfs" {
+        return None;
+    }
+    let mount_point = value("Where")?;
+    let name =
+        value("Description")?.strip_prefix(DISK)?.strip_suffix(&format!(" on {mount_point}"))?.to_owned();
+    Some((name, mount_point))
+}
+
+/// How the description of a tmpfs begins.
+const DISK: &str = "RAM disk ";
+
 /// Builds the text of a unit file.
 struct Unit {
     text: String,
 }
 
 impl Unit {
-    const HEAD: &'static str =
-        "# Written by zramd-setup; change the configuration (see `zramd-setup plan`), not this file.\n";
-
     fn bare() -> Unit {
-        Unit { text: format!("{}[Unit]\n", Self::HEAD) }
+        Unit { text: format!("{HEAD}[Unit]\n") }
     }
 
     fn new(description: &str) -> Unit {

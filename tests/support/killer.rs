@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use zramd::host::linux::LinuxHost;
 use zramd::host::{
-    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, SwapSpec,
+    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec,
 };
 use zramd::logic::attribute::Attribute;
 use zramd::logic::facts::PathKind;
@@ -75,7 +75,7 @@ impl Host for Killer {
     fn path_kind(&self, path: &str) -> PathKind {
         self.host.path_kind(path)
     }
-    fn space(&self, path: &str) -> Result<(u64, u64), HostError> {
+    fn space(&self, path: &str) -> Result<Space, HostError> {
         self.host.space(path)
     }
     fn records(&self) -> Result<Vec<(String, String)>, HostError> {
@@ -83,6 +83,9 @@ impl Host for Killer {
     }
     fn now(&self) -> Duration {
         self.host.now()
+    }
+    fn monotonic(&self) -> Duration {
+        self.host.monotonic()
     }
     fn lock_run(&mut self) -> Result<(), HostError> {
         self.host.lock_run()

@@ -79,6 +79,50 @@ fn entry(root: usize, name: &str, path: PathBuf) -> Option<Entry> {
     Some(Entry { root, name: name.to_owned(), path, kind })
 }
 
+/// The folder of sections that last until the next boot.
+const OVERLAYS: &str = "run/zramd/zramd.toml.d";
+
+/// The drop-ins of the moment, by name.
+pub fn overlays(root: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(root.join(OVERLAYS)) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(locate::is_drop_in));
+    paths.sort();
+    paths
+}
+
+/// The text of a drop-in of the moment, if there is one.
+pub fn read_overlay(root: &Path, name: &str) -> Option<String> {
+    fs::read_to_string(root.join(OVERLAYS).join(name)).ok()
+}
+
+/// Writes a drop-in of the moment, or removes it, as a whole.
+pub fn write_overlay(root: &Path, name: &str, text: Option<&str>) -> Result<(), String> {
+    replace(root, &format!("/{OVERLAYS}/{name}"), text)?;
+    if text.is_none() {
+        // It stays while other drop-ins are in it, or when somebody else has removed it.
+        fs::remove_dir(root.join(OVERLAYS)).ok();
+    }
+    Ok(())
+}
+
+/// Replaces a file below `/run` as a whole, creating its folder, or removes it.
+pub fn replace(root: &Path, path: &str, text: Option<&str>) -> Result<(), String> {
+    let path = below(root, path);
+    let written = match (text, path.parent(), path.file_name().and_then(|name| name.to_str())) {
+        (Some(text), Some(folder), Some(name)) => fs::create_dir_all(folder).and_then(|()| {
+            let partial = folder.join(format!(".{name}.new"));
+            fs::write(&partial, text)?;
+            fs::rename(&partial, &path)
+        }),
+        _ => match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        },
+    };
+    written.map_err(|error| format!("{}: {}", path.display(), describe(&error)))
+}
+
 /// `path` below `root`.
 pub fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))

@@ -5,12 +5,16 @@
 //! wraps.
 
 mod block;
+mod cancel;
 pub mod files;
 mod mkfs;
 mod mount;
 mod process;
 mod store;
 mod swap;
+pub mod unit_files;
+
+pub use cancel::Cancel;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +22,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, SwapSpec};
+use super::{
+    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec,
+};
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
@@ -29,12 +35,18 @@ pub struct LinuxHost {
     root: PathBuf,
     locks: BTreeMap<u32, OwnedFd>,
     run_lock: Option<OwnedFd>,
+    cancel: Cancel,
 }
 
 impl LinuxHost {
     /// The machine whose `/proc`, `/sys`, `/dev` and `/run` are below `root`.
     pub fn new(root: impl Into<PathBuf>) -> LinuxHost {
-        LinuxHost { root: root.into(), locks: BTreeMap::new(), run_lock: None }
+        LinuxHost { root: root.into(), locks: BTreeMap::new(), run_lock: None, cancel: Cancel::default() }
+    }
+
+    /// As [`LinuxHost::new`], with a switch by which another thread can end a `swapoff` that takes long.
+    pub fn cancellable(root: impl Into<PathBuf>, cancel: Cancel) -> LinuxHost {
+        LinuxHost { cancel, ..LinuxHost::new(root) }
     }
 
     fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -59,6 +71,11 @@ impl LinuxHost {
 fn write_existing(path: &Path, value: &str) -> Result<(), std::io::Error> {
     use std::io::Write;
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+fn clock(id: rustix::time::ClockId) -> Duration {
+    let now = rustix::time::clock_gettime(id);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 /// `zramN`, for messages.
@@ -142,11 +159,15 @@ impl Host for LinuxHost {
         }
     }
 
-    fn space(&self, path: &str) -> Result<(u64, u64), HostError> {
+    fn space(&self, path: &str) -> Result<Space, HostError> {
         let space =
             rustix::fs::statvfs(self.path(path)).map_err(|errno| HostError::new(path, "statvfs", errno))?;
         let used = space.f_blocks.saturating_sub(space.f_bfree);
-        Ok((used * space.f_frsize, space.f_blocks * space.f_frsize))
+        Ok(Space {
+            used_bytes: used * space.f_frsize,
+            total_bytes: space.f_blocks * space.f_frsize,
+            free_inodes: space.f_ffree,
+        })
     }
 
     fn records(&self) -> Result<Vec<(String, String)>, HostError> {
@@ -154,8 +175,11 @@ impl Host for LinuxHost {
     }
 
     fn now(&self) -> Duration {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+        clock(rustix::time::ClockId::Boottime)
+    }
+
+    fn monotonic(&self) -> Duration {
+        clock(rustix::time::ClockId::Monotonic)
     }
 
     fn lock_run(&mut self) -> Result<(), HostError> {
@@ -252,7 +276,7 @@ impl Host for LinuxHost {
     }
 
     fn swap_off(&mut self, number: u32) -> Result<(), HostError> {
-        swap::off(&self.node(number), &object(number))
+        swap::off(&self.node(number), &object(number), &self.cancel)
     }
 
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError> {

@@ -166,6 +166,7 @@ impl Device {
             Attribute::MmStat => self.mm_stat(),
             Attribute::IoStat => format!("{0:8} {0:8} {0:8} {0:8}\n", 0),
             Attribute::BdStat => format!("{0:8} {0:8} {0:8}\n", 0),
+            Attribute::Stat => "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n".to_owned(),
             Attribute::BackingDev => format!("{}\n", self.backing.as_deref().unwrap_or("none")),
             Attribute::WritebackLimit | Attribute::WritebackLimitEnable => "0\n".to_owned(),
             _ => return Err(Errno::ACCES),

@@ -8,7 +8,7 @@ use super::kernel::{Filesystem, PAGE};
 use super::mounts::Mount;
 use super::{Module, SimMachine, State, What};
 use crate::host::{
-    BlockProbe, Errno, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, SwapSpec,
+    BlockProbe, Errno, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec,
 };
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
@@ -136,10 +136,10 @@ impl Host for SimHost {
         self.machine.look().mounts.path_kind(path)
     }
 
-    fn space(&self, path: &str) -> Result<(u64, u64), HostError> {
+    fn space(&self, path: &str) -> Result<Space, HostError> {
         match self.path_kind(path) {
             PathKind::Missing => Err(HostError::new(path, "statvfs", Errno::NOENT)),
-            _ => Ok((0, 1 << 30)),
+            _ => Ok(Space { used_bytes: 0, total_bytes: 1 << 30, free_inodes: 1 << 16 }),
         }
     }
 
@@ -149,6 +149,10 @@ impl Host for SimHost {
 
     fn now(&self) -> Duration {
         self.machine.look().clock
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.now()
     }
 
     fn lock_run(&mut self) -> Result<(), HostError> {

@@ -178,7 +178,7 @@ fn change(
             options.clone_from(o);
         }
         (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. })
-            if activation == Activation::Systemd =>
+            if activation != Activation::Direct =>
         {
             // Where and with which options it is mounted is PID 1's business.
             mount.mount_point.clone_from(&m.mount_point);
@@ -188,9 +188,13 @@ fn change(
     }
     let usage = facts.device_use(number);
     if adapted != *wanted {
-        let ours_to_stop = activation == Activation::Direct
-            && record.undo.iter().any(|undo| matches!(undo, Undo::SwapOff { .. }));
+        let ours_to_stop = match activation {
+            Activation::Direct => record.undo.iter().any(|undo| matches!(undo, Undo::SwapOff { .. })),
+            Activation::Systemd | Activation::Managed => false,
+        };
         return match (&present.purpose, &usage) {
+            // Whether that may lose contents was decided before (logic/change.rs).
+            _ if activation == Activation::Managed => Change::Recreate,
             (Purpose::Swap { .. }, None) => Change::Recreate,
             (Purpose::Swap { .. }, Some(Use::Swap { .. })) if ours_to_stop => Change::Recreate,
             (Purpose::Swap { .. }, Some(_)) => Change::Refuse(format!(

@@ -24,6 +24,8 @@ pub enum Activation {
     Direct,
     /// PID 1 does, through units: `up` only prepares the device.
     Systemd,
+    /// PID 1 does, and the daemon has it stop what must be made anew.
+    Managed,
 }
 
 /// What is asked for one target, in concrete numbers. Recorded, so that a later run can tell what has changed.

@@ -1,0 +1,67 @@
+//! `zramd`: the daemon. It has no verbs; `zramdctl` talks to it.
+#![allow(clippy::print_stdout)]
+
+use std::process::ExitCode;
+
+use lexopt::prelude::{Long, Short, Value};
+use zramd::logic::exit::ExitStatus;
+use zramd::service::run::{Options, run};
+
+const HELP: &str = "\
+Usage: zramd [--config FILE]
+
+Publishes statistics and control of compressed memory on the system bus, as org.zramd1. Started by zramd.service;
+`zramdctl` is the program for people.
+
+  -c, --config FILE    read this file instead of those below /usr/lib, /etc and /run, and activate swap and mounts
+                       without systemd. DBUS_SYSTEM_BUS_ADDRESS chooses the bus.
+  -h, --help           print this
+  -V, --version        print the version
+";
+
+/// What the command line asks for.
+enum Parsed {
+    Help,
+    Version,
+    Run(Options),
+}
+
+fn parse() -> Result<Parsed, String> {
+    let mut parser = lexopt::Parser::from_env();
+    let mut options = Options::default();
+    while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Parsed::Help),
+            Short('V') | Long("version") => return Ok(Parsed::Version),
+            Short('c') | Long("config") => {
+                options.config = Some(parser.value().map_err(|error| error.to_string())?.into());
+            }
+            // The unrelated older zramd had these verbs, and old guides still name them.
+            Value(verb) if verb == "start" || verb == "stop" => {
+                return Err("this is a different zramd than the one with `start` and `stop`; use systemctl"
+                    .to_owned());
+            }
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    Ok(Parsed::Run(options))
+}
+
+fn main() -> ExitCode {
+    let status = match parse() {
+        Ok(Parsed::Help) => {
+            print!("{HELP}");
+            ExitStatus::Success
+        }
+        Ok(Parsed::Version) => {
+            println!("zramd {}", env!("CARGO_PKG_VERSION"));
+            ExitStatus::Success
+        }
+        Ok(Parsed::Run(options)) => run(options),
+        Err(message) => {
+            eprintln!("zramd: {message}\nTry `zramd --help`.");
+            ExitStatus::Usage
+        }
+    };
+    ExitCode::from(status.code())
+}

@@ -1,0 +1,151 @@
+//! Bringing what runs in line with a configuration that has changed.
+
+use std::collections::BTreeSet;
+
+use super::apply::Outcome;
+use super::error::{Error, ErrorKind};
+use super::gather::gather;
+use super::provision;
+use super::undo;
+use crate::host::{Host, MachineFile};
+use crate::logic::change::{Action, Change, UnitDisk, changes};
+use crate::logic::config::Loaded;
+use crate::logic::config::settings::Settings;
+use crate::logic::facts::Facts;
+use crate::logic::plan::{self as planner, Activation, Plan};
+use crate::logic::record::Target;
+
+/// What a reload would do.
+#[derive(Debug)]
+pub struct Survey {
+    /// The plan for everything that is configured.
+    pub plan: Plan,
+    /// Target by target, in the order in which it is to be done.
+    pub changes: Vec<Change>,
+}
+
+/// What to reload, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// Only these; nothing means everything.
+    pub only: Option<BTreeSet<Target>>,
+    /// Whether contents may be lost.
+    pub forced: bool,
+    /// tmpfs disks that PID 1 mounted for us.
+    pub disks: Vec<UnitDisk>,
+}
+
+/// Compares the configuration with what runs. Changes nothing.
+pub fn survey<H: Host>(
+    host: &H,
+    loaded: &Loaded,
+    activation: Activation,
+    scope: &Scope,
+) -> Result<Survey, Error> {
+    let mut facts = gather(host, &loaded.settings)?;
+    measure_disks(host, &mut facts);
+    let plan = planner::plan(&loaded.settings, loaded.problems.clone(), &facts, activation);
+    let mut changes = changes(&plan, &facts, &scope.disks, scope.forced);
+    if let Some(only) = &scope.only {
+        changes.retain(|change| only.contains(&change.target));
+    }
+    Ok(Survey { plan, changes })
+}
+
+fn measure_disks<H: Host>(host: &H, facts: &mut Facts) {
+    for mount in facts.mounts.iter().filter(|mount| mount.fs_type == "tmpfs") {
+        if let Ok(space) = host.space(&mount.mount_point) {
+            facts.disk_used.insert(mount.mount_point.clone(), space.used_bytes);
+        }
+    }
+}
+
+/// Whether memory can take what is in the swap on device `number`; an error says how much is missing.
+pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
+    undo::memory_can_take(host, number)
+}
+
+/// Carries the changes out without systemd.
+pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Result<Vec<Outcome>, Error> {
+    let mut outcomes = Vec::new();
+    for change in survey.changes.iter().filter(|change| change.action.stops()) {
+        if change.action == Action::Reactivate {
+            // The planner deactivates and activates it in one go, which keeps the device.
+            continue;
+        }
+        if let Err(error) = provision::down(host, &change.target) {
+            outcomes.push(failed(change, error));
+        }
+    }
+    let stuck: Vec<Target> = outcomes.iter().map(|outcome| outcome.target.clone()).collect();
+    let wanted: BTreeSet<&Target> = survey
+        .changes
+        .iter()
+        .filter(|change| change.action.starts() || change.action == Action::Adapt)
+        .map(|change| &change.target)
+        .filter(|target| !stuck.contains(target))
+        .collect();
+    if !wanted.is_empty() {
+        let some = Loaded { settings: only(&loaded.settings, &wanted), ..loaded.clone() };
+        outcomes.extend(provision::apply_some(host, &some)?.outcomes);
+    }
+    Ok(outcomes)
+}
+
+fn failed(change: &Change, error: Error) -> Outcome {
+    Outcome { target: change.target.clone(), done: Vec::new(), warnings: Vec::new(), errors: vec![error] }
+}
+
+fn only(settings: &Settings, wanted: &BTreeSet<&Target>) -> Settings {
+    let devices = settings.devices.iter().filter(|device| wanted.contains(&Target::Device(device.number)));
+    let ramdisks =
+        settings.ramdisks.iter().filter(|disk| wanted.contains(&Target::RamDisk(disk.name.clone())));
+    Settings { devices: devices.cloned().collect(), ramdisks: ramdisks.cloned().collect() }
+}
+
+/// The lowest number that no device and no section has.
+pub fn free_number<H: Host>(host: &H, settings: &Settings) -> Result<u32, Error> {
+    let taken = host.device_numbers().or_else(super::gather::absent)?;
+    let configured = |number: u32| settings.devices.iter().any(|device| device.number == number);
+    (0..u32::MAX)
+        .find(|number| !taken.contains(number) && !configured(*number))
+        .ok_or_else(|| Error::new(ErrorKind::Unsupported, "there is no free device number"))
+}
+
+/// Refuses unless zramd set the device up.
+pub fn must_be_ours<H: Host>(host: &H, number: u32) -> Result<(), Error> {
+    let target = Target::Device(number);
+    if !host.device_numbers().or_else(super::gather::absent)?.contains(&number) {
+        return Err(Error::new(ErrorKind::NotFound, format!("there is no device {target}")));
+    }
+    let records = super::gather::records(host)?;
+    let ours = match records.get(&target) {
+        Some(record) => super::gather::diskseq(host, number)? == record.diskseq,
+        None => false,
+    };
+    if ours {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Unmanaged, format!("{target} was set up by somebody else, and stays as it is")))
+}
+
+/// Starts compaction of the pool of a device of ours.
+pub fn compact<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+    must_be_ours(host, number)?;
+    Ok(host.write_attribute(number, crate::logic::attribute::Attribute::Compact, "1")?)
+}
+
+/// Forgets the peak of the memory used by a device of ours.
+pub fn reset_peak<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+    must_be_ours(host, number)?;
+    Ok(host.write_attribute(number, crate::logic::attribute::Attribute::MemUsedMax, "0")?)
+}
+
+/// Bytes of swap in use on a device; 0 when it is not swap.
+pub fn swap_used<H: Host>(host: &H, number: u32) -> u64 {
+    let swaps = host.text(MachineFile::Swaps).map(|text| crate::logic::proc::parse_swaps(&text));
+    let used = swaps.ok().and_then(|swaps| {
+        swaps.iter().find(|swap| swap.zram_number() == Some(number)).map(|swap| swap.used_kib * 1024)
+    });
+    used.unwrap_or(0)
+}

@@ -1,0 +1,285 @@
+//! Reading everything at once: Host → [`Snapshot`]. Changes nothing, needs no rights.
+
+use std::collections::BTreeMap;
+
+use super::error::Error;
+use super::gather::{self, absent};
+use crate::host::{Host, MachineFile};
+use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
+use crate::logic::attribute::Attribute;
+use crate::logic::config::Loaded;
+use crate::logic::derived::{Frame, derive};
+use crate::logic::facts::{DeviceFacts, OTHER_MANAGERS, PathKind};
+use crate::logic::health::{Surroundings, findings};
+use crate::logic::plan::{Choice, DeviceRequest, Request};
+use crate::logic::proc::{self, MountLine, SwapLine};
+use crate::logic::record::{Progress, Record, Target};
+use crate::logic::snapshot::{
+    DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
+    Stats, SwapView,
+};
+use crate::logic::stat::{BACKING_BLOCK, BdStat, BlockStat, IoStat, MmStat};
+
+/// Reads the machine. The configuration tells which tmpfs is ours, and what is wrong with it is part of the problems.
+pub fn snapshot<H: Host>(host: &H, config: &Loaded) -> Result<Snapshot, Error> {
+    let records = gather::records(host)?;
+    let meminfo = proc::parse_meminfo(&host.text(MachineFile::Meminfo)?);
+    let swaps: Vec<SwapLine> = proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
+    let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
+    let mut snapshot = Snapshot {
+        schema_version: SCHEMA_VERSION,
+        timestamp_monotonic_usec: micros(host),
+        memory: MemoryView {
+            total_bytes: meminfo.total_kib * 1024,
+            available_bytes: meminfo.available_kib * 1024,
+            swap_total_bytes: meminfo.swap_total_kib * 1024,
+            swap_free_bytes: meminfo.swap_free_kib * 1024,
+        },
+        page_size_bytes: host.page_size(),
+        ..Snapshot::default()
+    };
+    let around = Around { swaps: &swaps, mounts: &mounts, available: snapshot.memory.available_bytes };
+    for number in host.device_numbers().or_else(absent)? {
+        // A device may go away while we look.
+        if let Some(view) = device(host, number, records.get(&Target::Device(number)), &around)? {
+            snapshot.devices.push(view);
+        }
+    }
+    snapshot.capabilities = capabilities(host, snapshot.devices.first().map(|device| device.number));
+    snapshot.disks = disks(host, &records, config, &mounts);
+    let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
+    let surroundings = Surroundings {
+        zswap: host.text(MachineFile::Zswap).or_else(absent::<String>)?.trim() == "Y",
+        other_managers: OTHER_MANAGERS
+            .into_iter()
+            .filter(|other| host.path_kind(other.file) == PathKind::Other)
+            .collect(),
+        cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
+        lost,
+        swaps,
+        config: config.problems.clone(),
+    };
+    snapshot.problems = findings(&snapshot, &surroundings);
+    Ok(snapshot)
+}
+
+/// What the kernel can do; without a device, most of it cannot be seen.
+fn capabilities<H: Host>(host: &H, specimen: Option<u32>) -> Vec<String> {
+    let has = |attribute| specimen.is_some_and(|number| host.has_attribute(number, attribute));
+    let all = [
+        ("hot-add", host.has_control()),
+        ("algorithm-params", has(Attribute::AlgorithmParams)),
+        ("recompress", has(Attribute::Recompress)),
+        ("writeback", has(Attribute::Writeback)),
+        ("idle", has(Attribute::Idle)),
+    ];
+    all.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// What is shared by all devices of one snapshot.
+struct Around<'a> {
+    swaps: &'a [SwapLine],
+    mounts: &'a [MountLine],
+    available: u64,
+}
+
+fn micros<H: Host>(host: &H) -> u64 {
+    u64::try_from(host.monotonic().as_micros()).unwrap_or(u64::MAX)
+}
+
+fn is_lost(target: &Target, snapshot: &Snapshot) -> bool {
+    match target {
+        Target::Device(_) => !snapshot.device(&target.to_string()).is_some_and(|device| device.managed),
+        Target::RamDisk(name) => !snapshot.disk(name).is_some_and(|disk| disk.mounted),
+    }
+}
+
+fn device<H: Host>(
+    host: &H,
+    number: u32,
+    record: Option<&Record>,
+    around: &Around,
+) -> Result<Option<DeviceView>, Error> {
+    let facts = match gather::device(host, number) {
+        Ok(facts) => facts,
+        Err(error) if error.is(crate::host::Errno::NOENT) || error.is(crate::host::Errno::NODEV) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // A finished record about a device that is empty now, or another one by now, describes nothing that is there.
+    let record = record.filter(|record| {
+        record.diskseq == facts.diskseq && (facts.initialised || record.progress == Progress::Working)
+    });
+    let request = record.and_then(|record| match &record.request {
+        Request::Device(request) => Some(request),
+        Request::RamDisk(_) => None,
+    });
+    let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
+    let swap = around.swaps.iter().find(|swap| swap.zram_number() == Some(number)).map(|swap| SwapView {
+        priority: swap.priority,
+        size_bytes: swap.size_kib * 1024,
+        used_bytes: swap.used_kib * 1024,
+    });
+    let mount = around.mounts.iter().find(|mount| Some(mount.device) == facts.device);
+    let mount = mount.map(|mount| mount_view(host, mount));
+    let backing = text(Attribute::BackingDev)?;
+    let backing = backing.trim();
+    let name = format!("zram{number}");
+    let (algorithm_reason, algorithm_parameters) =
+        record.zip(request).map_or_else(Default::default, |(record, request)| chosen(record, request));
+    let mut view = DeviceView {
+        number,
+        device_number: facts.device.map_or(0, device_number),
+        managed: record.is_some(),
+        role: role(&facts, request, swap.is_some(), mount.is_some()),
+        config_section: record.map_or_else(String::new, |record| record.target.to_string()),
+        disk_size_bytes: facts.disk_size,
+        memory_limit_bytes: facts.memory_limit,
+        algorithm: facts.algorithm.clone().unwrap_or_default(),
+        algorithm_reason,
+        algorithm_parameters,
+        available_algorithms: facts.algorithms.clone(),
+        recompression_algorithms: parse_recomp_algorithm(&text(Attribute::RecompAlgorithm)?)
+            .into_iter()
+            .map(|(priority, name)| (u32::from(priority), name))
+            .collect(),
+        backing_device: if backing == "none" { String::new() } else { backing.to_owned() },
+        writeback_limit_bytes: writeback_limit(host, number)?,
+        swap,
+        mount,
+        name,
+        ..DeviceView::default()
+    };
+    view.state = state(&facts, record, &view);
+    view.stats = stats(host, number, &view, around.available)?;
+    Ok(Some(view))
+}
+
+fn writeback_limit<H: Host>(host: &H, number: u32) -> Result<Option<u64>, Error> {
+    let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
+    if text(Attribute::WritebackLimitEnable)?.trim() != "1" {
+        return Ok(None);
+    }
+    let blocks: Option<u64> = text(Attribute::WritebackLimit)?.trim().parse().ok();
+    Ok(blocks.map(|blocks| blocks.saturating_mul(BACKING_BLOCK)))
+}
+
+fn role(facts: &DeviceFacts, request: Option<&DeviceRequest>, swap: bool, mount: bool) -> RoleView {
+    use crate::logic::plan::Purpose;
+    match request.map(|request| &request.purpose) {
+        _ if swap => RoleView::Swap,
+        _ if mount => RoleView::Filesystem,
+        Some(Purpose::Swap { .. }) => RoleView::Swap,
+        Some(Purpose::Filesystem { .. }) => RoleView::Filesystem,
+        Some(Purpose::Raw { .. }) => RoleView::Raw,
+        None if facts.initialised => RoleView::Raw,
+        None => RoleView::Unused,
+    }
+}
+
+fn state(facts: &DeviceFacts, record: Option<&Record>, view: &DeviceView) -> StateView {
+    match record {
+        Some(record) if record.progress == Progress::Working => StateView::Unfinished,
+        _ if view.swap.is_some() => StateView::Active,
+        _ if view.mount.is_some() => StateView::Mounted,
+        _ if facts.initialised => StateView::Ready,
+        _ => StateView::Unused,
+    }
+}
+
+/// Why the device has its algorithm, and with which parameters.
+fn chosen(record: &Record, request: &DeviceRequest) -> (ReasonView, BTreeMap<String, String>) {
+    let Some(used) = &record.algorithm else { return (ReasonView::KernelDefault, BTreeMap::new()) };
+    let named = |choice: &Choice| match choice {
+        Choice::Named(algorithm) if algorithm.to_string() == *used => Some(algorithm.clone()),
+        _ => None,
+    };
+    let found: Option<(usize, Algorithm)> =
+        request.algorithms.iter().enumerate().find_map(|(index, choice)| Some((index, named(choice)?)));
+    match found {
+        Some((0, algorithm)) => (ReasonView::Config, parameters(&algorithm)),
+        Some((_, algorithm)) => (ReasonView::Fallback, parameters(&algorithm)),
+        None if request.algorithms.first() == Some(&Choice::Auto) => (ReasonView::Auto, BTreeMap::new()),
+        None => (ReasonView::Fallback, BTreeMap::new()),
+    }
+}
+
+fn parameters(algorithm: &Algorithm) -> BTreeMap<String, String> {
+    algorithm.parameters.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+}
+
+fn stats<H: Host>(host: &H, number: u32, view: &DeviceView, available: u64) -> Result<Stats, Error> {
+    let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
+    let memory = MmStat::parse(&text(Attribute::MmStat)?).unwrap_or_default();
+    let backing = BdStat::parse(&text(Attribute::BdStat)?).unwrap_or_default();
+    let free_bytes = match view.swap {
+        Some(swap) => swap.size_bytes.saturating_sub(swap.used_bytes),
+        None => view.disk_size_bytes.saturating_sub(memory.orig_data_size),
+    };
+    let frame = Frame { page_size: host.page_size(), free_bytes, available_bytes: available };
+    Ok(Stats {
+        timestamp_monotonic_usec: micros(host),
+        memory,
+        io: IoStat::parse(&text(Attribute::IoStat)?).unwrap_or_default(),
+        backing,
+        block: BlockStat::parse(&text(Attribute::Stat)?).unwrap_or_default(),
+        derived: derive(&memory, &backing, frame),
+    })
+}
+
+fn mount_view<H: Host>(host: &H, mount: &MountLine) -> MountView {
+    let space = host.space(&mount.mount_point).unwrap_or_default();
+    MountView {
+        mount_point: mount.mount_point.clone(),
+        fs_type: mount.fs_type.clone(),
+        options: mount.super_options.clone(),
+        size_bytes: space.total_bytes,
+        used_bytes: space.used_bytes,
+    }
+}
+
+/// The tmpfs disks that we mounted ourselves, and those that PID 1 mounted from units of ours.
+fn disks<H: Host>(
+    host: &H,
+    records: &BTreeMap<Target, Record>,
+    config: &Loaded,
+    mounts: &[MountLine],
+) -> Vec<DiskView> {
+    let mut found: BTreeMap<String, DiskView> = BTreeMap::new();
+    for disk in &config.settings.ramdisks {
+        let view = disk_view(host, &disk.name, &disk.mount.mount_point, mounts);
+        if view.mounted {
+            found.insert(disk.name.clone(), view);
+        }
+    }
+    for record in records.values() {
+        if let (Target::RamDisk(name), Request::RamDisk(request)) = (&record.target, &record.request) {
+            found.insert(name.clone(), disk_view(host, name, &request.mount.mount_point, mounts));
+        }
+    }
+    found.into_values().collect()
+}
+
+fn disk_view<H: Host>(host: &H, name: &str, path: &str, mounts: &[MountLine]) -> DiskView {
+    let mount = mounts.iter().rev().find(|mount| mount.mount_point == path);
+    let mount = mount.filter(|mount| mount.fs_type == "tmpfs");
+    let space = mount.and_then(|_| host.space(path).ok()).unwrap_or_default();
+    DiskView {
+        name: name.to_owned(),
+        mount_point: path.to_owned(),
+        fs_type: "tmpfs".to_owned(),
+        options: mount.map_or_else(String::new, |mount| mount.super_options.clone()),
+        mounted: mount.is_some(),
+        size_bytes: space.total_bytes,
+        used_bytes: space.used_bytes,
+        free_bytes: space.total_bytes.saturating_sub(space.used_bytes),
+        free_inodes: space.free_inodes,
+    }
+}
+
+/// The number that stat(2) shows for the node, as makedev(3) makes it.
+fn device_number((major, minor): (u32, u32)) -> u64 {
+    let (major, minor) = (u64::from(major), u64::from(minor));
+    (minor & 0xff) | ((major & 0xfff) << 8) | ((minor & !0xff) << 12) | ((major & !0xfff) << 32)
+}

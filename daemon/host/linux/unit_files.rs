@@ -1,0 +1,96 @@
+//! The units on this machine that zramd wrote: by the generator, and by the daemon where the generator does not run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::files;
+use crate::logic::unit_text::{Contents, HEAD, UnitFile};
+
+/// Where systemd puts what generators write.
+const GENERATED: &str = "run/systemd/generator";
+/// Where units go that exist until the next boot; they win over generated ones.
+const RUNTIME: &str = "run/systemd/system";
+
+/// Whether PID 1 is systemd (sd_booted(3)).
+pub fn is_booted(root: &Path) -> bool {
+    root.join(RUNTIME).is_dir()
+}
+
+/// Whether all these files are in place, by whichever way.
+pub fn are_in_place(root: &Path, wanted: &[UnitFile]) -> bool {
+    wanted.iter().all(|file| [GENERATED, RUNTIME].iter().any(|folder| is_same(&root.join(folder), file)))
+}
+
+/// Whether all these files are where the generator puts them.
+pub fn are_generated(root: &Path, wanted: &[UnitFile]) -> bool {
+    wanted.iter().all(|file| is_same(&root.join(GENERATED), file))
+}
+
+fn is_same(folder: &Path, file: &UnitFile) -> bool {
+    let path = folder.join(&file.path);
+    match &file.contents {
+        Contents::Text(text) => fs::read_to_string(path).is_ok_and(|found| found == *text),
+        Contents::Link(target) => fs::read_link(path).is_ok_and(|found| found == Path::new(target)),
+    }
+}
+
+/// Writes these units until the next boot, and removes those of ours that are not among them. Whether that changed
+/// anything.
+pub fn write_runtime(root: &Path, wanted: &[UnitFile]) -> Result<bool, String> {
+    let folder = root.join(RUNTIME);
+    let mut changed = wanted.iter().any(|file| !is_same(&folder, file));
+    for path in ours_below(&folder) {
+        let name = path.strip_prefix(&folder).unwrap_or(&path);
+        if !wanted.iter().any(|file| Path::new(&file.path) == name) {
+            remove(&folder, &path)?;
+            changed = true;
+        }
+    }
+    files::write_units(&folder, wanted)?;
+    Ok(changed)
+}
+
+/// Removes a file of ours, the links that lead to it, and the folder of a drop-in when it becomes empty.
+fn remove(folder: &Path, path: &Path) -> Result<(), String> {
+    fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    if let Some(name) = path.file_name() {
+        for target in ["swap.target.wants", "local-fs.target.wants", "multi-user.target.wants"] {
+            // Not every unit has a link in each of them.
+            fs::remove_file(folder.join(target).join(name)).ok();
+        }
+    }
+    if let Some(parent) = path.parent().filter(|parent| *parent != folder) {
+        // Others may have drop-ins there too.
+        fs::remove_dir(parent).ok();
+    }
+    Ok(())
+}
+
+/// Files with our heading, in the folder itself and in its folders of drop-ins.
+fn ours_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return found };
+    for entry in entries.filter_map(Result::ok) {
+        let path = entry.path();
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && path.extension().is_some_and(|extension| extension == "d") {
+            found.extend(ours_below(&path));
+        } else if kind.is_file() && fs::read_to_string(&path).is_ok_and(|text| text.starts_with(HEAD)) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Name and text of every mount unit of ours, generated ones and others.
+pub fn mounts(root: &Path) -> Vec<(String, String)> {
+    let folders = [GENERATED, RUNTIME].map(|folder| root.join(folder));
+    let paths = folders.iter().flat_map(|folder| ours_below(folder));
+    let mounts = paths.filter(|path| path.extension().is_some_and(|extension| extension == "mount"));
+    mounts
+        .filter_map(|path| {
+            let name = path.file_name()?.to_str()?.to_owned();
+            Some((name, fs::read_to_string(&path).ok()?))
+        })
+        .collect()
+}

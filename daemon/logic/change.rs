@@ -1,0 +1,376 @@
+//! What a reload would change, target by target: the configuration compared with what runs.
+//!
+//! The planner works in steps; people, the bus and PID 1 think in targets. This says for each target whether it is
+//! created, adapted while it runs, made anew, or taken away, and why.
+
+use std::fmt;
+
+use super::facts::{Facts, Use};
+use super::plan::{Decision, DeviceRequest, Item, Kind, Plan, Purpose, RamDiskRequest, Request};
+use super::proc::MountLine;
+use super::record::{Progress, Target};
+use super::units::{bytes_per, human};
+
+/// What happens to one target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// It is taken away.
+    Remove,
+    /// It is made anew; what is in a swap moves through memory.
+    Recreate,
+    /// It is deactivated and activated again with other options.
+    Reactivate,
+    /// It does not exist yet.
+    Create,
+    /// It is set up but not in use.
+    Activate,
+    /// It changes while it is in use.
+    Adapt,
+    /// It is wanted, but that would hurt or cannot work.
+    Refuse,
+    /// Nothing.
+    Keep,
+}
+
+impl Action {
+    /// The word, as on the bus.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Action::Remove => "remove",
+            Action::Recreate => "recreate",
+            Action::Reactivate => "reactivate",
+            Action::Create => "create",
+            Action::Activate => "activate",
+            Action::Adapt => "adapt",
+            Action::Refuse => "refuse",
+            Action::Keep => "keep",
+        }
+    }
+
+    /// Whether what is there has to go first.
+    pub const fn stops(self) -> bool {
+        matches!(self, Action::Remove | Action::Recreate | Action::Reactivate)
+    }
+
+    /// Whether it is to be in use afterwards, and is not yet.
+    pub const fn starts(self) -> bool {
+        matches!(self, Action::Recreate | Action::Reactivate | Action::Create | Action::Activate)
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// One target, and what happens to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What it is about.
+    pub target: Target,
+    /// What happens.
+    pub action: Action,
+    /// What differs, or why.
+    pub detail: String,
+    /// The kind of a refusal.
+    pub kind: Option<Kind>,
+    /// What is there now, for what goes away.
+    pub present: Option<Request>,
+    /// What is wanted.
+    pub wanted: Option<Request>,
+}
+
+/// A tmpfs that units of ours mounted: no record tells of it, because PID 1 did it all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitDisk {
+    /// NAME of `[ramdisk.NAME]`.
+    pub name: String,
+    /// Where.
+    pub mount_point: String,
+}
+
+/// Compares. `forced` lets go what would lose contents.
+pub fn changes(plan: &Plan, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Vec<Change> {
+    let mut found: Vec<Change> = plan.items.iter().map(|item| of_item(item, facts, disks, forced)).collect();
+    let wanted = |target: &Target| plan.items.iter().any(|item| item.target == *target);
+    for record in facts.records.values().filter(|record| !wanted(&record.target)) {
+        found.push(removal(
+            record.target.clone(),
+            Some(&record.request),
+            facts,
+            forced,
+            "its section is gone",
+        ));
+    }
+    for disk in disks {
+        let target = Target::RamDisk(disk.name.clone());
+        if !wanted(&target)
+            && !facts.records.contains_key(&target)
+            && tmpfs_at(facts, &disk.mount_point).is_some()
+        {
+            found.push(disk_removal(target, &disk.mount_point, facts, forced, "its section is gone"));
+        }
+    }
+    found.sort_by(|a, b| (a.action, &a.target).cmp(&(b.action, &b.target)));
+    found
+}
+
+fn change(target: &Target, action: Action, detail: impl Into<String>) -> Change {
+    Change { target: target.clone(), action, detail: detail.into(), kind: None, present: None, wanted: None }
+}
+
+fn refused(target: &Target, kind: Kind, why: impl Into<String>) -> Change {
+    Change { kind: Some(kind), ..change(target, Action::Refuse, why) }
+}
+
+fn of_item(item: &Item, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Change {
+    let record = facts.records.get(&item.target);
+    let present = record.map(|record| &record.request);
+    match item.decision {
+        Decision::Skipped => match present {
+            Some(_) => removal(item.target.clone(), present, facts, forced, &item.reason),
+            None => change(&item.target, Action::Keep, item.reason.clone()),
+        },
+        Decision::Refused => refused(&item.target, item.kind.unwrap_or(Kind::Unsafe), item.reason.clone()),
+        Decision::Planned => {
+            let found = match (&item.target, &item.request) {
+                (Target::Device(number), Some(Request::Device(wanted))) => {
+                    let running = record.filter(|record| record.progress == Progress::Done);
+                    let running = running.and_then(|record| match &record.request {
+                        Request::Device(request) if is_there(*number, record.diskseq, facts) => Some(request),
+                        _ => None,
+                    });
+                    device(&item.target, *number, running, wanted, facts, forced)
+                }
+                (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, disks, forced),
+                _ => refused(&item.target, Kind::Config, "what is asked for could not be worked out"),
+            };
+            Change { present: present.cloned(), wanted: item.request.clone(), ..found }
+        }
+    }
+}
+
+fn is_there(number: u32, diskseq: Option<u64>, facts: &Facts) -> bool {
+    facts.devices.get(&number).is_some_and(|device| device.initialised && device.diskseq == diskseq)
+}
+
+fn device(
+    target: &Target,
+    number: u32,
+    present: Option<&DeviceRequest>,
+    wanted: &DeviceRequest,
+    facts: &Facts,
+    forced: bool,
+) -> Change {
+    let Some(present) = present else { return change(target, Action::Create, describe(wanted)) };
+    let detail = differences(present, wanted).join(", ");
+    let adapted = DeviceRequest {
+        memory_limit: wanted.memory_limit,
+        purpose: adapted_purpose(&present.purpose, &wanted.purpose),
+        ..present.clone()
+    };
+    if adapted != *wanted {
+        return match &present.purpose {
+            Purpose::Swap { .. } => change(target, Action::Recreate, detail),
+            _ if forced => change(target, Action::Recreate, detail),
+            _ => refused(target, Kind::Unsafe, format!("{detail}: making it anew would lose its contents")),
+        };
+    }
+    let used = facts.device_use(number);
+    match (&present.purpose, &wanted.purpose) {
+        (Purpose::Swap { .. }, Purpose::Swap { .. }) if used.is_none() => {
+            change(target, Action::Activate, describe(wanted))
+        }
+        (Purpose::Swap { .. }, Purpose::Swap { .. }) if present.purpose != wanted.purpose => {
+            change(target, Action::Reactivate, detail)
+        }
+        (Purpose::Filesystem { .. }, Purpose::Filesystem { .. }) if used.is_none() => {
+            change(target, Action::Activate, describe(wanted))
+        }
+        _ if detail.is_empty() => change(target, Action::Keep, ""),
+        _ => change(target, Action::Adapt, detail),
+    }
+}
+
+/// What of a purpose can change without making the device anew.
+fn adapted_purpose(present: &Purpose, wanted: &Purpose) -> Purpose {
+    let mut adapted = present.clone();
+    match (&mut adapted, wanted) {
+        (Purpose::Swap { priority, options }, Purpose::Swap { priority: p, options: o }) => {
+            *priority = *p;
+            options.clone_from(o);
+        }
+        (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. }) => {
+            mount.options.clone_from(&m.options);
+        }
+        _ => {}
+    }
+    adapted
+}
+
+fn describe(request: &DeviceRequest) -> String {
+    let size = human(request.disk_size);
+    match &request.purpose {
+        Purpose::Swap { priority: -1, .. } => format!("{size} of swap"),
+        Purpose::Swap { priority, .. } => format!("{size} of swap with priority {priority}"),
+        Purpose::Filesystem { fs_type, mount, .. } => format!("{size} of {fs_type} on {}", mount.mount_point),
+        Purpose::Raw { .. } => format!("{size}, not used by zramd"),
+    }
+}
+
+/// What differs, in words.
+fn differences(present: &DeviceRequest, wanted: &DeviceRequest) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut note = |what: &str, from: String, to: String| {
+        if from != to {
+            words.push(format!("{what} {from} → {to}"));
+        }
+    };
+    let list = |request: &DeviceRequest| {
+        let names: Vec<String> = request
+            .algorithms
+            .iter()
+            .map(|choice| match choice {
+                super::plan::Choice::Auto => "auto".to_owned(),
+                super::plan::Choice::Named(algorithm) => algorithm.to_string(),
+            })
+            .collect();
+        names.join(" or ")
+    };
+    let limit = |bytes: u64| if bytes == 0 { "none".to_owned() } else { human(bytes) };
+    let secondary = |request: &DeviceRequest| {
+        let names: Vec<String> = request.recompression.iter().map(ToString::to_string).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    let path =
+        |request: &DeviceRequest| request.writeback_device.clone().unwrap_or_else(|| "none".to_owned());
+    note("size", exact(present.disk_size, wanted.disk_size), exact(wanted.disk_size, present.disk_size));
+    note("memory limit", limit(present.memory_limit), limit(wanted.memory_limit));
+    note("algorithm", list(present), list(wanted));
+    note("recompression", secondary(present), secondary(wanted));
+    note("write-back device", path(present), path(wanted));
+    note("label", present.label.clone(), wanted.label.clone());
+    match (&present.purpose, &wanted.purpose) {
+        (Purpose::Swap { priority, options }, Purpose::Swap { priority: p, options: o }) => {
+            note("priority", priority.to_string(), p.to_string());
+            note("options", options.clone(), o.clone());
+        }
+        (
+            Purpose::Filesystem { fs_type, mkfs_options, mount },
+            Purpose::Filesystem { fs_type: f, mkfs_options: k, mount: m },
+        ) => {
+            note("file system", fs_type.clone(), f.clone());
+            note("mkfs options", mkfs_options.join(" "), k.join(" "));
+            note("mount point", mount.mount_point.clone(), m.mount_point.clone());
+            note("options", mount.options.clone(), m.options.clone());
+            note("owner and mode", owner(mount), owner(m));
+        }
+        (present, wanted) => note("use", present.role().to_owned(), wanted.role().to_owned()),
+    }
+    words
+}
+
+fn owner(mount: &super::plan::MountRequest) -> String {
+    let id = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+    let mode = mount.mode.map_or_else(|| "-".to_owned(), |mode| format!("{mode:04o}"));
+    format!("{}:{} {mode}", id(mount.uid), id(mount.gid))
+}
+
+/// An amount for people, in bytes where the rounded forms of two different amounts would be equal.
+fn exact(bytes: u64, other: u64) -> String {
+    if bytes != other && human(bytes) == human(other) { format!("{bytes} B") } else { human(bytes) }
+}
+
+fn removal(target: Target, present: Option<&Request>, facts: &Facts, forced: bool, why: &str) -> Change {
+    let found = match (&target, present) {
+        (Target::RamDisk(_), Some(Request::RamDisk(request))) => {
+            disk_removal(target, &request.mount.mount_point, facts, forced, why)
+        }
+        (Target::Device(number), Some(Request::Device(request)))
+            if matches!(facts.device_use(*number), Some(Use::Mounted { .. })) && !forced =>
+        {
+            refused(
+                &target,
+                Kind::Unsafe,
+                format!("{why}, but {} would lose its contents", describe(request)),
+            )
+        }
+        _ => change(&target, Action::Remove, why),
+    };
+    Change { present: present.cloned(), ..found }
+}
+
+fn disk_removal(target: Target, mount_point: &str, facts: &Facts, forced: bool, why: &str) -> Change {
+    let full = facts.disk_used.get(mount_point).copied().unwrap_or(0);
+    if full > 0 && !forced && tmpfs_at(facts, mount_point).is_some() {
+        let message = format!("{why}, but {mount_point} holds {}, which would be lost", human(full));
+        return refused(&target, Kind::Unsafe, message);
+    }
+    change(&target, Action::Remove, format!("{why}: {mount_point}"))
+}
+
+fn tmpfs_at<'a>(facts: &'a Facts, path: &str) -> Option<&'a MountLine> {
+    facts.mount_at(path).filter(|mount| mount.fs_type == "tmpfs")
+}
+
+fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Change {
+    let Target::RamDisk(name) = target else { return change(target, Action::Keep, "") };
+    let path = wanted.mount.mount_point.as_str();
+    let of_record = facts.records.get(target).and_then(|record| match &record.request {
+        Request::RamDisk(request) => Some(request.mount.mount_point.clone()),
+        Request::Device(_) => None,
+    });
+    let of_unit = || disks.iter().find(|disk| disk.name == *name).map(|disk| disk.mount_point.clone());
+    let before = of_record.or_else(of_unit).filter(|before| before != path);
+    if let Some(before) = before.filter(|before| tmpfs_at(facts, before).is_some()) {
+        let why = format!("its mount point has changed to {path}");
+        let removal = disk_removal(target.clone(), &before, facts, forced, &why);
+        return match removal.action {
+            Action::Remove => change(target, Action::Recreate, format!("mount point {before} → {path}")),
+            _ => removal,
+        };
+    }
+    let Some(mounted) = tmpfs_at(facts, path) else {
+        return change(target, Action::Create, format!("{} of tmpfs on {path}", human(wanted.size)));
+    };
+    let size = size_option(&mounted.super_options).unwrap_or(wanted.size);
+    let rounded = super::plan::diff::round_up(wanted.size, facts.page_size.max(1));
+    if size == rounded {
+        return change(target, Action::Keep, "");
+    }
+    change(target, Action::Adapt, format!("size {} → {}", exact(size, rounded), exact(rounded, size)))
+}
+
+/// `size=` of a tmpfs as the kernel shows it: `size=65536k`.
+fn size_option(options: &str) -> Option<u64> {
+    let value = options.split(',').find_map(|option| option.strip_prefix("size="))?;
+    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = value[digits.len()..].to_ascii_uppercase();
+    let factor = if unit.is_empty() { 1 } else { bytes_per(&unit)? };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_the_kernel_shows_them() {
+        for (options, size) in [
+            ("rw,size=65536k,mode=755", Some(64 << 20)),
+            ("rw,size=4096", Some(4096)),
+            ("rw,size=2m", Some(2 << 20)),
+            ("rw,nosuid", None),
+            ("size=x", None),
+        ] {
+            assert_eq!(size_option(options), size, "{options}");
+        }
+    }
+
+    #[test]
+    fn different_sizes_never_look_equal() {
+        assert_eq!(exact(1 << 30, (1 << 30) + 4096), "1073741824 B");
+        assert_eq!(exact(1 << 30, 2 << 30), "1.0 GiB");
+    }
+}

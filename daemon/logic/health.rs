@@ -1,0 +1,343 @@
+//! What is wrong, or deserves a look, on a running machine, each with what to do about it.
+//!
+//! The daemon shows these as `Problems`, `zramdctl status` and `doctor` print them. Pure: a [`Snapshot`] and a few facts
+//! in, findings out, worst first.
+
+use serde::{Deserialize, Serialize};
+
+use super::config::problem::{Problem, Severity};
+use super::facts::OtherManager;
+use super::proc::{SwapLine, zram_number};
+use super::snapshot::{DeviceView, RoleView, Snapshot, StateView};
+use super::units::human;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Something does not work, or data was lost.
+    #[default]
+    Error,
+    /// It works, but worse than it could, or not for long.
+    Warning,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub level: Level,
+    /// A word for programs, for example `zswap-active`. It never changes meaning.
+    pub code: String,
+    /// What it is about: a device, a file, or empty for the machine.
+    pub object: String,
+    /// One sentence.
+    pub message: String,
+    /// What to do, in one line.
+    pub remedy: String,
+}
+
+impl Finding {
+    fn new(level: Level, code: &str, object: &str, message: String, remedy: String) -> Finding {
+        Finding { level, code: code.to_owned(), object: object.to_owned(), message, remedy }
+    }
+}
+
+/// What is known besides the snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// `/proc/swaps`.
+    pub swaps: Vec<SwapLine>,
+    /// Whether zswap is on.
+    pub zswap: bool,
+    /// Other programs that set up zram here.
+    pub other_managers: Vec<OtherManager>,
+    /// The kernel command line.
+    pub cmdline: String,
+    /// Targets that were set up but whose device is gone or empty now, by name.
+    pub lost: Vec<String>,
+    /// What is wrong with the configuration.
+    pub config: Vec<Problem>,
+}
+
+/// Share of a swap device, in percent, above which it counts as nearly full.
+const NEARLY_FULL_PERCENT: u64 = 95;
+/// Bytes below which the share of incompressible pages says nothing.
+const WORTH_JUDGING: u64 = 16 << 20;
+
+/// All findings, worst first, otherwise in a stable order.
+pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
+    let mut found = Vec::new();
+    found.extend(around.config.iter().map(config_finding));
+    for name in &around.lost {
+        found.push(Finding::new(
+            Level::Error,
+            "device-lost",
+            name,
+            format!("{name} was set up by zramd but is gone or empty now: somebody else removed or reset it"),
+            format!("run `zramd-setup down {name}`, then `zramdctl reload`"),
+        ));
+    }
+    for device in snapshot.devices.iter().filter(|device| device.managed) {
+        device_findings(device, &mut found);
+    }
+    machine_findings(snapshot, around, &mut found);
+    found.sort_by_key(|finding| finding.level);
+    found
+}
+
+fn config_finding(problem: &Problem) -> Finding {
+    let origin = &problem.origin;
+    let place = match origin.line {
+        0 => origin.file.display().to_string(),
+        line => format!("{}:{line}", origin.file.display()),
+    };
+    let (level, code) = match problem.severity {
+        Severity::Error => (Level::Error, "config-invalid"),
+        Severity::Warning => (Level::Warning, "config-doubtful"),
+    };
+    let message = if origin.key.is_empty() {
+        problem.message.clone()
+    } else {
+        format!("{}: {}", origin.key, problem.message)
+    };
+    let remedy = problem.hint.clone().unwrap_or_else(|| "see `zramdctl check`".to_owned());
+    Finding::new(level, code, &place, message, remedy)
+}
+
+fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
+    let name = device.name.as_str();
+    let stats = &device.stats;
+    let mut add = |level, code, message, remedy: String| {
+        found.push(Finding::new(level, code, name, message, remedy));
+    };
+    if device.state == StateView::Unfinished {
+        add(
+            Level::Error,
+            "unfinished",
+            format!("setting up {name} was interrupted, or is going on right now"),
+            format!("if it stays so, run `zramd-setup down {name}`, then `zramdctl reload`"),
+        );
+    }
+    if device.state == StateView::Ready && device.role == RoleView::Swap {
+        add(
+            Level::Warning,
+            "swap-off",
+            format!("{name} is set up as swap but not switched on"),
+            format!("run `zramdctl swap on {name}`"),
+        );
+    }
+    if stats.io.failed_reads > 0 {
+        add(
+            Level::Error,
+            "reads-failed",
+            format!("{} reads of {name} failed: pages of programs or files were lost", stats.io.failed_reads),
+            "look into the kernel's log; save what matters and reboot".to_owned(),
+        );
+    }
+    if stats.io.failed_writes > 0 {
+        add(
+            Level::Error,
+            "writes-failed",
+            format!("{} writes to {name} failed for lack of memory", stats.io.failed_writes),
+            match stats.memory.mem_limit {
+                0 => "give the machine less to do, or add swap on a disk".to_owned(),
+                limit => format!("raise or remove zram-resident-limit (now {})", human(limit)),
+            },
+        );
+    }
+    if let Some(swap) = device.swap
+        && swap.used_bytes / 100 * 100 >= swap.size_bytes / 100 * NEARLY_FULL_PERCENT
+        && swap.size_bytes > 0
+    {
+        add(
+            Level::Warning,
+            "swap-nearly-full",
+            format!(
+                "{} of the {} of swap on {name} are in use",
+                human(swap.used_bytes),
+                human(swap.size_bytes)
+            ),
+            format!("raise zram-size of [{name}], or add swap on a disk with a lower priority"),
+        );
+    }
+    let limit = stats.memory.mem_limit;
+    if limit > 0 && stats.memory.mem_used_total / 100 * 100 >= limit / 100 * NEARLY_FULL_PERCENT {
+        add(
+            Level::Warning,
+            "memory-limit-near",
+            format!("{name} uses {} of its limit of {}", human(stats.memory.mem_used_total), human(limit)),
+            "raise or remove zram-resident-limit: at the limit, writes fail".to_owned(),
+        );
+    }
+    if stats.derived.huge_share > 0.5 && stats.memory.orig_data_size >= WORTH_JUDGING {
+        add(
+            Level::Warning,
+            "incompressible",
+            format!("more than half of what {name} stores does not compress, so it saves little memory"),
+            "add swap on a disk, or a writeback-device for such pages".to_owned(),
+        );
+    }
+}
+
+fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<Finding>) {
+    let ours: Vec<&DeviceView> =
+        snapshot.devices.iter().filter(|device| device.managed && device.swap.is_some()).collect();
+    if around.zswap && !ours.is_empty() {
+        found.push(Finding::new(
+            Level::Warning,
+            "zswap-active",
+            "",
+            "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
+                .to_owned(),
+            "boot with zswap.enabled=0, or write N to /sys/module/zswap/parameters/enabled".to_owned(),
+        ));
+    }
+    let lowest = ours.iter().filter_map(|device| device.swap.map(|swap| swap.priority)).min();
+    for swap in around.swaps.iter().filter(|swap| swap.zram_number().is_none()) {
+        if lowest.is_some_and(|lowest| swap.priority >= lowest) {
+            found.push(Finding::new(
+                Level::Warning,
+                "priority-inverted",
+                &swap.path,
+                format!("{} has priority {}, not below that of compressed swap", swap.path, swap.priority),
+                "give it a lower priority (`pri=` in fstab), or raise swap-priority".to_owned(),
+            ));
+        }
+    }
+    for other in &around.other_managers {
+        found.push(Finding::new(
+            Level::Warning,
+            "foreign-manager",
+            other.file,
+            format!("{} is configured here too; two may claim the same device", other.name),
+            other.remedy.to_owned(),
+        ));
+    }
+    if let Some(device) = resume_device(&around.cmdline) {
+        found.push(Finding::new(
+            Level::Error,
+            "resume-on-zram",
+            device,
+            format!("the kernel is to resume from {device}, whose contents do not survive power-off"),
+            "remove resume= from the kernel command line, or name a swap partition on a disk".to_owned(),
+        ));
+    }
+}
+
+/// The zram device that `resume=` names, if it names one.
+fn resume_device(cmdline: &str) -> Option<&str> {
+    let path = cmdline.split_whitespace().rev().find_map(|word| word.strip_prefix("resume="))?;
+    zram_number(path.strip_prefix("/dev/")?).map(|_| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::snapshot::SwapView;
+    use crate::logic::stat::MmStat;
+
+    fn swap_device() -> DeviceView {
+        DeviceView {
+            name: "zram0".to_owned(),
+            managed: true,
+            role: RoleView::Swap,
+            state: StateView::Active,
+            swap: Some(SwapView { priority: 100, size_bytes: 1 << 30, used_bytes: 0 }),
+            ..DeviceView::default()
+        }
+    }
+
+    fn codes(device: DeviceView, around: &Surroundings) -> Vec<String> {
+        let snapshot = Snapshot { devices: vec![device], ..Snapshot::default() };
+        findings(&snapshot, around).into_iter().map(|finding| finding.code).collect()
+    }
+
+    #[test]
+    fn a_healthy_machine_has_none() {
+        assert_eq!(codes(swap_device(), &Surroundings::default()), [""; 0]);
+    }
+
+    #[test]
+    fn each_fault_of_a_device_is_found() {
+        let check = |change: fn(&mut DeviceView), expected: &str| {
+            let mut device = swap_device();
+            change(&mut device);
+            assert_eq!(codes(device.clone(), &Surroundings::default()), [expected]);
+            device.managed = false;
+            assert_eq!(
+                codes(device, &Surroundings::default()),
+                [""; 0],
+                "a stranger's device is his business"
+            );
+        };
+        check(|device| device.state = StateView::Unfinished, "unfinished");
+        check(
+            |device| {
+                device.state = StateView::Ready;
+                device.swap = None;
+            },
+            "swap-off",
+        );
+        check(|device| device.stats.io.failed_reads = 1, "reads-failed");
+        check(|device| device.stats.io.failed_writes = 1, "writes-failed");
+        check(
+            |device| {
+                device.swap =
+                    Some(SwapView { priority: 1, size_bytes: 1 << 30, used_bytes: (1 << 30) - 4096 });
+            },
+            "swap-nearly-full",
+        );
+        check(
+            |device| {
+                device.stats.memory =
+                    MmStat { mem_limit: 1 << 20, mem_used_total: 1 << 20, ..MmStat::default() };
+            },
+            "memory-limit-near",
+        );
+        check(
+            |device| {
+                device.stats.memory.orig_data_size = 1 << 30;
+                device.stats.derived.huge_share = 0.51;
+            },
+            "incompressible",
+        );
+    }
+
+    #[test]
+    fn each_fault_of_the_machine_is_found() {
+        let disk = SwapLine { path: "/dev/sda2".to_owned(), size_kib: 4, used_kib: 0, priority: 100 };
+        let around = Surroundings {
+            swaps: vec![disk],
+            zswap: true,
+            other_managers: vec![crate::logic::facts::OTHER_MANAGERS[0]],
+            cmdline: "quiet resume=/dev/zram0".to_owned(),
+            lost: vec!["zram3".to_owned()],
+            config: Vec::new(),
+        };
+        let expected =
+            ["device-lost", "resume-on-zram", "zswap-active", "priority-inverted", "foreign-manager"];
+        assert_eq!(codes(swap_device(), &around), expected);
+        assert_eq!(resume_device("resume=/dev/sda2 resume=UUID=1"), None);
+    }
+
+    #[test]
+    fn mistakes_in_the_configuration_name_their_place() {
+        let origin = super::super::config::problem::Origin {
+            file: "/etc/zramd/zramd.toml".into(),
+            line: 3,
+            key: "zram0.zram-size".to_owned(),
+            ..Default::default()
+        };
+        let around = Surroundings {
+            config: vec![Problem::error(origin, "there is no `RAM`")],
+            ..Surroundings::default()
+        };
+        let found = findings(&Snapshot::default(), &around);
+        assert_eq!(
+            (found[0].object.as_str(), found[0].code.as_str()),
+            ("/etc/zramd/zramd.toml:3", "config-invalid")
+        );
+        assert_eq!(found[0].message, "zram0.zram-size: there is no `RAM`");
+    }
+}

@@ -1,0 +1,76 @@
+//! Who may do what: polkit decides, root always may.
+//!
+//! The caller is identified by its bus name, which cannot be reused while it is connected; process ids can. Reading is
+//! open to everybody and does not come here.
+
+use std::collections::HashMap;
+
+use zbus::Connection;
+use zbus::message::{Flags, Header};
+use zbus_polkit::policykit1::{AuthorityProxy, CheckAuthorizationFlags, Subject};
+
+use super::error::{BusError, Name, Result};
+
+/// The polkit actions that methods ask for; `units/org.zramd1.policy` describes them to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Small things that lose nothing: compaction, limits, counters.
+    Tune,
+    /// Create, remove, resize, activate, reload.
+    Manage,
+}
+
+impl Action {
+    /// Its polkit id.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Action::Tune => "org.zramd1.tune",
+            Action::Manage => "org.zramd1.manage",
+        }
+    }
+}
+
+/// Lets root and whomever polkit allows pass; everybody else gets `AccessDenied`.
+pub async fn check(connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
+    let Some(sender) = call.sender() else {
+        // Only on a direct connection without a bus, where nobody vouches for the caller.
+        return Err(denied(action, "it is not known who calls"));
+    };
+    let bus = zbus::fdo::DBusProxy::new(connection).await?;
+    let user = bus.get_connection_unix_user(sender.to_owned().into()).await;
+    match user {
+        Ok(0) => return Ok(()),
+        Ok(_) => {}
+        Err(error) => return Err(denied(action, &format!("the bus does not say who calls: {error}"))),
+    }
+    let ask_person = call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH);
+    polkit(connection, call, action, ask_person).await
+}
+
+async fn polkit(connection: &Connection, call: &Header<'_>, action: Action, ask_person: bool) -> Result<()> {
+    let subject =
+        Subject::new_for_message_header(call).map_err(|error| denied(action, &error.to_string()))?;
+    let flags = if ask_person {
+        CheckAuthorizationFlags::ALLOW_USER_INTERACTION
+    } else {
+        CheckAuthorizationFlags::empty()
+    };
+    let no_polkit = |error: zbus::Error| {
+        tracing::debug!(%error, "polkit does not answer");
+        denied(action, "only root may, because polkit is not there to allow others")
+    };
+    let authority = AuthorityProxy::new(connection).await.map_err(no_polkit)?;
+    let answer = authority
+        .check_authorization(&subject, action.id(), &HashMap::new(), flags, "")
+        .await
+        .map_err(no_polkit)?;
+    match (answer.is_authorized, answer.is_challenge) {
+        (true, _) => Ok(()),
+        (false, true) => Err(denied(action, "it takes authentication as an administrator")),
+        (false, false) => Err(denied(action, "polkit does not allow it")),
+    }
+}
+
+fn denied(action: Action, why: &str) -> BusError {
+    BusError::new(Name::AccessDenied, format!("{}: {why}", action.id()))
+}

@@ -1,0 +1,339 @@
+//! `org.zramd1.Device`: one zram device, whoever set it up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zbus::message::Header;
+use zbus::object_server::SignalEmitter;
+use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
+
+use super::auth::{self, Action};
+use super::error::{BusError, Name, Result};
+use crate::logic::snapshot::{DeviceView, Stats};
+use crate::service::core::Core;
+
+/// One device.
+#[derive(Debug)]
+pub struct Device {
+    core: Arc<Core>,
+    name: String,
+}
+
+impl Device {
+    pub(in crate::service) fn new(core: Arc<Core>, name: String) -> Device {
+        Device { core, name }
+    }
+
+    /// What is known about it; the defaults once it is gone, until its object is gone too.
+    async fn view(&self) -> DeviceView {
+        self.core.sample().await.device(&self.name).cloned().unwrap_or_default()
+    }
+
+    async fn stats(&self) -> Stats {
+        self.core.sample().await.device(&self.name).map(|device| device.stats).unwrap_or_default()
+    }
+}
+
+/// One sample as a dictionary, with the names of the properties; all amounts are from the same moment.
+pub(in crate::service) fn stats_map(device: &DeviceView) -> HashMap<&'static str, Variant<'static>> {
+    let Stats { memory, io, backing, block, derived, timestamp_monotonic_usec } = device.stats;
+    HashMap::from([
+        ("StatsTimestampMonotonic", timestamp_monotonic_usec.into()),
+        ("OriginalDataBytes", memory.orig_data_size.into()),
+        ("CompressedDataBytes", memory.compr_data_size.into()),
+        ("MemoryUsedBytes", memory.mem_used_total.into()),
+        ("MemoryPeakBytes", memory.mem_used_max.into()),
+        ("SamePages", memory.same_pages.into()),
+        ("PagesCompacted", memory.pages_compacted.into()),
+        ("HugePages", memory.huge_pages.into()),
+        ("HugePagesSince", memory.huge_pages_since.into()),
+        ("FailedReads", io.failed_reads.into()),
+        ("FailedWrites", io.failed_writes.into()),
+        ("InvalidIo", io.invalid_io.into()),
+        ("NotifyFree", io.notify_free.into()),
+        ("BackingBytes", backing.used_bytes.into()),
+        ("BackingReads", backing.read_bytes.into()),
+        ("BackingWrites", backing.written_bytes.into()),
+        ("ReadRequests", block.reads.into()),
+        ("ReadBytes", block.read_bytes.into()),
+        ("WriteRequests", block.writes.into()),
+        ("WrittenBytes", block.written_bytes.into()),
+        ("DiscardedBytes", block.discarded_bytes.into()),
+        ("CompressionRatio", derived.compression_ratio.into()),
+        ("SavedBytes", derived.saved_bytes.into()),
+        ("HeadroomBytes", derived.headroom_bytes.into()),
+        ("HugeShare", derived.huge_share.into()),
+        ("SameShare", derived.same_share.into()),
+        ("SwapUsedBytes", device.swap.map_or(0, |swap| swap.used_bytes).into()),
+    ])
+}
+
+/// A zram device. Amounts are bytes of uncompressed data unless the name says otherwise; counters do not emit signals.
+#[interface(name = "org.zramd1.Device", proxy(default_service = "org.zramd1"))]
+impl Device {
+    /// Its name, for example `zram0`; the node is below `/dev`.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    /// Device number, as stat(2) shows it.
+    #[zbus(property(emits_changed_signal = "const"))]
+    async fn device_number(&self) -> u64 {
+        self.view().await.device_number
+    }
+
+    /// Whether zramd set it up. Others are shown and never changed.
+    #[zbus(property)]
+    async fn managed(&self) -> bool {
+        self.view().await.managed
+    }
+
+    /// `swap`, `filesystem`, `raw` (set up, but neither of the two) or `unused`.
+    #[zbus(property)]
+    async fn role(&self) -> String {
+        self.view().await.role.word().to_owned()
+    }
+
+    /// `active` (swap is on), `mounted`, `ready` (set up, not in use), `unfinished` or `unused`.
+    #[zbus(property)]
+    async fn state(&self) -> String {
+        self.view().await.state.word().to_owned()
+    }
+
+    /// The section of the configuration that it comes from, or empty.
+    #[zbus(property)]
+    async fn config_section(&self) -> String {
+        self.view().await.config_section
+    }
+
+    /// Uncompressed bytes that fit (`disksize`).
+    #[zbus(property)]
+    async fn disk_size_bytes(&self) -> u64 {
+        self.view().await.disk_size_bytes
+    }
+
+    /// Upper bound of the memory used (`mem_limit`); 0 is none.
+    #[zbus(property)]
+    async fn memory_limit_bytes(&self) -> u64 {
+        self.view().await.memory_limit_bytes
+    }
+
+    /// Primary compression algorithm (`comp_algorithm`).
+    #[zbus(property)]
+    async fn algorithm(&self) -> String {
+        self.view().await.algorithm
+    }
+
+    /// Why this one: `config`, `auto`, `fallback`, `kernel-default` or `unknown`.
+    #[zbus(property)]
+    async fn algorithm_reason(&self) -> String {
+        self.view().await.algorithm_reason.word().to_owned()
+    }
+
+    /// Its parameters, as configured: the kernel does not show them.
+    #[zbus(property)]
+    async fn algorithm_parameters(&self) -> HashMap<String, String> {
+        self.view().await.algorithm_parameters.into_iter().collect()
+    }
+
+    /// Secondary algorithms with their priorities (`recomp_algorithm`).
+    #[zbus(property)]
+    async fn recompression_algorithms(&self) -> Vec<(u32, String)> {
+        self.view().await.recompression_algorithms
+    }
+
+    /// Where written-back pages go (`backing_dev`), or empty.
+    #[zbus(property)]
+    async fn backing_device(&self) -> String {
+        self.view().await.backing_device
+    }
+
+    /// What may still be written back; the largest number when there is no limit.
+    #[zbus(property)]
+    async fn writeback_limit_bytes(&self) -> u64 {
+        self.view().await.writeback_limit_bytes.unwrap_or(u64::MAX)
+    }
+
+    /// Uncompressed bytes stored, same-filled and written-back pages included (`mm_stat`, `orig_data_size`).
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn original_data_bytes(&self) -> u64 {
+        self.stats().await.memory.orig_data_size
+    }
+
+    /// Compressed payload (`compr_data_size`).
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn compressed_data_bytes(&self) -> u64 {
+        self.stats().await.memory.compr_data_size
+    }
+
+    /// Memory that holds it, allocator overhead included, without the table of pages (`mem_used_total`).
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn memory_used_bytes(&self) -> u64 {
+        self.stats().await.memory.mem_used_total
+    }
+
+    /// Its peak (`mem_used_max`).
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn memory_peak_bytes(&self) -> u64 {
+        self.stats().await.memory.mem_used_max
+    }
+
+    /// Pages that hold one repeated word and need no memory (`same_pages`).
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn same_pages(&self) -> u64 {
+        self.stats().await.memory.same_pages
+    }
+
+    /// Pages freed by compaction (`pages_compacted`).
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn pages_compacted(&self) -> u64 {
+        self.stats().await.memory.pages_compacted
+    }
+
+    /// Pages that do not compress (`huge_pages`).
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn huge_pages(&self) -> u64 {
+        self.stats().await.memory.huge_pages
+    }
+
+    /// Such pages since the device was set up (`huge_pages_since`).
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn huge_pages_since(&self) -> u64 {
+        self.stats().await.memory.huge_pages_since
+    }
+
+    /// Reads that failed (`io_stat`). Each is a page that somebody lost.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn failed_reads(&self) -> u64 {
+        self.stats().await.io.failed_reads
+    }
+
+    /// Writes that failed, for lack of memory or at the limit.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn failed_writes(&self) -> u64 {
+        self.stats().await.io.failed_writes
+    }
+
+    /// Requests that were not made of whole pages; always 0 since Linux 6.12.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn invalid_io(&self) -> u64 {
+        self.stats().await.io.invalid_io
+    }
+
+    /// Pages freed because nobody needs them any more.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn notify_free(&self) -> u64 {
+        self.stats().await.io.notify_free
+    }
+
+    /// Bytes in use on the backing device (`bd_stat`).
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn backing_bytes(&self) -> u64 {
+        self.stats().await.backing.used_bytes
+    }
+
+    /// Bytes read from it since the device was set up.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn backing_reads(&self) -> u64 {
+        self.stats().await.backing.read_bytes
+    }
+
+    /// Bytes written to it since the device was set up.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn backing_writes(&self) -> u64 {
+        self.stats().await.backing.written_bytes
+    }
+
+    /// Compressed pages ÷ the memory that holds them, without same-filled and written-back pages; 0 when there are none.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn compression_ratio(&self) -> f64 {
+        self.stats().await.derived.compression_ratio
+    }
+
+    /// Memory that the stored pages would take uncompressed, less what they do take.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn saved_bytes(&self) -> u64 {
+        self.stats().await.derived.saved_bytes
+    }
+
+    /// What it can still take, by its size, its limit, and the memory available at the present ratio.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn headroom_bytes(&self) -> u64 {
+        self.stats().await.derived.headroom_bytes
+    }
+
+    /// When the counters were read, in microseconds since boot (CLOCK_MONOTONIC). Linux holds statistics back while it
+    /// recompresses or writes back; then they are older than usual.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn stats_timestamp_monotonic(&self) -> u64 {
+        self.stats().await.timestamp_monotonic_usec
+    }
+
+    /// One sample: all counters of the same moment, by the names of the properties, and those of the block layer.
+    #[zbus(out_args("stats"))]
+    async fn get_stats(&self) -> Result<HashMap<String, OwnedVariant>> {
+        let snapshot = self.core.sample().await;
+        let device = snapshot
+            .device(&self.name)
+            .ok_or_else(|| BusError::new(Name::NotFound, format!("{} is gone", self.name)))?;
+        let owned = |(name, value): (&str, Variant<'static>)| {
+            let value =
+                OwnedVariant::try_from(value).map_err(|error| BusError::from(zbus::Error::from(error)))?;
+            Ok((name.to_owned(), value))
+        };
+        stats_map(device).into_iter().map(owned).collect()
+    }
+
+    /// Gives it another size, until the next boot. Swap is moved through memory; a file system is refused unless the
+    /// option `force` is true, because its contents would be lost.
+    #[zbus(out_args("job"))]
+    async fn resize(
+        &self,
+        disk_size_bytes: u64,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Manage).await?;
+        self.core.resize(&self.name, disk_size_bytes, &options).await
+    }
+
+    /// Limits the memory that it may use, until the next boot; 0 is no limit.
+    async fn set_memory_limit(
+        &self,
+        memory_limit_bytes: u64,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<()> {
+        auth::check(connection, &call, Action::Tune).await?;
+        self.core.set_memory_limit(&self.name, memory_limit_bytes).await
+    }
+
+    /// Gives memory back that the allocator holds in half-empty pages.
+    async fn compact(
+        &self,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<()> {
+        auth::check(connection, &call, Action::Tune).await?;
+        self.core.compact(&self.name).await
+    }
+
+    /// Forgets the peak of the memory used.
+    async fn reset_peak(
+        &self,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<()> {
+        auth::check(connection, &call, Action::Tune).await?;
+        self.core.reset_peak(&self.name).await
+    }
+
+    /// One sample, as from GetStats; sent to those only who called Subscribe.
+    #[zbus(signal)]
+    pub(in crate::service) async fn stats_updated(
+        emitter: &SignalEmitter<'_>,
+        stats: HashMap<&str, Variant<'_>>,
+    ) -> zbus::Result<()>;
+}

@@ -1,0 +1,118 @@
+//! The errors that callers see: one table from what went wrong to its name on the bus.
+
+use std::collections::BTreeMap;
+
+use zbus::message::{Header, Message};
+use zbus::names::ErrorName;
+
+use crate::engine::{Error, ErrorKind};
+
+/// What kind of error it is, and with that its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// There is no such device, disk or job.
+    NotFound,
+    /// The kernel or a program refused.
+    Failed,
+    /// An argument makes no sense.
+    InvalidArgument,
+    /// Somebody else set the device up.
+    Unmanaged,
+    /// This kernel or machine lacks it.
+    NotSupported,
+    /// It would lose contents or hurt the machine.
+    Unsafe,
+    /// Memory could not take what is in the swap.
+    InsufficientMemory,
+    /// The configuration is wrong; the old one stays.
+    ConfigInvalid,
+    /// The caller asked for too much at once.
+    LimitExceeded,
+    /// The job was cancelled.
+    Cancelled,
+    /// The caller may not.
+    AccessDenied,
+}
+
+/// Every name, for documentation and tests.
+pub const NAMES: [(Name, &str); 11] = [
+    (Name::NotFound, "org.zramd1.Error.NotFound"),
+    (Name::Failed, "org.zramd1.Error.Failed"),
+    (Name::InvalidArgument, "org.zramd1.Error.InvalidArgument"),
+    (Name::Unmanaged, "org.zramd1.Error.Unmanaged"),
+    (Name::NotSupported, "org.zramd1.Error.NotSupported"),
+    (Name::Unsafe, "org.zramd1.Error.Unsafe"),
+    (Name::InsufficientMemory, "org.zramd1.Error.InsufficientMemory"),
+    (Name::ConfigInvalid, "org.zramd1.Error.ConfigInvalid"),
+    (Name::LimitExceeded, "org.zramd1.Error.LimitExceeded"),
+    (Name::Cancelled, "org.zramd1.Error.Cancelled"),
+    (Name::AccessDenied, "org.freedesktop.DBus.Error.AccessDenied"),
+];
+
+impl Name {
+    /// The name on the bus.
+    pub fn on_the_bus(self) -> &'static str {
+        let names: BTreeMap<Name, &'static str> = NAMES.into_iter().collect();
+        names.get(&self).copied().unwrap_or("org.zramd1.Error.Failed")
+    }
+}
+
+/// An error with its name and one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct BusError {
+    /// Its kind.
+    pub name: Name,
+    /// The sentence.
+    pub message: String,
+}
+
+/// What methods return.
+pub type Result<T> = std::result::Result<T, BusError>;
+
+impl BusError {
+    /// An error of this kind.
+    pub fn new(name: Name, message: impl Into<String>) -> BusError {
+        BusError { name, message: message.into() }
+    }
+}
+
+impl From<Error> for BusError {
+    fn from(error: Error) -> BusError {
+        let name = match error.kind {
+            ErrorKind::Failed => Name::Failed,
+            ErrorKind::NotFound => Name::NotFound,
+            ErrorKind::Unsupported => Name::NotSupported,
+            ErrorKind::Unsafe => Name::Unsafe,
+            ErrorKind::NotPermitted => Name::AccessDenied,
+            ErrorKind::Config => Name::ConfigInvalid,
+            ErrorKind::Unmanaged => Name::Unmanaged,
+            ErrorKind::InsufficientMemory => Name::InsufficientMemory,
+        };
+        BusError { name, message: error.message }
+    }
+}
+
+impl From<zbus::Error> for BusError {
+    fn from(error: zbus::Error) -> BusError {
+        let message = match &error {
+            zbus::Error::MethodError(name, text, _) => text.clone().unwrap_or_else(|| name.to_string()),
+            other => other.to_string(),
+        };
+        BusError::new(Name::Failed, message)
+    }
+}
+
+impl zbus::DBusError for BusError {
+    fn create_reply(&self, call: &Header<'_>) -> zbus::Result<Message> {
+        Message::error(call, self.name()).build(&self.message.as_str())
+    }
+
+    fn name(&self) -> ErrorName<'_> {
+        ErrorName::from_static_str_unchecked(self.name.on_the_bus())
+    }
+
+    fn description(&self) -> Option<&str> {
+        Some(&self.message)
+    }
+}

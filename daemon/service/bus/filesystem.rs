@@ -1,0 +1,60 @@
+//! `org.zramd1.Filesystem`: a device that is mounted.
+
+use std::sync::Arc;
+
+use zbus::interface;
+
+use crate::logic::snapshot::MountView;
+use crate::service::core::Core;
+
+/// The file system on one device.
+#[derive(Debug)]
+pub struct Filesystem {
+    core: Arc<Core>,
+    name: String,
+}
+
+impl Filesystem {
+    pub(in crate::service) fn new(core: Arc<Core>, name: String) -> Filesystem {
+        Filesystem { core, name }
+    }
+
+    async fn view(&self) -> MountView {
+        let snapshot = self.core.sample().await;
+        snapshot.device(&self.name).and_then(|device| device.mount.clone()).unwrap_or_default()
+    }
+}
+
+/// A mounted file system on a zram device.
+#[interface(name = "org.zramd1.Filesystem", proxy(default_service = "org.zramd1"))]
+impl Filesystem {
+    /// Where it is mounted.
+    #[zbus(property)]
+    async fn mount_point(&self) -> String {
+        self.view().await.mount_point
+    }
+
+    /// Its type.
+    #[zbus(property)]
+    async fn fs_type(&self) -> String {
+        self.view().await.fs_type
+    }
+
+    /// Options of the file system, as the kernel shows them.
+    #[zbus(property)]
+    async fn options(&self) -> String {
+        self.view().await.options
+    }
+
+    /// Bytes that fit, as the file system counts.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn size_bytes(&self) -> u64 {
+        self.view().await.size_bytes
+    }
+
+    /// Bytes in use, as the file system counts.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn used_bytes(&self) -> u64 {
+        self.view().await.used_bytes
+    }
+}

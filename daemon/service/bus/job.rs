@@ -1,0 +1,103 @@
+//! `org.zramd1.Job`: work that takes longer than a method call should.
+
+use std::sync::Arc;
+
+use zbus::message::Header;
+use zbus::object_server::SignalEmitter;
+use zbus::{Connection, interface};
+
+use super::auth::{self, Action};
+use super::error::Result;
+use crate::host::Host;
+use crate::host::linux::{Cancel, LinuxHost};
+
+/// One job.
+#[derive(Debug)]
+pub struct Job {
+    kind: &'static str,
+    object: String,
+    started: u64,
+    pub(in crate::service) progress: f64,
+    pub(in crate::service) result: String,
+    pub(in crate::service) message: String,
+    cancel: Cancel,
+    cancelled: Arc<tokio::sync::Notify>,
+}
+
+impl Job {
+    pub(in crate::service) fn new(
+        kind: &'static str,
+        object: String,
+        cancel: Cancel,
+        cancelled: Arc<tokio::sync::Notify>,
+    ) -> Job {
+        let now = LinuxHost::new("/").monotonic().as_micros();
+        let started = u64::try_from(now).unwrap_or(u64::MAX);
+        Job {
+            kind,
+            object,
+            started,
+            progress: 0.0,
+            result: String::new(),
+            message: String::new(),
+            cancel,
+            cancelled,
+        }
+    }
+}
+
+/// A job that is waiting, running or has ended. It stays on the bus for half a minute after its end.
+#[interface(name = "org.zramd1.Job", proxy(default_service = "org.zramd1"))]
+impl Job {
+    /// What is done: `reload`, `remove`, `resize`, `activate` or `deactivate`.
+    #[zbus(property(emits_changed_signal = "const"), name = "Type")]
+    fn kind(&self) -> String {
+        self.kind.to_owned()
+    }
+
+    /// What it is done to: the name of a device or disk, or empty for the whole machine.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn object(&self) -> String {
+        self.object.clone()
+    }
+
+    /// When it was asked for, in microseconds since boot (CLOCK_MONOTONIC).
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn start_timestamp_monotonic(&self) -> u64 {
+        self.started
+    }
+
+    /// How far it is, 0 to 1.
+    #[zbus(property)]
+    fn progress(&self) -> f64 {
+        self.progress
+    }
+
+    /// How it ended: `done`, `failed`, `cancelled`, or empty while it has not.
+    #[zbus(property)]
+    fn result(&self) -> String {
+        self.result.clone()
+    }
+
+    /// What there is to say about its end, for people.
+    #[zbus(property)]
+    fn message(&self) -> String {
+        self.message.clone()
+    }
+
+    /// Ends it early. What has been done stays done; a swap that was being deactivated stays active.
+    async fn cancel(
+        &self,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<()> {
+        auth::check(connection, &call, Action::Manage).await?;
+        self.cancel.cancel();
+        self.cancelled.notify_one();
+        Ok(())
+    }
+
+    /// It has ended.
+    #[zbus(signal)]
+    async fn finished(emitter: &SignalEmitter<'_>, result: &str, message: &str) -> zbus::Result<()>;
+}

@@ -1,0 +1,202 @@
+//! `org.zramd1.Manager`: the machine as a whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zbus::message::Header;
+use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
+
+use super::auth::{self, Action};
+use super::error::{BusError, Name, Result};
+use super::{device_path, disk_path};
+use crate::service::core::Core;
+
+/// The root object.
+#[derive(Debug)]
+pub struct Manager {
+    core: Arc<Core>,
+}
+
+impl Manager {
+    pub(in crate::service) fn new(core: Arc<Core>) -> Manager {
+        Manager { core }
+    }
+}
+
+fn path(text: String) -> Result<OwnedObjectPath> {
+    text.try_into().map_err(|error: zbus::Error| error.into())
+}
+
+/// Name, path and state of a device or disk.
+type Listed = (String, OwnedObjectPath, String);
+
+/// All compressed memory of this machine. Reading is open to everybody; changing takes polkit's permission.
+#[interface(name = "org.zramd1.Manager", proxy(default_service = "org.zramd1", default_path = "/org/zramd1"))]
+impl Manager {
+    /// Version of zramd.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn version(&self) -> String {
+        env!("CARGO_PKG_VERSION").to_owned()
+    }
+
+    /// `starting`, `running`, `degraded` (there is a problem that is an error), `reloading` or `stopping`.
+    #[zbus(property)]
+    fn state(&self) -> String {
+        self.core.state().to_owned()
+    }
+
+    /// What is wrong, worst first: code, object, sentence. A code never changes meaning.
+    #[zbus(property)]
+    async fn problems(&self) -> Vec<(String, String, String)> {
+        let snapshot = self.core.sample().await;
+        let found = snapshot.problems.iter();
+        found.map(|found| (found.code.clone(), found.object.clone(), found.message.clone())).collect()
+    }
+
+    /// What this kernel can do, as far as a device shows it: `hot-add`, `algorithm-params`, `recompress`, `writeback`,
+    /// `idle`.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn capabilities(&self) -> Vec<String> {
+        self.core.sample().await.capabilities.clone()
+    }
+
+    /// Compression algorithms that this kernel offers; empty while there is no device to ask.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn supported_algorithms(&self) -> Vec<String> {
+        let snapshot = self.core.sample().await;
+        snapshot.devices.first().map(|device| device.available_algorithms.clone()).unwrap_or_default()
+    }
+
+    /// Configuration files that were read, lowest precedence first.
+    #[zbus(property)]
+    fn config_files(&self) -> Vec<String> {
+        self.core.config_files()
+    }
+
+    /// Uncompressed bytes stored on devices that zramd set up.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn total_original_bytes(&self) -> u64 {
+        self.core.sample().await.total(|stats| stats.memory.orig_data_size)
+    }
+
+    /// Their compressed payload.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn total_compressed_bytes(&self) -> u64 {
+        self.core.sample().await.total(|stats| stats.memory.compr_data_size)
+    }
+
+    /// Memory that holds it.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn total_memory_used_bytes(&self) -> u64 {
+        self.core.sample().await.total(|stats| stats.memory.mem_used_total)
+    }
+
+    /// Every zram device: name, path, state.
+    #[zbus(out_args("devices"))]
+    async fn list_devices(&self) -> Result<Vec<Listed>> {
+        let snapshot = self.core.sample().await;
+        let row = |name: &str, state: &str| Ok((name.to_owned(), path(device_path(name))?, state.to_owned()));
+        snapshot.devices.iter().map(|device| row(&device.name, device.state.word())).collect()
+    }
+
+    /// Every RAM disk: name, path, `mounted` or `gone`.
+    #[zbus(out_args("disks"))]
+    async fn list_disks(&self) -> Result<Vec<Listed>> {
+        let snapshot = self.core.sample().await;
+        let state = |mounted: bool| if mounted { "mounted" } else { "gone" }.to_owned();
+        let row = |name: &str, mounted| Ok((name.to_owned(), path(disk_path(name))?, state(mounted)));
+        snapshot.disks.iter().map(|disk| row(&disk.name, disk.mounted)).collect()
+    }
+
+    /// The object of a device, by its name.
+    #[zbus(out_args("device"))]
+    async fn get_device(&self, name: String) -> Result<OwnedObjectPath> {
+        match self.core.sample().await.device(&name) {
+            Some(device) => path(device_path(&device.name)),
+            None => Err(BusError::new(Name::NotFound, format!("there is no zram device {name:?}"))),
+        }
+    }
+
+    /// The object of a RAM disk, by its name.
+    #[zbus(out_args("disk"))]
+    async fn get_disk(&self, name: String) -> Result<OwnedObjectPath> {
+        match self.core.sample().await.disk(&name) {
+            Some(disk) => path(disk_path(&disk.name)),
+            None => Err(BusError::new(Name::NotFound, format!("there is no RAM disk {name:?}"))),
+        }
+    }
+
+    /// Creates a device that lasts until the next boot, and activates it. Options are the keys of a `[zramN]` section
+    /// (strings as there; a size may also be a number of bytes, type t), and `name` to choose the number.
+    #[zbus(out_args("device"))]
+    async fn create_device(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Manage).await?;
+        path(device_path(&self.core.create(&options).await?))
+    }
+
+    /// Takes a device away, and with it what CreateDevice and Resize asked for. One that is configured in a file comes
+    /// back at the next reload or boot. The option `force` (b) lets go of the contents of a file system.
+    #[zbus(out_args("job"))]
+    async fn remove_device(
+        &self,
+        name: String,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Manage).await?;
+        self.core.remove(&name, &options).await
+    }
+
+    /// What Reload would do: action, object, detail. Actions are `create`, `activate`, `adapt`, `reactivate`,
+    /// `recreate`, `remove` and `refuse`. The option `force` is as for Reload.
+    #[zbus(out_args("changes"))]
+    async fn plan(&self, options: HashMap<String, OwnedVariant>) -> Result<Vec<(String, String, String)>> {
+        self.core.planned(&options).await
+    }
+
+    /// Reads the configuration again and brings the machine in line with it. A configuration with a mistake is refused
+    /// as a whole, and the old one stays. The option `force` (b) lets go of contents that would be lost.
+    #[zbus(out_args("job"))]
+    async fn reload(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Manage).await?;
+        self.core.reload(&options).await
+    }
+
+    /// Everything as JSON; `schema_version` says in which form.
+    #[zbus(out_args("json"))]
+    async fn describe(&self) -> Result<String> {
+        let snapshot = self.core.sample().await;
+        serde_json::to_string(&*snapshot)
+            .map_err(|error| BusError::new(Name::Failed, format!("write JSON: {error}")))
+    }
+
+    /// Has StatsUpdated of every device sent to the caller, at this interval (100 ms to an hour), until Unsubscribe or
+    /// until the caller leaves the bus. A second call changes the interval.
+    #[allow(clippy::unused_async)] // Only asynchronous methods run where tasks can be started.
+    async fn subscribe(&self, interval_ms: u32, #[zbus(header)] call: Header<'_>) -> Result<()> {
+        self.core.subscribe(&caller(&call)?, Duration::from_millis(u64::from(interval_ms)))
+    }
+
+    /// Ends that.
+    fn unsubscribe(&self, #[zbus(header)] call: Header<'_>) -> Result<()> {
+        self.core.unsubscribe(&caller(&call)?);
+        Ok(())
+    }
+}
+
+fn caller(call: &Header<'_>) -> Result<String> {
+    let sender = call.sender().map(ToString::to_string);
+    sender.ok_or_else(|| BusError::new(Name::AccessDenied, "it is not known who calls"))
+}

@@ -1,0 +1,76 @@
+//! The objects on the bus. The text of each interface lives once, in its `#[interface]`: server, proxies for clients,
+//! introspection and documentation come from it.
+
+pub mod auth;
+pub mod device;
+pub mod disk;
+pub mod error;
+pub mod filesystem;
+pub mod job;
+pub mod manager;
+pub mod swap;
+
+use super::ROOT;
+
+/// Properties that emit a signal when they change, per interface; `tests/bus.rs` compares this with the introspection.
+pub const EMITTING: [(&str, &[&str]); 5] = [
+    ("org.zramd1.Manager", &["State", "Problems", "ConfigFiles"]),
+    (
+        "org.zramd1.Device",
+        &[
+            "Managed",
+            "Role",
+            "State",
+            "ConfigSection",
+            "DiskSizeBytes",
+            "MemoryLimitBytes",
+            "Algorithm",
+            "AlgorithmReason",
+            "AlgorithmParameters",
+            "RecompressionAlgorithms",
+            "BackingDevice",
+            "WritebackLimitBytes",
+        ],
+    ),
+    ("org.zramd1.Swap", &["Active", "Priority"]),
+    ("org.zramd1.Filesystem", &["MountPoint", "FsType", "Options"]),
+    ("org.zramd1.RamDisk", &["Options", "SizeBytes"]),
+];
+
+/// Path of a device.
+pub fn device_path(name: &str) -> String {
+    format!("{ROOT}/device/{name}")
+}
+
+/// Path of a disk; letters that a path may not have become `_` and two hexadecimal digits, as systemd does it.
+pub fn disk_path(name: &str) -> String {
+    let mut path = format!("{ROOT}/disk/");
+    for (index, byte) in name.bytes().enumerate() {
+        let plain = byte.is_ascii_alphabetic() || (byte.is_ascii_digit() && index > 0);
+        if plain {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("_{byte:02x}"));
+        }
+    }
+    if name.is_empty() {
+        path.push('_');
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_becomes_a_valid_path_of_its_own() {
+        assert_eq!(disk_path("logs"), "/org/zramd1/disk/logs");
+        assert_eq!(disk_path("var-log_1"), "/org/zramd1/disk/var_2dlog_5f1");
+        assert_eq!(disk_path("1"), "/org/zramd1/disk/_31");
+        for name in ["", "ä", "a.b", "_"] {
+            assert!(zbus::ObjectPath::try_from(disk_path(name)).is_ok(), "{name}");
+        }
+        assert_ne!(disk_path("a_2d"), disk_path("a-"));
+    }
+}

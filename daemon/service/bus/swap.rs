@@ -1,0 +1,83 @@
+//! `org.zramd1.Swap`: a device that is, or can be, swap.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zbus::message::Header;
+use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
+
+use super::auth::{self, Action};
+use super::error::Result;
+use crate::logic::snapshot::SwapView;
+use crate::service::core::Core;
+
+/// The swap on one device.
+#[derive(Debug)]
+pub struct Swap {
+    core: Arc<Core>,
+    name: String,
+}
+
+impl Swap {
+    pub(in crate::service) fn new(core: Arc<Core>, name: String) -> Swap {
+        Swap { core, name }
+    }
+
+    async fn view(&self) -> Option<SwapView> {
+        self.core.sample().await.device(&self.name).and_then(|device| device.swap)
+    }
+}
+
+/// Swap on a zram device.
+#[interface(name = "org.zramd1.Swap", proxy(default_service = "org.zramd1"))]
+impl Swap {
+    /// Whether it is switched on.
+    #[zbus(property)]
+    async fn active(&self) -> bool {
+        self.view().await.is_some()
+    }
+
+    /// Its priority; higher is used first. −1 while it is off.
+    #[zbus(property)]
+    async fn priority(&self) -> i32 {
+        self.view().await.map_or(-1, |swap| swap.priority)
+    }
+
+    /// Swap slots in use, in bytes. Not equal to OriginalDataBytes: a page that was read back keeps its slot, and one
+    /// that was freed is discarded later.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn used_bytes(&self) -> u64 {
+        self.view().await.map_or(0, |swap| swap.used_bytes)
+    }
+
+    /// Bytes that fit.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn size_bytes(&self) -> u64 {
+        self.view().await.map_or(0, |swap| swap.size_bytes)
+    }
+
+    /// Switches it on. There are no options yet.
+    #[zbus(out_args("job"))]
+    async fn activate(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Manage).await?;
+        self.core.activate(&self.name, &options).await
+    }
+
+    /// Switches it off and gives its memory back, after checking that memory can take what is in it. There are no
+    /// options yet.
+    #[zbus(out_args("job"))]
+    async fn deactivate(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Manage).await?;
+        self.core.deactivate(&self.name, &options).await
+    }
+}

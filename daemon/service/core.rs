@@ -1,0 +1,203 @@
+//! What all parts of the daemon share: the latest sample, the configuration, the jobs, the subscribers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use zbus::Connection;
+
+use super::config::Source;
+use super::jobs::Jobs;
+use super::subscribe::Subscribers;
+use crate::engine::{Error, sample};
+use crate::host::Host;
+use crate::host::linux::LinuxHost;
+use crate::logic::config::Loaded;
+use crate::logic::health::{Finding, Level};
+use crate::logic::snapshot::Snapshot;
+
+/// How old a sample may be for whoever asks. It bounds what ten thousand callers in a second can cost.
+const FRESH: Duration = Duration::from_millis(20);
+/// How long a caller waits for a new sample before it gets the last one, which says how old it is. Linux holds back the
+/// reading of statistics while it recompresses or writes pages back.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Who activates swap and mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// PID 1.
+    Systemd,
+    /// We do.
+    Direct,
+}
+
+/// How the daemon is doing as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It has not looked around yet.
+    Starting,
+    /// All is well, or not: that depends on the problems.
+    Running,
+    /// A reload is going on.
+    Reloading,
+    /// It is about to end.
+    Stopping,
+}
+
+/// The shared state.
+#[derive(Debug)]
+pub struct Core {
+    /// Where the configuration comes from.
+    pub source: Source,
+    /// Who activates.
+    pub mode: Mode,
+    /// One change to the machine at a time.
+    pub lane: tokio::sync::Mutex<()>,
+    /// Work that takes long.
+    pub jobs: Mutex<Jobs>,
+    /// Who wants statistics without asking.
+    pub subscribers: Mutex<Subscribers>,
+    /// Asks for the published objects to be brought up to date.
+    pub changed: tokio::sync::Notify,
+    latest: watch::Sender<Arc<Snapshot>>,
+    reading: AtomicBool,
+    config: Mutex<Arc<Loaded>>,
+    phase: Mutex<Phase>,
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Core {
+    /// A daemon that has read its configuration and nothing else.
+    pub fn new(source: Source, mode: Mode, config: Loaded) -> Arc<Core> {
+        Arc::new(Core {
+            source,
+            mode,
+            lane: tokio::sync::Mutex::new(()),
+            jobs: Mutex::default(),
+            subscribers: Mutex::default(),
+            changed: tokio::sync::Notify::new(),
+            latest: watch::channel(Arc::new(Snapshot::default())).0,
+            reading: AtomicBool::new(false),
+            config: Mutex::new(Arc::new(config)),
+            phase: Mutex::new(Phase::Starting),
+            connection: Mutex::new(None),
+        })
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> Arc<Loaded> {
+        Arc::clone(&lock(&self.config))
+    }
+
+    /// Puts another configuration in force.
+    pub fn set_config(&self, config: Loaded) {
+        *lock(&self.config) = Arc::new(config);
+    }
+
+    /// How the daemon is doing: `starting`, `running`, `degraded`, `reloading` or `stopping`.
+    pub fn state(&self) -> &'static str {
+        match *lock(&self.phase) {
+            Phase::Starting => "starting",
+            Phase::Reloading => "reloading",
+            Phase::Stopping => "stopping",
+            Phase::Running if self.latest().problems.iter().any(|found| found.level == Level::Error) => {
+                "degraded"
+            }
+            Phase::Running => "running",
+        }
+    }
+
+    /// Enters a phase, and has that published.
+    pub fn enter(&self, phase: Phase) {
+        *lock(&self.phase) = phase;
+        self.changed.notify_one();
+    }
+
+    /// The connection to the bus, once there is one.
+    pub fn connection(&self) -> Option<Connection> {
+        lock(&self.connection).clone()
+    }
+
+    /// Notes the connection to the bus.
+    pub fn connect(&self, connection: Connection) {
+        *lock(&self.connection) = Some(connection);
+    }
+
+    /// The last sample, however old.
+    pub fn latest(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.latest.borrow())
+    }
+
+    /// A sample that is at most [`FRESH`] old, or the last one if the kernel takes longer than [`PATIENCE`].
+    pub async fn sample(self: &Arc<Self>) -> Arc<Snapshot> {
+        let last = self.latest();
+        if age(&last) <= FRESH {
+            return last;
+        }
+        self.resample().await
+    }
+
+    /// A sample that was begun after this was called, unless the kernel takes longer than [`PATIENCE`].
+    pub async fn resample(self: &Arc<Self>) -> Arc<Snapshot> {
+        let asked = LinuxHost::new("/").monotonic();
+        let mut news = self.latest.subscribe();
+        let wait = async {
+            while self.latest().timestamp_monotonic_usec < micros(asked) {
+                if !self.reading.swap(true, Ordering::SeqCst) {
+                    let core = Arc::clone(self);
+                    tokio::task::spawn_blocking(move || core.read());
+                }
+                if news.changed().await.is_err() {
+                    break;
+                }
+            }
+        };
+        // Whether it came in time or not, the last one is what there is.
+        tokio::time::timeout(PATIENCE, wait).await.ok();
+        self.latest()
+    }
+
+    /// Reads the machine; on a thread of its own.
+    fn read(&self) {
+        let begun = LinuxHost::new("/").monotonic();
+        let snapshot = match sample::snapshot(&LinuxHost::new("/"), &self.config()) {
+            Ok(snapshot) => snapshot,
+            Err(error) => unreadable(&self.latest(), begun, &error),
+        };
+        self.latest.send_replace(Arc::new(snapshot));
+        self.reading.store(false, Ordering::SeqCst);
+    }
+}
+
+/// What was known last, and that nothing newer can be had.
+fn unreadable(last: &Snapshot, begun: Duration, error: &Error) -> Snapshot {
+    // The counters keep the time stamps of their own.
+    let mut snapshot = Snapshot { timestamp_monotonic_usec: micros(begun), ..last.clone() };
+    snapshot.problems.retain(|found| found.code != "unreadable");
+    snapshot.problems.insert(
+        0,
+        Finding {
+            level: Level::Error,
+            code: "unreadable".to_owned(),
+            object: String::new(),
+            message: format!("the figures are old, because reading the machine failed: {error}"),
+            remedy: "look at the file that is named".to_owned(),
+        },
+    );
+    snapshot
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn age(snapshot: &Snapshot) -> Duration {
+    let now = LinuxHost::new("/").monotonic();
+    now.saturating_sub(Duration::from_micros(snapshot.timestamp_monotonic_usec))
+}
+
+/// Locks; a thread that panicked while it held the lock leaves data that is still whole, because each is replaced at once.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,156 @@
+//! Work that takes longer than a method call should: each is an object with progress, and can be cancelled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zbus::object_server::SignalEmitter;
+use zbus::{OwnedObjectPath, object_server::InterfaceRef};
+
+use super::bus::error::{BusError, Name, Result};
+use super::bus::job::{Job, JobSignals};
+use super::core::{Core, lock};
+use crate::host::linux::Cancel;
+
+/// Jobs that may be waiting or running at the same time.
+const MOST: usize = 16;
+/// How long a job stays on the bus after its end, for callers that come late.
+const MEMORY: Duration = Duration::from_secs(30);
+
+/// How many jobs there are.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    last: u32,
+    unfinished: usize,
+}
+
+/// One job, from the point of view of whoever does it.
+#[derive(Clone)]
+pub struct Handle {
+    /// Its number.
+    pub number: u32,
+    /// Ends it early.
+    pub cancel: Cancel,
+    /// Wakes whoever waits for something else than the kernel.
+    pub cancelled: Arc<tokio::sync::Notify>,
+    object: Option<InterfaceRef<Job>>,
+}
+
+impl Handle {
+    /// A handle for work that nobody watches.
+    pub fn unwatched() -> Handle {
+        Handle { number: 0, cancel: Cancel::default(), cancelled: Arc::default(), object: None }
+    }
+
+    /// Publishes how far it is, 0 to 1; at most a few times a second.
+    pub async fn progress(&self, share: f64) {
+        let Some(object) = &self.object else { return };
+        object.get_mut().await.progress = share.clamp(0.0, 1.0);
+        let job = object.get().await;
+        // Nobody has to listen.
+        job.progress_changed(object.signal_emitter()).await.ok();
+    }
+}
+
+/// The path of a job.
+pub fn path(number: u32) -> String {
+    format!("{}/job/{number}", super::ROOT)
+}
+
+impl Core {
+    /// Puts a job on the bus and lets it run, one after another with all other work. Returns its path at once.
+    pub async fn start<F>(
+        self: &Arc<Self>,
+        kind: &'static str,
+        object: String,
+        work: impl FnOnce(Arc<Core>, Handle) -> F + Send + 'static,
+    ) -> Result<OwnedObjectPath>
+    where
+        F: Future<Output = Result<String>> + Send + 'static,
+    {
+        let number = {
+            let mut jobs = lock(&self.jobs);
+            if jobs.unfinished >= MOST {
+                return Err(BusError::new(Name::LimitExceeded, format!("{MOST} jobs are waiting already")));
+            }
+            jobs.unfinished += 1;
+            jobs.last += 1;
+            jobs.last
+        };
+        let begun = self.publish(number, kind, object).await;
+        let handle = match begun {
+            Ok(handle) => handle,
+            Err(error) => {
+                lock(&self.jobs).unfinished -= 1;
+                return Err(error.into());
+            }
+        };
+        let core = Arc::clone(self);
+        tokio::spawn(async move {
+            let guard = core.lane.lock().await;
+            let result = if handle.cancel.is_cancelled() {
+                Err(BusError::new(Name::Cancelled, "cancelled before it began"))
+            } else {
+                work(Arc::clone(&core), handle.clone()).await
+            };
+            drop(guard);
+            core.finish(kind, &handle, result).await;
+        });
+        path(number).try_into().map_err(|error: zbus::Error| error.into())
+    }
+
+    async fn publish(&self, number: u32, kind: &'static str, object: String) -> zbus::Result<Handle> {
+        let mut handle = Handle { number, ..Handle::unwatched() };
+        let Some(connection) = self.connection() else { return Ok(handle) };
+        let job = Job::new(kind, object, handle.cancel.clone(), Arc::clone(&handle.cancelled));
+        let server = connection.object_server();
+        server.at(path(number), job).await?;
+        handle.object = Some(server.interface(path(number)).await?);
+        Ok(handle)
+    }
+
+    /// Tells how it ended, and takes it off the bus a while later.
+    async fn finish(self: &Arc<Self>, kind: &'static str, handle: &Handle, result: Result<String>) {
+        self.changed.notify_one();
+        lock(&self.jobs).unfinished -= 1;
+        let (result, message) = match result {
+            Ok(message) => ("done", message),
+            Err(error) if error.name == Name::Cancelled || handle.cancel.is_cancelled() => {
+                ("cancelled", error.message)
+            }
+            Err(error) => ("failed", format!("{}: {}", error.name.on_the_bus(), error.message)),
+        };
+        super::journal::job_ended(kind, result, &message);
+        let Some(object) = handle.object.clone() else { return };
+        {
+            let mut job = object.get_mut().await;
+            job.result = result.to_owned();
+            job.message.clone_from(&message);
+            if result == "done" {
+                job.progress = 1.0;
+            }
+        }
+        let emitter: SignalEmitter<'_> = object.signal_emitter().clone();
+        {
+            let job = object.get().await;
+            // Nobody has to listen to any of these.
+            job.progress_changed(&emitter).await.ok();
+            job.result_changed(&emitter).await.ok();
+            job.message_changed(&emitter).await.ok();
+        }
+        object.finished(result, &message).await.ok();
+        let core = Arc::clone(self);
+        let number = handle.number;
+        tokio::spawn(async move {
+            tokio::time::sleep(MEMORY).await;
+            if let Some(connection) = core.connection() {
+                // At worst it stays, and costs a few hundred bytes.
+                connection.object_server().remove::<Job, _>(path(number)).await.ok();
+            }
+        });
+    }
+
+    /// Whether a job is waiting or running.
+    pub fn is_busy(&self) -> bool {
+        lock(&self.jobs).unfinished > 0
+    }
+}

@@ -1,0 +1,95 @@
+//! The journal: one message id for each kind of event that somebody may want to find, explained in `units/zramd.catalog`.
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::logic::health::{Finding, Level};
+
+/// The daemon serves.
+pub const STARTED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d01";
+/// A job ended as it should.
+pub const JOB_DONE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d02";
+/// A job failed or was cancelled.
+pub const JOB_FAILED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d03";
+/// A problem has come up.
+pub const PROBLEM: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d04";
+/// A problem is gone.
+pub const PROBLEM_GONE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d05";
+/// Work that an earlier daemon left unfinished is finished now.
+pub const RESUMED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d06";
+
+/// All of them, for the test that compares them with the catalogue.
+pub const IDS: [&str; 6] = [STARTED, JOB_DONE, JOB_FAILED, PROBLEM, PROBLEM_GONE, RESUMED];
+
+/// Sends events to the journal when systemd connected us to it, and otherwise to standard error.
+pub fn open() {
+    let filter = || Targets::new().with_target("zramd", LevelFilter::INFO);
+    let to_journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    match to_journal.then(tracing_journald::layer) {
+        Some(Ok(journal)) => {
+            tracing_subscriber::registry().with(filter()).with(journal.with_field_prefix(None)).init();
+        }
+        _ => {
+            let text = tracing_subscriber::fmt::layer()
+                .with_writer(std::io::stderr)
+                .with_ansi(false)
+                .without_time()
+                .with_target(false);
+            tracing_subscriber::registry().with(filter()).with(text).init();
+        }
+    }
+}
+
+/// The daemon serves.
+pub fn started(devices: usize) {
+    tracing::info!(MESSAGE_ID = STARTED, "zramd {} serves {devices} zram devices", env!("CARGO_PKG_VERSION"));
+}
+
+/// Work of an earlier daemon is finished.
+pub fn resumed(what: &str) {
+    tracing::info!(MESSAGE_ID = RESUMED, "finished what was interrupted: {what}");
+}
+
+/// A job has ended.
+pub fn job_ended(kind: &str, result: &str, message: &str) {
+    if result == "done" {
+        tracing::info!(MESSAGE_ID = JOB_DONE, ZRAMD_JOB = kind, "{kind}: {message}");
+    } else {
+        tracing::error!(
+            MESSAGE_ID = JOB_FAILED,
+            ZRAMD_JOB = kind,
+            ZRAMD_RESULT = result,
+            "{kind} {result}: {message}"
+        );
+    }
+}
+
+/// Logs what has come up and what is gone between two looks.
+pub fn problems(before: &[Finding], now: &[Finding]) {
+    // The sentence holds figures that change; the problem is the same by code and object.
+    let has = |list: &[Finding], found: &Finding| {
+        list.iter().any(|other| other.code == found.code && other.object == found.object)
+    };
+    for found in now.iter().filter(|found| !has(before, found)) {
+        let (code, object) = (found.code.as_str(), found.object.as_str());
+        let text = format!("{} ({})", found.message, found.remedy);
+        match found.level {
+            Level::Error => {
+                tracing::error!(MESSAGE_ID = PROBLEM, ZRAMD_PROBLEM = code, ZRAMD_OBJECT = object, "{text}");
+            }
+            Level::Warning => {
+                tracing::warn!(MESSAGE_ID = PROBLEM, ZRAMD_PROBLEM = code, ZRAMD_OBJECT = object, "{text}");
+            }
+        }
+    }
+    for found in before.iter().filter(|found| !has(now, found)) {
+        tracing::info!(
+            MESSAGE_ID = PROBLEM_GONE,
+            ZRAMD_PROBLEM = found.code.as_str(),
+            ZRAMD_OBJECT = found.object.as_str(),
+            "no longer: {}",
+            found.message
+        );
+    }
+}

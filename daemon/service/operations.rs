@@ -1,0 +1,284 @@
+//! What callers can ask for: each is turned into a configuration that is then brought about (`reconcile`).
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use zbus::{OwnedObjectPath, OwnedVariant, Variant};
+
+use super::bus::error::{BusError, Name, Result};
+use super::core::Core;
+use super::jobs::Handle;
+use super::lane;
+use super::reconcile::{Wish, reconcile};
+use crate::engine::reload;
+use crate::host::linux::{LinuxHost, files};
+use crate::logic::overlay::{Overlay, file_name};
+use crate::logic::proc::zram_number;
+use crate::logic::record::Target;
+
+/// Options of a method, as they come from the bus.
+pub type Options = HashMap<String, OwnedVariant>;
+
+/// Longest string that an option may be.
+const LONGEST: usize = 4096;
+
+/// Whether `force` is set; any other option is a mistake.
+fn only_force(options: &Options) -> Result<bool> {
+    let mut forced = false;
+    for (name, value) in options {
+        match (name.as_str(), &**value) {
+            ("force", Variant::Bool(value)) => forced = *value,
+            ("force", _) => return Err(invalid("the option `force` is true or false")),
+            _ => return Err(invalid(format!("there is no option `{name}` here; `force` is the only one"))),
+        }
+    }
+    Ok(forced)
+}
+
+fn invalid(message: impl Into<String>) -> BusError {
+    BusError::new(Name::InvalidArgument, message)
+}
+
+fn none(options: &Options) -> Result<()> {
+    match options.keys().next() {
+        None => Ok(()),
+        Some(name) => Err(invalid(format!("there is no option `{name}` here"))),
+    }
+}
+
+/// N of `zramN`, or `/dev/zramN`.
+fn number_of(name: &str) -> Result<u32> {
+    zram_number(name.strip_prefix("/dev/").unwrap_or(name))
+        .ok_or_else(|| invalid(format!("{name:?} is no zram device; write for example `zram0`")))
+}
+
+fn one(target: Target) -> Option<BTreeSet<Target>> {
+    Some(BTreeSet::from([target]))
+}
+
+/// A value of a configuration key, as it came from the bus.
+fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
+    match value {
+        Variant::Str(text) if text.len() <= LONGEST => overlay.set_text(key, text.as_str()),
+        Variant::Str(_) => return Err(invalid(format!("`{key}` is longer than {LONGEST} bytes"))),
+        // Sizes on the bus are bytes, everywhere.
+        Variant::U64(bytes) => overlay.set_bytes(key, *bytes),
+        Variant::I32(number) => overlay.set_number(key, i64::from(*number)),
+        Variant::I64(number) => overlay.set_number(key, *number),
+        Variant::U32(number) => overlay.set_number(key, i64::from(*number)),
+        Variant::Bool(value) => {
+            overlay.values.insert(key.to_owned(), value.to_string());
+        }
+        _ => return Err(invalid(format!("`{key}` is a string, or a number of bytes (type t)"))),
+    }
+    Ok(())
+}
+
+impl Core {
+    /// Configuration files that are read now.
+    pub fn config_files(&self) -> Vec<String> {
+        self.source.files()
+    }
+
+    /// What a reload would do.
+    pub async fn planned(self: &Arc<Self>, options: &Options) -> Result<Vec<(String, String, String)>> {
+        let forced = only_force(options)?;
+        let (_, survey) = super::reconcile::survey(self, &Wish::everything(forced)).await?;
+        let changes = survey.changes.into_iter();
+        let changes = changes.filter(|change| change.action != crate::logic::change::Action::Keep);
+        Ok(changes
+            .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
+            .collect())
+    }
+
+    /// Reads the configuration again and brings it about.
+    pub async fn reload(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
+        let wish = Wish::everything(only_force(options)?);
+        // Refused before there is a job, so that the caller sees why at once.
+        super::reconcile::must_be_valid(self).await?;
+        self.start("reload", String::new(), move |core, handle| async move {
+            reconcile(&core, &handle, wish).await
+        })
+        .await
+    }
+
+    /// Creates a device that lasts until the next boot. Returns its name when it is in use.
+    pub async fn create(self: &Arc<Self>, options: &Options) -> Result<String> {
+        let mut overlay = Overlay { transient: true, ..Overlay::default() };
+        let mut wanted = None;
+        for (key, value) in options {
+            match (key.as_str(), &**value) {
+                ("name", Variant::Str(name)) => wanted = Some(number_of(name.as_str())?),
+                ("name", _) => return Err(invalid("`name` is a string, for example zram5")),
+                (key, value) => assign(&mut overlay, key, value)?,
+            }
+        }
+        let _guard = self.lane.lock().await;
+        let source = self.source.clone();
+        let loaded = lane::run(move || Ok(source.load())).await?;
+        let number = match wanted {
+            Some(number) => number,
+            None => {
+                let settings = loaded.settings.clone();
+                lane::run(move || reload::free_number(&LinuxHost::new("/"), &settings)).await?
+            }
+        };
+        let section = format!("zram{number}");
+        if loaded.merged.sections.contains_key(&section) {
+            return Err(invalid(format!(
+                "[{section}] is configured already; change it with resize, or in its file"
+            )));
+        }
+        set_overlay(&section, Some(overlay)).await?;
+        let wish = Wish { only: one(Target::Device(number)), ..Wish::everything(false) };
+        let handle = Handle::unwatched();
+        if let Err(error) = reconcile(self, &handle, wish).await {
+            // Nothing half-done stays behind: neither the section, nor what was begun for it.
+            set_overlay(&section, None).await?;
+            let gone = Wish { stop: BTreeSet::from([Target::Device(number)]), ..Wish::nothing() };
+            reconcile(self, &handle, gone).await.ok();
+            return Err(error);
+        }
+        self.resample().await;
+        self.changed.notify_one();
+        Ok(section)
+    }
+
+    /// Takes a device away.
+    pub async fn remove(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
+        let forced = only_force(options)?;
+        let number = self.ours(name).await?;
+        self.start("remove", format!("zram{number}"), move |core, handle| async move {
+            let target = Target::Device(number);
+            let section = target.to_string();
+            super::reconcile::must_be_dispensable(&core, number, forced).await?;
+            let wish = Wish { stop: BTreeSet::from([target]), forced, ..Wish::nothing() };
+            reconcile(&core, &handle, wish).await?;
+            set_overlay(&section, None).await?;
+            let source = core.source.clone();
+            let left = lane::run(move || Ok(source.load())).await?;
+            let configured =
+                left.merged.sections.get(&section).map(|found| found.origin.file.display().to_string());
+            core.set_config(left);
+            Ok(match configured {
+                None => format!("{section} is gone"),
+                Some(file) => format!("{section} is gone until the next reload or boot: {file} asks for it"),
+            })
+        })
+        .await
+    }
+
+    /// Gives a device another size until the next boot.
+    pub async fn resize(
+        self: &Arc<Self>,
+        name: &str,
+        bytes: u64,
+        options: &Options,
+    ) -> Result<OwnedObjectPath> {
+        let forced = only_force(options)?;
+        let number = self.ours(name).await?;
+        if bytes == 0 {
+            return Err(invalid("a size of 0 is no size; use RemoveDevice"));
+        }
+        self.start("resize", format!("zram{number}"), move |core, handle| async move {
+            let wish = Wish { only: one(Target::Device(number)), ..Wish::everything(forced) };
+            with_overlay(&core, &handle, number, wish, |overlay| {
+                overlay.set_bytes("zram-size", bytes);
+                overlay.set_bytes("max-zram-size", bytes);
+            })
+            .await
+        })
+        .await
+    }
+
+    /// Limits the memory of a device until the next boot.
+    pub async fn set_memory_limit(self: &Arc<Self>, name: &str, bytes: u64) -> Result<()> {
+        let number = self.ours(name).await?;
+        let _guard = self.lane.lock().await;
+        let wish = Wish { only: one(Target::Device(number)), ..Wish::everything(false) };
+        let change = |overlay: &mut Overlay| overlay.set_bytes("zram-resident-limit", bytes);
+        with_overlay(self, &Handle::unwatched(), number, wish, change).await?;
+        self.resample().await;
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Compacts a device.
+    pub async fn compact(self: &Arc<Self>, name: &str) -> Result<()> {
+        let number = self.ours(name).await?;
+        let _guard = self.lane.lock().await;
+        lane::run(move || reload::compact(&mut LinuxHost::new("/"), number)).await
+    }
+
+    /// Forgets the peak of a device.
+    pub async fn reset_peak(self: &Arc<Self>, name: &str) -> Result<()> {
+        let number = self.ours(name).await?;
+        let _guard = self.lane.lock().await;
+        lane::run(move || reload::reset_peak(&mut LinuxHost::new("/"), number)).await
+    }
+
+    /// Brings a device into use.
+    pub async fn activate(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
+        none(options)?;
+        let number = number_of(name)?;
+        self.start("activate", format!("zram{number}"), move |core, handle| async move {
+            let wish = Wish { only: one(Target::Device(number)), ..Wish::everything(false) };
+            reconcile(&core, &handle, wish).await
+        })
+        .await
+    }
+
+    /// Takes a device out of use and gives its memory back; what is configured stays so.
+    pub async fn deactivate(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
+        none(options)?;
+        let number = self.ours(name).await?;
+        self.start("deactivate", format!("zram{number}"), move |core, handle| async move {
+            super::reconcile::must_be_dispensable(&core, number, false).await?;
+            let wish = Wish { stop: BTreeSet::from([Target::Device(number)]), ..Wish::nothing() };
+            reconcile(&core, &handle, wish).await?;
+            Ok(format!("zram{number} is off, and its memory is free"))
+        })
+        .await
+    }
+
+    /// The number of a device that zramd set up.
+    async fn ours(self: &Arc<Self>, name: &str) -> Result<u32> {
+        let number = number_of(name)?;
+        lane::run(move || reload::must_be_ours(&LinuxHost::new("/"), number)).await?;
+        Ok(number)
+    }
+}
+
+/// Writes the section of the moment, or removes it.
+async fn set_overlay(section: &str, overlay: Option<Overlay>) -> Result<()> {
+    let section = section.to_owned();
+    lane::run(move || {
+        let text = overlay.map(|overlay| overlay.text(&section));
+        files::write_overlay(Path::new("/"), &file_name(&section), text.as_deref())
+            .map_err(crate::engine::Error::failed)
+    })
+    .await
+}
+
+/// Changes the section of the moment and brings that about; when that fails, the section is as it was.
+async fn with_overlay(
+    core: &Arc<Core>,
+    handle: &Handle,
+    number: u32,
+    wish: Wish,
+    change: impl FnOnce(&mut Overlay),
+) -> Result<String> {
+    let section = format!("zram{number}");
+    let before = files::read_overlay(Path::new("/"), &file_name(&section)).map(|text| Overlay::parse(&text));
+    let mut overlay = before.clone().unwrap_or_default();
+    change(&mut overlay);
+    set_overlay(&section, Some(overlay)).await?;
+    let done = reconcile(core, handle, wish.clone()).await;
+    if done.is_err() {
+        set_overlay(&section, before).await?;
+        // What was taken away for the change comes back as it was; if that fails too, the first error says more.
+        reconcile(core, &Handle::unwatched(), wish).await.ok();
+    }
+    done
+}

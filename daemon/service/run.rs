@@ -1,0 +1,164 @@
+//! The life of the daemon: adopt what runs, serve, end.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+use zbus::Connection;
+
+use super::bus::manager::Manager;
+use super::config::Source;
+use super::core::{Core, Mode, Phase};
+use super::jobs::Handle;
+use super::reconcile::{Wish, interrupted, reconcile};
+use super::sync::{self, Published};
+use super::{NAME, ROOT, journal, notify, watch};
+use crate::host::linux::{files, unit_files};
+use crate::logic::exit::ExitStatus;
+
+/// How the daemon was started.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// `--config`: this file instead of the roots, and no systemd.
+    pub config: Option<PathBuf>,
+}
+
+/// Written at the first start after a boot: what is missing then was never provisioned. Later it was taken away by
+/// somebody, and a restart of the daemon must not bring it back.
+const PROVISIONED: &str = "/run/zramd/provisioned";
+
+/// Runs until it is told to end.
+pub fn run(options: Options) -> ExitStatus {
+    journal::open();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        // One that reads and one that changes, and one more so that a reader which the kernel holds back delays nobody.
+        .max_blocking_threads(3)
+        .thread_keep_alive(std::time::Duration::from_secs(1))
+        .build();
+    match runtime.map(|runtime| runtime.block_on(serve(options))) {
+        Ok(Ok(())) => ExitStatus::Success,
+        Ok(Err(error)) => {
+            tracing::error!("{error}");
+            ExitStatus::Failure
+        }
+        Err(error) => {
+            tracing::error!("cannot start: {error}");
+            ExitStatus::Failure
+        }
+    }
+}
+
+/// Why the daemon ended early.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("cannot reach the system bus: {0}")]
+    NoBus(zbus::Error),
+    #[error(
+        "cannot be {NAME} on the bus: {0} (is another zramd running, or does the bus policy not allow it?)"
+    )]
+    NoName(zbus::Error),
+    #[error("cannot publish on the bus: {0}")]
+    Publish(#[from] zbus::Error),
+    #[error("the bus is gone")]
+    BusGone,
+    #[error("cannot wait for signals: {0}")]
+    Signals(#[from] std::io::Error),
+}
+
+async fn serve(options: Options) -> Result<(), Failure> {
+    let direct = options.config.is_some() || !unit_files::is_booted(Path::new("/"));
+    let mode = if direct { Mode::Direct } else { Mode::Systemd };
+    let source = Source { file: options.config };
+    let config = source.load();
+    let core = Core::new(source, mode, config);
+    let connection = zbus::connection::Builder::system()
+        .serve_at(ROOT, zbus::fdo::ObjectManager)
+        .serve_at(ROOT, Manager::new(Arc::clone(&core)))
+        .build()
+        .await
+        .map_err(Failure::NoBus)?;
+    core.connect(connection.clone());
+    // All objects are there before the name is: whoever sees the name sees them.
+    let mut published = Published::default();
+    sync::publish(&core, &connection, &mut published).await?;
+    connection.request_name(NAME).await.map_err(Failure::NoName)?;
+    let mut signals = Signals::new()?;
+    watch::begin(&core);
+    tokio::spawn(sync::follow(Arc::clone(&core), connection.clone(), published));
+    tokio::spawn(notify::keep_watchdog_fed());
+    core.enter(Phase::Running);
+    adopt(&core).await;
+    journal::started(core.latest().devices.len());
+    notify::ready("Serving");
+    wait(&core, &connection, &mut signals).await?;
+    notify::stopping();
+    core.enter(Phase::Stopping);
+    // Devices stay as they are. What is being done is PID 1's by now, or finished at the next start.
+    connection.graceful_shutdown().await;
+    Ok(())
+}
+
+/// Finishes what an earlier daemon left, and at the first start after a boot adds what is missing.
+async fn adopt(core: &Arc<Core>) {
+    let wish = match (interrupted(), Path::new(PROVISIONED).exists()) {
+        (Some(wish), _) => Some((wish, true)),
+        (None, false) if core.mode == Mode::Systemd => {
+            Some((Wish { gently: true, only: Some(configured(core)), ..Wish::default() }, false))
+        }
+        _ => None,
+    };
+    if let Some((wish, resumes)) = wish {
+        let _guard = core.lane.lock().await;
+        match reconcile(core, &Handle::unwatched(), wish).await {
+            Ok(done) if resumes => journal::resumed(&done),
+            Ok(done) if done == super::reconcile::NOTHING => {}
+            Ok(done) => journal::job_ended("provision", "done", &done),
+            Err(error) => journal::job_ended("provision", "failed", &error.message),
+        }
+    }
+    if core.mode == Mode::Systemd
+        && let Err(error) = files::replace(Path::new("/"), PROVISIONED, Some(""))
+    {
+        tracing::warn!("{error}");
+    }
+}
+
+/// Every target of the configuration in force; sections with mistakes are left out, as at boot.
+fn configured(core: &Core) -> std::collections::BTreeSet<crate::logic::record::Target> {
+    use crate::logic::record::Target;
+    let settings = &core.config().settings;
+    let devices = settings.devices.iter().map(|device| Target::Device(device.number));
+    devices.chain(settings.ramdisks.iter().map(|disk| Target::RamDisk(disk.name.clone()))).collect()
+}
+
+struct Signals {
+    end: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    reload: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            end: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            reload: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+async fn wait(core: &Arc<Core>, connection: &Connection, signals: &mut Signals) -> Result<(), Failure> {
+    loop {
+        tokio::select! {
+            _ = signals.end.recv() => return Ok(()),
+            _ = signals.interrupt.recv() => return Ok(()),
+            _ = signals.reload.recv() => {
+                if let Err(error) = core.reload(&std::collections::HashMap::new()).await {
+                    journal::job_ended("reload", "failed", &error.message);
+                }
+            }
+            () = connection.closed() => return Err(Failure::BusGone),
+        }
+    }
+}

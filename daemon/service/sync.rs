@@ -1,0 +1,184 @@
+//! Keeping the objects on the bus in line with the machine: they come, change and go with the devices.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use zbus::names::InterfaceName;
+use zbus::object_server::{Interface, SignalEmitter};
+use zbus::{Connection, OwnedVariant, Variant};
+
+use super::bus::device::Device;
+use super::bus::disk::RamDisk;
+use super::bus::filesystem::Filesystem;
+use super::bus::manager::Manager;
+use super::bus::swap::Swap;
+use super::bus::{EMITTING, device_path, disk_path};
+use super::core::Core;
+use crate::logic::health::Finding;
+use crate::logic::snapshot::{RoleView, Snapshot};
+
+/// Values of the properties that emit signals.
+type Values = HashMap<String, OwnedVariant>;
+
+/// What is on the bus, and what was last said about it.
+#[derive(Debug, Default)]
+pub struct Published {
+    /// By path and interface.
+    objects: BTreeMap<(String, &'static str), Values>,
+    problems: Vec<Finding>,
+}
+
+/// An interface of an object that comes and goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Device,
+    Swap,
+    Filesystem,
+    RamDisk,
+}
+
+impl Kind {
+    fn interface(self) -> &'static str {
+        match self {
+            Kind::Device => "org.zramd1.Device",
+            Kind::Swap => "org.zramd1.Swap",
+            Kind::Filesystem => "org.zramd1.Filesystem",
+            Kind::RamDisk => "org.zramd1.RamDisk",
+        }
+    }
+}
+
+/// The interfaces that should be there, with path and name of the object.
+fn wanted(snapshot: &Snapshot) -> Vec<(Kind, String, String)> {
+    let mut wanted = Vec::new();
+    for device in &snapshot.devices {
+        let mut add = |kind| wanted.push((kind, device_path(&device.name), device.name.clone()));
+        add(Kind::Device);
+        if device.role == RoleView::Swap {
+            add(Kind::Swap);
+        }
+        if device.mount.is_some() {
+            add(Kind::Filesystem);
+        }
+    }
+    wanted
+        .extend(snapshot.disks.iter().map(|disk| (Kind::RamDisk, disk_path(&disk.name), disk.name.clone())));
+    wanted
+}
+
+/// Brings the bus up to date each time something has changed.
+pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Published) {
+    loop {
+        core.changed.notified().await;
+        if let Err(error) = publish(&core, &connection, &mut published).await {
+            // The next change tries again; a connection that is gone ends the daemon elsewhere.
+            tracing::warn!(%error, "cannot publish a change");
+        }
+    }
+}
+
+/// Brings the bus up to date once.
+pub async fn publish(
+    core: &Arc<Core>,
+    connection: &Connection,
+    published: &mut Published,
+) -> zbus::Result<()> {
+    let snapshot = core.resample().await;
+    let wanted = wanted(&snapshot);
+    let gone: Vec<(String, &'static str)> = published
+        .objects
+        .keys()
+        .filter(|(path, interface)| {
+            !wanted.iter().any(|(kind, at, _)| at == path && kind.interface() == *interface)
+        })
+        .filter(|(_, interface)| *interface != MANAGER)
+        .cloned()
+        .collect();
+    for (path, interface) in gone {
+        remove(connection, &path, interface).await?;
+        published.objects.remove(&(path, interface));
+    }
+    for (kind, path, name) in wanted {
+        let key = (path.clone(), kind.interface());
+        if !published.objects.contains_key(&key) {
+            add(core, connection, kind, &path, name).await?;
+        }
+        let now = current(connection, kind, &path).await?;
+        announce(connection, published, &path, kind.interface(), now).await?;
+    }
+    let now = values::<Manager>(connection, super::ROOT).await?;
+    announce(connection, published, super::ROOT, MANAGER, now).await?;
+    super::journal::problems(&published.problems, &snapshot.problems);
+    published.problems.clone_from(&snapshot.problems);
+    Ok(())
+}
+
+const MANAGER: &str = "org.zramd1.Manager";
+
+async fn add(
+    core: &Arc<Core>,
+    connection: &Connection,
+    kind: Kind,
+    path: &str,
+    name: String,
+) -> zbus::Result<()> {
+    let server = connection.object_server();
+    let core = Arc::clone(core);
+    match kind {
+        Kind::Device => server.at(path, Device::new(core, name)).await.map(drop),
+        Kind::Swap => server.at(path, Swap::new(core, name)).await.map(drop),
+        Kind::Filesystem => server.at(path, Filesystem::new(core, name)).await.map(drop),
+        Kind::RamDisk => server.at(path, RamDisk::new(core, name)).await.map(drop),
+    }
+}
+
+async fn remove(connection: &Connection, path: &str, interface: &'static str) -> zbus::Result<()> {
+    let name = InterfaceName::from_static_str_unchecked(interface);
+    connection.object_server().remove_named(path, name).await.map(drop)
+}
+
+async fn current(connection: &Connection, kind: Kind, path: &str) -> zbus::Result<Values> {
+    match kind {
+        Kind::Device => values::<Device>(connection, path).await,
+        Kind::Swap => values::<Swap>(connection, path).await,
+        Kind::Filesystem => values::<Filesystem>(connection, path).await,
+        Kind::RamDisk => values::<RamDisk>(connection, path).await,
+    }
+}
+
+/// What the properties of an interface are now, those only that emit signals.
+async fn values<I: Interface>(connection: &Connection, path: &str) -> zbus::Result<Values> {
+    let server = connection.object_server();
+    let object = server.interface::<_, I>(path).await?;
+    let all = object.get().await.get_all(server, connection, None, object.signal_emitter()).await?;
+    let interface = I::name();
+    let emitting =
+        EMITTING.iter().find(|(name, _)| *name == interface.as_str()).map_or(&[][..], |found| found.1);
+    Ok(all.into_iter().filter(|(name, _)| emitting.contains(&name.as_str())).collect())
+}
+
+/// Emits `PropertiesChanged` for what differs from before, and notes what is said now.
+async fn announce(
+    connection: &Connection,
+    published: &mut Published,
+    path: &str,
+    interface: &'static str,
+    now: Values,
+) -> zbus::Result<()> {
+    let key = (path.to_owned(), interface);
+    if let Some(before) = published.objects.get(&key) {
+        let mut changed: HashMap<&str, Variant<'_>> = HashMap::new();
+        for (name, value) in &now {
+            if before.get(name) != Some(value) {
+                changed.insert(name, value.try_clone()?.into());
+            }
+        }
+        if !changed.is_empty() {
+            let emitter = SignalEmitter::new(connection, path)?;
+            let interface = InterfaceName::from_static_str_unchecked(interface);
+            zbus::fdo::Properties::properties_changed(&emitter, interface, changed, (&[][..]).into()).await?;
+        }
+    }
+    published.objects.insert(key, now);
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Noticing what others do to zram devices, swaps and mounts, without looking again and again.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::net::netlink::{KOBJECT_UEVENT, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::core::Core;
+use crate::logic::proc::is_zram_event;
+
+/// The kernel's multicast group of device events (udev's own is 2).
+const KERNEL_EVENTS: u32 = 1;
+/// Larger than any event: the kernel builds them in 2 KiB (`UEVENT_BUFFER_SIZE`).
+const EVENT_BYTES: usize = 4096;
+
+/// Watches until the daemon ends. What cannot be watched is logged once; then callers still get fresh figures, and only
+/// change signals come late.
+pub fn begin(core: &Arc<Core>) {
+    let devices = Arc::clone(core);
+    tokio::spawn(async move {
+        if let Err(error) = follow_devices(&devices).await {
+            tracing::warn!(%error, "cannot watch for zram devices that come and go");
+        }
+    });
+    for path in ["/proc/swaps", "/proc/self/mountinfo"] {
+        let core = Arc::clone(core);
+        tokio::spawn(async move {
+            if let Err(error) = follow_table(&core, path).await {
+                tracing::warn!(%error, "cannot watch {path}");
+            }
+        });
+    }
+}
+
+/// The successor of this function is unsafe because a type may hand out another descriptor each time. An `OwnedFd` does not.
+#[allow(deprecated)]
+fn watched(fd: OwnedFd, interest: Interest) -> std::io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(fd, interest)
+}
+
+/// `/proc/swaps` and mountinfo report a change as an exceptional condition (proc(5)).
+async fn follow_table(core: &Core, path: &str) -> std::io::Result<()> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        // A kernel without swap.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let file = watched(file.into(), Interest::PRIORITY)?;
+    loop {
+        file.ready(Interest::PRIORITY | Interest::ERROR).await?.clear_ready();
+        core.changed.notify_one();
+    }
+}
+
+async fn follow_devices(core: &Core) -> std::io::Result<()> {
+    let socket: OwnedFd = socket_with(
+        AddressFamily::NETLINK,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        Some(KOBJECT_UEVENT),
+    )?;
+    bind(&socket, &SocketAddrNetlink::new(0, KERNEL_EVENTS))?;
+    let socket = watched(socket, Interest::READABLE)?;
+    let mut buffer = vec![0; EVENT_BYTES];
+    loop {
+        let mut ready = socket.readable().await?;
+        match ready.try_io(|socket| Ok(recv(socket, &mut buffer[..], RecvFlags::empty())?)) {
+            Ok(Ok((length, _))) => {
+                if is_zram_event(&buffer[..length.min(EVENT_BYTES)]) {
+                    core.changed.notify_one();
+                }
+            }
+            // Events were lost because there were too many: one of ours may have been among them.
+            Ok(Err(error)) if error.raw_os_error() == Some(libc::ENOBUFS) => core.changed.notify_one(),
+            Ok(Err(error)) => return Err(error),
+            Err(_would_block) => {}
+        }
+    }
+}
