@@ -11,6 +11,7 @@
 //!
 //! `tests/layers.rs` fails when an arrow points the other way.
 
+pub mod client;
 pub mod engine;
 pub mod host;
 pub mod logic;

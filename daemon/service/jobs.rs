@@ -148,9 +148,4 @@ impl Core {
             }
         });
     }
-
-    /// Whether a job is waiting or running.
-    pub fn is_busy(&self) -> bool {
-        lock(&self.jobs).unfinished > 0
-    }
 }

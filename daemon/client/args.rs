@@ -1,0 +1,281 @@
+//! The command line of `zramdctl`. Completions and the man page come from this one definition.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Shows and controls compressed memory.
+#[derive(Debug, Parser)]
+#[command(
+    name = "zramdctl",
+    version,
+    about = "Shows and controls compressed memory",
+    long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nReading works without \
+                  the daemon and without rights. What changes anything goes through zramd.service.",
+    after_help = "Without a command, devices and disks are listed.",
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Where colours are used; NO_COLOR=1 switches them off too
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub color: Colour,
+    /// Never ask for a password
+    #[arg(long, global = true)]
+    pub no_ask_password: bool,
+    /// Read this file instead of those below /usr/lib, /etc and /run
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Form of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Json {
+    /// With line breaks.
+    Pretty,
+    /// On one line.
+    Short,
+    /// No JSON.
+    Off,
+}
+
+/// Form of `stats`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatsFormat {
+    /// `name{device="zram0"} value`, for Prometheus' text-file collector.
+    Prometheus,
+    /// One JSON document.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List devices and disks, one line each
+    #[command(visible_alias = "ls")]
+    List(List),
+    /// Explain numbers, choices and problems
+    Status {
+        /// Only these, for example zram0
+        names: Vec<String>,
+    },
+    /// Print properties as Key=Value, for scripts
+    Show {
+        /// Device or disk; without it, the machine as a whole
+        name: Option<String>,
+        /// Only these properties
+        #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
+        property: Vec<String>,
+        /// Only the values
+        #[arg(long)]
+        value: bool,
+    },
+    /// Watch ratio, memory saved, rates and pressure
+    Top {
+        /// Seconds between two looks
+        #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS")]
+        interval: f64,
+        /// Print this many looks as text, and end
+        #[arg(short = 'n', long, value_name = "COUNT")]
+        iterations: Option<u64>,
+    },
+    /// Print every counter once
+    Stats {
+        /// Only these devices
+        names: Vec<String>,
+        /// How
+        #[arg(long, value_enum, default_value_t = StatsFormat::Prometheus)]
+        format: StatsFormat,
+    },
+    /// Print what changes, until interrupted
+    Monitor {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// Also print the counters, this often (milliseconds, at least 100)
+        #[arg(long, value_name = "MILLISECONDS")]
+        stats: Option<u32>,
+    },
+    /// Look for problems, and say how to mend each
+    Doctor {
+        /// Form of JSON, if any
+        #[arg(long, value_enum, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+        json: Json,
+    },
+    /// Look for mistakes in the configuration, or in these files
+    Check {
+        /// Files to check instead of the configuration
+        files: Vec<PathBuf>,
+    },
+    /// Print the configuration with the origin of each key
+    CatConfig,
+    /// Show what `reload` would change
+    Plan(Force),
+    /// Read the configuration again and bring the machine in line with it
+    Reload(Change),
+    /// Create a device that lasts until the next boot
+    Create(Create),
+    /// Take a device away
+    Remove {
+        /// Devices
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// How
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Give a device another size, until the next boot
+    Resize {
+        /// Device
+        name: String,
+        /// Size, for example 4GiB
+        size: String,
+        /// How
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Switch the swap on a device on or off
+    Swap {
+        /// On or off
+        #[command(subcommand)]
+        command: Swap,
+    },
+    /// Limit the memory that a device may use, until the next boot
+    Limit {
+        /// Device
+        name: String,
+        /// Amount, for example 1GiB, or none
+        limit: String,
+    },
+    /// Give back memory that the allocator holds in half-empty pages
+    Compact {
+        /// Devices
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+    /// Print completions for a shell
+    #[command(hide = true)]
+    Completions {
+        /// Which
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page of zramdctl(8)
+    #[command(hide = true)]
+    Man,
+}
+
+/// `list`, in zramctl's habits.
+#[derive(Debug, Default, Args)]
+#[command(disable_help_flag = true)]
+pub struct List {
+    /// Only names that match, for example 'zram*'
+    pub patterns: Vec<String>,
+    /// Columns, by name; +COL adds one
+    #[arg(short, long, value_name = "COLUMNS", allow_hyphen_values = true)]
+    pub output: Option<String>,
+    /// All columns
+    #[arg(long)]
+    pub output_all: bool,
+    /// Sizes as plain numbers of bytes
+    #[arg(short, long)]
+    pub bytes: bool,
+    /// No heading
+    #[arg(short, long, visible_alias = "no-legend")]
+    pub noheadings: bool,
+    /// One blank between columns
+    #[arg(long)]
+    pub raw: bool,
+    /// JSON, pretty by default
+    #[arg(short = 'J', long, value_enum, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+    pub json: Option<Json>,
+    /// Print help
+    #[arg(short, long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// Whether contents may be lost.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Force {
+    /// Let go of contents that would be lost
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// How a change is asked for.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Change {
+    /// Let go of contents that would be lost
+    #[arg(short, long)]
+    pub force: bool,
+    /// Do not wait for the end
+    #[arg(long)]
+    pub no_block: bool,
+}
+
+/// `create`: the keys of a section.
+#[derive(Debug, Args)]
+pub struct Create {
+    /// Which device, for example zram5; otherwise the lowest that is free
+    pub name: Option<String>,
+    /// Uncompressed size, for example 4GiB, or an expression as in the configuration
+    #[arg(short, long)]
+    pub size: Option<String>,
+    /// Compression algorithm, for example zstd(level=3)
+    #[arg(short, long)]
+    pub algorithm: Option<String>,
+    /// Swap priority
+    #[arg(short, long, allow_negative_numbers = true)]
+    pub priority: Option<i32>,
+    /// Mount it here instead of using it as swap
+    #[arg(short, long, value_name = "PATH")]
+    pub mount_point: Option<String>,
+    /// Type of file system
+    #[arg(short = 't', long)]
+    pub fs_type: Option<String>,
+    /// Any other key of a [zramN] section
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// `swap on` and `swap off`.
+#[derive(Debug, Subcommand)]
+pub enum Swap {
+    /// Switch it on
+    On {
+        /// Device
+        name: String,
+        /// How
+        #[command(flatten)]
+        change: NoBlock,
+    },
+    /// Switch it off and give its memory back
+    Off {
+        /// Device
+        name: String,
+        /// How
+        #[command(flatten)]
+        change: NoBlock,
+    },
+}
+
+/// Whether to wait.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct NoBlock {
+    /// Do not wait for the end
+    #[arg(long)]
+    pub no_block: bool,
+}

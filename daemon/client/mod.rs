@@ -1,0 +1,6 @@
+//! `zramdctl`: shows, and asks the daemon to change. Reading is done here, without the daemon and without rights.
+
+pub mod args;
+mod main;
+
+pub use main::main;
