@@ -181,6 +181,7 @@ pub enum Command {
 /// `list`, in zramctl's habits.
 #[derive(Debug, Default, Args)]
 #[command(disable_help_flag = true)]
+#[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub struct List {
     /// Only names that match, for example 'zram*'
     pub patterns: Vec<String>,

@@ -206,7 +206,7 @@ fn chosen(record: &Record, request: &DeviceRequest) -> (ReasonView, BTreeMap<Str
 }
 
 fn parameters(algorithm: &Algorithm) -> BTreeMap<String, String> {
-    algorithm.parameters.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    algorithm.parameters.iter().cloned().collect()
 }
 
 fn stats<H: Host>(host: &H, number: u32, view: &DeviceView, available: u64) -> Result<Stats, Error> {

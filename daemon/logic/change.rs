@@ -95,13 +95,7 @@ pub fn changes(plan: &Plan, facts: &Facts, disks: &[UnitDisk], forced: bool) -> 
     let mut found: Vec<Change> = plan.items.iter().map(|item| of_item(item, facts, disks, forced)).collect();
     let wanted = |target: &Target| plan.items.iter().any(|item| item.target == *target);
     for record in facts.records.values().filter(|record| !wanted(&record.target)) {
-        found.push(removal(
-            record.target.clone(),
-            Some(&record.request),
-            facts,
-            forced,
-            "its section is gone",
-        ));
+        found.push(removal(&record.target, Some(&record.request), facts, forced, "its section is gone"));
     }
     for disk in disks {
         let target = Target::RamDisk(disk.name.clone());
@@ -109,7 +103,7 @@ pub fn changes(plan: &Plan, facts: &Facts, disks: &[UnitDisk], forced: bool) -> 
             && !facts.records.contains_key(&target)
             && tmpfs_at(facts, &disk.mount_point).is_some()
         {
-            found.push(disk_removal(target, &disk.mount_point, facts, forced, "its section is gone"));
+            found.push(disk_removal(&target, &disk.mount_point, facts, forced, "its section is gone"));
         }
     }
     found.sort_by(|a, b| (a.action, &a.target).cmp(&(b.action, &b.target)));
@@ -129,7 +123,7 @@ fn of_item(item: &Item, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Chan
     let present = record.map(|record| &record.request);
     match item.decision {
         Decision::Skipped => match present {
-            Some(_) => removal(item.target.clone(), present, facts, forced, &item.reason),
+            Some(_) => removal(&item.target, present, facts, forced, &item.reason),
             None => change(&item.target, Action::Keep, item.reason.clone()),
         },
         Decision::Refused => refused(&item.target, item.kind.unwrap_or(Kind::Unsafe), item.reason.clone()),
@@ -179,14 +173,14 @@ fn device(
     }
     let used = facts.device_use(number);
     match (&present.purpose, &wanted.purpose) {
-        (Purpose::Swap { .. }, Purpose::Swap { .. }) if used.is_none() => {
+        (Purpose::Swap { .. }, Purpose::Swap { .. })
+        | (Purpose::Filesystem { .. }, Purpose::Filesystem { .. })
+            if used.is_none() =>
+        {
             change(target, Action::Activate, describe(wanted))
         }
         (Purpose::Swap { .. }, Purpose::Swap { .. }) if present.purpose != wanted.purpose => {
             change(target, Action::Reactivate, detail)
-        }
-        (Purpose::Filesystem { .. }, Purpose::Filesystem { .. }) if used.is_none() => {
-            change(target, Action::Activate, describe(wanted))
         }
         _ if detail.is_empty() => change(target, Action::Keep, ""),
         _ => change(target, Action::Adapt, detail),
@@ -282,8 +276,8 @@ fn exact(bytes: u64, other: u64) -> String {
     if bytes != other && human(bytes) == human(other) { format!("{bytes} B") } else { human(bytes) }
 }
 
-fn removal(target: Target, present: Option<&Request>, facts: &Facts, forced: bool, why: &str) -> Change {
-    let found = match (&target, present) {
+fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bool, why: &str) -> Change {
+    let found = match (target, present) {
         (Target::RamDisk(_), Some(Request::RamDisk(request))) => {
             disk_removal(target, &request.mount.mount_point, facts, forced, why)
         }
@@ -291,23 +285,23 @@ fn removal(target: Target, present: Option<&Request>, facts: &Facts, forced: boo
             if matches!(facts.device_use(*number), Some(Use::Mounted { .. })) && !forced =>
         {
             refused(
-                &target,
+                target,
                 Kind::Unsafe,
                 format!("{why}, but {} would lose its contents", describe(request)),
             )
         }
-        _ => change(&target, Action::Remove, why),
+        _ => change(target, Action::Remove, why),
     };
     Change { present: present.cloned(), ..found }
 }
 
-fn disk_removal(target: Target, mount_point: &str, facts: &Facts, forced: bool, why: &str) -> Change {
+fn disk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool, why: &str) -> Change {
     let full = facts.disk_used.get(mount_point).copied().unwrap_or(0);
     if full > 0 && !forced && tmpfs_at(facts, mount_point).is_some() {
         let message = format!("{why}, but {mount_point} holds {}, which would be lost", human(full));
-        return refused(&target, Kind::Unsafe, message);
+        return refused(target, Kind::Unsafe, message);
     }
-    change(&target, Action::Remove, format!("{why}: {mount_point}"))
+    change(target, Action::Remove, format!("{why}: {mount_point}"))
 }
 
 fn tmpfs_at<'a>(facts: &'a Facts, path: &str) -> Option<&'a MountLine> {
@@ -325,7 +319,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
     let before = of_record.or_else(of_unit).filter(|before| before != path);
     if let Some(before) = before.filter(|before| tmpfs_at(facts, before).is_some()) {
         let why = format!("its mount point has changed to {path}");
-        let removal = disk_removal(target.clone(), &before, facts, forced, &why);
+        let removal = disk_removal(target, &before, facts, forced, &why);
         return match removal.action {
             Action::Remove => change(target, Action::Recreate, format!("mount point {before} → {path}")),
             _ => removal,

@@ -165,6 +165,11 @@ impl Core {
             Ok(snapshot) => snapshot,
             Err(error) => unreadable(&self.latest(), begun, &error),
         };
+        let mut snapshot = snapshot;
+        if *lock(&self.phase) == Phase::Reloading {
+            // What is half-done because we are doing it is no problem of anybody.
+            snapshot.problems.clone_from(&self.latest().problems);
+        }
         self.latest.send_replace(Arc::new(snapshot));
         self.reading.store(false, Ordering::SeqCst);
     }

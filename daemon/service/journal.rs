@@ -19,9 +19,6 @@ pub const PROBLEM_GONE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d05";
 /// Work that an earlier daemon left unfinished is finished now.
 pub const RESUMED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d06";
 
-/// All of them, for the test that compares them with the catalogue.
-pub const IDS: [&str; 6] = [STARTED, JOB_DONE, JOB_FAILED, PROBLEM, PROBLEM_GONE, RESUMED];
-
 /// Sends events to the journal when systemd connected us to it, and otherwise to standard error.
 pub fn open() {
     let filter = || Targets::new().with_target("zramd", LevelFilter::INFO);
@@ -91,5 +88,17 @@ pub fn problems(before: &[Finding], now: &[Finding]) {
             "no longer: {}",
             found.message
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_id_is_explained_in_the_catalogue() {
+        let catalogue = include_str!("../../units/zramd.catalog");
+        let explained: Vec<&str> = catalogue.lines().filter_map(|line| line.strip_prefix("-- ")).collect();
+        assert_eq!(explained, [STARTED, JOB_DONE, JOB_FAILED, PROBLEM, PROBLEM_GONE, RESUMED]);
     }
 }

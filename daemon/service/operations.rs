@@ -53,10 +53,6 @@ fn number_of(name: &str) -> Result<u32> {
         .ok_or_else(|| invalid(format!("{name:?} is no zram device; write for example `zram0`")))
 }
 
-fn one(target: Target) -> Option<BTreeSet<Target>> {
-    Some(BTreeSet::from([target]))
-}
-
 /// A value of a configuration key, as it came from the bus.
 fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
     match value {
@@ -131,9 +127,13 @@ impl Core {
             )));
         }
         set_overlay(&section, Some(overlay)).await?;
-        let wish = Wish { only: one(Target::Device(number)), ..Wish::everything(false) };
+        let wish = Wish::one(Target::Device(number), false);
         let handle = Handle::unwatched();
-        if let Err(error) = reconcile(self, &handle, wish).await {
+        let done = match self.mistakes_in(&section).await {
+            Ok(()) => reconcile(self, &handle, wish).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
             // Nothing half-done stays behind: neither the section, nor what was begun for it.
             set_overlay(&section, None).await?;
             let gone = Wish { stop: BTreeSet::from([Target::Device(number)]), ..Wish::nothing() };
@@ -143,6 +143,17 @@ impl Core {
         self.resample().await;
         self.changed.notify_one();
         Ok(section)
+    }
+
+    /// An error when the section of the moment has mistakes, unknown keys included: whoever asks is there to be told.
+    async fn mistakes_in(&self, section: &str) -> Result<()> {
+        let source = self.source.clone();
+        let loaded = lane::run(move || Ok(source.load())).await?;
+        let file = file_name(section);
+        let own = loaded.problems.iter().filter(|problem| problem.origin.file.ends_with(&file));
+        let messages: Vec<String> =
+            own.map(|problem| format!("{}: {}", problem.origin.key, problem.message)).collect();
+        if messages.is_empty() { Ok(()) } else { Err(invalid(messages.join("; "))) }
     }
 
     /// Takes a device away.
@@ -182,7 +193,7 @@ impl Core {
             return Err(invalid("a size of 0 is no size; use RemoveDevice"));
         }
         self.start("resize", format!("zram{number}"), move |core, handle| async move {
-            let wish = Wish { only: one(Target::Device(number)), ..Wish::everything(forced) };
+            let wish = Wish::one(Target::Device(number), forced);
             with_overlay(&core, &handle, number, wish, |overlay| {
                 overlay.set_bytes("zram-size", bytes);
                 overlay.set_bytes("max-zram-size", bytes);
@@ -196,7 +207,7 @@ impl Core {
     pub async fn set_memory_limit(self: &Arc<Self>, name: &str, bytes: u64) -> Result<()> {
         let number = self.ours(name).await?;
         let _guard = self.lane.lock().await;
-        let wish = Wish { only: one(Target::Device(number)), ..Wish::everything(false) };
+        let wish = Wish::one(Target::Device(number), false);
         let change = |overlay: &mut Overlay| overlay.set_bytes("zram-resident-limit", bytes);
         with_overlay(self, &Handle::unwatched(), number, wish, change).await?;
         self.resample().await;
@@ -223,7 +234,7 @@ impl Core {
         none(options)?;
         let number = number_of(name)?;
         self.start("activate", format!("zram{number}"), move |core, handle| async move {
-            let wish = Wish { only: one(Target::Device(number)), ..Wish::everything(false) };
+            let wish = Wish::one(Target::Device(number), false);
             reconcile(&core, &handle, wish).await
         })
         .await

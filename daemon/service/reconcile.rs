@@ -41,6 +41,11 @@ impl Wish {
         Wish { forced, ..Wish::default() }
     }
 
+    /// One target.
+    pub fn one(target: Target, forced: bool) -> Wish {
+        Wish { only: Some(BTreeSet::from([target])), ..Wish::everything(forced) }
+    }
+
     /// Nothing that is configured.
     pub fn nothing() -> Wish {
         Wish { only: Some(BTreeSet::new()), ..Wish::default() }
@@ -221,7 +226,7 @@ impl Report {
     fn add(&mut self, change: &Change, result: Result<()>) {
         match result {
             Ok(()) if change.detail.is_empty() => {
-                self.done.push(format!("{}: {}", change.target, change.action))
+                self.done.push(format!("{}: {}", change.target, change.action));
             }
             Ok(()) => self.done.push(format!("{}: {} ({})", change.target, change.action, change.detail)),
             Err(error) => self.failed.push(error),

@@ -95,7 +95,8 @@ async fn serve(options: Options) -> Result<(), Failure> {
     notify::stopping();
     core.enter(Phase::Stopping);
     // Devices stay as they are. What is being done is PID 1's by now, or finished at the next start.
-    connection.graceful_shutdown().await;
+    // Whoever calls from now on is told that nobody is there, instead of waiting for us.
+    connection.release_name(NAME).await.ok();
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use super::core::{Core, lock};
 /// Shortest interval.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// Longest interval.
-const LONGEST: Duration = Duration::from_hours(1);
+const LONGEST: Duration = Duration::from_secs(3600);
 /// Callers that may be subscribed at the same time.
 const MOST: usize = 256;
 

@@ -278,8 +278,7 @@ impl Device {
             .device(&self.name)
             .ok_or_else(|| BusError::new(Name::NotFound, format!("{} is gone", self.name)))?;
         let owned = |(name, value): (&str, Variant<'static>)| {
-            let value =
-                OwnedVariant::try_from(value).map_err(|error| BusError::from(zbus::Error::from(error)))?;
+            let value = OwnedVariant::try_from(value).map_err(BusError::from)?;
             Ok((name.to_owned(), value))
         };
         stats_map(device).into_iter().map(owned).collect()

@@ -32,6 +32,8 @@ fn path(text: String) -> Result<OwnedObjectPath> {
 type Listed = (String, OwnedObjectPath, String);
 
 /// All compressed memory of this machine. Reading is open to everybody; changing takes polkit's permission.
+// The interface decides the form of a method.
+#[allow(clippy::unused_self, clippy::needless_pass_by_value)]
 #[interface(name = "org.zramd1.Manager", proxy(default_service = "org.zramd1", default_path = "/org/zramd1"))]
 impl Manager {
     /// Version of zramd.
