@@ -44,6 +44,7 @@ pub fn survey<H: Host>(
 ) -> Result<Survey, Error> {
     let mut facts = gather(host, &loaded.settings)?;
     measure_disks(host, &mut facts);
+    facts.unit_mounts = scope.disks.iter().map(|disk| disk.mount_point.clone()).collect();
     let plan = planner::plan(&loaded.settings, loaded.problems.clone(), &facts, activation);
     let mut changes = changes(&plan, &facts, &scope.disks, scope.forced);
     if let Some(only) = &scope.only {

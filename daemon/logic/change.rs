@@ -284,11 +284,7 @@ fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bo
         (Target::Device(number), Some(Request::Device(request)))
             if matches!(facts.device_use(*number), Some(Use::Mounted { .. })) && !forced =>
         {
-            refused(
-                target,
-                Kind::Unsafe,
-                format!("{why}, but {} would lose its contents", describe(request)),
-            )
+            refused(target, Kind::Unsafe, format!("{why}, but {} would lose its contents", describe(request)))
         }
         _ => change(target, Action::Remove, why),
     };

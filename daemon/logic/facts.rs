@@ -37,6 +37,8 @@ pub struct Facts {
     pub groups: BTreeMap<String, u32>,
     /// Whether the `mkfs` of a file system type is installed, for those that were looked for.
     pub mkfs: BTreeMap<String, bool>,
+    /// Where PID 1 mounted a tmpfs from a unit of ours.
+    pub unit_mounts: BTreeSet<String>,
     /// Bytes in use on each mounted tmpfs, by mount point.
     pub disk_used: BTreeMap<String, u64>,
     /// What is at each mount point that the settings name.

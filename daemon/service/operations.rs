@@ -1,6 +1,6 @@
 //! What callers can ask for: each is turned into a configuration that is then brought about (`reconcile`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -136,8 +136,7 @@ impl Core {
         if let Err(error) = done {
             // Nothing half-done stays behind: neither the section, nor what was begun for it.
             set_overlay(&section, None).await?;
-            let gone = Wish { stop: BTreeSet::from([Target::Device(number)]), ..Wish::nothing() };
-            reconcile(self, &handle, gone).await.ok();
+            reconcile(self, &handle, Wish::gone(Target::Device(number), true)).await.ok();
             return Err(error);
         }
         self.resample().await;
@@ -156,28 +155,42 @@ impl Core {
         if messages.is_empty() { Ok(()) } else { Err(invalid(messages.join("; "))) }
     }
 
-    /// Takes a device away.
+    /// Takes a device away, until the next boot if a file asks for it.
     pub async fn remove(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         let forced = only_force(options)?;
         let number = self.ours(name).await?;
         self.start("remove", format!("zram{number}"), move |core, handle| async move {
-            let target = Target::Device(number);
-            let section = target.to_string();
-            super::reconcile::must_be_dispensable(&core, number, forced).await?;
-            let wish = Wish { stop: BTreeSet::from([target]), forced, ..Wish::nothing() };
-            reconcile(&core, &handle, wish).await?;
-            set_overlay(&section, None).await?;
-            let source = core.source.clone();
-            let left = lane::run(move || Ok(source.load())).await?;
-            let configured =
-                left.merged.sections.get(&section).map(|found| found.origin.file.display().to_string());
-            core.set_config(left);
-            Ok(match configured {
-                None => format!("{section} is gone"),
-                Some(file) => format!("{section} is gone until the next reload or boot: {file} asks for it"),
-            })
+            core.switch_off(&handle, number, forced, true).await
         })
         .await
+    }
+
+    /// Switches the section of a device off, which takes the device away. A section that exists only for the moment goes
+    /// with it when `forget` says so.
+    async fn switch_off(
+        self: &Arc<Self>,
+        handle: &Handle,
+        number: u32,
+        forced: bool,
+        forget: bool,
+    ) -> Result<String> {
+        let section = format!("zram{number}");
+        let before = overlay_of(&section);
+        let mut overlay = before.clone().unwrap_or_default();
+        let forget = forget && overlay.transient;
+        overlay.values.insert(ENABLED.to_owned(), "false".to_owned());
+        set_overlay(&section, (!forget).then_some(overlay)).await?;
+        let done = reconcile(self, handle, Wish::gone(Target::Device(number), forced)).await;
+        if let Err(error) = done {
+            // It is in use as before, and stays configured so.
+            set_overlay(&section, before).await?;
+            return Err(error);
+        }
+        Ok(if forget {
+            format!("{section} is gone")
+        } else {
+            format!("{section} is off until the next boot, or until it is activated; its memory is free")
+        })
     }
 
     /// Gives a device another size until the next boot.
@@ -229,26 +242,26 @@ impl Core {
         lane::run(move || reload::reset_peak(&mut LinuxHost::new("/"), number)).await
     }
 
-    /// Brings a device into use.
+    /// Brings a device into use that was switched off.
     pub async fn activate(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         none(options)?;
         let number = number_of(name)?;
         self.start("activate", format!("zram{number}"), move |core, handle| async move {
             let wish = Wish::one(Target::Device(number), false);
-            reconcile(&core, &handle, wish).await
+            with_overlay(&core, &handle, number, wish, |overlay| {
+                overlay.values.remove(ENABLED);
+            })
+            .await
         })
         .await
     }
 
-    /// Takes a device out of use and gives its memory back; what is configured stays so.
+    /// Takes a device out of use and gives its memory back.
     pub async fn deactivate(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         none(options)?;
         let number = self.ours(name).await?;
         self.start("deactivate", format!("zram{number}"), move |core, handle| async move {
-            super::reconcile::must_be_dispensable(&core, number, false).await?;
-            let wish = Wish { stop: BTreeSet::from([Target::Device(number)]), ..Wish::nothing() };
-            reconcile(&core, &handle, wish).await?;
-            Ok(format!("zram{number} is off, and its memory is free"))
+            core.switch_off(&handle, number, false, false).await
         })
         .await
     }
@@ -261,9 +274,18 @@ impl Core {
     }
 }
 
-/// Writes the section of the moment, or removes it.
+/// The key that switches a section off. Stopping its unit would not be enough: systemd starts what `swap.target` wants
+/// again with the next service that anybody starts.
+const ENABLED: &str = "enabled";
+
+fn overlay_of(section: &str) -> Option<Overlay> {
+    files::read_overlay(Path::new("/"), &file_name(section)).map(|text| Overlay::parse(&text))
+}
+
+/// Writes the section of the moment; nothing, or one that says nothing, removes it.
 async fn set_overlay(section: &str, overlay: Option<Overlay>) -> Result<()> {
     let section = section.to_owned();
+    let overlay = overlay.filter(|overlay| !overlay.values.is_empty());
     lane::run(move || {
         let text = overlay.map(|overlay| overlay.text(&section));
         files::write_overlay(Path::new("/"), &file_name(&section), text.as_deref())
@@ -281,7 +303,7 @@ async fn with_overlay(
     change: impl FnOnce(&mut Overlay),
 ) -> Result<String> {
     let section = format!("zram{number}");
-    let before = files::read_overlay(Path::new("/"), &file_name(&section)).map(|text| Overlay::parse(&text));
+    let before = overlay_of(&section);
     let mut overlay = before.clone().unwrap_or_default();
     change(&mut overlay);
     set_overlay(&section, Some(overlay)).await?;

@@ -27,8 +27,8 @@ use crate::logic::unit_text::{self, activating_unit, disk_of_unit};
 pub struct Wish {
     /// Only these follow the configuration; nothing means all.
     pub only: Option<BTreeSet<Target>>,
-    /// These are taken away although they are configured.
-    pub stop: BTreeSet<Target>,
+    /// They are to be gone: nobody wonders that they are not configured.
+    pub gone: bool,
     /// Whether contents may be lost.
     pub forced: bool,
     /// Only what is missing is added: nothing that runs is touched.
@@ -46,9 +46,9 @@ impl Wish {
         Wish { only: Some(BTreeSet::from([target])), ..Wish::everything(forced) }
     }
 
-    /// Nothing that is configured.
-    pub fn nothing() -> Wish {
-        Wish { only: Some(BTreeSet::new()), ..Wish::default() }
+    /// One target, which is not configured any more, or switched off.
+    pub fn gone(target: Target, forced: bool) -> Wish {
+        Wish { gone: true, ..Wish::one(target, forced) }
     }
 }
 
@@ -84,22 +84,6 @@ pub async fn must_be_valid(core: &Arc<Core>) -> Result<Loaded> {
     }
     let message = format!("{}; the old configuration stays in force", errors.join("; "));
     Err(BusError::new(Name::ConfigInvalid, message))
-}
-
-/// Refuses to take away what would lose contents, unless forced.
-pub async fn must_be_dispensable(core: &Arc<Core>, number: u32, forced: bool) -> Result<()> {
-    let snapshot = core.resample().await;
-    let device = snapshot.device(&format!("zram{number}"));
-    match device.and_then(|device| device.mount.as_ref()) {
-        Some(mount) if !forced => Err(BusError::new(
-            Name::Unsafe,
-            format!(
-                "zram{number}: what is on {} would be lost; save it, then repeat with force",
-                mount.mount_point
-            ),
-        )),
-        _ => Ok(()),
-    }
 }
 
 /// Compares the configuration with what runs.
@@ -151,11 +135,10 @@ pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<
 }
 
 async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String> {
-    let (loaded, mut survey) = survey(core, wish).await?;
-    if let Some(problem) = unknown(wish, &loaded, &survey) {
+    let (loaded, survey) = survey(core, wish).await?;
+    if let Some(problem) = unknown(wish, &loaded, &survey).filter(|_| !wish.gone) {
         return Err(problem);
     }
-    survey.changes.extend(stops(wish).await?);
     let report = match core.mode {
         Mode::Systemd => through_pid_1(core, handle, &loaded, &survey).await?,
         Mode::Direct => directly(handle, &loaded, survey).await?,
@@ -192,27 +175,6 @@ fn unknown(wish: &Wish, loaded: &Loaded, survey: &Survey) -> Option<BusError> {
         ));
     }
     None
-}
-
-/// The changes for what is to be taken away although it is configured.
-async fn stops(wish: &Wish) -> Result<Vec<Change>> {
-    if wish.stop.is_empty() {
-        return Ok(Vec::new());
-    }
-    let wanted = wish.stop.clone();
-    lane::run(move || {
-        let records = engine::gather::records(&LinuxHost::new("/"))?;
-        let stop = |target: Target| Change {
-            present: records.get(&target).map(|record| record.request.clone()),
-            target,
-            action: Action::Remove,
-            detail: "asked for".to_owned(),
-            kind: None,
-            wanted: None,
-        };
-        Ok(wanted.into_iter().map(stop).collect())
-    })
-    .await
 }
 
 /// What became of each target.

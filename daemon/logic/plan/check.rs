@@ -201,7 +201,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
         return Some(Refusal::new(Kind::Config, origin, format!("{path} is not a folder")));
     }
     let ours = facts.records.get(target).and_then(|record| mount_of(&record.request));
-    if ours.is_some_and(|ours| ours.mount_point == path) {
+    if ours.is_some_and(|ours| ours.mount_point == path) || facts.unit_mounts.contains(path) {
         return None;
     }
     let mounted = facts.mount_at(path)?;
