@@ -1,24 +1,18 @@
 //! The configuration pipeline against the acceptance cases of zram-generator, and its messages against golden files.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
 
+mod support;
+
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use proptest::prelude::*;
+use support::{golden, repository};
 use zramd::logic::config::{self, Loaded, render, schema};
 use zramd::logic::facts::Facts;
 use zramd::logic::plan::{self, Activation, Decision, Plan, Purpose, Request};
 use zramd::logic::proc::Memory;
 use zramd::logic::record::Target;
-
-fn golden(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, found).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, expected, "{name} is not current; UPDATE_GOLDEN=1 writes it anew");
-}
 
 fn load(texts: &[&str]) -> Loaded {
     load_with("", texts)
@@ -81,7 +75,7 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
 
 #[test]
 fn the_shipped_example_is_without_mistakes() {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/example.toml")).unwrap();
+    let text = fs::read_to_string(repository("config/example.toml")).unwrap();
     let loaded = load(&[&text]);
     assert_eq!(loaded.problems, []);
     assert_eq!((loaded.settings.devices.len(), loaded.settings.ramdisks.len()), (2, 1));
@@ -294,7 +288,7 @@ fn unknown_keys_are_warned_of_with_what_was_meant_and_the_section_is_used() {
 
 #[test]
 fn messages_are_as_in_the_golden_files() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/diagnostics");
+    let folder = repository("tests/golden/diagnostics");
     let mut seen = 0;
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
@@ -311,7 +305,7 @@ fn messages_are_as_in_the_golden_files() {
 
 #[test]
 fn five_mistakes_are_five_messages_and_the_rest_still_works() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/diagnostics/five-mistakes.toml");
+    let path = repository("tests/golden/diagnostics/five-mistakes.toml");
     let loaded = load(&[&fs::read_to_string(path).unwrap()]);
     assert_eq!(loaded.problems.len(), 5);
     assert_eq!((loaded.settings.devices.len(), loaded.settings.ramdisks.len()), (2, 0));
