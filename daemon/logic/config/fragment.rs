@@ -102,7 +102,7 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
         }
     }
     if whole_file {
-        fragment = Fragment::default();
+        fragment.sections.clear();
     }
     fragment.sections.retain(|name, _| !fragment.broken.contains(name));
     (fragment, reader.problems)
@@ -221,6 +221,13 @@ mod tests {
         let (names, problems) = sections("[zram0]\nzram-size = 5\n[zram1\nswap-priority = 5\n");
         assert!(names.is_empty());
         assert!(problems >= 1);
+    }
+
+    #[test]
+    fn a_mistake_in_a_file_that_is_not_used_still_disables_its_section_everywhere() {
+        let (fragment, problems) = read(Path::new("f"), "size = \n[zram0]\nzram-size = \n[zram1]\n", 0);
+        assert_eq!((fragment.sections.len(), problems.len()), (0, 3));
+        assert_eq!(fragment.broken.into_iter().collect::<Vec<_>>(), ["zram0"]);
     }
 
     #[test]
