@@ -216,6 +216,19 @@ fn f07_mount_points_are_normalised() {
 }
 
 #[test]
+fn options_are_kept_without_the_blanks_around_them() {
+    for (written, expected) in [
+        ("\"discard, noatime \"", "discard,noatime"),
+        ("[\"discard\", \" x-a=b c\"]", "discard,x-a=b c"),
+        ("\"\"", ""),
+    ] {
+        let loaded = load(&[&format!("[ramdisk.a]\nmount-point = \"/a\"\noptions = {written}")]);
+        assert_eq!(loaded.problems, [], "{written}");
+        assert_eq!(loaded.settings.ramdisks[0].mount.options, expected);
+    }
+}
+
+#[test]
 fn p15_p18_a_later_file_takes_back_what_an_earlier_one_set() {
     let loaded = load(&["[zram0]\nhost-memory-limit = 100", "[zram0]\nhost-memory-limit = \"none\""]);
     assert!(size(&planned(8_013_220, &loaded), 0).is_some());
@@ -236,6 +249,11 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
         ("[zram0]\nwriteback-device = \"sda3\"", 2, "absolute path"),
         ("[zram0]\nmount-point = \"foo\"", 2, "\"/foo\""),
         ("[zram0]\nmount-point = \"/a/../b\"", 2, "`..`"),
+        ("[zram0]\nmount-point = \"/a \"", 2, "ends with a blank"),
+        ("[zram0]\nmount-point = '/a\\'", 2, "ends with a backslash"),
+        ("[zram0]\nwriteback-device = \"/dev/x\\r\"", 2, "control character"),
+        ("[zram0]\noptions = \"discard\\nExecStart=/bin/true\"", 2, "control character"),
+        ("[zram0]\noptions = ['discard', '\\']", 2, "ends with a backslash"),
         ("[zram0]\nmount-point = \"/a\"\nfs-type = \"swap\"", 3, "cannot be mounted"),
         ("[zram0]\nmount-point = \"/a\"\nswap-priority = 5", 3, "means nothing for a file system"),
         ("[zram0]\nmode = \"0755\"", 2, "means nothing for swap"),
