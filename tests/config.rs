@@ -216,6 +216,20 @@ fn f07_mount_points_are_normalised() {
 }
 
 #[test]
+fn what_becomes_the_name_of_a_file_is_not_too_long_for_one() {
+    for (text, good) in [
+        (format!("[zram0]\nmount-point = \"/srv/{}\"", "a".repeat(242)), true),
+        (format!("[zram0]\nmount-point = \"/srv/{}\"", "a".repeat(243)), false),
+        (format!("[zram0]\nmount-point = \"/srv/{}\"", "ż".repeat(40)), false),
+        (format!("[ramdisk.{}]\nmount-point = \"/a\"", "a".repeat(64)), true),
+        (format!("[ramdisk.{}]\nmount-point = \"/a\"", "a".repeat(65)), false),
+    ] {
+        let loaded = load(&[&text]);
+        assert_eq!(loaded.problems.is_empty(), good, "{text}: {:?}", loaded.problems);
+    }
+}
+
+#[test]
 fn options_are_kept_without_the_blanks_around_them() {
     for (written, expected) in [
         ("\"discard, noatime \"", "discard,noatime"),

@@ -5,6 +5,7 @@ use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::settings::{Principal, SizeExpr};
 use crate::logic::expr::Expr;
+use crate::logic::unit_text::escape_path;
 
 /// Reads one section, with another one behind it for what it leaves out.
 pub struct SectionReader<'a> {
@@ -207,7 +208,10 @@ impl<'a> SectionReader<'a> {
         } else if parts.contains(&"..") {
             Some((format!("`{text}` goes up with `..`"), "write the path that is meant".to_owned()))
         } else {
-            unfit_for_unit(&path).map(|why| (format!("the path {why}"), "leave that out".to_owned()))
+            let too_long = escape_path(&path).len() > LONGEST_UNIT;
+            let why =
+                unfit_for_unit(&path).or(too_long.then_some("is too long for the name of a systemd unit"));
+            why.map(|why| (format!("the path {why}"), "use another one".to_owned()))
         };
         if let Some((message, hint)) = problem {
             self.fail(Problem::error(origin, message).hint(hint));
@@ -250,6 +254,9 @@ impl<'a> SectionReader<'a> {
         }
     }
 }
+
+/// The longest escaped path that fits into the name of a file together with `.device.d`.
+const LONGEST_UNIT: usize = 255 - ".device.d".len();
 
 /// Why a systemd unit cannot have this text at the end of a line: there is no way to escape it (systemd.syntax(7)).
 fn unfit_for_unit(text: &str) -> Option<&'static str> {
