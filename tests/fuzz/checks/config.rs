@@ -6,9 +6,10 @@ use zramd::logic::config::problem::{Origin, Severity};
 use zramd::logic::config::settings::{MountSettings, Role, Settings};
 use zramd::logic::config::{self, Loaded, enabled_by_cmdline, render};
 use zramd::logic::facts::Facts;
-use zramd::logic::plan::{self, Activation, Decision, report};
+use zramd::logic::overlay::{self, Overlay};
+use zramd::logic::plan::{self, Activation, Decision, Request, report};
 use zramd::logic::proc::Memory;
-use zramd::logic::unit_text::{Contents, unit_files};
+use zramd::logic::unit_text::{Contents, HEAD, activating_unit, disk_of_unit, unit_files};
 
 /// Files, separated by NUL bytes, as they would be read one after the other.
 pub fn config(data: &[u8]) {
@@ -116,7 +117,22 @@ fn planned(loaded: &Loaded) {
     }
     assert!(!report::text(&plan).is_empty());
     serde_json::to_string(&report::report(&plan)).unwrap();
-    for file in unit_files(&plan) {
+    let files = unit_files(&plan);
+    for item in plan.items.iter().filter(|item| item.decision == Decision::Planned) {
+        let Some(request) = &item.request else { continue };
+        let unit = files.iter().find(|file| file.path == activating_unit(request));
+        let text = unit.and_then(|unit| match &unit.contents {
+            Contents::Text(text) => Some(text),
+            Contents::Link(_) => None,
+        });
+        let expected = match request {
+            Request::RamDisk(disk) => Some((disk.name.clone(), disk.mount.mount_point.clone())),
+            Request::Device(_) => None,
+        };
+        assert_eq!(text.and_then(|text| disk_of_unit(text)), expected);
+        assert!(text.is_none_or(|text| text.starts_with(HEAD)));
+    }
+    for file in files {
         let name = file.path.rsplit('/').next().unwrap();
         assert!(!name.is_empty() && !file.path.contains(['\0', '\n']) && !file.path.starts_with('/'));
         for part in file.path.split('/') {
@@ -176,4 +192,23 @@ pub fn cmdline(data: &[u8]) {
     };
     assert_eq!(numbers, expected);
     assert_eq!(loaded.disabled_by_cmdline, whole == Some(false));
+}
+
+/// What somebody asks for over the bus becomes a configuration that says this and nothing else.
+pub fn overlay(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let mut written = Overlay { transient: text.len() % 2 == 0, ..Overlay::default() };
+    written.set_text("label", text);
+    written.set_bytes("zram-size", 1 << 30);
+    assert_eq!(Overlay::parse(&written.text("zram1")), written);
+    let loaded = config::load(&[(overlay::file_name("zram1").into(), written.text("zram1"))], "");
+    let keys: Vec<&str> = loaded.merged.sections["zram1"].keys.keys().map(String::as_str).collect();
+    assert_eq!((loaded.merged.sections.len(), keys), (1, vec!["label", "zram-size"]));
+    match loaded.settings.devices.as_slice() {
+        [device] => assert_eq!((device.number, device.label.as_deref()), (1, Some(text))),
+        _ => assert!(loaded.problems.iter().all(|problem| problem.origin.key == "zram1.label")),
+    }
+    // A drop-in that somebody has edited is read, written, and read as the same.
+    let read = Overlay::parse(&text.replace('\r', ""));
+    assert_eq!(Overlay::parse(&read.text("zram1")), read);
 }

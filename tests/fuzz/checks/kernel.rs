@@ -9,12 +9,17 @@ use zramd::logic::facts::{DeviceFacts, Facts};
 use zramd::logic::plan::{self, Activation, report};
 use zramd::logic::proc::{self, Memory, MountLine, SwapLine};
 use zramd::logic::record::{Record, Target};
-use zramd::logic::stat::MmStat;
+use zramd::logic::stat::{BdStat, BlockStat, IoStat, MmStat};
 use zramd::logic::unit_text;
 
 /// Every parser of a kernel file on the same text: what one of them understands is printed as the kernel does it, and has
 /// to be understood as the same.
 pub fn files(data: &[u8]) {
+    if proc::is_zram_event(data) {
+        let head = str::from_utf8(data.split(|byte| *byte == 0).next().unwrap()).unwrap();
+        let (_, name) = head.rsplit_once("/block/").or(head.rsplit_once("@block/")).unwrap();
+        assert!(proc::zram_number(name).is_some(), "{head}");
+    }
     let Ok(text) = str::from_utf8(data) else { return };
     meminfo(text);
     swaps(text);
@@ -28,6 +33,19 @@ pub fn files(data: &[u8]) {
         assert!(text.lines().any(|line| line.starts_with(&format!("{word}:"))));
         assert_eq!(proc::parse_account(&format!("{word}:x:{id}:\n"), word), Some(id));
     }
+    counters(text);
+}
+
+fn counters(text: &str) {
+    if let Some(stat) = IoStat::parse(text) {
+        let IoStat { failed_reads, failed_writes, invalid_io, notify_free } = stat;
+        let line = format!("{failed_reads} {failed_writes} {invalid_io} {notify_free}\n");
+        assert_eq!(IoStat::parse(&line), Some(stat));
+    }
+    // What has more columns also has the fewer ones.
+    assert!(BlockStat::parse(text).is_none() || MmStat::parse(text).is_some());
+    assert!(MmStat::parse(text).is_none() || IoStat::parse(text).is_some());
+    assert!(IoStat::parse(text).is_none() || BdStat::parse(text).is_some());
     if let Some(stat) = MmStat::parse(text) {
         let MmStat { orig_data_size, compr_data_size, mem_used_total, mem_limit, mem_used_max, .. } = stat;
         let MmStat { same_pages, pages_compacted, huge_pages, huge_pages_since, .. } = stat;

@@ -13,13 +13,14 @@ use zramd::logic::{signature, swap_header, unit_text};
 type Check = fn(&[u8]);
 
 /// Every check by its name, which is that of the fuzz target and of the folder of seeds.
-pub const ALL: [(&str, Check); 8] = [
+pub const ALL: [(&str, Check); 9] = [
     ("algorithm", algorithm),
     ("block_device", block_device),
     ("cmdline", config::cmdline),
     ("config", config::config),
     ("expr", expr),
     ("kernel_files", kernel::files),
+    ("overlay", config::overlay),
     ("record", kernel::record),
     ("unit_path", unit_path),
 ];
