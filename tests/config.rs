@@ -1,24 +1,18 @@
 //! The configuration pipeline against the acceptance cases of zram-generator, and its messages against golden files.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
 
+mod support;
+
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use proptest::prelude::*;
+use support::{golden, repository};
 use zramd::logic::config::{self, Loaded, render, schema};
 use zramd::logic::facts::Facts;
 use zramd::logic::plan::{self, Activation, Decision, Plan, Purpose, Request};
 use zramd::logic::proc::Memory;
 use zramd::logic::record::Target;
-
-fn golden(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, found).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, expected, "{name} is not current; UPDATE_GOLDEN=1 writes it anew");
-}
 
 fn load(texts: &[&str]) -> Loaded {
     load_with("", texts)
@@ -81,7 +75,7 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
 
 #[test]
 fn the_shipped_example_is_without_mistakes() {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/example.toml")).unwrap();
+    let text = fs::read_to_string(repository("config/example.toml")).unwrap();
     let loaded = load(&[&text]);
     assert_eq!(loaded.problems, []);
     assert_eq!((loaded.settings.devices.len(), loaded.settings.ramdisks.len()), (2, 1));
@@ -222,6 +216,33 @@ fn f07_mount_points_are_normalised() {
 }
 
 #[test]
+fn what_becomes_the_name_of_a_file_is_not_too_long_for_one() {
+    for (text, good) in [
+        (format!("[zram0]\nmount-point = \"/srv/{}\"", "a".repeat(242)), true),
+        (format!("[zram0]\nmount-point = \"/srv/{}\"", "a".repeat(243)), false),
+        (format!("[zram0]\nmount-point = \"/srv/{}\"", "ż".repeat(40)), false),
+        (format!("[ramdisk.{}]\nmount-point = \"/a\"", "a".repeat(64)), true),
+        (format!("[ramdisk.{}]\nmount-point = \"/a\"", "a".repeat(65)), false),
+    ] {
+        let loaded = load(&[&text]);
+        assert_eq!(loaded.problems.is_empty(), good, "{text}: {:?}", loaded.problems);
+    }
+}
+
+#[test]
+fn options_are_kept_without_the_blanks_around_them() {
+    for (written, expected) in [
+        ("\"discard, noatime \"", "discard,noatime"),
+        ("[\"discard\", \" x-a=b c\"]", "discard,x-a=b c"),
+        ("\"\"", ""),
+    ] {
+        let loaded = load(&[&format!("[ramdisk.a]\nmount-point = \"/a\"\noptions = {written}")]);
+        assert_eq!(loaded.problems, [], "{written}");
+        assert_eq!(loaded.settings.ramdisks[0].mount.options, expected);
+    }
+}
+
+#[test]
 fn p15_p18_a_later_file_takes_back_what_an_earlier_one_set() {
     let loaded = load(&["[zram0]\nhost-memory-limit = 100", "[zram0]\nhost-memory-limit = \"none\""]);
     assert!(size(&planned(8_013_220, &loaded), 0).is_some());
@@ -242,6 +263,11 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
         ("[zram0]\nwriteback-device = \"sda3\"", 2, "absolute path"),
         ("[zram0]\nmount-point = \"foo\"", 2, "\"/foo\""),
         ("[zram0]\nmount-point = \"/a/../b\"", 2, "`..`"),
+        ("[zram0]\nmount-point = \"/a \"", 2, "ends with a blank"),
+        ("[zram0]\nmount-point = '/a\\'", 2, "ends with a backslash"),
+        ("[zram0]\nwriteback-device = \"/dev/x\\r\"", 2, "control character"),
+        ("[zram0]\noptions = \"discard\\nExecStart=/bin/true\"", 2, "control character"),
+        ("[zram0]\noptions = ['discard', '\\']", 2, "ends with a backslash"),
         ("[zram0]\nmount-point = \"/a\"\nfs-type = \"swap\"", 3, "cannot be mounted"),
         ("[zram0]\nmount-point = \"/a\"\nswap-priority = 5", 3, "means nothing for a file system"),
         ("[zram0]\nmode = \"0755\"", 2, "means nothing for swap"),
@@ -294,7 +320,7 @@ fn unknown_keys_are_warned_of_with_what_was_meant_and_the_section_is_used() {
 
 #[test]
 fn messages_are_as_in_the_golden_files() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/diagnostics");
+    let folder = repository("tests/golden/diagnostics");
     let mut seen = 0;
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
@@ -311,7 +337,7 @@ fn messages_are_as_in_the_golden_files() {
 
 #[test]
 fn five_mistakes_are_five_messages_and_the_rest_still_works() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/diagnostics/five-mistakes.toml");
+    let path = repository("tests/golden/diagnostics/five-mistakes.toml");
     let loaded = load(&[&fs::read_to_string(path).unwrap()]);
     assert_eq!(loaded.problems.len(), 5);
     assert_eq!((loaded.settings.devices.len(), loaded.settings.ramdisks.len()), (2, 0));

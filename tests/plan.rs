@@ -94,6 +94,13 @@ fn sizes_that_would_hurt_are_refused() {
 }
 
 #[test]
+fn no_amount_of_memory_is_too_much_to_count_with() {
+    let memory = Memory { total_kib: u64::MAX, ..Memory::default() };
+    let largest = "[zram0]\nzram-size = \"8388607TiB\"\n[zram1]\nzram-fraction = 1";
+    plan_of(largest, &Facts { memory, page_size: 1, ..facts() });
+}
+
+#[test]
 fn a_memory_limit_on_a_mounted_file_system_has_to_be_forced() {
     let text = "[zram0]\nmount-point = \"/a\"\nzram-resident-limit = 100";
     check(text, &facts(), Some((Kind::Unsafe, "loses data without an error")));

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use support::{repository, setup, texts};
+use support::{golden, repository, setup, texts};
 
 /// Files below a folder with their texts, links with an arrow.
 fn tree(folder: &Path) -> BTreeMap<String, String> {
@@ -105,12 +105,7 @@ owner = "build"
 fn the_units_are_as_in_the_golden_file() {
     let root = root(CONFIGURATION, true);
     let (units, messages) = generate(root.path());
-    let found = as_text(&units);
-    let path = repository("tests/golden/units/everything.txt");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, &found).unwrap();
-    }
-    assert_eq!(found, fs::read_to_string(path).unwrap_or_default(), "UPDATE_GOLDEN=1 writes it anew");
+    golden("tests/golden/units/everything.txt", &as_text(&units));
     assert!(messages.contains("zramd.toml:23:14: zram5.zram-size"), "{messages}");
     assert_eq!(generate(root.path()).0, units, "a second run writes the same");
 }

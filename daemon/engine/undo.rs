@@ -78,8 +78,8 @@ pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     if swap.used_kib + reserve > memory.available_kib {
         let message = format!(
             "zram{number}: deactivate swap: its {} would not fit into the {} of memory that are available",
-            human(swap.used_kib * 1024),
-            human(memory.available_kib * 1024),
+            human(swap.used_kib.saturating_mul(1024)),
+            human(memory.available_kib.saturating_mul(1024)),
         );
         return Err(Error::new(ErrorKind::InsufficientMemory, message));
     }

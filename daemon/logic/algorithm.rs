@@ -131,7 +131,8 @@ fn check_parameter(name: &str, key: &str, value: &str) -> Result<(), AlgorithmEr
             if known.is_some_and(|known| !known.dictionary) {
                 return Err(error(format!("{name} takes no dictionary"), "leave dict out"));
             }
-            if !value.starts_with('/') || value.contains(char::is_whitespace) {
+            // The kernel takes all of them as one line of words.
+            if !value.starts_with('/') || value.contains(|c: char| c.is_whitespace() || c.is_control()) {
                 return Err(error(
                     format!("`{value}` is not an absolute path without blanks"),
                     "begin it with a slash",
@@ -232,6 +233,7 @@ mod tests {
             ("zstd(levl=3)", "no parameter `levl`", "`level`"),
             ("zstd(level=1, level=2)", "twice", "keep one"),
             ("zstd(dict=x)", "absolute path", "slash"),
+            ("zstd(dict=/x\0y)", "absolute path", "slash"),
             ("zstd lz4", "cannot be the name", "kernels have"),
             ("", "cannot be the name", "kernels have"),
         ] {

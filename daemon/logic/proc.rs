@@ -75,22 +75,19 @@ pub fn is_zram_event(event: &[u8]) -> bool {
 
 /// Parses `/proc/swaps` (proc_swaps(5)).
 pub fn parse_swaps(text: &str) -> Vec<SwapLine> {
-    text.lines()
+    text.split('\n')
         .skip(1)
         .filter_map(|line| {
-            // From the right: the path may hold anything, the last four columns are fixed.
-            let mut words = line.split_whitespace().rev();
-            let priority = words.next()?.parse().ok()?;
-            let used_kib = words.next()?.parse().ok()?;
-            let size_kib = words.next()?.parse().ok()?;
-            let _kind = words.next()?;
-            let path = line.split_whitespace().next()?;
-            let deleted = if line.contains("\\040(deleted)") && !path.contains("\\040(deleted)") {
-                " (deleted)"
-            } else {
-                ""
-            };
-            Some(SwapLine { path: unescape(path) + deleted, size_kib, used_kib, priority })
+            // Only these separate columns; other white space is not escaped and may stand in a path. From the right: the
+            // last four columns are fixed.
+            let words: Vec<&str> = line.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
+            let [path, .., _kind, size_kib, used_kib, priority] = *words.as_slice() else { return None };
+            Some(SwapLine {
+                path: unescape(path),
+                size_kib: size_kib.parse().ok()?,
+                used_kib: used_kib.parse().ok()?,
+                priority: priority.parse().ok()?,
+            })
         })
         .collect()
 }
@@ -114,7 +111,7 @@ pub struct MountLine {
 
 /// Parses `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 pub fn parse_mountinfo(text: &str) -> Vec<MountLine> {
-    text.lines()
+    text.split('\n')
         .filter_map(|line| {
             let (left, right) = line.split_once(" - ")?;
             let left: Vec<&str> = left.split(' ').collect();
@@ -190,15 +187,18 @@ mod tests {
                     /dev/zram0 partition 4194300 12 100\n\
                     /zram1 partition 4 0 -2\n\
                     /dev/zram7\\040(deleted) partition 4 0 5\n\
-                    /swap\\040file file 8 0 -3\n";
+                    /swap\\040file file 8 0 -3\n\
+                    /swap\u{a0}\rfile file 8 0 -4\n";
         let swaps = parse_swaps(text);
         let numbers: Vec<_> = swaps.iter().map(SwapLine::zram_number).collect();
-        assert_eq!(numbers, [Some(0), Some(1), Some(7), None]);
+        assert_eq!(numbers, [Some(0), Some(1), Some(7), None, None]);
         assert_eq!(
             swaps[0],
             SwapLine { path: "/dev/zram0".into(), size_kib: 4_194_300, used_kib: 12, priority: 100 }
         );
+        assert_eq!(swaps[2].path, "/dev/zram7 (deleted)");
         assert_eq!(swaps[3].path, "/swap file");
+        assert_eq!(swaps[4].path, "/swap\u{a0}\rfile");
     }
 
     #[test]

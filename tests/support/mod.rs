@@ -41,3 +41,14 @@ pub fn real_kernel_lock() -> std::fs::File {
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     file
 }
+
+/// Compares text with a file of the repository, which `UPDATE_GOLDEN=1` writes anew. A file that is not there is stale too.
+#[track_caller]
+pub fn golden(path: &str, found: &str) {
+    let file = repository(path);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&file, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(&file).ok();
+    assert_eq!(Some(found), expected.as_deref(), "{path} is not current; UPDATE_GOLDEN=1 writes it anew");
+}

@@ -20,6 +20,9 @@ const DEFAULT_DISK_SIZE: &str = "50%";
 /// The kernel has priorities 1 to 3 for secondary algorithms (`ZRAM_MAX_COMPS` in drivers/block/zram/zram_drv.h).
 const SECONDARY_ALGORITHMS: usize = 3;
 
+/// Of a RAM disk: it becomes part of the name of a file.
+const LONGEST_NAME: usize = 64;
+
 /// Builds the settings.
 pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
     let mut settings = Settings::default();
@@ -281,11 +284,13 @@ fn mount_settings(
 fn ramdisk(name: &str, reader: &mut SectionReader<'_>) -> Option<RamDiskSettings> {
     reader.unknown_keys(SectionKind::RamDisk);
     let mut letters = name.chars();
-    let good = letters.next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    let good = name.len() <= LONGEST_NAME
+        && letters.next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
         && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     if !good {
         let problem = Problem::error(reader.origin(), format!("`{name}` cannot be the name of a RAM disk"));
-        reader.fail(problem.hint("use lower-case letters, digits and dashes"));
+        reader
+            .fail(problem.hint(format!("use lower-case letters, digits and dashes, at most {LONGEST_NAME}")));
     }
     let enabled = reader.boolean("enabled", true);
     if let Some((persist, origin)) = reader.text("persist")

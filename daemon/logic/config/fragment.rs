@@ -76,18 +76,20 @@ struct Reader<'a> {
     text: &'a str,
     index: usize,
     problems: Vec<Problem>,
+    /// Where each header and each key begins, and its section.
+    places: Vec<(usize, String)>,
 }
 
 /// Reads one file; `index` is its position in the order of reading.
 pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let (document, errors) = DeTable::parse_recoverable(text);
-    let mut reader = Reader { file, text, index, problems: Vec::new() };
+    let mut reader = Reader { file, text, index, problems: Vec::new(), places: Vec::new() };
     let mut fragment = reader.sections(document.get_ref());
     let mut whole_file = false;
     for error in errors {
         let span = error.span().unwrap_or(0..0);
-        let place = enclosing_section(text, span.start);
+        let place = reader.enclosing_section(span.start);
         let origin = reader.origin(span, place.clone().unwrap_or_default());
         let problem = Problem::error(origin, error.message().replace('\n', "; "));
         match place {
@@ -102,28 +104,27 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
         }
     }
     if whole_file {
-        fragment = Fragment::default();
+        fragment.sections.clear();
     }
     fragment.sections.retain(|name, _| !fragment.broken.contains(name));
     (fragment, reader.problems)
 }
 
-/// The section that a syntax error disables: the one whose header is the last before it. A broken header would change
-/// what the lines below it belong to, so it has none, and the whole file is not used.
-fn enclosing_section(text: &str, at: usize) -> Option<String> {
-    let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at))?;
-    let line_start = text[..at].rfind('\n').map_or(0, |at| at + 1);
-    if text[line_start..].trim_start().starts_with('[') {
-        return None;
-    }
-    let header = text[..line_start].lines().rev().map(str::trim).find(|line| line.starts_with('['))?;
-    let name = header.strip_prefix('[')?.split(']').next()?;
-    Some(name.split('.').map(|part| part.trim().trim_matches(['"', '\''])).collect::<Vec<_>>().join("."))
-}
-
 impl Reader<'_> {
     fn origin(&self, span: Range<usize>, key: impl Into<String>) -> Origin {
         Origin::at(self.file, self.text, span, key)
+    }
+
+    /// The section that a syntax error disables: that of the last header or key before it. A broken header would change
+    /// what the lines below it belong to, so it has none, and the whole file is not used.
+    fn enclosing_section(&self, at: usize) -> Option<String> {
+        let at = (0..=at.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at))?;
+        let line_start = self.text[..at].rfind('\n').map_or(0, |at| at + 1);
+        if self.text[line_start..].trim_start().starts_with('[') {
+            return None;
+        }
+        let before = self.places.iter().filter(|(start, _)| *start <= at);
+        before.max_by_key(|(start, _)| *start).map(|(_, section)| section.clone())
     }
 
     fn sections(&mut self, document: &DeTable<'_>) -> Fragment {
@@ -132,6 +133,7 @@ impl Reader<'_> {
             let section = name.get_ref().to_string();
             match value.get_ref() {
                 DeValue::Table(disks) if section == "ramdisk" => {
+                    self.places.push((name.span().start, section));
                     for (disk, value) in disks {
                         let full = format!("ramdisk.{}", disk.get_ref());
                         match value.get_ref() {
@@ -142,6 +144,7 @@ impl Reader<'_> {
                             _ => {
                                 let origin = self.origin(disk.span(), "ramdisk");
                                 let message = format!("`{}` stands outside of a disk", disk.get_ref());
+                                fragment.broken.insert(full);
                                 self.problems.push(
                                     Problem::error(origin, message)
                                         .hint("give the disk a name: [ramdisk.NAME]"),
@@ -157,6 +160,7 @@ impl Reader<'_> {
                 _ => {
                     let origin = self.origin(name.span(), section.clone());
                     let message = format!("`{section}` stands outside of a section");
+                    fragment.broken.insert(section);
                     self.problems
                         .push(Problem::error(origin, message).hint("put it below a header such as [zram0]"));
                 }
@@ -166,6 +170,8 @@ impl Reader<'_> {
     }
 
     fn section(&mut self, name: &str, span: Range<usize>, table: &DeTable<'_>) -> Section {
+        let starts = table.keys().map(|key| key.span().start).chain([span.start]);
+        self.places.extend(starts.map(|start| (start, name.to_owned())));
         let keys = table
             .iter()
             .map(|(key, value)| {
@@ -224,6 +230,28 @@ mod tests {
     }
 
     #[test]
+    fn a_mistake_in_a_file_that_is_not_used_still_disables_its_section_everywhere() {
+        let (fragment, problems) = read(Path::new("f"), "size = \n[zram0]\nzram-size = \n[zram1]\n", 0);
+        assert_eq!((fragment.sections.len(), problems.len()), (0, 3));
+        assert!(fragment.broken.contains("zram0"));
+    }
+
+    #[test]
+    fn a_mistake_disables_the_section_it_is_in_however_that_is_written() {
+        for text in [
+            "[zram0]\n[zram0.sub]\nx = \n[zram1]\n",
+            "['zram0']\nzram-size = \n[zram1]\n",
+            "[\"zram\\u0030\"]\nzram-size = \n[zram1]\n",
+            "[zram0]\nlabel = \"\"\"\n[zram1]\n\"\"\" x\n[zram1]\n",
+            "[zram0]\n[zram1]\n[zram0.sub]\nx = \n",
+            "zram0.zram-size = \n[zram1]\n",
+        ] {
+            assert_eq!(sections(text), (vec!["zram1".to_owned()], 1), "{text}");
+        }
+        assert_eq!(sections("[ramdisk.a]\n[ramdisk.b]\nsize = \n").0, ["ramdisk.a"]);
+    }
+
+    #[test]
     fn a_repeated_key_disables_its_section() {
         let (names, problems) = sections("[zram0]\nswap-priority = 5\nswap-priority = 6\n[zram1]\n");
         assert_eq!((names, problems), (vec!["zram1".to_owned()], 1));
@@ -233,6 +261,9 @@ mod tests {
     fn keys_outside_of_sections_are_named() {
         let (names, problems) = sections("zram-size = 5\n[zram0]\n[ramdisk]\nsize = 5\n");
         assert_eq!((names, problems), (vec!["zram0".to_owned()], 2));
+        let (fragment, _) = read(Path::new("f"), "zram0 = 5\n[[zram1]]\n[ramdisk]\na = 5\n", 0);
+        let broken: Vec<String> = fragment.broken.into_iter().collect();
+        assert_eq!(broken, ["ramdisk.a", "zram0", "zram1"], "no other file is asked about them either");
     }
 
     #[test]

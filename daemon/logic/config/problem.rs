@@ -29,14 +29,19 @@ impl Origin {
         let end = floor_boundary(text, span.end.max(start));
         let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        // A place behind the line is shown at its end, and a line of Windows ends before its carriage return.
+        let source_line = &text[line_start..line_end];
+        let source_line = source_line.strip_suffix('\r').unwrap_or(source_line);
+        let line_end = line_start + source_line.len();
+        let start = start.min(line_end);
         let count = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         Origin {
             file: file.to_owned(),
             line: count_lines(&text[..line_start]) + 1,
             column: count(&text[line_start..start]) + 1,
             key: key.into(),
-            source_line: text[line_start..line_end].trim_end_matches('\r').to_owned(),
-            width: count(&text[start..end.min(line_end)]).max(1),
+            source_line: source_line.to_owned(),
+            width: count(&text[start..end.clamp(start, line_end)]).max(1),
         }
     }
 
@@ -113,6 +118,10 @@ mod tests {
         let origin = Origin::at(Path::new("f"), text, at..at + 3, "k");
         assert_eq!((origin.line, origin.column, origin.width), (2, 5, 3));
         assert_eq!(origin.source_line, "ż = \"x\" # c");
+        let crlf = Origin::at(Path::new("f"), "a\r\r\n", 1..4, "k");
+        assert_eq!((crlf.column, crlf.width, crlf.source_line.as_str()), (2, 1, "a\r"));
+        let behind = Origin::at(Path::new("f"), "a\r\n", 2..3, "k");
+        assert_eq!((behind.line, behind.column, behind.width), (1, 2, 1));
         let end = Origin::at(Path::new("f"), text, text.len()..text.len() + 9, "k");
         assert_eq!((end.line, end.column, end.width), (3, 5, 1));
     }

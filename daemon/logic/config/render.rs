@@ -49,7 +49,8 @@ fn render_one(problem: &Problem, renderer: &Renderer) -> String {
     renderer.render(&[group])
 }
 
-/// `/etc/zramd/zramd.toml:3:9: zram0.zram-size: what is wrong (what to write)`.
+/// `/etc/zramd/zramd.toml:3:9: zram0.zram-size: what is wrong (what to write)`. On one line whatever is quoted in it: each line
+/// of the kernel log is an entry of its own.
 pub fn one_line(problem: &Problem) -> String {
     let origin = &problem.origin;
     let mut text = String::new();
@@ -67,5 +68,19 @@ pub fn one_line(problem: &Problem) -> String {
     if let Some(hint) = &problem.hint {
         text.push_str(&format!(" ({hint})"));
     }
-    text
+    let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(visible).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::problem::Origin;
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_cannot_begin_a_line_of_its_own() {
+        let origin = Origin { key: "a\nb".to_owned(), ..Origin::default() };
+        let problem = Problem::error(origin, "`\u{1b}[31m` is unknown").hint("write\tb");
+        assert_eq!(one_line(&problem), r"a\nb: `\u{1b}[31m` is unknown (write\tb)");
+    }
 }

@@ -5,6 +5,7 @@ use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::settings::{Principal, SizeExpr};
 use crate::logic::expr::Expr;
+use crate::logic::unit_text::escape_path;
 
 /// Reads one section, with another one behind it for what it leaves out.
 pub struct SectionReader<'a> {
@@ -185,32 +186,38 @@ impl<'a> SectionReader<'a> {
         }
     }
 
-    /// Options as fstab has them, from text or a list.
+    /// Options as fstab has them, from text or a list, without blanks around them.
     pub fn options(&mut self, key: &str, default: &str) -> String {
-        match self.words(key, "\"discard,noatime\"") {
-            None => default.to_owned(),
-            Some(words) => words.into_iter().map(|(word, _)| word).collect::<Vec<_>>().join(","),
+        let Some(words) = self.words(key, "\"discard,noatime\"") else { return default.to_owned() };
+        let options = words.iter().flat_map(|(word, _)| word.split(',')).map(str::trim);
+        let options = options.filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",");
+        if let (Some(why), Some((_, origin))) = (unfit_for_unit(&options), words.first()) {
+            let problem = Problem::error(origin.clone(), format!("the text of `{key}` {why}"));
+            self.fail(problem.hint("leave that out"));
         }
+        options
     }
 
     /// An absolute path, with `.`, double and trailing slashes taken out; `..` is refused.
     pub fn path(&mut self, key: &str) -> Option<(String, Origin)> {
         let (text, origin) = self.text(key)?;
+        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let path = format!("/{}", parts.join("/"));
         let problem = if !text.starts_with('/') {
             Some((format!("`{text}` is not an absolute path"), format!("begin it with a slash: \"/{text}\"")))
-        } else if text.split('/').any(|part| part == "..") {
+        } else if parts.contains(&"..") {
             Some((format!("`{text}` goes up with `..`"), "write the path that is meant".to_owned()))
-        } else if text.contains(['\0', '\n']) {
-            Some(("the path has a control character in it".to_owned(), "leave it out".to_owned()))
         } else {
-            None
+            let too_long = escape_path(&path).len() > LONGEST_UNIT;
+            let why =
+                unfit_for_unit(&path).or(too_long.then_some("is too long for the name of a systemd unit"));
+            why.map(|why| (format!("the path {why}"), "use another one".to_owned()))
         };
         if let Some((message, hint)) = problem {
             self.fail(Problem::error(origin, message).hint(hint));
             return None;
         }
-        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-        Some((format!("/{}", parts.join("/")), origin))
+        Some((path, origin))
     }
 
     /// Permission bits: octal text, or a number written in octal.
@@ -245,6 +252,22 @@ impl<'a> SectionReader<'a> {
                 None
             }
         }
+    }
+}
+
+/// The longest escaped path that fits into the name of a file together with `.device.d`.
+const LONGEST_UNIT: usize = 255 - ".device.d".len();
+
+/// Why a systemd unit cannot have this text at the end of a line: there is no way to escape it (systemd.syntax(7)).
+fn unfit_for_unit(text: &str) -> Option<&'static str> {
+    if text.contains(char::is_control) {
+        Some("has a control character in it")
+    } else if text.ends_with('\\') {
+        Some("ends with a backslash")
+    } else if text.ends_with(' ') {
+        Some("ends with a blank")
+    } else {
+        None
     }
 }
 

@@ -84,10 +84,10 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
                 .hint("bare numbers are MiB; write a unit: \"512MiB\", \"4GiB\""),
         );
     }
-    let table = request.disk_size / facts.page_size.max(1) * SLOT_BYTES;
-    let ram = facts.memory.total_kib * 1024;
+    let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
+    let ram = facts.memory.total_kib.saturating_mul(1024);
     if table > ram / SLOT_TABLE_SHARE {
-        let largest = ram / SLOT_TABLE_SHARE / SLOT_BYTES * facts.page_size;
+        let largest = (ram / SLOT_TABLE_SHARE / SLOT_BYTES).saturating_mul(facts.page_size);
         let reason = format!(
             "a device of {} needs a table of {} before the first page is stored, more than 2 % of this machine's RAM",
             human(request.disk_size),

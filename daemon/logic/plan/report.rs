@@ -206,30 +206,28 @@ impl Purpose {
     }
 }
 
-/// The plan as text: a heading per target with what was decided, and its numbered steps.
+/// The plan as text: a heading per target with what was decided, and its numbered steps. In the order in which it is done,
+/// which is not that of the numbers when one mount point is below another; what is not done comes last.
 pub fn text(plan: &Plan) -> String {
     let mut out = String::new();
     let mut number = 0;
     // Writing to a String cannot fail.
     let mut line = |text: std::fmt::Arguments<'_>| out.write_fmt(text).unwrap_or_default();
-    for item in &plan.items {
-        line(format_args!("{}: {}\n", item.target, headline(item)));
-        for group in plan.groups.iter().filter(|group| group.target == item.target) {
-            if group.is_empty() {
-                line(format_args!("    nothing to do\n"));
-            }
-            for step in group.expected_steps() {
-                number += 1;
-                line(format_args!("{number:4}. {step}\n"));
-            }
+    for group in &plan.groups {
+        let decided = plan
+            .item(&group.target)
+            .map_or_else(|| "left unfinished by an interrupted run".to_owned(), headline);
+        line(format_args!("{}: {decided}\n", group.target));
+        if group.is_empty() {
+            line(format_args!("    nothing to do\n"));
         }
-    }
-    for group in plan.groups.iter().filter(|group| plan.item(&group.target).is_none()) {
-        line(format_args!("{}: left unfinished by an interrupted run\n", group.target));
         for step in group.expected_steps() {
             number += 1;
             line(format_args!("{number:4}. {step}\n"));
         }
+    }
+    for item in plan.items.iter().filter(|item| plan.groups.iter().all(|group| group.target != item.target)) {
+        line(format_args!("{}: {}\n", item.target, headline(item)));
     }
     if plan.items.is_empty() && plan.groups.is_empty() {
         line(format_args!("nothing is configured\n"));

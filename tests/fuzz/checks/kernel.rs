@@ -1,0 +1,170 @@
+//! Texts that the kernel writes, and those that an earlier zramd has written.
+
+use std::collections::BTreeMap;
+
+use zramd::logic::algorithm::{parse_comp_algorithm, parse_recomp_algorithm};
+use zramd::logic::attribute::Attribute;
+use zramd::logic::config;
+use zramd::logic::facts::{DeviceFacts, Facts};
+use zramd::logic::plan::{self, Activation, report};
+use zramd::logic::proc::{self, Memory, MountLine, SwapLine};
+use zramd::logic::record::{Record, Target};
+use zramd::logic::stat::{BdStat, BlockStat, IoStat, MmStat};
+use zramd::logic::unit_text;
+
+/// Every parser of a kernel file on the same text: what one of them understands is printed as the kernel does it, and has
+/// to be understood as the same.
+pub fn files(data: &[u8]) {
+    if proc::is_zram_event(data) {
+        let head = str::from_utf8(data.split(|byte| *byte == 0).next().unwrap()).unwrap();
+        let (_, name) = head.rsplit_once("/block/").or(head.rsplit_once("@block/")).unwrap();
+        assert!(proc::zram_number(name).is_some(), "{head}");
+    }
+    let Ok(text) = str::from_utf8(data) else { return };
+    meminfo(text);
+    swaps(text);
+    mounts(text);
+    algorithms(text);
+    if let Some((major, minor)) = proc::parse_device_number(text) {
+        assert_eq!(proc::parse_device_number(&format!("{major}:{minor}\n")), Some((major, minor)));
+    }
+    let word = text.split(['\n', ':']).next().unwrap_or_default();
+    if let Some(id) = proc::parse_account(text, word) {
+        assert!(text.lines().any(|line| line.starts_with(&format!("{word}:"))));
+        assert_eq!(proc::parse_account(&format!("{word}:x:{id}:\n"), word), Some(id));
+    }
+    counters(text);
+}
+
+fn counters(text: &str) {
+    if let Some(stat) = IoStat::parse(text) {
+        let IoStat { failed_reads, failed_writes, invalid_io, notify_free } = stat;
+        let line = format!("{failed_reads} {failed_writes} {invalid_io} {notify_free}\n");
+        assert_eq!(IoStat::parse(&line), Some(stat));
+    }
+    // What has more columns also has the fewer ones.
+    assert!(BlockStat::parse(text).is_none() || MmStat::parse(text).is_some());
+    assert!(MmStat::parse(text).is_none() || IoStat::parse(text).is_some());
+    assert!(IoStat::parse(text).is_none() || BdStat::parse(text).is_some());
+    if let Some(stat) = MmStat::parse(text) {
+        let MmStat { orig_data_size, compr_data_size, mem_used_total, mem_limit, mem_used_max, .. } = stat;
+        let MmStat { same_pages, pages_compacted, huge_pages, huge_pages_since, .. } = stat;
+        let line = format!(
+            "{orig_data_size} {compr_data_size} {mem_used_total} {mem_limit} {mem_used_max} {same_pages} \
+             {pages_compacted} {huge_pages} {huge_pages_since}\n"
+        );
+        assert_eq!(MmStat::parse(&line), Some(stat));
+    }
+}
+
+/// As the kernel escapes names (seq_path in fs/seq_file.c).
+fn escape(text: &str) -> String {
+    let letter = |c: char| match c {
+        ' ' | '\t' | '\n' | '\\' => format!("\\{:03o}", u32::from(c)),
+        other => other.to_string(),
+    };
+    text.chars().map(letter).collect()
+}
+
+fn meminfo(text: &str) {
+    let memory = proc::parse_meminfo(text);
+    let Memory { total_kib, available_kib, swap_total_kib, swap_free_kib } = memory;
+    let printed = format!(
+        "MemTotal: {total_kib} kB\nMemAvailable: {available_kib} kB\nSwapTotal: {swap_total_kib} kB\n\
+         SwapFree: {swap_free_kib} kB\n"
+    );
+    assert_eq!(proc::parse_meminfo(&printed), memory);
+    // Sizes are worked out from it.
+    plan_on(&Facts { memory, cpus: 1, page_size: 4096, ..Facts::default() });
+}
+
+fn swaps(text: &str) {
+    let swaps = proc::parse_swaps(text);
+    let line = |swap: &SwapLine| {
+        let SwapLine { path, size_kib, used_kib, priority } = swap;
+        format!("{:<40}partition\t{size_kib}\t\t{used_kib}\t\t{priority}\n", escape(path) + " ")
+    };
+    let printed: String = swaps.iter().map(line).collect();
+    assert_eq!(proc::parse_swaps(&format!("Filename\n{printed}")), swaps);
+    for swap in &swaps {
+        let Some(number) = swap.zram_number() else { continue };
+        let name = format!("zram{number}");
+        assert!(swap.path.trim_end_matches(" (deleted)").ends_with(&name), "{swap:?}");
+        assert_eq!(proc::zram_number(&name), Some(number));
+    }
+}
+
+fn mounts(text: &str) {
+    let mounts = proc::parse_mountinfo(text);
+    let line = |mount: &MountLine| {
+        let MountLine { device: (major, minor), root, mount_point, fs_type, source, super_options } = mount;
+        let (root, mount_point, source) = (escape(root), escape(mount_point), escape(source));
+        format!("1 1 {major}:{minor} {root} {mount_point} rw shared:1 - {fs_type} {source} {super_options}\n")
+    };
+    let printed: String = mounts.iter().map(line).collect();
+    assert_eq!(proc::parse_mountinfo(&printed), mounts);
+}
+
+fn algorithms(text: &str) {
+    let (names, selected) = parse_comp_algorithm(text);
+    assert!(selected.as_ref().is_none_or(|selected| names.contains(selected)));
+    if names.iter().all(|name| !name.is_empty() && !name.contains(['[', ']'])) {
+        let mark = |name: &String| {
+            if Some(name) == selected.as_ref() { format!("[{name}] ") } else { format!("{name} ") }
+        };
+        let printed: String = names.iter().map(mark).collect();
+        assert_eq!(parse_comp_algorithm(&format!("{printed}\n")), (names, selected));
+    }
+    let secondary = parse_recomp_algorithm(text);
+    let printed: String =
+        secondary.iter().map(|(priority, name)| format!("#{priority}: [{name}] \n")).collect();
+    assert_eq!(parse_recomp_algorithm(&printed), secondary);
+}
+
+/// A record that is understood is written back as the same, and whatever it says, a plan can be made: it is the word of an
+/// earlier zramd, but of an interrupted one, perhaps, and about a device that has changed since.
+pub fn record(data: &[u8]) {
+    let Ok(record) = serde_json::from_slice::<Record>(data) else { return };
+    let printed = serde_json::to_string_pretty(&record).unwrap();
+    assert_eq!(serde_json::from_str::<Record>(&printed).unwrap(), record);
+    assert!(!record.target.file_name().is_empty());
+    for diskseq in [record.diskseq, Some(7)] {
+        for initialised in [false, true] {
+            let device = DeviceFacts {
+                device: Some((253, 0)),
+                diskseq,
+                initialised,
+                disk_size: u64::from(initialised) << 30,
+                attributes: Attribute::ALL.into(),
+                algorithms: vec!["lzo-rle".to_owned(), "zstd".to_owned()],
+                ..DeviceFacts::default()
+            };
+            let number = match record.target {
+                Target::Device(number) => number,
+                Target::RamDisk(_) => 0,
+            };
+            plan_on(&Facts {
+                memory: Memory { total_kib: 8 << 20, ..Memory::default() },
+                devices: BTreeMap::from([(number, device)]),
+                records: BTreeMap::from([(record.target.clone(), record.clone())]),
+                ..Facts::default()
+            });
+        }
+    }
+}
+
+/// Plans a bit of everything, and shows it in every way.
+fn plan_on(facts: &Facts) {
+    let text =
+        "[zram0]\n[zram1]\nzram-size = \"10%\"\nmount-point = \"/a\"\n[ramdisk.a]\nmount-point = \"/a/b\"\n";
+    let loaded = config::load(&[("f".into(), text.to_owned())], "");
+    for activation in [Activation::Direct, Activation::Systemd] {
+        let plan = plan::plan(&loaded.settings, Vec::new(), facts, activation);
+        assert_eq!(plan.items.len(), 3);
+        assert!(!report::text(&plan).is_empty());
+        let steps: usize = plan.groups.iter().map(|group| group.expected_steps().count()).sum();
+        assert_eq!(report::listed_steps(&plan).len(), steps);
+        serde_json::to_string(&report::report(&plan)).unwrap();
+        unit_text::unit_files(&plan);
+    }
+}
