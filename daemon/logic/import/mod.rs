@@ -4,6 +4,7 @@
 //! says so; programs that a configuration names are never run.
 
 pub mod files;
+mod formula;
 
 use std::path::{Path, PathBuf};
 
