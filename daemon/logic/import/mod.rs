@@ -5,6 +5,7 @@
 
 pub mod files;
 mod formula;
+mod ini;
 
 use std::path::{Path, PathBuf};
 
