@@ -3,6 +3,8 @@
 //! Text in, text out. What the other program loses or misreads is taken as it was plainly meant, and a [`Warning`]
 //! says so; programs that a configuration names are never run.
 
+mod algorithms;
+mod document;
 pub mod files;
 mod formula;
 mod ini;
