@@ -198,7 +198,7 @@ mod tests {
         check("zstd (level=3) lz4", Some("zstd(level=3)"), &["lz4"], &["behind a blank"]);
         check(
             "zstd(dictionary=/d,level=9) (recompargs)",
-            Some("zstd(level=9)"),
+            Some("zstd(dict=/d, level=9)"),
             &[],
             &["`dict`", "never uses"],
         );

@@ -7,6 +7,7 @@ mod algorithms;
 mod document;
 pub mod files;
 mod formula;
+mod generator;
 mod ini;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,5 @@
+//! zram-generator.
+
+mod size;
+
+use super::ini::{self, Setting};
