@@ -245,8 +245,7 @@ fn comment_start(raw: &str) -> Option<usize> {
         }
         match (letter, quote) {
             ('\\', _) => escaped = true,
-            (letter, Some(open)) if letter == open => quote = None,
-            (_, Some(_)) => {}
+            (letter, Some(open)) => quote = Some(open).filter(|open| *open != letter),
             // Only a value that begins with a quote is a quoted one.
             ('"' | '\'', None) if at_start => quote = Some(letter),
             ('#' | ';', None) if blank => return Some(at),

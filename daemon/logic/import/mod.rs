@@ -82,6 +82,17 @@ pub struct Warning {
     pub text: String,
 }
 
+/// Imports what a program is configured to do. `files` are those of [`files::order`]; `values` are texts that the caller
+/// has for variables which the other program would run a program for.
+pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &[(String, String)]) -> Imported {
+    let draft = match peer {
+        Peer::ZramGenerator => generator::import(files, values),
+        Peer::ZramTools | Peer::OldZramd | Peer::Log2ram | Peer::PopZram => document::Draft::default(),
+    };
+    let names: Vec<PathBuf> = files.iter().map(|(file, _)| file.clone()).collect();
+    draft.finish(peer, &names)
+}
+
 impl Warning {
     fn of_file(file: &Path, text: impl Into<String>) -> Warning {
         Warning { file: file.to_owned(), line: None, text: text.into() }

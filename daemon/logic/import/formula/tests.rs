@@ -126,7 +126,9 @@ fn any_formula() -> impl Strategy<Value = String> {
         prop_oneof![
             4 => prop::collection::vec((prop::sample::select(operators), inner.clone()), 1..4).prop_map(|pairs| {
                 let mut text = String::from("ram");
-                pairs.iter().for_each(|(operator, value)| text.push_str(&format!(" {operator} {value}")));
+                for (operator, value) in pairs {
+                    text.push_str(&format!(" {operator} {value}"));
+                }
                 text
             }),
             1 => inner.clone().prop_map(|inner| format!("({inner})")),

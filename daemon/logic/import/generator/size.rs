@@ -108,7 +108,7 @@ pub fn translate(setting: &Setting, given: &Given, bounded: bool) -> Result<Size
 }
 
 /// What a text that the original refuses plainly means: `2GiB`, `50%`, `4 Ki`, `512mb`.
-fn plain(value: &str) -> Option<String> {
+pub fn plain(value: &str) -> Option<String> {
     if Expr::parse(value).is_ok() {
         return Some(value.to_owned());
     }
