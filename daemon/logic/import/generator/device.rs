@@ -55,7 +55,7 @@ impl<'a> Translator<'a> {
         let was = format!("{} = {}", setting.key, setting.value);
         // What differs from what was written is worth a comment.
         if !note.is_empty() {
-            self.section.comment(&format!("was {was}: {note}"));
+            self.section.comment(&format!("was {was} ({note})"));
         } else if value.trim_matches('"') != setting.value {
             self.section.comment(&format!("was {was}"));
         }
@@ -172,7 +172,8 @@ impl<'a> Translator<'a> {
             Ok(_) => self.set(setting, key, "\"none\"", "more than any machine has"),
             Err(_) => match size::plain(text).filter(|text| Expr::parse(text).is_ok()) {
                 Some(plain) => {
-                    self.warn(setting, format!("{REFUSED}; `{text}` was taken as {plain}"));
+                    let taken = if plain == text { "it plainly means" } else { &plain };
+                    self.warn(setting, format!("{REFUSED}; `{text}` was taken as {taken}"));
                     self.set(setting, key, &document::size(&plain), older);
                 }
                 None => self.switch_off(setting, &format!("`{text}` is no limit")),

@@ -15,6 +15,11 @@ pub fn given(settings: &[Setting], values: &[(String, String)], draft: &mut Draf
             draft.row(was, "", "zram-generator ignores it");
             continue;
         };
+        if draft.head.is_empty() {
+            draft.head.push(
+                "zramd runs no programs to read its configuration. These were run at every boot:".to_owned(),
+            );
+        }
         draft.head.push(was.clone());
         if name == "ram" {
             draft.warn(
