@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_imported_loads(text in "(\\[zram[0-3+]?\\]?|zram-size|mount-point|options|fs-type|zram-fraction|set!n|[ \t]|=|:|#|\"|\\\\|\n|\n|ram|/|[0-9]|[a-z(),;]|ż|\u{1}){0,40}") {
+    fn whatever_is_imported_loads(text in "(\\[zram[0-3+]?\\]?|zram-size|mount-point|options|fs-type|SIZE|PATH_DISK|PORTION|ALGO|FRACTION|NUM_DEVICES|zram-fraction|set!n|[ \t]|=|:|#|\"|\\\\|\n|\n|ram|/|[0-9]|[a-z(),;]|ż|\u{1}){0,40}") {
         for peer in Peer::ALL {
             let imported = import(peer, &[("/f".into(), text.clone())], &[]);
             let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");

@@ -9,6 +9,11 @@ pub mod files;
 mod formula;
 mod generator;
 mod ini;
+mod log2ram;
+mod old_zramd;
+mod pop_zram;
+mod shell;
+mod zram_tools;
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +92,10 @@ pub struct Warning {
 pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &[(String, String)]) -> Imported {
     let draft = match peer {
         Peer::ZramGenerator => generator::import(files, values),
-        Peer::ZramTools | Peer::OldZramd | Peer::Log2ram | Peer::PopZram => document::Draft::default(),
+        Peer::ZramTools => zram_tools::import(files),
+        Peer::OldZramd => old_zramd::import(files),
+        Peer::Log2ram => log2ram::import(files),
+        Peer::PopZram => pop_zram::import(files),
     };
     let names: Vec<PathBuf> = files.iter().map(|(file, _)| file.clone()).collect();
     draft.finish(peer, &names)

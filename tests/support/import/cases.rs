@@ -11,6 +11,7 @@ pub enum Original {
 use Original::{Differs, Same};
 
 const REFUSES: Original = Differs("it refuses the whole configuration");
+const OTHER: Original = Differs("it is another program");
 
 /// Case, MemTotal in KiB, kernel command line, devices.
 pub type Row = (&'static str, u64, &'static str, Original, &'static [&'static str]);
@@ -228,4 +229,21 @@ pub const ROWS: &[Row] = &[
             "zram2 536870912 swap 100 discard lz4,auto then=zstd,lzo,lzo-rle",
         ],
     ),
+    ("zram-tools", 1_048_576, "", OTHER, &["zram0 644245094 swap 100 discard zstd,auto"]),
+    ("zram-tools-default", 1_048_576, "", OTHER, &["zram0 268435456 swap 100 discard lz4,auto"]),
+    ("zram-tools-odd", 1_048_576, "", OTHER, &["zram0 2147483648 swap 100 discard lz4,auto"]),
+    (
+        "zramd-go",
+        1_048_576,
+        "",
+        OTHER,
+        &["zram0 268435456 swap 10 discard lz4,auto", "zram1 268435456 swap 10 discard lz4,auto"],
+    ),
+    ("zramd-go-default", 1_048_576, "", OTHER, &["zram0 1073741824 swap 100 discard zstd,auto"]),
+    ("zramd-go-default", 33_554_432, "", OTHER, &["zram0 8589934592 swap 100 discard zstd,auto"]),
+    ("log2ram", 1_048_576, "", OTHER, &[]),
+    ("log2ram-zram", 1_048_576, "", OTHER, &[]),
+    ("pop-zram", 1_048_576, "", OTHER, &["zram0 1610612736 swap 1000 discard lz4,auto"]),
+    ("pop-zram", 33_554_432, "", OTHER, &["zram0 8589934592 swap 1000 discard lz4,auto"]),
+    ("pop-zram-default", 1_048_576, "", OTHER, &["zram0 536870912 swap 1000 discard zstd,auto"]),
 ];

@@ -13,6 +13,8 @@ use super::ini::{self, Setting};
 use crate::logic::proc::zram_number;
 use size::Given;
 
+pub use size::plain as plain_size;
+
 /// One device: the last setting of each key.
 #[derive(Debug)]
 struct Device {
