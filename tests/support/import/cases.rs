@@ -22,6 +22,7 @@ pub const ROWS: &[Row] = &[
     ("F02", 801_322, "", Same, &["zram0 614989824 swap 100 discard zstd,auto limit=10484711424"]),
     ("F03", 8_013_220, "", Same, &[]),
     ("F04", 801_322, "", Same, &["zram0 409993216 swap 100 discard auto", "zram2 655989145 swap 200  auto"]),
+    // F05
     ("P01", 8_013_220, "systemd.zram=0", Same, &[]),
     ("F06", 8_013_220, "a\nsystemd.zram\nb", Same, &["zram0 4102553600 swap 100 discard auto"]),
     (
@@ -64,8 +65,10 @@ pub const ROWS: &[Row] = &[
         &["zram0 81788928 swap 100 discard auto", "zram1 81788928 swap 100 discard auto"],
     ),
     ("P01", 1_048_576, "", Same, &["zram0 536870912 swap 100 discard auto"]),
+    // P02
     ("P01", 16_384_000, "", Same, &["zram0 4294967296 swap 100 discard auto"]),
     ("P03", 16_384_000, "", Same, &["zram0 8589934592 swap 100 discard auto"]),
+    // P04
     ("P03", 4_028_000, "", Same, &["zram0 4124049408 swap 100 discard auto"]),
     ("P05", 32_768_000, "", Same, &["zram0 16777216000 swap 100 discard zstd,auto"]),
     ("P07", 5_120_000, "", Same, &["zram0 524288000000 swap 100 discard auto"]),
@@ -155,6 +158,7 @@ pub const ROWS: &[Row] = &[
         Differs("it waits for devices that cannot be"),
         &["zram1 536870912 swap 100 discard auto", "zram2 134217728 swap 100 discard auto"],
     ),
+    // P30
     ("P01", 1_048_576, "systemd.zram=0 systemd.zram", Same, &["zram0 536870912 swap 100 discard auto"]),
     ("P01", 1_048_576, "systemd.zram=1 systemd.zram=no", Same, &[]),
     ("P01", 1_048_576, "systemd.zram=0 systemd.zram=maybe", Same, &[]),

@@ -65,47 +65,51 @@ pub fn translate(setting: &Setting, given: &Given, bounded: bool) -> Result<Size
         parsed = Formula::parse(value);
         warnings.push(format!("{REFUSED}, because a comment has to stand on its own line; it was left out"));
     }
-    let formula = match parsed {
-        Ok(formula) => formula,
+    let text = match parsed {
+        Ok(formula) => match large_number(&formula).filter(|_| bounded) {
+            Some(text) => {
+                warnings.push(format!(
+                    "zram-generator multiplies by powers of 1000 and then by 1 MiB, and cannot set up what `{value}` comes \
+                     to; {text} was taken"
+                ));
+                text
+            }
+            None => exact(value, &formula, given, &mut warnings)?,
+        },
         Err(error) => {
-            let Some(text) = plain(value) else {
-                return Err(format!("`{value}` is no size: {error}"));
-            };
+            let text = plain(value).ok_or_else(|| format!("`{value}` is no size: {error}"))?;
             if warnings.is_empty() {
                 let taken = if text == value { "it plainly means" } else { &text };
                 warnings.push(format!("{REFUSED}; `{value}` was taken as {taken}"));
             }
-            return Ok(Size { text, warnings });
+            text
         }
     };
-    if let Some(text) = large_number(&formula).filter(|_| bounded) {
-        warnings.push(format!(
-            "zram-generator multiplies by powers of 1000 and then by 1 MiB, and cannot set up what `{value}` comes to; \
-             {text} was taken"
-        ));
-        return Ok(Size { text, warnings });
-    }
-    let formula = mended(&formula, given, &mut warnings).with(&given.known);
+    Ok(Size { text, warnings })
+}
+
+/// The expression that is the same to the byte.
+fn exact(
+    value: &str,
+    formula: &Formula,
+    given: &Given,
+    warnings: &mut Vec<String>,
+) -> Result<String, String> {
+    let formula = mended(formula, given, warnings).with(&given.known);
     let text = formula.print().map_err(|lack| missing(&lack, given))?;
     for (digits, suffix) in formula.suffixed() {
-        let unit = meant_unit(&suffix.to_string())
-            .map_or(String::new(), |unit| format!("; write {digits}{unit} if that was meant"));
+        let unit = meant_unit(&suffix.to_string());
+        let unit = unit.map_or(String::new(), |unit| format!("; write {digits}{unit} if that was meant"));
+        let number = Formula::parse(&format!("{digits}{suffix}")).ok().and_then(|number| number.value(0.0));
         warnings.push(format!(
             "`{digits}{suffix}` is {} MiB to zram-generator, which was kept{unit}",
-            Formula::parse(&format!("{digits}{suffix}"))
-                .ok()
-                .and_then(|number| number.value(0.0))
-                .unwrap_or(0.0)
+            number.unwrap_or_default()
         ));
     }
     same_everywhere(&formula, &text)?;
     // The text as it was written, where zramd reads it the same way.
-    let text = if Expr::parse(value).is_ok_and(|written| Expr::parse(&text) == Ok(written)) {
-        value.to_owned()
-    } else {
-        text
-    };
-    Ok(Size { text, warnings })
+    let written = Expr::parse(value).is_ok_and(|written| Expr::parse(&text) == Ok(written));
+    Ok(if written { value.to_owned() } else { text })
 }
 
 /// What a text that the original refuses plainly means: `2GiB`, `50%`, `4 Ki`, `512mb`.
