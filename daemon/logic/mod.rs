@@ -12,6 +12,7 @@ pub mod exit;
 pub mod expr;
 pub mod facts;
 pub mod health;
+pub mod import;
 pub mod overlay;
 pub mod plan;
 pub mod proc;

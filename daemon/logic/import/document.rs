@@ -1,0 +1,213 @@
+//! The TOML that is written, with what became of each setting.
+
+use std::path::PathBuf;
+
+use super::{Imported, Peer, Row, Warning};
+use crate::logic::config;
+
+/// The file in the making.
+#[derive(Debug, Default)]
+pub struct Draft {
+    /// Comments before the first section.
+    pub head: Vec<String>,
+    /// Sections in the order in which they are written.
+    pub sections: Vec<Section>,
+    /// See [`Imported::table`].
+    pub table: Vec<Row>,
+    /// See [`Imported::warnings`].
+    pub warnings: Vec<Warning>,
+}
+
+/// One section in the making.
+#[derive(Debug)]
+pub struct Section {
+    /// Its name, without brackets.
+    pub name: String,
+    /// Where it comes from.
+    pub file: PathBuf,
+    /// See `file`.
+    pub line: Option<usize>,
+    /// Whether it is written with `enabled = false`.
+    pub off: bool,
+    lines: Vec<String>,
+}
+
+impl Section {
+    /// An empty one.
+    pub fn new(name: impl Into<String>, file: PathBuf, line: Option<usize>) -> Section {
+        Section { name: name.into(), file, line, off: false, lines: Vec::new() }
+    }
+
+    /// Adds a comment.
+    pub fn comment(&mut self, text: &str) {
+        self.lines.push(comment(text));
+    }
+
+    /// Adds a key with a value in TOML, and gives back both as a reader of the table would look for them.
+    pub fn set(&mut self, key: &str, value: &str) -> String {
+        self.lines.push(format!("{key} = {value}"));
+        format!("[{}] {key} = {value}", self.name)
+    }
+
+    fn text(&self) -> String {
+        let place = self.line.map_or(String::new(), |line| format!(":{line}"));
+        let mut text = comment(&format!("{}{place}", self.file.display()));
+        text.push_str(&format!("\n[{}]\n", self.name));
+        if self.off {
+            text.push_str("enabled = false\n");
+        }
+        for line in &self.lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Makes comments of all lines that have an effect.
+    fn silence(&mut self) {
+        self.off = true;
+        for line in &mut self.lines {
+            if !line.starts_with('#') {
+                line.insert_str(0, "# ");
+            }
+        }
+    }
+}
+
+impl Draft {
+    /// Adds a warning.
+    pub fn warn(&mut self, file: impl Into<PathBuf>, line: Option<usize>, text: impl Into<String>) {
+        self.warnings.push(Warning { file: file.into(), line, text: text.into() });
+    }
+
+    /// Adds what became of a setting.
+    pub fn row(&mut self, was: impl Into<String>, is: impl Into<String>, note: impl Into<String>) {
+        self.table.push(Row { was: was.into(), is: is.into(), note: note.into() });
+    }
+
+    /// The finished file. A section that zramd would not take as it is becomes a comment, with a warning.
+    pub fn finish(mut self, peer: Peer, files: &[PathBuf]) -> Imported {
+        let mut text = comment(&format!("Imported from {}:", peer.name()));
+        text.push('\n');
+        for file in files {
+            text.push_str(&comment(&format!("  {}", file.display())));
+            text.push('\n');
+        }
+        for line in &self.head {
+            text.push_str(&comment(line));
+            text.push('\n');
+        }
+        for section in &mut self.sections {
+            if let Some(why) = problem(&section.text()) {
+                section.silence();
+                let text =
+                    format!("zramd does not take [{}] like this, so it is switched off: {why}", section.name);
+                self.warnings.push(Warning { file: section.file.clone(), line: section.line, text });
+            }
+            text.push('\n');
+            text.push_str(&section.text());
+        }
+        let place = |warning: &Warning| {
+            let file = files.iter().position(|file| *file == warning.file);
+            (file, warning.line)
+        };
+        self.warnings.sort_by_key(place);
+        Imported { toml: text, table: self.table, warnings: self.warnings }
+    }
+}
+
+/// What zramd has to say against a text.
+fn problem(text: &str) -> Option<String> {
+    let loaded = config::load(&[("imported".into(), text.to_owned())], "");
+    let problem = loaded.problems.into_iter().next()?;
+    Some(match problem.hint {
+        Some(hint) => format!("{} ({hint})", problem.message),
+        None => problem.message,
+    })
+}
+
+/// A comment; control characters, which TOML does not allow there, are shown as escapes.
+fn comment(text: &str) -> String {
+    let mut line = String::from("# ");
+    for letter in text.chars() {
+        if letter.is_control() {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+    }
+    line.trim_end().to_owned()
+}
+
+/// Text in TOML.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            letter if letter.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(letter))),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A list of text in TOML.
+pub fn list(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    format!("[{}]", words.join(", "))
+}
+
+/// A size in TOML: a whole number as it is, an expression as text.
+pub fn size(text: &str) -> String {
+    let plain = text.len() < 16 && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<u64>() {
+        Ok(number) if plain => number.to_string(),
+        _ => quoted(text),
+    }
+}
+
+/// A share of RAM in TOML.
+pub fn float(value: f64) -> String {
+    let text = value.to_string();
+    if text.contains('.') { text } else { format!("{text}.0") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_survives_toml() {
+        for text in ["a", "a\"b\\c", "/.żupan ci3pły", "a\nb\tc\u{7f}", "%%"] {
+            let document = format!("[zram0]\nlabel = {}\n", quoted(text));
+            let loaded = config::load(&[("f".into(), document)], "");
+            let value = &loaded.merged.sections["zram0"].keys["label"].value;
+            assert_eq!(*value, config::fragment::Value::String(text.to_owned()));
+        }
+        assert_eq!(list(&["a".to_owned(), "b".to_owned()]), "[\"a\", \"b\"]");
+        assert_eq!((size("9999"), size("007"), size("ram")), ("9999".into(), "7".into(), "\"ram\"".into()));
+        assert_eq!((float(0.1), float(1.0)), ("0.1".to_owned(), "1.0".to_owned()));
+        assert_eq!(comment("a\nb "), "# a\\nb");
+    }
+
+    #[test]
+    fn a_section_that_zramd_does_not_take_is_switched_off() {
+        let mut draft = Draft::default();
+        let mut good = Section::new("zram0", "/a".into(), Some(1));
+        good.set("zram-size", "512");
+        let mut bad = Section::new("zram1", "/a".into(), Some(5));
+        bad.set("mode", "\"0755\"");
+        draft.sections = vec![good, bad];
+        let imported = draft.finish(Peer::ZramGenerator, &["/a".into()]);
+        assert_eq!(
+            imported.toml,
+            "# Imported from zram-generator:\n#   /a\n\n# /a:1\n[zram0]\nzram-size = 512\n\n# /a:5\n[zram1]\n\
+             enabled = false\n# mode = \"0755\"\n"
+        );
+        assert_eq!(imported.warnings.len(), 1);
+        assert!(imported.warnings[0].text.contains("add a mount-point"));
+        assert_eq!(config::load(&[("f".into(), imported.toml)], "").problems, []);
+    }
+}

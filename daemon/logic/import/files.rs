@@ -1,0 +1,202 @@
+//! Which files of another program are read, in which order. Pure: the caller lists the folders, this decides.
+
+use std::path::{Path, PathBuf};
+
+use super::{Peer, Warning};
+
+/// Where a program keeps its configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sources {
+    /// Main files, lowest precedence first.
+    pub mains: &'static [&'static str],
+    /// Folders of drop-ins, lowest precedence first.
+    pub drop_ins: &'static [&'static str],
+    /// What the name of a drop-in ends with.
+    pub suffix: &'static str,
+}
+
+impl Peer {
+    /// Where its configuration is.
+    pub fn sources(self) -> Sources {
+        let single = |mains| Sources { mains, drop_ins: &[], suffix: "" };
+        match self {
+            Peer::ZramGenerator => Sources {
+                mains: &[
+                    "/usr/lib/systemd/zram-generator.conf",
+                    "/usr/local/lib/systemd/zram-generator.conf",
+                    "/etc/systemd/zram-generator.conf",
+                    "/run/systemd/zram-generator.conf",
+                ],
+                drop_ins: &[
+                    "/usr/lib/systemd/zram-generator.conf.d",
+                    "/usr/local/lib/systemd/zram-generator.conf.d",
+                    "/etc/systemd/zram-generator.conf.d",
+                    "/run/systemd/zram-generator.conf.d",
+                ],
+                suffix: ".conf",
+            },
+            Peer::ZramTools => single(&["/etc/default/zramswap"]),
+            Peer::OldZramd => single(&["/etc/default/zramd"]),
+            Peer::Log2ram => single(&["/etc/log2ram.conf"]),
+            // The package ships the first; its program reads the second.
+            Peer::PopZram => single(&["/etc/default/pop-zram", "/etc/pop-zram"]),
+        }
+    }
+}
+
+/// One file that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Position of the file in [`Sources::mains`], or of its folder in [`Sources::drop_ins`]; higher wins.
+    pub root: usize,
+    /// The whole path.
+    pub path: PathBuf,
+    /// What is there.
+    pub content: Content,
+}
+
+/// What is at a path, links *not* followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A file with this text.
+    Text(String),
+    /// A link.
+    Link {
+        /// Where it points, as written in the link.
+        target: String,
+        /// The text it leads to (empty for `/dev/null`), or nothing when it leads nowhere.
+        text: Option<String>,
+    },
+    /// It cannot be read as text, for this reason.
+    Unreadable(String),
+}
+
+/// The files that the program reads, lowest precedence first, by its own rules.
+pub fn order(peer: Peer, mains: Vec<Found>, drop_ins: Vec<Found>) -> (Vec<(PathBuf, String)>, Vec<Warning>) {
+    let mut warnings = Vec::new();
+    let mut chosen = match peer {
+        Peer::ZramGenerator => highest(mains),
+        _ => sorted(mains),
+    };
+    if peer == Peer::ZramGenerator {
+        chosen.extend(by_name(drop_ins, peer.sources().suffix, &mut warnings));
+    }
+    let mut files = Vec::new();
+    for found in chosen {
+        match found.content {
+            Content::Text(text) | Content::Link { text: Some(text), .. } => files.push((found.path, text)),
+            Content::Link { text: None, .. } => {}
+            Content::Unreadable(why) => {
+                let text = format!("this file cannot be read ({why}); nothing was imported from it");
+                warnings.push(Warning::of_file(&found.path, text));
+            }
+        }
+    }
+    (files, warnings)
+}
+
+fn sorted(mut found: Vec<Found>) -> Vec<Found> {
+    found.sort_by_key(|found| found.root);
+    found
+}
+
+/// One main file only: the highest that exists. A link that leads nowhere does not exist.
+fn highest(mains: Vec<Found>) -> Vec<Found> {
+    let exists = |found: &Found| !matches!(found.content, Content::Link { text: None, .. });
+    sorted(mains).into_iter().rfind(exists).into_iter().collect()
+}
+
+/// Of drop-ins of one name the highest; `/dev/null` takes away what is below it, and other links are not followed.
+fn by_name(drop_ins: Vec<Found>, suffix: &str, warnings: &mut Vec<Warning>) -> Vec<Found> {
+    let mut drop_ins = sorted(drop_ins);
+    drop_ins.retain(|found| is_drop_in(&found.path, suffix));
+    // Stable: the order of the folders remains within one name.
+    drop_ins.sort_by(|a, b| a.path.file_name().cmp(&b.path.file_name()));
+    let mut chosen: Vec<Found> = Vec::new();
+    for found in drop_ins {
+        let replaces = chosen.last().is_some_and(|last| last.path.file_name() == found.path.file_name());
+        match &found.content {
+            Content::Link { target, .. } if target == "/dev/null" => {
+                if replaces {
+                    chosen.pop();
+                }
+            }
+            Content::Link { target, .. } => {
+                let text = format!(
+                    "zram-generator does not follow links in this folder, so nothing was imported from {target}; put a \
+                     copy in place of the link if it is to count"
+                );
+                warnings.push(Warning::of_file(&found.path, text));
+            }
+            Content::Text(_) | Content::Unreadable(_) => {
+                if replaces {
+                    chosen.pop();
+                }
+                chosen.push(found);
+            }
+        }
+    }
+    chosen
+}
+
+fn is_drop_in(path: &Path, suffix: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    !name.starts_with('.') && name.ends_with(suffix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(root: usize, name: &str) -> Found {
+        Found { root, path: format!("/{root}/{name}").into(), content: Content::Text("x".to_owned()) }
+    }
+
+    fn link(root: usize, name: &str, target: &str, text: Option<&str>) -> Found {
+        let content = Content::Link { target: target.to_owned(), text: text.map(str::to_owned) };
+        Found { root, path: format!("/{root}/{name}").into(), content }
+    }
+
+    fn check(mains: Vec<Found>, drop_ins: Vec<Found>, expected: &[&str]) -> usize {
+        let (files, warnings) = order(Peer::ZramGenerator, mains, drop_ins);
+        let found: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        assert_eq!(found, expected);
+        warnings.len()
+    }
+
+    #[test]
+    fn one_main_file_counts_and_drop_ins_come_after_by_name() {
+        let mains = vec![text(3, "m"), text(0, "m"), text(2, "m")];
+        let drop_ins = vec![text(0, "90-a.conf"), text(2, "10-b.conf"), text(3, "20-c.conf")];
+        check(mains, drop_ins, &["/3/m", "/2/10-b.conf", "/3/20-c.conf", "/0/90-a.conf"]);
+    }
+
+    #[test]
+    fn a_main_file_that_links_nowhere_is_not_there_and_one_that_links_to_null_is_empty() {
+        check(vec![text(0, "m"), link(2, "m", "/gone", None)], vec![], &["/0/m"]);
+        check(vec![text(0, "m"), link(2, "m", "/dev/null", Some(""))], vec![], &["/2/m"]);
+    }
+
+    #[test]
+    fn drop_ins_are_masked_by_null_and_by_files_but_not_by_other_links() {
+        check(vec![], vec![text(0, "a.conf"), text(2, "a.conf")], &["/2/a.conf"]);
+        check(vec![], vec![text(0, "a.conf"), link(2, "a.conf", "/dev/null", Some(""))], &[]);
+        check(vec![], vec![link(0, "a.conf", "/dev/null", Some("")), text(2, "a.conf")], &["/2/a.conf"]);
+        let relative = link(2, "a.conf", "../../dev/null", Some(""));
+        assert_eq!(check(vec![], vec![text(0, "a.conf"), relative], &["/0/a.conf"]), 1);
+        check(vec![], vec![text(0, ".a.conf"), text(0, "a.txt"), text(0, "conf")], &[]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let broken = Found { content: Content::Unreadable("is a folder".to_owned()), ..text(3, "m") };
+        assert_eq!(check(vec![text(0, "m"), broken], vec![], &[]), 1);
+    }
+
+    #[test]
+    fn the_files_of_pop_os_are_read_in_their_order() {
+        let (files, _) = order(Peer::PopZram, vec![text(1, "b"), text(0, "a")], vec![]);
+        assert_eq!(files.len(), 2);
+        assert_eq!(files[0].0, PathBuf::from("/0/a"));
+    }
+}

@@ -1,0 +1,359 @@
+//! One device of zram-generator as a section of zramd.
+
+use super::size::{self, Given, REFUSED};
+use super::{Device, Draft, Setting};
+use crate::logic::expr::Expr;
+use crate::logic::import::algorithms;
+use crate::logic::import::document::{self, Section, quoted};
+
+/// What a device is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Swap,
+    Mounted,
+    Raw,
+}
+
+/// Adds the section of a device.
+pub fn import(device: &Device, given: &Given, draft: &mut Draft) {
+    let name = format!("zram{}", device.number);
+    let section = Section::new(name, device.header.file.clone(), Some(device.header.line));
+    let mut translator = Translator { device, given, draft, section };
+    if device.keys.is_empty() {
+        translator.draft.row(device.header.name(), format!("[{}]", translator.section.name), "");
+    }
+    translator.size();
+    translator.host_limit();
+    let role = translator.role();
+    translator.resident_limit(role);
+    translator.algorithms();
+    translator.writeback();
+    translator.activation(role);
+    translator.unknown();
+    let section = translator.section;
+    draft.sections.push(section);
+}
+
+struct Translator<'a> {
+    device: &'a Device,
+    given: &'a Given,
+    draft: &'a mut Draft,
+    section: Section,
+}
+
+impl<'a> Translator<'a> {
+    fn get(&self, key: &str) -> Option<&'a Setting> {
+        self.device.keys.get(key)
+    }
+
+    fn warn(&mut self, setting: &Setting, text: impl Into<String>) {
+        self.draft.warn(&setting.file, Some(setting.line), text);
+    }
+
+    /// Writes a key, and a row of the table.
+    fn set(&mut self, setting: &Setting, key: &str, value: &str, note: &str) {
+        let was = format!("{} = {}", setting.key, setting.value);
+        // What differs from what was written is worth a comment.
+        if !note.is_empty() {
+            self.section.comment(&format!("was {was} ({note})"));
+        } else if value.trim_matches('"') != setting.value {
+            self.section.comment(&format!("was {was}"));
+        }
+        let is = self.section.set(key, value);
+        self.draft.row(format!("{} = {}", setting.name(), setting.value), is, note);
+    }
+
+    /// Leaves a setting out, with a comment and a row.
+    fn leave_out(&mut self, setting: &Setting, note: &str) {
+        self.section.comment(&format!("{} = {} ({note})", setting.key, setting.value));
+        self.draft.row(format!("{} = {}", setting.name(), setting.value), "", note);
+    }
+
+    /// Leaves out a setting without which the device is not the one that was asked for, and switches it off.
+    fn switch_off(&mut self, setting: &Setting, why: &str) {
+        let name = self.section.name.clone();
+        let key = &setting.key;
+        self.warn(
+            setting,
+            format!("{why}; {name} was switched off: write {key} anew and take `enabled = false` out"),
+        );
+        self.leave_out(setting, why);
+        self.section.off = true;
+    }
+
+    /// The text of a setting without a comment behind it.
+    fn text(&mut self, setting: &'a Setting) -> &'a str {
+        let Some(without) = &setting.without_comment else { return &setting.value };
+        let text = "zram-generator takes the comment behind the value for part of it; it was left out";
+        self.warn(setting, text);
+        without
+    }
+
+    fn size(&mut self) {
+        let fraction = self.get("zram-fraction");
+        let max = self.get("max-zram-size");
+        if fraction.is_some() || max.is_some() {
+            if let Some(size) = self.get("zram-size") {
+                let text = "zram-fraction and max-zram-size count instead of zram-size, which was left out";
+                self.warn(size, text);
+                self.leave_out(size, "zram-fraction and max-zram-size count instead");
+            }
+            return self.fraction(fraction, max);
+        }
+        let Some(setting) = self.get("zram-size") else { return self.default_size() };
+        if setting.value.is_empty() || setting.without_comment.as_deref() == Some("") {
+            self.warn(setting, format!("{REFUSED}; an empty size was taken for the default"));
+            self.leave_out(setting, "empty");
+            return self.default_size();
+        }
+        match size::translate(setting, self.given, true) {
+            Ok(size) => {
+                for text in size.warnings {
+                    self.warn(setting, text);
+                }
+                self.set(setting, "zram-size", &document::size(&size.text), "");
+            }
+            Err(why) => self.switch_off(setting, &why),
+        }
+    }
+
+    /// Written down, because a file below might say otherwise.
+    fn default_size(&mut self) {
+        self.section.set("zram-size", "\"min(ram / 2, 4096)\"");
+    }
+
+    fn fraction(&mut self, fraction: Option<&'a Setting>, max: Option<&'a Setting>) {
+        match fraction {
+            None => {
+                self.section.comment("what zram-generator takes when only max-zram-size is given");
+                self.section.set("zram-fraction", "0.5");
+            }
+            Some(setting) => {
+                let text = self.text(setting);
+                let share = text.strip_suffix('%').and_then(|percent| percent.trim_end().parse::<f64>().ok());
+                if let Some(percent) = share {
+                    self.warn(setting, format!("{REFUSED}; `{text}` was taken as a share of RAM"));
+                    let value = document::float(percent / 100.0);
+                    self.set(setting, "zram-fraction", &value, "");
+                } else if let Some(value) =
+                    text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)
+                {
+                    self.set(setting, "zram-fraction", &document::float(value), "");
+                } else {
+                    self.switch_off(setting, &format!("`{text}` is no share of RAM"));
+                }
+            }
+        }
+        if let Some(setting) = max {
+            self.limit(setting, "max-zram-size");
+        }
+    }
+
+    fn host_limit(&mut self) {
+        if let Some(setting) = self.get("host-memory-limit") {
+            self.limit(setting, "host-memory-limit");
+        }
+    }
+
+    /// A whole number of MiB, or `none`.
+    fn limit(&mut self, setting: &'a Setting, key: &str) {
+        let text = self.text(setting);
+        let older = if setting.key == key { "" } else { "an older name" };
+        if text == "none" {
+            return self.set(setting, key, "\"none\"", older);
+        }
+        if text.is_empty() {
+            self.warn(setting, format!("{REFUSED}; an empty limit was taken for none"));
+            return self.leave_out(setting, "empty");
+        }
+        match text.parse::<u64>() {
+            // Beyond what a number in TOML and the arithmetic of sizes hold, it is no limit.
+            Ok(number) if number < 1 << 43 => self.set(setting, key, &number.to_string(), older),
+            Ok(_) => self.set(setting, key, "\"none\"", "more than any machine has"),
+            Err(_) => match size::plain(text).filter(|text| Expr::parse(text).is_ok()) {
+                Some(plain) => {
+                    let taken = if plain == text { "it plainly means" } else { &plain };
+                    self.warn(setting, format!("{REFUSED}; `{text}` was taken as {taken}"));
+                    self.set(setting, key, &document::size(&plain), older);
+                }
+                None => self.switch_off(setting, &format!("`{text}` is no limit")),
+            },
+        }
+    }
+
+    fn role(&mut self) -> Role {
+        let mut fs_type = self.get("fs-type").map(|setting| (setting, self.text(setting)));
+        if let Some((setting, "")) = fs_type {
+            self.warn(setting, "an empty fs-type cannot be formatted; it was taken for none");
+            self.leave_out(setting, "empty");
+            fs_type = None;
+        }
+        let mount = self.get("mount-point").filter(|setting| self.mount_point(setting));
+        let is_swap = fs_type.is_some_and(|(_, name)| name.eq_ignore_ascii_case("swap"));
+        match (mount, fs_type) {
+            (None, None) => Role::Swap,
+            (None, Some((setting, name))) if is_swap => {
+                if name != "swap" {
+                    self.warn(
+                        setting,
+                        format!("`{name}` is not `swap` to zram-generator; it was taken as swap"),
+                    );
+                }
+                self.set(setting, "fs-type", "\"swap\"", "");
+                Role::Swap
+            }
+            (None, Some((setting, name))) => {
+                self.file_system(setting, name);
+                Role::Raw
+            }
+            (Some(_), None) => {
+                self.section.comment("what zram-generator takes when no fs-type is given");
+                self.section.set("fs-type", "\"ext2\"");
+                Role::Mounted
+            }
+            (Some(_), Some((setting, _))) if is_swap => {
+                self.switch_off(setting, "swap cannot be mounted");
+                Role::Mounted
+            }
+            (Some(_), Some((setting, name))) => {
+                self.file_system(setting, name);
+                Role::Mounted
+            }
+        }
+    }
+
+    fn file_system(&mut self, setting: &'a Setting, name: &str) {
+        let lower = name.to_ascii_lowercase();
+        if lower != name {
+            self.warn(setting, format!("there is no file system `{name}`; {lower} was taken"));
+        }
+        self.set(setting, "fs-type", &quoted(&lower), "");
+    }
+
+    /// Writes the mount point; tells whether there is one.
+    fn mount_point(&mut self, setting: &'a Setting) -> bool {
+        let text = self.text(setting);
+        if text.is_empty() {
+            self.warn(setting, format!("{REFUSED}; an empty mount-point was taken for none"));
+            self.leave_out(setting, "empty");
+            return false;
+        }
+        match path(text) {
+            Some(path) => {
+                self.set(setting, "mount-point", &quoted(&path), "");
+                true
+            }
+            None => {
+                self.switch_off(setting, &format!("`{text}` is no absolute path without `..`"));
+                false
+            }
+        }
+    }
+
+    fn resident_limit(&mut self, role: Role) {
+        let Some(setting) = self.get("zram-resident-limit") else { return };
+        if setting.value.is_empty() || setting.without_comment.as_deref() == Some("") {
+            self.warn(setting, format!("{REFUSED}; an empty limit was taken for none"));
+            return self.leave_out(setting, "empty");
+        }
+        match size::translate(setting, self.given, false) {
+            Ok(size) => {
+                for text in size.warnings {
+                    self.warn(setting, text);
+                }
+                self.set(setting, "zram-resident-limit", &document::size(&size.text), "");
+                if role == Role::Mounted && size.text != "0" {
+                    let text = "files are lost without an error when a file system reaches this limit; take it out, or keep \
+                                force-resident-limit";
+                    self.warn(setting, text);
+                    self.section.set("force-resident-limit", "true");
+                }
+            }
+            Err(why) => {
+                self.warn(setting, format!("{why}; the limit was left out: write it anew if you need it"));
+                self.leave_out(setting, &why);
+            }
+        }
+    }
+
+    fn algorithms(&mut self) {
+        let Some(setting) = self.get("compression-algorithm") else { return };
+        let found = algorithms::parse(self.text(setting));
+        for text in found.warnings {
+            self.warn(setting, text);
+        }
+        match found.primary {
+            Some(name) => {
+                let words = [name, "auto".to_owned()];
+                let note = "auto: another one where the kernel lacks it, instead of the kernel's default";
+                self.set(setting, "compression-algorithm", &document::list(&words), note);
+            }
+            None => self.leave_out(setting, "zramd chooses, instead of the kernel's default"),
+        }
+        if !found.secondary.is_empty() {
+            let is = self.section.set("recompression-algorithm", &document::list(&found.secondary));
+            let note = "neither program recompresses by itself";
+            self.draft.row(format!("{} = {}", setting.name(), setting.value), is, note);
+        }
+    }
+
+    fn writeback(&mut self) {
+        let Some(setting) = self.get("writeback-device") else { return };
+        let text = self.text(setting);
+        match path(text) {
+            Some(path) => {
+                let warning = "zram-generator sets this device and nothing ever writes to it; zramd only takes one that is \
+                               empty, so wipe it or take the line out";
+                self.warn(setting, warning);
+                self.set(setting, "writeback-device", &quoted(&path), "");
+            }
+            None => {
+                let why = format!("`{text}` is no absolute path without `..`");
+                self.warn(setting, format!("{REFUSED}, because {why}; it was left out"));
+                self.leave_out(setting, &why);
+            }
+        }
+    }
+
+    /// Priority and options, which belong to swap and to mounts.
+    fn activation(&mut self, role: Role) {
+        if let Some(setting) = self.get("swap-priority") {
+            let text = self.text(setting);
+            match text.parse::<i32>() {
+                _ if role != Role::Swap => self.leave_out(setting, "means nothing for a file system"),
+                Ok(priority @ -1..=32767) => {
+                    self.set(setting, "swap-priority", &priority.to_string(), "");
+                }
+                _ => {
+                    let warning =
+                        format!("{REFUSED}; `{text}` is no priority from -1 to 32767, so it was left at 100");
+                    self.warn(setting, warning);
+                    self.leave_out(setting, "no priority from -1 to 32767");
+                }
+            }
+        }
+        if let Some(setting) = self.get("options") {
+            let text = self.text(setting);
+            if role == Role::Raw {
+                self.leave_out(setting, "means nothing for a device that is not used");
+            } else {
+                self.set(setting, "options", &quoted(text), "");
+            }
+        }
+    }
+
+    fn unknown(&mut self) {
+        for setting in &self.device.unknown {
+            self.leave_out(setting, "zram-generator does not know it");
+        }
+    }
+}
+
+/// An absolute path without `.`, `..`, double and trailing slashes.
+fn path(text: &str) -> Option<String> {
+    if !text.starts_with('/') || text.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    Some(format!("/{}", parts.join("/")))
+}

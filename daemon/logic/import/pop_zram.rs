@@ -1,0 +1,69 @@
+//! `Pop!_OS`: `/etc/pop-zram`, and `/etc/default/pop-zram`, which its program does not read.
+
+use std::path::{Path, PathBuf};
+
+use super::document::{self, Draft, Section};
+use super::shell::{self, Variables};
+
+const KNOWN: [&str; 5] = ["ALGO", "MAX_SIZE", "PORTION", "SWAPPINESS", "PAGE_CLUSTERS"];
+/// What the package ships and its program passes by.
+const IGNORED: &str = "/etc/default/pop-zram";
+
+/// Reads the files.
+pub fn import(files: &[(PathBuf, String)]) -> Draft {
+    let mut draft = Draft::default();
+    let Some((file, _)) = files.last() else { return draft };
+    let variables = shell::read("pop-zram", &KNOWN, files, &mut draft);
+    let ignored =
+        |name: &&str| variables.get(name).is_some_and(|variable| variable.file == Path::new(IGNORED));
+    let names: Vec<&str> = KNOWN.into_iter().filter(ignored).collect();
+    if !names.is_empty() {
+        let text = format!(
+            "pop-zram never reads this file but /etc/pop-zram; taken from it all the same: {}",
+            names.join(", ")
+        );
+        draft.warn(IGNORED, None, text);
+    }
+    let mut section = Section::new("zram0", file.clone(), None);
+    size(&variables, &mut section, &mut draft);
+    let algorithm = variables.get("ALGO");
+    let value = shell::algorithm(algorithm, "zstd", &mut draft);
+    let is = section.set("compression-algorithm", &value);
+    draft.row(shell::was(algorithm, "ALGO", "zstd"), is, "auto: another one where the kernel lacks it");
+    let is = section.set("swap-priority", "1000");
+    draft.row("priority is always 1000", is, "");
+    draft.sections.push(section);
+    tuning(&variables, file, &mut draft);
+    draft
+}
+
+/// PORTION percent of RAM, at most MAX_SIZE MiB.
+fn size(variables: &Variables, section: &mut Section, draft: &mut Draft) {
+    let (portion, max) = (variables.get("PORTION"), variables.get("MAX_SIZE"));
+    let percent: i64 = shell::number(portion, 100, draft);
+    // As the program does it.
+    let percent = percent.clamp(1, 200);
+    let most = shell::mebibytes(max, 16384, draft);
+    let ram = if percent == 100 { "ram".to_owned() } else { format!("{percent}%") };
+    let is = section.set("zram-size", &document::size(&format!("min({ram}, {most})")));
+    let was = [shell::was(portion, "PORTION", "100"), shell::was(max, "MAX_SIZE", "16384")].join(", ");
+    draft.row(was, is, "of RAM in whole MiB, so up to 2 MiB less");
+}
+
+/// What the program does to the rest of the machine, and zramd does not.
+fn tuning(variables: &Variables, file: &Path, draft: &mut Draft) {
+    let value = |name: &str, default: &str| {
+        variables.get(name).map_or(default.to_owned(), |found| found.value.clone())
+    };
+    let zstd = value("ALGO", "zstd") == "zstd";
+    let cluster = value("PAGE_CLUSTERS", if zstd { "0" } else { "1" });
+    let swappiness = value("SWAPPINESS", "180");
+    let text = format!(
+        "zramd does not change how the kernel swaps; to keep what pop-zram sets, write vm.swappiness = {swappiness}, \
+         vm.page-cluster = {cluster} and a vm.min_free_kbytes of 1% of RAM into a file in /etc/sysctl.d"
+    );
+    draft.warn(file, None, text);
+    for (name, setting) in [("SWAPPINESS", &swappiness), ("PAGE_CLUSTERS", &cluster)] {
+        draft.row(shell::was(variables.get(name), name, setting), "", "belongs into /etc/sysctl.d");
+    }
+}
