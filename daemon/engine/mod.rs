@@ -4,6 +4,7 @@
 //! every error; a second run after any failure or kill converges.
 
 pub mod apply;
+pub mod control;
 mod create;
 pub mod error;
 pub mod gather;

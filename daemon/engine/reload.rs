@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::apply::Outcome;
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::gather::gather;
 use super::provision;
-use super::undo;
-use crate::host::{Host, MachineFile};
+use crate::host::Host;
 use crate::logic::change::{Action, Change, UnitDisk, changes};
 use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
@@ -61,11 +60,6 @@ fn measure_disks<H: Host>(host: &H, facts: &mut Facts) {
     }
 }
 
-/// Whether memory can take what is in the swap on device `number`; an error says how much is missing.
-pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
-    undo::memory_can_take(host, number)
-}
-
 /// Carries the changes out without systemd.
 pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Result<Vec<Outcome>, Error> {
     let mut outcomes = Vec::new();
@@ -102,51 +96,4 @@ fn only(settings: &Settings, wanted: &BTreeSet<&Target>) -> Settings {
     let ramdisks =
         settings.ramdisks.iter().filter(|disk| wanted.contains(&Target::RamDisk(disk.name.clone())));
     Settings { devices: devices.cloned().collect(), ramdisks: ramdisks.cloned().collect() }
-}
-
-/// The lowest number that no device and no section has.
-pub fn free_number<H: Host>(host: &H, settings: &Settings) -> Result<u32, Error> {
-    let taken = host.device_numbers().or_else(super::gather::absent)?;
-    let configured = |number: u32| settings.devices.iter().any(|device| device.number == number);
-    (0..u32::MAX)
-        .find(|number| !taken.contains(number) && !configured(*number))
-        .ok_or_else(|| Error::new(ErrorKind::Unsupported, "there is no free device number"))
-}
-
-/// Refuses unless zramd set the device up.
-pub fn must_be_ours<H: Host>(host: &H, number: u32) -> Result<(), Error> {
-    let target = Target::Device(number);
-    if !host.device_numbers().or_else(super::gather::absent)?.contains(&number) {
-        return Err(Error::new(ErrorKind::NotFound, format!("there is no device {target}")));
-    }
-    let records = super::gather::records(host)?;
-    let ours = match records.get(&target) {
-        Some(record) => super::gather::diskseq(host, number)? == record.diskseq,
-        None => false,
-    };
-    if ours {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Unmanaged, format!("{target} was set up by somebody else, and stays as it is")))
-}
-
-/// Starts compaction of the pool of a device of ours.
-pub fn compact<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
-    must_be_ours(host, number)?;
-    Ok(host.write_attribute(number, crate::logic::attribute::Attribute::Compact, "1")?)
-}
-
-/// Forgets the peak of the memory used by a device of ours.
-pub fn reset_peak<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
-    must_be_ours(host, number)?;
-    Ok(host.write_attribute(number, crate::logic::attribute::Attribute::MemUsedMax, "0")?)
-}
-
-/// Bytes of swap in use on a device; 0 when it is not swap.
-pub fn swap_used<H: Host>(host: &H, number: u32) -> u64 {
-    let swaps = host.text(MachineFile::Swaps).map(|text| crate::logic::proc::parse_swaps(&text));
-    let used = swaps.ok().and_then(|swaps| {
-        swaps.iter().find(|swap| swap.zram_number() == Some(number)).map(|swap| swap.used_kib * 1024)
-    });
-    used.unwrap_or(0)
 }

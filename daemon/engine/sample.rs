@@ -7,7 +7,6 @@ use super::gather::{self, absent};
 use crate::host::{Host, MachineFile};
 use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
 use crate::logic::attribute::Attribute;
-use crate::logic::config::Loaded;
 use crate::logic::derived::{Frame, derive};
 use crate::logic::facts::{DeviceFacts, OTHER_MANAGERS, PathKind};
 use crate::logic::health::{Surroundings, findings};
@@ -19,9 +18,10 @@ use crate::logic::snapshot::{
     Stats, SwapView,
 };
 use crate::logic::stat::{BACKING_BLOCK, BdStat, BlockStat, IoStat, MmStat};
+use crate::logic::view::View;
 
 /// Reads the machine. The configuration tells which tmpfs is ours, and what is wrong with it is part of the problems.
-pub fn snapshot<H: Host>(host: &H, config: &Loaded) -> Result<Snapshot, Error> {
+pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     let records = gather::records(host)?;
     let meminfo = proc::parse_meminfo(&host.text(MachineFile::Meminfo)?);
     let swaps: Vec<SwapLine> = proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
@@ -57,7 +57,7 @@ pub fn snapshot<H: Host>(host: &H, config: &Loaded) -> Result<Snapshot, Error> {
         cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
         lost,
         swaps,
-        config: config.problems.clone(),
+        config: config.findings.clone(),
     };
     snapshot.problems = findings(&snapshot, &surroundings);
     Ok(snapshot)
@@ -243,12 +243,12 @@ fn mount_view<H: Host>(host: &H, mount: &MountLine) -> MountView {
 fn disks<H: Host>(
     host: &H,
     records: &BTreeMap<Target, Record>,
-    config: &Loaded,
+    config: &View,
     mounts: &[MountLine],
 ) -> Vec<DiskView> {
     let mut found: BTreeMap<String, DiskView> = BTreeMap::new();
-    for disk in &config.settings.ramdisks {
-        let view = disk_view(host, &disk.name, &disk.mount.mount_point, mounts);
+    for disk in &config.disks {
+        let view = disk_view(host, &disk.name, &disk.mount_point, mounts);
         if view.mounted {
             found.insert(disk.name.clone(), view);
         }

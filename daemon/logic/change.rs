@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::facts::{Facts, Use};
 use super::plan::{Decision, DeviceRequest, Item, Kind, Plan, Purpose, RamDiskRequest, Request};
 use super::proc::MountLine;
@@ -12,7 +14,8 @@ use super::record::{Progress, Target};
 use super::units::{bytes_per, human};
 
 /// What happens to one target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// It is taken away.
     Remove,
@@ -82,7 +85,7 @@ pub struct Change {
 }
 
 /// A tmpfs that units of ours mounted: no record tells of it, because PID 1 did it all.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitDisk {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,

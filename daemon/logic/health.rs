@@ -57,7 +57,7 @@ pub struct Surroundings {
     /// Targets that were set up but whose device is gone or empty now, by name.
     pub lost: Vec<String>,
     /// What is wrong with the configuration.
-    pub config: Vec<Problem>,
+    pub config: Vec<Finding>,
 }
 
 /// Share of a swap device, in percent, above which it counts as nearly full.
@@ -68,7 +68,7 @@ const WORTH_JUDGING: u64 = 16 << 20;
 /// All findings, worst first, otherwise in a stable order.
 pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     let mut found = Vec::new();
-    found.extend(around.config.iter().map(config_finding));
+    found.extend(around.config.iter().cloned());
     for name in &around.lost {
         found.push(Finding::new(
             Level::Error,
@@ -86,7 +86,8 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     found
 }
 
-fn config_finding(problem: &Problem) -> Finding {
+/// A mistake in the configuration as a finding.
+pub fn config_finding(problem: &Problem) -> Finding {
     let origin = &problem.origin;
     let place = match origin.line {
         0 => origin.file.display().to_string(),
@@ -330,7 +331,7 @@ mod tests {
             ..Default::default()
         };
         let around = Surroundings {
-            config: vec![Problem::error(origin, "there is no `RAM`")],
+            config: vec![config_finding(&Problem::error(origin, "there is no `RAM`"))],
             ..Surroundings::default()
         };
         let found = findings(&Snapshot::default(), &around);

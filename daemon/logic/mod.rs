@@ -25,3 +25,4 @@ pub mod swap_header;
 pub mod table;
 pub mod unit_text;
 pub mod units;
+pub mod view;

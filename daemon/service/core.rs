@@ -7,15 +7,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use zbus::Connection;
 
-use super::config::Source;
 use super::jobs::Jobs;
+use super::setup::Source;
 use super::subscribe::Subscribers;
 use crate::engine::{Error, sample};
 use crate::host::Host;
 use crate::host::linux::LinuxHost;
-use crate::logic::config::Loaded;
 use crate::logic::health::{Finding, Level};
 use crate::logic::snapshot::Snapshot;
+use crate::logic::view::View;
 
 /// How old a sample may be for whoever asks. It bounds what ten thousand callers in a second can cost.
 const FRESH: Duration = Duration::from_millis(20);
@@ -62,14 +62,14 @@ pub struct Core {
     pub changed: tokio::sync::Notify,
     latest: watch::Sender<Arc<Snapshot>>,
     reading: AtomicBool,
-    config: Mutex<Arc<Loaded>>,
+    view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
 }
 
 impl Core {
-    /// A daemon that has read its configuration and nothing else.
-    pub fn new(source: Source, mode: Mode, config: Loaded) -> Arc<Core> {
+    /// A daemon that knows nothing yet.
+    pub fn new(source: Source, mode: Mode) -> Arc<Core> {
         Arc::new(Core {
             source,
             mode,
@@ -79,20 +79,20 @@ impl Core {
             changed: tokio::sync::Notify::new(),
             latest: watch::channel(Arc::new(Snapshot::default())).0,
             reading: AtomicBool::new(false),
-            config: Mutex::new(Arc::new(config)),
+            view: Mutex::default(),
             phase: Mutex::new(Phase::Starting),
             connection: Mutex::new(None),
         })
     }
 
     /// The configuration in force.
-    pub fn config(&self) -> Arc<Loaded> {
-        Arc::clone(&lock(&self.config))
+    pub fn view(&self) -> Arc<View> {
+        Arc::clone(&lock(&self.view))
     }
 
     /// Puts another configuration in force.
-    pub fn set_config(&self, config: Loaded) {
-        *lock(&self.config) = Arc::new(config);
+    pub fn set_view(&self, view: View) {
+        *lock(&self.view) = Arc::new(view);
     }
 
     /// How the daemon is doing: `starting`, `running`, `degraded`, `reloading` or `stopping`.
@@ -161,7 +161,7 @@ impl Core {
     /// Reads the machine; on a thread of its own.
     fn read(&self) {
         let begun = LinuxHost::new("/").monotonic();
-        let snapshot = match sample::snapshot(&LinuxHost::new("/"), &self.config()) {
+        let snapshot = match sample::snapshot(&LinuxHost::new("/"), &self.view()) {
             Ok(snapshot) => snapshot,
             Err(error) => unreadable(&self.latest(), begun, &error),
         };

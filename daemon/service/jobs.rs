@@ -9,7 +9,7 @@ use zbus::{OwnedObjectPath, object_server::InterfaceRef};
 use super::bus::error::{BusError, Name, Result};
 use super::bus::job::{Job, JobSignals};
 use super::core::{Core, lock};
-use crate::host::linux::Cancel;
+use super::setup::Cancel;
 
 /// Jobs that may be waiting or running at the same time.
 const MOST: usize = 16;

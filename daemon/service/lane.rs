@@ -1,14 +1,17 @@
-//! The one lane on which the machine is changed: kernel work blocks, so it runs beside the thread that answers callers.
+//! Work that blocks, beside the thread that answers callers.
 
-use super::bus::error::{BusError, Name, Result};
-use crate::engine;
+use super::bus::error::{BusError, Name};
 
 /// Runs `work` on a blocking thread.
-pub async fn run<T: Send + 'static>(
-    work: impl FnOnce() -> std::result::Result<T, engine::Error> + Send + 'static,
-) -> Result<T> {
+pub async fn run<T, E>(
+    work: impl FnOnce() -> std::result::Result<T, E> + Send + 'static,
+) -> std::result::Result<T, BusError>
+where
+    T: Send + 'static,
+    E: Into<BusError> + Send + 'static,
+{
     match tokio::task::spawn_blocking(work).await {
-        Ok(result) => Ok(result?),
+        Ok(result) => result.map_err(Into::into),
         Err(error) => Err(BusError::new(Name::Failed, format!("the work ended early: {error}"))),
     }
 }

@@ -4,7 +4,6 @@
 //! Boot does not depend on any of this; stopping, crashing or upgrading it never touches a device.
 
 pub mod bus;
-mod config;
 mod core;
 mod jobs;
 mod journal;
@@ -13,6 +12,7 @@ mod notify;
 mod operations;
 mod reconcile;
 pub mod run;
+mod setup;
 mod stream;
 mod subscribe;
 mod sync;

@@ -10,8 +10,8 @@ use super::bus::error::{BusError, Name, Result};
 use super::core::Core;
 use super::jobs::Handle;
 use super::lane;
-use super::reconcile::{Wish, reconcile};
-use crate::engine::reload;
+use super::reconcile::{Wish, must_be_valid, propose, reconcile, view};
+use crate::engine::control;
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::overlay::{Overlay, file_name};
 use crate::logic::proc::zram_number;
@@ -72,16 +72,11 @@ fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
 }
 
 impl Core {
-    /// Configuration files that are read now.
-    pub fn config_files(&self) -> Vec<String> {
-        self.source.files()
-    }
-
     /// What a reload would do.
     pub async fn planned(self: &Arc<Self>, options: &Options) -> Result<Vec<(String, String, String)>> {
         let forced = only_force(options)?;
-        let (_, survey) = super::reconcile::survey(self, &Wish::everything(forced)).await?;
-        let changes = survey.changes.into_iter();
+        let proposal = propose(self, &Wish::everything(forced)).await?;
+        let changes = proposal.tasks.into_iter();
         let changes = changes.filter(|change| change.action != crate::logic::change::Action::Keep);
         Ok(changes
             .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
@@ -92,7 +87,7 @@ impl Core {
     pub async fn reload(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
         let wish = Wish::everything(only_force(options)?);
         // Refused before there is a job, so that the caller sees why at once.
-        super::reconcile::must_be_valid(self).await?;
+        must_be_valid(&view(self).await?)?;
         self.start("reload", String::new(), move |core, handle| async move {
             reconcile(&core, &handle, wish).await
         })
@@ -111,20 +106,22 @@ impl Core {
             }
         }
         let _guard = self.lane.lock().await;
-        let source = self.source.clone();
-        let loaded = lane::run(move || Ok(source.load())).await?;
+        let view = view(self).await?;
         let number = match wanted {
             Some(number) => number,
             None => {
-                let settings = loaded.settings.clone();
-                lane::run(move || reload::free_number(&LinuxHost::new("/"), &settings)).await?
+                let sections: Vec<String> = view.sections.keys().cloned().collect();
+                lane::run(move || {
+                    let configured = |number: u32| sections.contains(&format!("zram{number}"));
+                    control::free_number(&LinuxHost::new("/"), configured)
+                })
+                .await?
             }
         };
         let section = format!("zram{number}");
-        if loaded.merged.sections.contains_key(&section) {
-            return Err(invalid(format!(
-                "[{section}] is configured already; change it with resize, or in its file"
-            )));
+        if let Some(found) = view.sections.get(&section) {
+            let message = format!("[{section}] is configured already, in {}", found.file);
+            return Err(invalid(format!("{message}; change it there, or with Resize")));
         }
         set_overlay(&section, Some(overlay)).await?;
         let wish = Wish::one(Target::Device(number), false);
@@ -146,12 +143,11 @@ impl Core {
 
     /// An error when the section of the moment has mistakes, unknown keys included: whoever asks is there to be told.
     async fn mistakes_in(&self, section: &str) -> Result<()> {
-        let source = self.source.clone();
-        let loaded = lane::run(move || Ok(source.load())).await?;
         let file = file_name(section);
-        let own = loaded.problems.iter().filter(|problem| problem.origin.file.ends_with(&file));
-        let messages: Vec<String> =
-            own.map(|problem| format!("{}: {}", problem.origin.key, problem.message)).collect();
+        let view = view(self).await?;
+        let found = view.sections.get(section).map(|found| found.problems.as_slice()).unwrap_or_default();
+        let own = found.iter().filter(|(place, _)| place.ends_with(&file));
+        let messages: Vec<&str> = own.map(|(_, message)| message.as_str()).collect();
         if messages.is_empty() { Ok(()) } else { Err(invalid(messages.join("; "))) }
     }
 
@@ -232,14 +228,14 @@ impl Core {
     pub async fn compact(self: &Arc<Self>, name: &str) -> Result<()> {
         let number = self.ours(name).await?;
         let _guard = self.lane.lock().await;
-        lane::run(move || reload::compact(&mut LinuxHost::new("/"), number)).await
+        lane::run(move || control::compact(&mut LinuxHost::new("/"), number)).await
     }
 
     /// Forgets the peak of a device.
     pub async fn reset_peak(self: &Arc<Self>, name: &str) -> Result<()> {
         let number = self.ours(name).await?;
         let _guard = self.lane.lock().await;
-        lane::run(move || reload::reset_peak(&mut LinuxHost::new("/"), number)).await
+        lane::run(move || control::reset_peak(&mut LinuxHost::new("/"), number)).await
     }
 
     /// Brings a device into use that was switched off.
@@ -269,7 +265,7 @@ impl Core {
     /// The number of a device that zramd set up.
     async fn ours(self: &Arc<Self>, name: &str) -> Result<u32> {
         let number = number_of(name)?;
-        lane::run(move || reload::must_be_ours(&LinuxHost::new("/"), number)).await?;
+        lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await?;
         Ok(number)
     }
 }

@@ -8,19 +8,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bus::error::{BusError, Name, Result};
-use super::config::errors;
 use super::core::{Core, Mode, Phase};
 use super::jobs::Handle;
 use super::lane;
+use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
-use crate::engine::reload::{self, Scope, Survey};
-use crate::engine::{self};
-use crate::host::linux::{LinuxHost, files, unit_files};
-use crate::logic::change::{Action, Change, UnitDisk};
-use crate::logic::config::Loaded;
-use crate::logic::plan::{Activation, Kind, Request};
+use crate::engine::{self, control};
+use crate::host::linux::{LinuxHost, files};
+use crate::logic::change::Action;
+use crate::logic::plan::Kind;
 use crate::logic::record::Target;
-use crate::logic::unit_text::{self, activating_unit, disk_of_unit};
+use crate::logic::view::{Ended, Proposal, Task, View};
 
 /// What is to be brought about. Kept in `/run/zramd/operation` while it is being done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -74,50 +72,44 @@ async fn note(wish: Option<&Wish>) -> Result<()> {
     lane::run(move || files::replace(root(), OPERATION, text.as_deref()).map_err(engine::Error::failed)).await
 }
 
+/// Reads the configuration.
+pub async fn view(core: &Core) -> Result<View> {
+    core.source.ask(&["view"], &Cancel::default()).await
+}
+
 /// Refuses while the configuration has mistakes.
-pub async fn must_be_valid(core: &Arc<Core>) -> Result<Loaded> {
-    let source = core.source.clone();
-    let loaded = lane::run(move || Ok(source.load())).await?;
-    let errors = errors(&loaded.problems);
-    if errors.is_empty() {
-        return Ok(loaded);
+pub fn must_be_valid(view: &View) -> Result<()> {
+    if view.errors.is_empty() {
+        return Ok(());
     }
-    let message = format!("{}; the old configuration stays in force", errors.join("; "));
+    let message = format!("{}; the old configuration stays in force", view.errors.join("; "));
     Err(BusError::new(Name::ConfigInvalid, message))
 }
 
 /// Compares the configuration with what runs.
-pub async fn survey(core: &Arc<Core>, wish: &Wish) -> Result<(Loaded, Survey)> {
-    let loaded = match wish.only {
-        None => must_be_valid(core).await?,
-        // Mistakes elsewhere do not concern these targets.
-        Some(_) => {
-            let source = core.source.clone();
-            lane::run(move || Ok(source.load())).await?
-        }
-    };
-    let activation = match core.mode {
-        Mode::Systemd => Activation::Managed,
-        Mode::Direct => Activation::Direct,
-    };
-    let mode = core.mode;
-    let wish = wish.clone();
-    lane::run(move || {
-        let disks = if mode == Mode::Systemd { unit_disks() } else { Vec::new() };
-        let scope = Scope { only: wish.only.clone(), forced: wish.forced, disks };
-        let mut survey = reload::survey(&LinuxHost::new("/"), &loaded, activation, &scope)?;
-        if wish.gently {
-            survey.changes.retain(|change| matches!(change.action, Action::Create | Action::Activate));
-        }
-        Ok((loaded, survey))
-    })
-    .await
-}
-
-fn unit_disks() -> Vec<UnitDisk> {
-    let mounts = unit_files::mounts(root());
-    let disks = mounts.iter().filter_map(|(_, text)| disk_of_unit(text));
-    disks.map(|(name, mount_point)| UnitDisk { name, mount_point }).collect()
+pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
+    let targets: Vec<String> = wish.only.iter().flatten().map(ToString::to_string).collect();
+    let mut words = vec!["propose"];
+    if core.mode == Mode::Systemd {
+        words.push("--managed");
+    }
+    if wish.forced {
+        words.push("--force");
+    }
+    words.extend(targets.iter().map(String::as_str));
+    // No target at all would mean every target.
+    if wish.only.as_ref().is_some_and(BTreeSet::is_empty) {
+        return Ok(Proposal { view: view(core).await?, tasks: Vec::new() });
+    }
+    let mut proposal: Proposal = core.source.ask(&words, &Cancel::default()).await?;
+    // As at boot, a section with mistakes only disables itself when nothing else is changed.
+    if wish.only.is_none() && !wish.gently {
+        must_be_valid(&proposal.view)?;
+    }
+    if wish.gently {
+        proposal.tasks.retain(|task| matches!(task.action, Action::Create | Action::Activate));
+    }
+    Ok(proposal)
 }
 
 /// Fulfils a wish, and says in one sentence what was done.
@@ -135,46 +127,43 @@ pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<
 }
 
 async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String> {
-    let (loaded, survey) = survey(core, wish).await?;
-    if let Some(problem) = unknown(wish, &loaded, &survey).filter(|_| !wish.gone) {
-        return Err(problem);
+    let proposal = propose(core, wish).await?;
+    if !wish.gone && !wish.gently {
+        for target in wish.only.iter().flatten() {
+            must_be_configured(target, &proposal)?;
+        }
+    }
+    for task in proposal.tasks.iter().filter(|task| task.action.stops()) {
+        if let Some(number) = number(task) {
+            lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
+        }
     }
     let report = match core.mode {
-        Mode::Systemd => through_pid_1(core, handle, &loaded, &survey).await?,
-        Mode::Direct => directly(handle, &loaded, survey).await?,
+        Mode::Systemd => through_pid_1(core, handle, &proposal.tasks).await?,
+        Mode::Direct => directly(core, handle, wish, &proposal.tasks).await?,
     };
-    if wish.only.is_none() {
-        core.set_config(loaded);
-    } else {
-        let source = core.source.clone();
-        let now = lane::run(move || Ok(source.load())).await?;
-        // The mistakes of other sections stay what they are known as.
-        core.set_config(now);
-    }
+    core.set_view(proposal.view);
     report.sentence()
 }
 
-/// An error when a target that was asked for by name is not in the configuration, or its section has mistakes.
-fn unknown(wish: &Wish, loaded: &Loaded, survey: &Survey) -> Option<BusError> {
-    for target in wish.only.iter().flatten() {
-        if survey.plan.item(target).is_some() {
-            continue;
-        }
-        let section = target.to_string();
-        let own = loaded
-            .problems
-            .iter()
-            .filter(|problem| problem.origin.key.split('.').next() == Some(section.as_str()));
-        let errors = errors(&own.cloned().collect::<Vec<_>>());
-        if !errors.is_empty() {
-            return Some(BusError::new(Name::ConfigInvalid, errors.join("; ")));
-        }
-        return Some(BusError::new(
-            Name::NotFound,
-            format!("there is no usable section [{section}] in the configuration"),
-        ));
+/// An error when a target that was asked for by name is not configured, is switched off, or has mistakes.
+fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
+    let section = target.to_string();
+    let found = proposal.view.sections.get(&section);
+    if let Some(errors) = found.map(|found| &found.errors).filter(|errors| !errors.is_empty()) {
+        return Err(BusError::new(Name::ConfigInvalid, errors.join("; ")));
     }
-    None
+    let task = proposal.tasks.iter().find(|task| task.target == *target);
+    match (task.map(|task| task.action), found) {
+        (Some(Action::Remove) | None, Some(found)) => {
+            Err(BusError::new(Name::NotFound, format!("[{section}] is switched off in {}", found.file)))
+        }
+        (Some(Action::Remove) | None, None) => Err(BusError::new(
+            Name::NotFound,
+            format!("there is no section [{section}] in the configuration"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// What became of each target.
@@ -185,12 +174,10 @@ struct Report {
 }
 
 impl Report {
-    fn add(&mut self, change: &Change, result: Result<()>) {
+    fn add(&mut self, task: &Task, result: Result<()>) {
         match result {
-            Ok(()) if change.detail.is_empty() => {
-                self.done.push(format!("{}: {}", change.target, change.action));
-            }
-            Ok(()) => self.done.push(format!("{}: {} ({})", change.target, change.action, change.detail)),
+            Ok(()) if task.detail.is_empty() => self.done.push(format!("{}: {}", task.target, task.action)),
+            Ok(()) => self.done.push(format!("{}: {} ({})", task.target, task.action, task.detail)),
             Err(error) => self.failed.push(error),
         }
     }
@@ -207,48 +194,17 @@ impl Report {
     }
 }
 
-fn refusal(change: &Change) -> BusError {
-    let name = match change.kind {
+fn refusal(task: &Task) -> BusError {
+    let name = match task.kind {
         Some(Kind::Config) => Name::ConfigInvalid,
         Some(Kind::Unsupported) => Name::NotSupported,
         Some(Kind::Unsafe) | None => Name::Unsafe,
     };
-    BusError::new(name, format!("{}: {}", change.target, change.detail))
+    BusError::new(name, format!("{}: {}", task.target, task.detail))
 }
 
-/// Without systemd: the engine does it all, on the blocking lane; progress is read beside it.
-async fn directly(handle: &Handle, loaded: &Loaded, survey: Survey) -> Result<Report> {
-    let mut report = Report::default();
-    let (refused, changes): (Vec<Change>, Vec<Change>) =
-        survey.changes.into_iter().partition(|change| change.action == Action::Refuse);
-    report.failed.extend(refused.iter().map(refusal));
-    let busy: Vec<u32> = changes.iter().filter(|change| change.action.stops()).filter_map(number).collect();
-    let begun = used(&busy).await;
-    let survey = Survey { changes: changes.clone(), plan: survey.plan };
-    let (loaded, cancel) = (loaded.clone(), handle.cancel.clone());
-    let mut work = tokio::task::spawn_blocking(move || {
-        reload::carry_out(&mut LinuxHost::cancellable("/", cancel), &loaded, &survey)
-    });
-    let mut ticks = tokio::time::interval(Duration::from_millis(250));
-    let outcomes = loop {
-        tokio::select! {
-            done = &mut work => {
-                let done = done.map_err(|error| BusError::new(Name::Failed, format!("the work ended early: {error}")))?;
-                break done?;
-            }
-            _ = ticks.tick(), if begun > 0 => handle.progress(share(begun, used(&busy).await)).await,
-        }
-    };
-    for change in changes.iter().filter(|change| change.action != Action::Keep) {
-        let errors = outcomes.iter().filter(|outcome| outcome.target == change.target);
-        let error = errors.flat_map(|outcome| outcome.errors.clone()).reduce(engine::Error::join);
-        report.add(change, error.map_or(Ok(()), |error| Err(error.into())));
-    }
-    Ok(report)
-}
-
-fn number(change: &Change) -> Option<u32> {
-    match change.target {
+fn number(task: &Task) -> Option<u32> {
+    match task.target {
         Target::Device(number) => Some(number),
         Target::RamDisk(_) => None,
     }
@@ -259,7 +215,7 @@ async fn used(numbers: &[u32]) -> u64 {
     let numbers = numbers.to_vec();
     let sum = lane::run(move || {
         let host = LinuxHost::new("/");
-        Ok(numbers.iter().map(|number| reload::swap_used(&host, *number)).sum())
+        Ok::<u64, BusError>(numbers.iter().map(|number| control::swap_used(&host, *number)).sum())
     });
     sum.await.unwrap_or(0)
 }
@@ -268,125 +224,121 @@ fn share(begun: u64, left: u64) -> f64 {
     if begun == 0 { 0.0 } else { begun.saturating_sub(left) as f64 / begun as f64 }
 }
 
-/// With systemd: what goes is stopped, the units are brought up to date, what comes is started.
-async fn through_pid_1(
-    core: &Arc<Core>,
-    handle: &Handle,
-    loaded: &Loaded,
-    survey: &Survey,
-) -> Result<Report> {
-    let connection = core.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
-    let pid_1 = Systemd::enter(&connection).await?;
-    let result = with_pid_1(&pid_1, handle, loaded, survey).await;
-    pid_1.leave().await;
-    result
-}
-
-async fn with_pid_1(pid_1: &Systemd, handle: &Handle, loaded: &Loaded, survey: &Survey) -> Result<Report> {
+/// Without systemd: `zramd-setup` does it all; progress is read beside it.
+async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> Result<Report> {
     let mut report = Report::default();
-    let mut stuck: Vec<Target> = Vec::new();
-    report.failed.extend(survey.changes.iter().filter(|change| change.action == Action::Refuse).map(refusal));
-    for change in survey.changes.iter().filter(|change| change.action.stops()) {
-        if let Err(error) = stop(pid_1, handle, change).await {
-            stuck.push(change.target.clone());
-            report.failed.push(error);
-        } else if change.action == Action::Remove {
-            report.add(change, Ok(()));
-        }
+    report.failed.extend(tasks.iter().filter(|task| task.action == Action::Refuse).map(refusal));
+    let todo: Vec<&Task> =
+        tasks.iter().filter(|task| !matches!(task.action, Action::Refuse | Action::Keep)).collect();
+    if todo.is_empty() {
+        return Ok(report);
     }
-    bring_units_up_to_date(pid_1, survey).await?;
-    for change in survey.changes.iter().filter(|change| !stuck.contains(&change.target)) {
-        let result = match change.action {
-            action if action.starts() => start(pid_1, handle, change).await,
-            Action::Adapt => adapt(pid_1, handle, loaded, change).await,
-            _ => continue,
+    let busy: Vec<u32> =
+        todo.iter().filter(|task| task.action.stops()).filter_map(|task| number(task)).collect();
+    let begun = used(&busy).await;
+    let targets: Vec<String> = todo.iter().map(|task| task.target.to_string()).collect();
+    let mut words = vec!["carry-out"];
+    if wish.forced {
+        words.push("--force");
+    }
+    words.extend(targets.iter().map(String::as_str));
+    let mut work = std::pin::pin!(core.source.ask::<Vec<Ended>>(&words, &handle.cancel));
+    let mut ticks = tokio::time::interval(Duration::from_millis(250));
+    let ended = loop {
+        tokio::select! {
+            done = &mut work => break done?,
+            _ = ticks.tick(), if begun > 0 => handle.progress(share(begun, used(&busy).await)).await,
+        }
+    };
+    for task in todo {
+        let errors = ended.iter().filter(|ended| ended.target == task.target).flat_map(|ended| &ended.errors);
+        let errors: Vec<&(u8, String)> = errors.collect();
+        let result = match errors.first() {
+            None => Ok(()),
+            Some((status, _)) => {
+                let messages: Vec<&str> = errors.iter().map(|(_, message)| message.as_str()).collect();
+                Err(BusError::new(Name::of_exit_status(*status), messages.join("; ")))
+            }
         };
-        report.add(change, result);
+        report.add(task, result);
     }
     Ok(report)
 }
 
-/// Stops the unit that uses a target, and the one that set it up; memory is asked first.
-async fn stop(pid_1: &Systemd, handle: &Handle, change: &Change) -> Result<()> {
-    let target = &change.target;
-    let numbers: Vec<u32> = number(change).into_iter().collect();
-    if let Some(number) = number(change) {
-        lane::run(move || reload::memory_can_take(&LinuxHost::new("/"), number)).await?;
+/// With systemd: what goes is stopped, the units are brought up to date, what comes is started.
+async fn through_pid_1(core: &Arc<Core>, handle: &Handle, tasks: &[Task]) -> Result<Report> {
+    let connection = core.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
+    let pid_1 = Systemd::enter(&connection).await?;
+    let result = with_pid_1(core, &pid_1, handle, tasks).await;
+    pid_1.leave().await;
+    result
+}
+
+async fn with_pid_1(core: &Core, pid_1: &Systemd, handle: &Handle, tasks: &[Task]) -> Result<Report> {
+    let mut report = Report::default();
+    let mut stuck: Vec<&Target> = Vec::new();
+    report.failed.extend(tasks.iter().filter(|task| task.action == Action::Refuse).map(refusal));
+    for task in tasks.iter().filter(|task| task.action.stops()) {
+        if let Err(error) = stop(pid_1, handle, task).await {
+            stuck.push(&task.target);
+            report.failed.push(error);
+        } else if task.action == Action::Remove {
+            report.add(task, Ok(()));
+        }
     }
+    let removes = tasks.iter().any(|task| task.action == Action::Remove);
+    bring_units_up_to_date(core, pid_1, removes).await?;
+    for task in tasks.iter().filter(|task| !stuck.contains(&&task.target)) {
+        let result = match (task.action, &task.start) {
+            (action, Some(unit)) if action.starts() => {
+                pid_1.unit(Verb::Start, unit, &task.target, handle, || async {}).await
+            }
+            (Action::Adapt, _) => adapt(core, pid_1, handle, task).await,
+            _ => continue,
+        };
+        report.add(task, result);
+    }
+    Ok(report)
+}
+
+/// Stops the unit that uses a target, and the one that set it up.
+async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
+    let numbers: Vec<u32> = number(task).into_iter().collect();
     let begun = used(&numbers).await;
     let look = || async {
         if begun > 0 {
             handle.progress(share(begun, used(&numbers).await)).await;
         }
     };
-    let unit = match (&change.present, target) {
-        (Some(present), _) => activating_unit(present),
-        (None, Target::Device(number)) => format!("dev-zram{number}.swap"),
-        (None, Target::RamDisk(name)) => match unit_of_disk(name).await {
-            Some(unit) => unit,
-            None => return Ok(()),
-        },
-    };
-    pid_1.unit(Verb::Stop, &unit, target, handle, look).await?;
-    match number(change) {
+    if let Some(unit) = &task.stop {
+        pid_1.unit(Verb::Stop, unit, &task.target, handle, look).await?;
+    }
+    match &task.setup {
         // Stopped already if the unit was active; if it was not, nobody else stops it.
-        Some(number) => {
-            pid_1.unit(Verb::Stop, &unit_text::setup_unit(number), target, handle, || async {}).await
-        }
+        Some(unit) => pid_1.unit(Verb::Stop, unit, &task.target, handle, || async {}).await,
         None => Ok(()),
     }
 }
 
-async fn unit_of_disk(name: &str) -> Option<String> {
-    let name = name.to_owned();
-    let found = lane::run(move || {
-        let mounts = unit_files::mounts(root());
-        let of = |text: &str| disk_of_unit(text).is_some_and(|(found, _)| found == name);
-        Ok(mounts.into_iter().find(|(_, text)| of(text)).map(|(unit, _)| unit))
-    });
-    found.await.ok().flatten()
-}
-
-/// Has PID 1 know the units of everything that is planned: the generator writes them where zramd is enabled, and the
-/// daemon itself where it is not.
-async fn bring_units_up_to_date(pid_1: &Systemd, survey: &Survey) -> Result<()> {
-    let wanted = unit_text::unit_files(&survey.plan);
-    let removes =
-        survey.changes.iter().any(|change| change.action == Action::Remove && change.present.is_some());
-    let files = wanted.clone();
-    let in_place = lane::run(move || Ok(unit_files::are_in_place(root(), &files))).await?;
+/// Has PID 1 know the units of everything that is planned: the generator writes them where zramd is enabled, and
+/// `zramd-setup` for us where it is not.
+async fn bring_units_up_to_date(core: &Core, pid_1: &Systemd, removes: bool) -> Result<()> {
+    let in_place: bool = core.source.ask(&["units", "check"], &Cancel::default()).await?;
     if in_place && !removes {
         return Ok(());
     }
     pid_1.reload().await?;
-    let written = lane::run(move || {
-        if unit_files::are_generated(root(), &wanted) {
-            // What we wrote earlier would hide what the generator writes from now on.
-            return unit_files::write_runtime(root(), &[]).map_err(engine::Error::failed);
-        }
-        unit_files::write_runtime(root(), &wanted).map_err(engine::Error::failed)
-    });
-    if written.await? { pid_1.reload().await } else { Ok(()) }
-}
-
-async fn start(pid_1: &Systemd, handle: &Handle, change: &Change) -> Result<()> {
-    let Some(wanted) = &change.wanted else { return Ok(()) };
-    pid_1.unit(Verb::Start, &activating_unit(wanted), &change.target, handle, || async {}).await
+    let written: bool = core.source.ask(&["units", "write"], &Cancel::default()).await?;
+    if written { pid_1.reload().await } else { Ok(()) }
 }
 
 /// What can change while it is in use: a limit through the kernel, options of a mount through PID 1.
-async fn adapt(pid_1: &Systemd, handle: &Handle, loaded: &Loaded, change: &Change) -> Result<()> {
-    if let Target::Device(number) = change.target {
-        let loaded = loaded.clone();
-        lane::run(move || engine::provision::adapt(&mut LinuxHost::new("/"), &loaded, number)).await?;
+async fn adapt(core: &Core, pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
+    if let Target::Device(_) = task.target {
+        core.source.run(&["adapt", &task.target.to_string()], &Cancel::default()).await?;
     }
-    let mounted = |request: &Request| unit_text::options_of_mount(request);
-    let (before, after) =
-        (change.present.as_ref().and_then(mounted), change.wanted.as_ref().and_then(mounted));
-    match (after, &change.wanted) {
-        (Some(after), Some(wanted)) if before.as_ref() != Some(&after) => {
-            pid_1.unit(Verb::Reload, &activating_unit(wanted), &change.target, handle, || async {}).await
-        }
+    match &task.start {
+        Some(unit) if task.remount => pid_1.unit(Verb::Reload, unit, &task.target, handle, || async {}).await,
         _ => Ok(()),
     }
 }

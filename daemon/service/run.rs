@@ -7,10 +7,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use zbus::Connection;
 
 use super::bus::manager::Manager;
-use super::config::Source;
 use super::core::{Core, Mode, Phase};
 use super::jobs::Handle;
-use super::reconcile::{Wish, interrupted, reconcile};
+use super::reconcile::{NOTHING, Wish, interrupted, reconcile, view};
+use super::setup::Source;
 use super::sync::{self, Published};
 use super::{NAME, ROOT, journal, notify, watch};
 use crate::host::linux::{files, unit_files};
@@ -70,8 +70,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     let direct = options.config.is_some() || !unit_files::is_booted(Path::new("/"));
     let mode = if direct { Mode::Direct } else { Mode::Systemd };
     let source = Source { file: options.config };
-    let config = source.load();
-    let core = Core::new(source, mode, config);
+    let core = Core::new(source, mode);
     let connection = zbus::connection::Builder::system()
         .serve_at(ROOT, zbus::fdo::ObjectManager)
         .serve_at(ROOT, Manager::new(Arc::clone(&core)))
@@ -79,7 +78,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
         .await
         .map_err(Failure::NoBus)?;
     core.connect(connection.clone());
-    // All objects are there before the name is: whoever sees the name sees them.
+    // All objects are there before the name is: whoever sees the name sees them. What the configuration adds comes after.
     let mut published = Published::default();
     sync::publish(&core, &connection, &mut published).await?;
     connection.request_name(NAME).await.map_err(Failure::NoName)?;
@@ -87,6 +86,10 @@ async fn serve(options: Options) -> Result<(), Failure> {
     watch::begin(&core);
     tokio::spawn(sync::follow(Arc::clone(&core), connection.clone(), published));
     tokio::spawn(notify::keep_watchdog_fed());
+    match view(&core).await {
+        Ok(view) => core.set_view(view),
+        Err(error) => tracing::error!("cannot read the configuration: {error}"),
+    }
     core.enter(Phase::Running);
     adopt(&core).await;
     journal::started(core.latest().devices.len());
@@ -105,7 +108,7 @@ async fn adopt(core: &Arc<Core>) {
     let wish = match (interrupted(), Path::new(PROVISIONED).exists()) {
         (Some(wish), _) => Some((wish, true)),
         (None, false) if core.mode == Mode::Systemd => {
-            Some((Wish { gently: true, only: Some(configured(core)), ..Wish::default() }, false))
+            Some((Wish { gently: true, ..Wish::default() }, false))
         }
         _ => None,
     };
@@ -113,7 +116,7 @@ async fn adopt(core: &Arc<Core>) {
         let _guard = core.lane.lock().await;
         match reconcile(core, &Handle::unwatched(), wish).await {
             Ok(done) if resumes => journal::resumed(&done),
-            Ok(done) if done == super::reconcile::NOTHING => {}
+            Ok(done) if done == NOTHING => {}
             Ok(done) => journal::job_ended("provision", "done", &done),
             Err(error) => journal::job_ended("provision", "failed", &error.message),
         }
@@ -123,14 +126,6 @@ async fn adopt(core: &Arc<Core>) {
     {
         tracing::warn!("{error}");
     }
-}
-
-/// Every target of the configuration in force; sections with mistakes are left out, as at boot.
-fn configured(core: &Core) -> std::collections::BTreeSet<crate::logic::record::Target> {
-    use crate::logic::record::Target;
-    let settings = &core.config().settings;
-    let devices = settings.devices.iter().map(|device| Target::Device(device.number));
-    devices.chain(settings.ramdisks.iter().map(|disk| Target::RamDisk(disk.name.clone()))).collect()
 }
 
 struct Signals {

@@ -24,11 +24,20 @@ Commands that only look:
   status               show what zramd has set up
   generate DIR...      write systemd units below the first DIR (systemd.generator(7))
 
+Commands that the daemon uses (JSON on standard output):
+  view                 the configuration
+  propose [TARGET...]  what a reload would change
+  carry-out [TARGET..] do that without systemd
+  units check|write    are the units in place? write those that the generator does not
+  adapt zramN          change what can be changed while it is in use
+
 Options:
   -c, --config FILE    read this file instead of those below /usr/lib, /etc and /run
   -r, --root DIR       take configuration, /proc/meminfo and /proc/cmdline from below DIR
                        (plan, check and generate only)
       --json           print JSON (plan only)
+      --managed        systemd activates (propose only)
+      --force          let go of contents that would be lost (propose and carry-out only)
   -h, --help           print this
   -V, --version        print the version
 
@@ -47,6 +56,10 @@ pub struct Invocation {
     pub root: Option<PathBuf>,
     /// `--json`.
     pub json: bool,
+    /// `--managed`.
+    pub managed: bool,
+    /// `--force`.
+    pub force: bool,
 }
 
 /// A command.
@@ -59,6 +72,13 @@ pub enum Command {
     Up(u32),
     Down(Target),
     Check(Vec<PathBuf>),
+    View,
+    /// Nothing means everything.
+    Propose(Vec<Target>),
+    CarryOut(Vec<Target>),
+    UnitsAreInPlace,
+    WriteUnits,
+    Adapt(u32),
     /// The folder, and whether systemd called us as a generator rather than a person by the verb.
     Generate {
         folder: PathBuf,
@@ -79,7 +99,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     use lexopt::prelude::{Long, Short, Value};
     let mut parser = lexopt::Parser::from_iter(words);
     let by_systemd = parser.bin_name().is_some_and(|name| name.ends_with("zramd-generator"));
-    let (mut config, mut root, mut json) = (None, None, false);
+    let (mut config, mut root, mut json, mut managed, mut force) = (None, None, false, false, false);
     let mut values: Vec<OsString> = Vec::new();
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
         match argument {
@@ -88,6 +108,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
             Short('c') | Long("config") => config = Some(value(&mut parser)?),
             Short('r') | Long("root") => root = Some(value(&mut parser)?),
             Long("json") => json = true,
+            Long("managed") => managed = true,
+            Long("force") => force = true,
             Value(value) => values.push(value),
             other => return Err(other.unexpected().to_string()),
         }
@@ -100,7 +122,13 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     if json && command != Command::Plan {
         return Err("--json only goes with plan".to_owned());
     }
-    Ok(Parsed::Run(Invocation { command, config, root, json }))
+    if managed && !matches!(command, Command::Propose(_)) {
+        return Err("--managed only goes with propose".to_owned());
+    }
+    if force && !matches!(command, Command::Propose(_) | Command::CarryOut(_)) {
+        return Err("--force only goes with propose and carry-out".to_owned());
+    }
+    Ok(Parsed::Run(Invocation { command, config, root, json, managed, force }))
 }
 
 fn value(parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
@@ -118,11 +146,22 @@ fn command(values: Vec<OsString>) -> Result<Command, String> {
         _ => {}
     }
     let rest: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     match (verb.as_str(), rest.as_slice()) {
         ("plan", []) => Ok(Command::Plan),
         ("apply", []) => Ok(Command::Apply),
         ("revert", []) => Ok(Command::Revert),
         ("status", []) => Ok(Command::Status),
+        ("view", []) => Ok(Command::View),
+        ("propose", names) => targets(names).map(Command::Propose),
+        ("carry-out", names) => targets(names).map(Command::CarryOut),
+        ("units", ["check"]) => Ok(Command::UnitsAreInPlace),
+        ("units", ["write"]) => Ok(Command::WriteUnits),
+        ("units", _) => Err("units takes `check` or `write`".to_owned()),
+        ("adapt", [name]) => match target(name) {
+            Some(Target::Device(number)) => Ok(Command::Adapt(number)),
+            _ => Err(format!("`{name}` is no zram device")),
+        },
         ("up", [name]) => match target(name) {
             Some(Target::Device(number)) => Ok(Command::Up(number)),
             _ => Err(format!("`{name}` is no zram device; write for example `up zram0`")),
@@ -130,14 +169,20 @@ fn command(values: Vec<OsString>) -> Result<Command, String> {
         ("down", [name]) => target(name)
             .map(Command::Down)
             .ok_or_else(|| format!("`{name}` is neither a device (zram0) nor a RAM disk (ramdisk.NAME)")),
-        ("up" | "down", _) => Err(format!("{verb} takes one device, for example `{verb} zram0`")),
-        ("plan" | "apply" | "revert" | "status", _) => Err(format!("{verb} takes no further words")),
+        ("up" | "down" | "adapt", _) => Err(format!("{verb} takes one device, for example `{verb} zram0`")),
+        ("plan" | "apply" | "revert" | "status" | "view", _) => Err(format!("{verb} takes no further words")),
         // The unrelated older zramd had these verbs, and old guides still name them.
         ("start" | "stop", _) => Err(format!(
             "there is no command `{verb}`; use `systemctl {verb} zramd.service`, or `apply` and `revert` without systemd"
         )),
         (other, _) => Err(format!("there is no command `{other}`")),
     }
+}
+
+fn targets(names: &[&str]) -> Result<Vec<Target>, String> {
+    let found =
+        names.iter().map(|name| target(name).ok_or_else(|| format!("`{name}` is no device or RAM disk")));
+    found.collect()
 }
 
 /// `zramN`, `/dev/zramN` or `ramdisk.NAME`.
@@ -166,7 +211,14 @@ mod tests {
     }
 
     fn run(command: Command) -> Parsed {
-        Parsed::Run(Invocation { command, config: None, root: None, json: false })
+        Parsed::Run(Invocation {
+            command,
+            config: None,
+            root: None,
+            json: false,
+            managed: false,
+            force: false,
+        })
     }
 
     #[test]
@@ -190,7 +242,9 @@ mod tests {
                 command: Command::Plan,
                 config: Some("x.toml".into()),
                 root: None,
-                json: true
+                json: true,
+                managed: false,
+                force: false,
             }))
         );
         assert_eq!(parsed("zramd-setup -h"), Ok(Parsed::Help));

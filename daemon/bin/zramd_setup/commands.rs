@@ -13,7 +13,7 @@ use zramd::logic::record::Target;
 use zramd::logic::unit_text::unit_files;
 
 use super::args::{Command, Invocation};
-use super::show;
+use super::{serve, show};
 
 /// Runs one command.
 pub fn run(invocation: &Invocation) -> ExitStatus {
@@ -26,6 +26,12 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
         Command::Down(target) => down(target),
         Command::Check(files) => Ok(check(invocation, files)),
         Command::Generate { folder, by_systemd } => generate(invocation, folder, *by_systemd),
+        Command::View => serve::view(invocation),
+        Command::Propose(targets) => serve::propose(invocation, targets),
+        Command::CarryOut(targets) => serve::carry_out(invocation, targets),
+        Command::UnitsAreInPlace => serve::units_are_in_place(invocation),
+        Command::WriteUnits => serve::write_units(invocation),
+        Command::Adapt(number) => serve::adapt(invocation, *number),
     };
     result.unwrap_or_else(|error| {
         show::error(&error);
@@ -44,7 +50,7 @@ fn load(invocation: &Invocation) -> Loaded {
     config::load_sources(sources, &cmdline)
 }
 
-fn host(invocation: &Invocation) -> LinuxHost {
+pub fn host(invocation: &Invocation) -> LinuxHost {
     LinuxHost::new(invocation.root.clone().unwrap_or_else(|| PathBuf::from("/")))
 }
 

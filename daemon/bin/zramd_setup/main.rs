@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod serve;
 mod show;
 
 use std::process::ExitCode;

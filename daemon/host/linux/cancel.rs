@@ -1,55 +1,41 @@
-//! A switch by which another thread ends a `swapoff` that takes long.
+//! Ending a `swapoff` that takes long, without ending the program that waits for it.
+//!
+//! The daemon sends SIGTERM to `zramd-setup carry-out`, which hands it on to its child. `swapoff` looks for signals between
+//! two pages and then gives up (mm/swapfile.c, `try_to_unuse`): the swap stays active with all that was not yet moved, and
+//! whoever waited takes back what it had begun.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-use rustix::process::{Pid, Signal, kill_process};
+/// The child that is being waited for; 0 is none. A signal handler can only reach what is global.
+static CHILD: AtomicI32 = AtomicI32::new(0);
 
-/// Shared between the thread that waits for a child and whoever may lose patience.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel {
-    inner: Arc<Inner>,
+/// From now on SIGTERM ends the child that is being waited for instead of this program.
+#[allow(unsafe_code)]
+pub fn hand_termination_on() {
+    let handler = hand_on as extern "C" fn(libc::c_int);
+    // SAFETY: the handler loads an atomic number and calls kill(2), both of which signal-safety(7) allows.
+    unsafe {
+        libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
+    }
 }
 
-#[derive(Debug, Default)]
-struct Inner {
-    asked: AtomicBool,
-    child: AtomicI32,
+#[allow(unsafe_code)]
+extern "C" fn hand_on(_signal: libc::c_int) {
+    let child = CHILD.load(Ordering::SeqCst);
+    if child > 0 {
+        // SAFETY: kill(2) touches no memory of ours; the child has not been waited for, so its number is still its own.
+        unsafe {
+            libc::kill(child, libc::SIGTERM);
+        }
+    }
 }
 
-impl Cancel {
-    /// Ends the child that is being waited for, and every later one at once.
-    ///
-    /// `swapoff` looks for signals between pages and then gives up (mm/swapfile.c, `try_to_unuse`): the swap stays
-    /// active, with all that was not yet moved.
-    pub fn cancel(&self) {
-        self.inner.asked.store(true, Ordering::SeqCst);
-        self.signal();
-    }
+/// A child is about to be waited for.
+pub(super) fn watch(child: i32) {
+    CHILD.store(child, Ordering::SeqCst);
+}
 
-    /// Whether [`Cancel::cancel`] was called.
-    pub fn is_cancelled(&self) -> bool {
-        self.inner.asked.load(Ordering::SeqCst)
-    }
-
-    /// A child is about to be waited for.
-    pub(super) fn watch(&self, child: i32) {
-        self.inner.child.store(child, Ordering::SeqCst);
-        if self.is_cancelled() {
-            self.signal();
-        }
-    }
-
-    /// It was waited for: its number may belong to another process from now on.
-    pub(super) fn forget(&self) {
-        self.inner.child.store(0, Ordering::SeqCst);
-    }
-
-    fn signal(&self) {
-        let child = self.inner.child.load(Ordering::SeqCst);
-        if let Some(pid) = Pid::from_raw(child).filter(|_| child > 0) {
-            // It may just have ended, which is as good.
-            kill_process(pid, Signal::TERM).ok();
-        }
-    }
+/// It was waited for: its number may belong to another process from now on.
+pub(super) fn forget() {
+    CHILD.store(0, Ordering::SeqCst);
 }

@@ -5,7 +5,7 @@
 //! wraps.
 
 mod block;
-mod cancel;
+pub mod cancel;
 pub mod files;
 mod mkfs;
 mod mount;
@@ -13,8 +13,6 @@ mod process;
 mod store;
 mod swap;
 pub mod unit_files;
-
-pub use cancel::Cancel;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,18 +33,12 @@ pub struct LinuxHost {
     root: PathBuf,
     locks: BTreeMap<u32, OwnedFd>,
     run_lock: Option<OwnedFd>,
-    cancel: Cancel,
 }
 
 impl LinuxHost {
     /// The machine whose `/proc`, `/sys`, `/dev` and `/run` are below `root`.
     pub fn new(root: impl Into<PathBuf>) -> LinuxHost {
-        LinuxHost { root: root.into(), locks: BTreeMap::new(), run_lock: None, cancel: Cancel::default() }
-    }
-
-    /// As [`LinuxHost::new`], with a switch by which another thread can end a `swapoff` that takes long.
-    pub fn cancellable(root: impl Into<PathBuf>, cancel: Cancel) -> LinuxHost {
-        LinuxHost { cancel, ..LinuxHost::new(root) }
+        LinuxHost { root: root.into(), locks: BTreeMap::new(), run_lock: None }
     }
 
     fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -276,7 +268,7 @@ impl Host for LinuxHost {
     }
 
     fn swap_off(&mut self, number: u32) -> Result<(), HostError> {
-        swap::off(&self.node(number), &object(number), &self.cancel)
+        swap::off(&self.node(number), &object(number))
     }
 
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError> {

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::cancel::Cancel;
+use super::cancel;
 use crate::host::{Errno, HostError, SwapSpec};
 
 /// `SWAP_FLAG_PREFER` of swapon(2): the low 15 bits are a priority.
@@ -37,7 +37,7 @@ pub fn on(node: &Path, object: &str, spec: SwapSpec) -> Result<(), HostError> {
 /// While it runs, the kernel treats the caller of `swapoff` as the preferred victim of the OOM killer, whatever its
 /// `oom_score_adj` (mm/swapfile.c, mm/oom_kill.c). The child is expendable, we are not.
 #[allow(unsafe_code)]
-pub fn off(node: &Path, object: &str, cancel: &Cancel) -> Result<(), HostError> {
+pub fn off(node: &Path, object: &str) -> Result<(), HostError> {
     let path = c_path(node, object)?;
     // SAFETY: between fork and _exit the child makes one system call and touches nothing else, so it does not matter
     // which locks other threads held.
@@ -52,7 +52,7 @@ pub fn off(node: &Path, object: &str, cancel: &Cancel) -> Result<(), HostError> 
             libc::_exit(if failed { *libc::__errno_location() } else { 0 });
         }
     }
-    cancel.watch(child);
+    cancel::watch(child);
     let mut status = 0;
     // SAFETY: waits for our own child and writes to a local variable.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
@@ -61,7 +61,7 @@ pub fn off(node: &Path, object: &str, cancel: &Cancel) -> Result<(), HostError> 
             return Err(HostError::io(object, "wait for swapoff", &error));
         }
     }
-    cancel.forget();
+    cancel::forget();
     if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
         return Err(HostError::text(object, "swapoff", format!("the child was killed by signal {signal}")));

@@ -148,7 +148,8 @@ pub enum Decision {
 }
 
 /// Why a target was refused, for the exit status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The configuration asks for something wrong.
     Config,

@@ -6,6 +6,7 @@ use zbus::message::{Header, Message};
 use zbus::names::ErrorName;
 
 use crate::engine::{Error, ErrorKind};
+use crate::logic::exit::ExitStatus;
 
 /// What kind of error it is, and with that its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +51,17 @@ pub const NAMES: [(Name, &str); 11] = [
 ];
 
 impl Name {
+    /// The name for an exit status of `zramd-setup`.
+    pub fn of_exit_status(status: u8) -> Name {
+        let table = [
+            (ExitStatus::NotFound, Name::NotFound),
+            (ExitStatus::Unsupported, Name::NotSupported),
+            (ExitStatus::Refused, Name::Unsafe),
+            (ExitStatus::NotPermitted, Name::AccessDenied),
+        ];
+        table.into_iter().find(|(known, _)| known.code() == status).map_or(Name::Failed, |(_, name)| name)
+    }
+
     /// The name on the bus.
     pub fn on_the_bus(self) -> &'static str {
         let names: BTreeMap<Name, &'static str> = NAMES.into_iter().collect();

@@ -9,7 +9,8 @@ use zbus::{Connection, interface};
 use super::auth::{self, Action};
 use super::error::Result;
 use crate::host::Host;
-use crate::host::linux::{Cancel, LinuxHost};
+use crate::host::linux::LinuxHost;
+use crate::service::setup::Cancel;
 
 /// One job.
 #[derive(Debug)]

@@ -73,7 +73,7 @@ impl Manager {
     /// Configuration files that were read, lowest precedence first.
     #[zbus(property)]
     fn config_files(&self) -> Vec<String> {
-        self.core.config_files()
+        self.core.view().files.clone()
     }
 
     /// Uncompressed bytes stored on devices that zramd set up.

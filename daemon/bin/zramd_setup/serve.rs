@@ -1,0 +1,117 @@
+//! What the daemon has done by this program, so that it need not carry the planner and the TOML reader all the time.
+
+use std::path::Path;
+
+use zramd::engine::reload::{self, Scope, Survey};
+use zramd::engine::{self, Error};
+use zramd::host::linux::{LinuxHost, cancel, files, unit_files};
+use zramd::logic::change::UnitDisk;
+use zramd::logic::config::{self, Loaded};
+use zramd::logic::exit::ExitStatus;
+use zramd::logic::plan::Activation;
+use zramd::logic::record::Target;
+use zramd::logic::unit_text::{self, UnitFile, disk_of_unit};
+use zramd::logic::view::{Ended, Proposal, View};
+
+use super::args::Invocation;
+use super::show;
+
+/// The configuration with the sections of the moment, which `--config` does not hide: whoever asked for them is the same.
+fn load(invocation: &Invocation) -> (Loaded, Vec<String>) {
+    let root = Path::new("/");
+    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
+    let sources = match &invocation.config {
+        Some(file) => {
+            let mut paths = vec![file.clone()];
+            paths.extend(files::overlays(root));
+            files::read_sources(&paths)
+        }
+        None => files::find_sources(root),
+    };
+    let names = sources.0.iter().map(|(path, _)| path.display().to_string()).collect();
+    (config::load_sources(sources, &cmdline), names)
+}
+
+pub fn view(invocation: &Invocation) -> Result<ExitStatus, Error> {
+    let (loaded, files) = load(invocation);
+    show::json(&View::of(&loaded, files))?;
+    Ok(ExitStatus::Success)
+}
+
+fn activation(invocation: &Invocation) -> Activation {
+    if invocation.managed { Activation::Managed } else { Activation::Direct }
+}
+
+fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Result<Survey, Error> {
+    let managed = invocation.managed;
+    let disks = if managed { unit_disks().into_iter().map(|(disk, _)| disk).collect() } else { Vec::new() };
+    let only = (!targets.is_empty()).then(|| targets.iter().cloned().collect());
+    let scope = Scope { only, forced: invocation.force, disks };
+    reload::survey(&LinuxHost::new("/"), loaded, activation(invocation), &scope)
+}
+
+/// The disks that PID 1 mounted from units of ours, and those units.
+fn unit_disks() -> Vec<(UnitDisk, String)> {
+    let mounts = unit_files::mounts(Path::new("/")).into_iter();
+    let disks = mounts.filter_map(|(unit, text)| Some((disk_of_unit(&text)?, unit)));
+    disks.map(|((name, mount_point), unit)| (UnitDisk { name, mount_point }, unit)).collect()
+}
+
+pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<ExitStatus, Error> {
+    let (loaded, files) = load(invocation);
+    let survey = survey(invocation, &loaded, targets)?;
+    let disks = unit_disks();
+    let unit_of = |name: &str| disks.iter().find(|(disk, _)| disk.name == name).map(|(_, unit)| unit.clone());
+    show::json(&Proposal::of(View::of(&loaded, files), &survey.changes, unit_of))?;
+    Ok(ExitStatus::Success)
+}
+
+pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<ExitStatus, Error> {
+    cancel::hand_termination_on();
+    let (loaded, _) = load(invocation);
+    let survey = survey(invocation, &loaded, targets)?;
+    let outcomes = reload::carry_out(&mut LinuxHost::new("/"), &loaded, &survey)?;
+    let ended: Vec<Ended> = outcomes
+        .into_iter()
+        .map(|outcome| Ended {
+            target: outcome.target,
+            errors: outcome
+                .errors
+                .into_iter()
+                .map(|error| (error.exit_status().code(), error.message))
+                .collect(),
+        })
+        .collect();
+    show::json(&ended)?;
+    Ok(ExitStatus::Success)
+}
+
+/// The units of everything that is planned.
+fn wanted_units(invocation: &Invocation) -> Result<Vec<UnitFile>, Error> {
+    let (loaded, _) = load(invocation);
+    let scope = Scope { disks: unit_disks().into_iter().map(|(disk, _)| disk).collect(), ..Scope::default() };
+    let survey = reload::survey(&LinuxHost::new("/"), &loaded, Activation::Managed, &scope)?;
+    Ok(unit_text::unit_files(&survey.plan))
+}
+
+pub fn units_are_in_place(invocation: &Invocation) -> Result<ExitStatus, Error> {
+    show::json(&unit_files::are_in_place(Path::new("/"), &wanted_units(invocation)?))?;
+    Ok(ExitStatus::Success)
+}
+
+pub fn write_units(invocation: &Invocation) -> Result<ExitStatus, Error> {
+    let wanted = wanted_units(invocation)?;
+    let root = Path::new("/");
+    // What was written earlier would hide what the generator writes from now on.
+    let wanted = if unit_files::are_generated(root, &wanted) { Vec::new() } else { wanted };
+    show::json(&unit_files::write_runtime(root, &wanted).map_err(Error::failed)?)?;
+    Ok(ExitStatus::Success)
+}
+
+pub fn adapt(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
+    let (loaded, _) = load(invocation);
+    let mut host = LinuxHost::new("/");
+    engine::control::must_be_ours(&host, number)?;
+    engine::provision::adapt(&mut host, &loaded, number)?;
+    Ok(ExitStatus::Success)
+}

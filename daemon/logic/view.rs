@@ -1,0 +1,157 @@
+//! What the daemon knows about the configuration, and what it is told to do: plain data, made by `zramd-setup`.
+//!
+//! Reading TOML, planning and carrying out take most of the program text of zramd and are needed for moments only. The
+//! resident daemon has them done by `zramd-setup`, which it starts when there is something to do, and reads these as JSON.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::change::{Action, Change, UnitDisk};
+use super::config::Loaded;
+use super::config::problem::{Problem, Severity};
+use super::config::render::one_line;
+use super::health::{Finding, config_finding};
+use super::plan::Kind;
+use super::record::Target;
+use super::unit_text::{activating_unit, options_of_mount, setup_unit};
+
+/// The configuration, as far as others than the planner need it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct View {
+    /// Files that it was read from, lowest precedence first.
+    pub files: Vec<String>,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+    /// The errors among that, one line each.
+    pub errors: Vec<String>,
+    /// Every section, by name.
+    pub sections: BTreeMap<String, SectionView>,
+    /// The tmpfs disks that it asks for.
+    pub disks: Vec<UnitDisk>,
+}
+
+/// One section.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SectionView {
+    /// The file that it begins in.
+    pub file: String,
+    /// Its own errors and warnings, one line each, with the file in which each is.
+    pub problems: Vec<(String, String)>,
+    /// The errors among them.
+    pub errors: Vec<String>,
+}
+
+impl View {
+    /// The view of a configuration that was read.
+    pub fn of(loaded: &Loaded, files: Vec<String>) -> View {
+        let is_error = |problem: &&Problem| problem.severity == Severity::Error;
+        let mut sections: BTreeMap<String, SectionView> = BTreeMap::new();
+        for (name, section) in &loaded.merged.sections {
+            let file = section.origin.file.display().to_string();
+            sections.insert(name.clone(), SectionView { file, ..SectionView::default() });
+        }
+        for problem in &loaded.problems {
+            let Some(section) = section_of(&problem.origin.key) else { continue };
+            let view = sections.entry(section).or_default();
+            let file = problem.origin.file.display().to_string();
+            view.problems.push((file, format!("{}: {}", problem.origin.key, problem.message)));
+            if is_error(&problem) {
+                view.errors.push(one_line(problem));
+            }
+        }
+        let disks = loaded.settings.ramdisks.iter();
+        View {
+            files,
+            findings: loaded.problems.iter().map(config_finding).collect(),
+            errors: loaded.problems.iter().filter(is_error).map(one_line).collect(),
+            sections,
+            disks: disks
+                .map(|disk| UnitDisk { name: disk.name.clone(), mount_point: disk.mount.mount_point.clone() })
+                .collect(),
+        }
+    }
+}
+
+/// `zram0` for `zram0.zram-size`, `ramdisk.logs` for `ramdisk.logs.size`.
+fn section_of(key: &str) -> Option<String> {
+    let mut parts = key.split('.');
+    let first = parts.next().filter(|first| !first.is_empty())?;
+    match (first, parts.next()) {
+        ("ramdisk", Some(name)) => Some(format!("ramdisk.{name}")),
+        _ => Some(first.to_owned()),
+    }
+}
+
+/// What is to happen to one target, with the units that it takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// What it is about.
+    pub target: Target,
+    /// What happens.
+    pub action: Action,
+    /// What differs, or why.
+    pub detail: String,
+    /// The kind of a refusal.
+    pub kind: Option<Kind>,
+    /// The unit that uses what is there now.
+    pub stop: Option<String>,
+    /// The unit that prepared it.
+    pub setup: Option<String>,
+    /// The unit that is to use what is wanted.
+    pub start: Option<String>,
+    /// Whether options of its mount change.
+    pub remount: bool,
+}
+
+impl Task {
+    /// The task for a change; `unit_of` knows the mount units of disks that have no record.
+    pub fn of(change: &Change, unit_of: impl Fn(&str) -> Option<String>) -> Task {
+        let options = |request| options_of_mount(request);
+        let (present, wanted) = (change.present.as_ref(), change.wanted.as_ref());
+        let stop = present.map(activating_unit).or_else(|| match &change.target {
+            Target::Device(number) => Some(format!("dev-zram{number}.swap")),
+            Target::RamDisk(name) => unit_of(name),
+        });
+        let setup = match change.target {
+            Target::Device(number) => Some(setup_unit(number)),
+            Target::RamDisk(_) => None,
+        };
+        let after = wanted.and_then(options);
+        Task {
+            target: change.target.clone(),
+            action: change.action,
+            detail: change.detail.clone(),
+            kind: change.kind,
+            stop,
+            setup,
+            start: wanted.map(activating_unit),
+            remount: after.is_some() && present.and_then(options) != after,
+        }
+    }
+}
+
+/// What a reload would do, in the order in which it is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Proposal {
+    /// The configuration.
+    pub view: View,
+    /// Target by target.
+    pub tasks: Vec<Task>,
+}
+
+impl Proposal {
+    /// The proposal for these changes.
+    pub fn of(view: View, changes: &[Change], unit_of: impl Fn(&str) -> Option<String>) -> Proposal {
+        Proposal { view, tasks: changes.iter().map(|change| Task::of(change, &unit_of)).collect() }
+    }
+}
+
+/// What became of one target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// What it is about.
+    pub target: Target,
+    /// What went wrong, with its exit status; nothing when all is well.
+    pub errors: Vec<(u8, String)>,
+}

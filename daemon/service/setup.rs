@@ -1,0 +1,114 @@
+//! Having `zramd-setup` do what takes the planner, the TOML reader or rights over mounts: it is there for moments only.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::de::DeserializeOwned;
+
+use super::bus::error::{BusError, Name, Result};
+use super::lane;
+
+/// A switch that ends early what `zramd-setup` waits for.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    asked: AtomicBool,
+    child: AtomicI32,
+}
+
+impl Cancel {
+    /// Asks a running `zramd-setup` to give up.
+    pub fn cancel(&self) {
+        self.inner.asked.store(true, Ordering::SeqCst);
+        self.signal();
+    }
+
+    /// Whether [`Cancel::cancel`] was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.asked.load(Ordering::SeqCst)
+    }
+
+    fn watch(&self, child: u32) {
+        self.inner.child.store(i32::try_from(child).unwrap_or(0), Ordering::SeqCst);
+        if self.is_cancelled() {
+            self.signal();
+        }
+    }
+
+    fn forget(&self) {
+        self.inner.child.store(0, Ordering::SeqCst);
+    }
+
+    fn signal(&self) {
+        let child = self.inner.child.load(Ordering::SeqCst);
+        if let Some(pid) = Pid::from_raw(child).filter(|_| child > 0) {
+            // It may just have ended, which is as good.
+            kill_process(pid, Signal::TERM).ok();
+        }
+    }
+}
+
+/// Where the configuration comes from, as `zramd-setup` is told.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// `--config`: this file instead of the roots.
+    pub file: Option<PathBuf>,
+}
+
+/// `zramd-setup`, which is installed beside the daemon.
+fn program() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("zramd-setup")));
+    beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd/zramd-setup").to_owned())
+}
+
+impl Source {
+    /// Runs a command of `zramd-setup` on a blocking thread, and understands its answer.
+    pub async fn ask<T: DeserializeOwned + Send + 'static>(
+        &self,
+        words: &[&str],
+        cancel: &Cancel,
+    ) -> Result<T> {
+        let text = self.run(words, cancel).await?;
+        serde_json::from_str(&text).map_err(|error| {
+            BusError::new(
+                Name::Failed,
+                format!("zramd-setup {}: unexpected answer: {error}", words.join(" ")),
+            )
+        })
+    }
+
+    /// Runs a command of `zramd-setup`, and returns what it printed.
+    pub async fn run(&self, words: &[&str], cancel: &Cancel) -> Result<String> {
+        let mut command = Command::new(program());
+        if let Some(file) = &self.file {
+            command.arg("--config").arg(file);
+        }
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let cancel = cancel.clone();
+        lane::run(move || {
+            let failed =
+                |error: std::io::Error| BusError::new(Name::Failed, format!("run zramd-setup: {error}"));
+            let child = command.spawn().map_err(failed)?;
+            cancel.watch(child.id());
+            let output = child.wait_with_output();
+            cancel.forget();
+            let output = output.map_err(failed)?;
+            if output.status.success() {
+                return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+            }
+            let text = String::from_utf8_lossy(&output.stderr);
+            let errors: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
+            let message = if errors.is_empty() { text.trim().to_owned() } else { errors.join("; ") };
+            let status = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+            Err(BusError::new(Name::of_exit_status(status), message))
+        })
+        .await
+    }
+}
