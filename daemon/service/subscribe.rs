@@ -93,16 +93,23 @@ async fn watch_departures(core: Arc<Core>) {
 }
 
 async fn follow_departures(core: &Arc<Core>, connection: &zbus::Connection) -> zbus::Result<()> {
-    let bus = zbus::fdo::DBusProxy::new(connection).await?;
-    let mut owners = bus.receive_name_owner_changed().await?;
-    loop {
-        let Some(signal) = super::stream::next(&mut owners).await else { return Ok(()) };
-        let change = signal.args()?;
-        if change.new_owner().is_none() {
+    let rule = zbus::MatchRule::builder()
+        .msg_type(zbus::message::Type::Signal)
+        .sender("org.freedesktop.DBus")
+        .interface("org.freedesktop.DBus")
+        .member("NameOwnerChanged")
+        .build()?;
+    let mut owners = zbus::MessageStream::for_match_rule(rule, connection, None).await?;
+    while let Some(signal) = super::stream::next(&mut owners).await {
+        let signal = signal?;
+        let body = signal.body();
+        let (name, _before, now): (&str, &str, &str) = body.deserialize()?;
+        if now.is_empty() {
             // Through a task of its own: the last one to leave ends this very watch.
-            let name = change.name().to_string();
+            let name = name.to_owned();
             let core = Arc::clone(core);
             tokio::spawn(async move { core.unsubscribe(&name) });
         }
     }
+    Ok(())
 }

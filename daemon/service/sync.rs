@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use zbus::names::InterfaceName;
 use zbus::object_server::{Interface, SignalEmitter};
@@ -66,14 +67,31 @@ fn wanted(snapshot: &Snapshot) -> Vec<(Kind, String, String)> {
     wanted
 }
 
-/// Brings the bus up to date each time something has changed.
+/// How long nothing must have changed before problems are logged: what comes and goes within that time is work in progress.
+const SETTLED: Duration = Duration::from_secs(2);
+/// How long that is waited for at most.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// Brings the bus up to date each time something has changed, and logs problems when things have settled.
 pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Published) {
     loop {
         core.changed.notified().await;
-        if let Err(error) = publish(&core, &connection, &mut published).await {
-            // The next change tries again; a connection that is gone ends the daemon elsewhere.
-            tracing::warn!(%error, "cannot publish a change");
-        }
+        let settled = async {
+            loop {
+                if let Err(error) = publish(&core, &connection, &mut published).await {
+                    // The next change tries again; a connection that is gone ends the daemon elsewhere.
+                    tracing::warn!(%error, "cannot publish a change");
+                }
+                if tokio::time::timeout(SETTLED, core.changed.notified()).await.is_err() {
+                    break;
+                }
+            }
+        };
+        // A machine that never settles is told about as it is then.
+        tokio::time::timeout(LONGEST_WAIT, settled).await.ok();
+        let now = core.latest().problems.clone();
+        super::journal::problems(&published.problems, &now);
+        published.problems = now;
     }
 }
 
@@ -108,8 +126,6 @@ pub async fn publish(
     }
     let now = values::<Manager>(connection, super::ROOT).await?;
     announce(connection, published, super::ROOT, MANAGER, now).await?;
-    super::journal::problems(&published.problems, &snapshot.problems);
-    published.problems.clone_from(&snapshot.problems);
     Ok(())
 }
 

@@ -9,28 +9,10 @@ use super::jobs::Handle;
 use super::stream;
 use crate::logic::record::Target;
 
-#[zbus::proxy(
-    interface = "org.freedesktop.systemd1.Manager",
-    default_service = "org.freedesktop.systemd1",
-    default_path = "/org/freedesktop/systemd1"
-)]
-trait Manager {
-    fn subscribe(&self) -> zbus::Result<()>;
-    fn unsubscribe(&self) -> zbus::Result<()>;
-    fn reload(&self) -> zbus::Result<()>;
-    fn start_unit(&self, name: &str, mode: &str) -> zbus::Result<zbus::OwnedObjectPath>;
-    fn stop_unit(&self, name: &str, mode: &str) -> zbus::Result<zbus::OwnedObjectPath>;
-    fn reload_unit(&self, name: &str, mode: &str) -> zbus::Result<zbus::OwnedObjectPath>;
-    fn kill_unit(&self, name: &str, whom: &str, signal: i32) -> zbus::Result<()>;
-    #[zbus(signal)]
-    fn job_removed(
-        &self,
-        id: u32,
-        job: zbus::ObjectPath<'_>,
-        unit: String,
-        result: String,
-    ) -> zbus::Result<()>;
-}
+/// PID 1's name, object and interface (org.freedesktop.systemd1(5)).
+const SERVICE: &str = "org.freedesktop.systemd1";
+const OBJECT: &str = "/org/freedesktop/systemd1";
+const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 
 /// What PID 1 is asked to do with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +25,10 @@ pub enum Verb {
     Reload,
 }
 
-/// A conversation with PID 1.
+/// A conversation with PID 1. Without zbus' proxies, which would be most of this program's text.
 #[derive(Debug)]
 pub struct Systemd {
-    manager: ManagerProxy<'static>,
+    connection: Connection,
 }
 
 /// How often progress is looked at while PID 1 works.
@@ -55,23 +37,29 @@ const LOOK: Duration = Duration::from_millis(250);
 impl Systemd {
     /// Begins; end it with [`Systemd::leave`], or PID 1 goes on to tell us about every unit.
     pub async fn enter(connection: &Connection) -> Result<Systemd> {
-        let manager = ManagerProxy::builder(connection)
-            .cache_properties(zbus::proxy::CacheProperties::No)
-            .build()
-            .await?;
-        manager.subscribe().await?;
-        Ok(Systemd { manager })
+        let pid_1 = Systemd { connection: connection.clone() };
+        pid_1.call("Subscribe", &()).await?;
+        Ok(pid_1)
+    }
+
+    async fn call<B: serde::Serialize + zbus::DynamicType + Sync>(
+        &self,
+        method: &str,
+        body: &B,
+    ) -> zbus::Result<zbus::Message> {
+        self.connection.call_method(Some(SERVICE), OBJECT, Some(MANAGER), method, body).await
     }
 
     /// Ends it.
     pub async fn leave(self) {
         // PID 1 forgets us anyway when we leave the bus.
-        self.manager.unsubscribe().await.ok();
+        self.call("Unsubscribe", &()).await.ok();
     }
 
     /// Has PID 1 run the generators and read all units again.
     pub async fn reload(&self) -> Result<()> {
-        Ok(self.manager.reload().await?)
+        self.call("Reload", &()).await?;
+        Ok(())
     }
 
     /// Has PID 1 do something with a unit, and waits for its end. `look` is called now and then, for progress.
@@ -83,34 +71,44 @@ impl Systemd {
         handle: &Handle,
         look: impl Fn() -> F,
     ) -> Result<()> {
-        let mut removed = self.manager.receive_job_removed().await?;
-        let asked = match verb {
-            Verb::Start => self.manager.start_unit(unit, "replace").await,
-            Verb::Stop => self.manager.stop_unit(unit, "replace").await,
-            Verb::Reload => self.manager.reload_unit(unit, "replace").await,
+        let rule = zbus::MatchRule::builder()
+            .msg_type(zbus::message::Type::Signal)
+            .sender(SERVICE)
+            .path(OBJECT)
+            .interface(MANAGER)
+            .member("JobRemoved")
+            .build()?;
+        let mut removed = zbus::MessageStream::for_match_rule(rule, &self.connection, None).await?;
+        let method = match verb {
+            Verb::Start => "StartUnit",
+            Verb::Stop => "StopUnit",
+            Verb::Reload => "ReloadUnit",
         };
-        let job = match asked {
-            Ok(job) => job,
+        let asked = match self.call(method, &(unit, "replace")).await {
+            Ok(asked) => asked,
             // What does not exist is stopped.
             Err(error) if verb == Verb::Stop && is_no_such_unit(&error) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
+        let asked = asked.body();
+        let job: zbus::ObjectPath<'_> = asked.deserialize()?;
         let mut ticks = tokio::time::interval(LOOK);
         loop {
             tokio::select! {
                 signal = stream::next(&mut removed) => {
-                    let Some(signal) = signal else {
+                    let Some(signal) = signal.transpose()? else {
                         return Err(BusError::new(Name::Failed, "PID 1 left the bus"));
                     };
-                    let args = signal.args()?;
-                    if *args.job() == *job {
-                        return result(verb, unit, target, args.result(), handle);
+                    let body = signal.body();
+                    let (_, ended, _, how): (u32, zbus::ObjectPath<'_>, &str, &str) = body.deserialize()?;
+                    if ended == job {
+                        return result(verb, unit, target, how, handle);
                     }
                 }
                 () = handle.cancelled.notified() => {
                     // SIGTERM: swapoff then gives up between two pages, and the swap stays active.
                     if verb == Verb::Stop {
-                        self.manager.kill_unit(unit, "control", 15).await.ok();
+                        self.call("KillUnit", &(unit, "control", 15_i32)).await.ok();
                     }
                 }
                 _ = ticks.tick() => look().await,

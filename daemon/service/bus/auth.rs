@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use zbus::Connection;
 use zbus::message::{Flags, Header};
-use zbus_polkit::policykit1::{AuthorityProxy, CheckAuthorizationFlags, Subject};
+use zbus_polkit::policykit1::{AuthorizationResult, CheckAuthorizationFlags, Subject};
 
 use super::error::{BusError, Name, Result};
 
@@ -36,15 +36,21 @@ pub async fn check(connection: &Connection, call: &Header<'_>, action: Action) -
         // Only on a direct connection without a bus, where nobody vouches for the caller.
         return Err(denied(action, "it is not known who calls"));
     };
-    let bus = zbus::fdo::DBusProxy::new(connection).await?;
-    let user = bus.get_connection_unix_user(sender.to_owned().into()).await;
-    match user {
+    match user_of(connection, sender.as_str()).await {
         Ok(0) => return Ok(()),
         Ok(_) => {}
         Err(error) => return Err(denied(action, &format!("the bus does not say who calls: {error}"))),
     }
     let ask_person = call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH);
     polkit(connection, call, action, ask_person).await
+}
+
+/// The user that owns a connection to the bus. Without zbus' proxies, which would be most of this program's text.
+async fn user_of(connection: &Connection, name: &str) -> zbus::Result<u32> {
+    const BUS: &str = "org.freedesktop.DBus";
+    let path = "/org/freedesktop/DBus";
+    let answer = connection.call_method(Some(BUS), path, Some(BUS), "GetConnectionUnixUser", &name).await?;
+    answer.body().deserialize()
 }
 
 async fn polkit(connection: &Connection, call: &Header<'_>, action: Action, ask_person: bool) -> Result<()> {
@@ -59,11 +65,18 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action, ask_
         tracing::debug!(%error, "polkit does not answer");
         denied(action, "only root may, because polkit is not there to allow others")
     };
-    let authority = AuthorityProxy::new(connection).await.map_err(no_polkit)?;
-    let answer = authority
-        .check_authorization(&subject, action.id(), &HashMap::new(), flags, "")
+    let details: HashMap<&str, &str> = HashMap::new();
+    let answer = connection
+        .call_method(
+            Some("org.freedesktop.PolicyKit1"),
+            "/org/freedesktop/PolicyKit1/Authority",
+            Some("org.freedesktop.PolicyKit1.Authority"),
+            "CheckAuthorization",
+            &(subject, action.id(), details, flags, ""),
+        )
         .await
         .map_err(no_polkit)?;
+    let answer: AuthorizationResult = answer.body().deserialize()?;
     match (answer.is_authorized, answer.is_challenge) {
         (true, _) => Ok(()),
         (false, true) => Err(denied(action, "it takes authentication as an administrator")),

@@ -142,8 +142,8 @@ impl Manager {
         path(device_path(&self.core.create(&options).await?))
     }
 
-    /// Takes a device away, and with it what CreateDevice and Resize asked for. One that is configured in a file comes
-    /// back at the next reload or boot. The option `force` (b) lets go of the contents of a file system.
+    /// Takes a device away, and with it what CreateDevice asked for. One that is configured in a file is off until the
+    /// next boot, or until ActivateDevice. The option `force` (b) lets go of the contents of a file system.
     #[zbus(out_args("job"))]
     async fn remove_device(
         &self,
@@ -154,6 +154,20 @@ impl Manager {
     ) -> Result<OwnedObjectPath> {
         auth::check(connection, &call, Action::Manage).await?;
         self.core.remove(&name, &options).await
+    }
+
+    /// Brings a device into use that was switched off, by its name: it may have no object at the moment. There are no
+    /// options yet.
+    #[zbus(out_args("job"))]
+    async fn activate_device(
+        &self,
+        name: String,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Manage).await?;
+        self.core.activate(&name, &options).await
     }
 
     /// What Reload would do: action, object, detail. Actions are `create`, `activate`, `adapt`, `reactivate`,

@@ -68,8 +68,8 @@ impl Swap {
         self.core.activate(&self.name, &options).await
     }
 
-    /// Switches it off and gives its memory back, after checking that memory can take what is in it. There are no
-    /// options yet.
+    /// Switches it off until the next boot and gives its memory back, after checking that memory can take what is in it.
+    /// The device goes, and with it this object: `ActivateDevice` of the manager brings both back. There are no options yet.
     #[zbus(out_args("job"))]
     async fn deactivate(
         &self,
