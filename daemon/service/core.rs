@@ -1,6 +1,6 @@
 //! What all parts of the daemon share: the latest sample, the configuration, the jobs, the subscribers.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +22,9 @@ const FRESH: Duration = Duration::from_millis(20);
 /// How long a caller waits for a new sample before it gets the last one, which says how old it is. Linux holds back the
 /// reading of statistics while it recompresses or writes pages back.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long somebody waits for the objects on the bus to be brought up to date.
+const PUBLISHING: Duration = Duration::from_secs(2);
 
 /// Who activates swap and mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +63,10 @@ pub struct Core {
     pub subscribers: Mutex<Subscribers>,
     /// Asks for the published objects to be brought up to date.
     pub changed: tokio::sync::Notify,
+    /// How often publishing was asked for.
+    requests: AtomicU64,
+    /// The last of those requests that was fulfilled.
+    fulfilled: watch::Sender<u64>,
     latest: watch::Sender<Arc<Snapshot>>,
     reading: AtomicBool,
     view: Mutex<Arc<View>>,
@@ -77,6 +84,8 @@ impl Core {
             jobs: Mutex::default(),
             subscribers: Mutex::default(),
             changed: tokio::sync::Notify::new(),
+            requests: AtomicU64::new(0),
+            fulfilled: watch::channel(0).0,
             latest: watch::channel(Arc::new(Snapshot::default())).0,
             reading: AtomicBool::new(false),
             view: Mutex::default(),
@@ -112,6 +121,27 @@ impl Core {
     pub fn enter(&self, phase: Phase) {
         *lock(&self.phase) = phase;
         self.changed.notify_one();
+    }
+
+    /// Has the objects on the bus brought up to date, and waits until they are: whoever is told that something is done
+    /// can look at it.
+    pub async fn publish_changes(&self) {
+        let request = self.requests.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut fulfilled = self.fulfilled.subscribe();
+        self.changed.notify_one();
+        let wait = fulfilled.wait_for(|done| *done >= request);
+        // At worst the caller sees what was before for a moment.
+        tokio::time::timeout(PUBLISHING, wait).await.ok();
+    }
+
+    /// The last request for publishing; what is published from now on fulfils it.
+    pub fn request(&self) -> u64 {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    /// A request is fulfilled.
+    pub fn fulfil(&self, request: u64) {
+        self.fulfilled.send_replace(request);
     }
 
     /// The connection to the bus, once there is one.

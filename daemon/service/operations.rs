@@ -136,8 +136,6 @@ impl Core {
             reconcile(self, &handle, Wish::gone(Target::Device(number), true)).await.ok();
             return Err(error);
         }
-        self.resample().await;
-        self.changed.notify_one();
         Ok(section)
     }
 
@@ -219,8 +217,6 @@ impl Core {
         let wish = Wish::one(Target::Device(number), false);
         let change = |overlay: &mut Overlay| overlay.set_bytes("zram-resident-limit", bytes);
         with_overlay(self, &Handle::unwatched(), number, wish, change).await?;
-        self.resample().await;
-        self.changed.notify_one();
         Ok(())
     }
 

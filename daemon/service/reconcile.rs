@@ -120,8 +120,8 @@ pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<
     let done = fulfil(core, handle, &wish).await;
     // A wish that failed is not tried again at the next start: its error has been told.
     let cleared = note(None).await;
-    core.resample().await;
     core.enter(Phase::Running);
+    core.publish_changes().await;
     super::notify::ready("Serving");
     cleared.and(done)
 }

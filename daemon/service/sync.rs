@@ -78,7 +78,10 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
         core.changed.notified().await;
         let settled = async {
             loop {
-                if let Err(error) = publish(&core, &connection, &mut published).await {
+                let request = core.request();
+                let done = publish(&core, &connection, &mut published).await;
+                core.fulfil(request);
+                if let Err(error) = done {
                     // The next change tries again; a connection that is gone ends the daemon elsewhere.
                     tracing::warn!(%error, "cannot publish a change");
                 }
