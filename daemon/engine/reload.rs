@@ -34,17 +34,13 @@ pub struct Scope {
     pub disks: Vec<UnitDisk>,
 }
 
-/// Compares the configuration with what runs. Changes nothing.
-pub fn survey<H: Host>(
-    host: &H,
-    loaded: &Loaded,
-    activation: Activation,
-    scope: &Scope,
-) -> Result<Survey, Error> {
+/// Compares the configuration with what runs. Changes nothing. Planned as for the daemon, whoever activates in the end:
+/// what has to be made anew is taken away first, so the planner need not refuse it.
+pub fn survey<H: Host>(host: &H, loaded: &Loaded, scope: &Scope) -> Result<Survey, Error> {
     let mut facts = gather(host, &loaded.settings)?;
     measure_disks(host, &mut facts);
     facts.unit_mounts = scope.disks.iter().map(|disk| disk.mount_point.clone()).collect();
-    let plan = planner::plan(&loaded.settings, loaded.problems.clone(), &facts, activation);
+    let plan = planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Managed);
     let mut changes = changes(&plan, &facts, &scope.disks, scope.forced);
     if let Some(only) = &scope.only {
         changes.retain(|change| only.contains(&change.target));

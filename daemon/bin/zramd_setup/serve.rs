@@ -8,7 +8,6 @@ use zramd::host::linux::{LinuxHost, cancel, files, unit_files};
 use zramd::logic::change::UnitDisk;
 use zramd::logic::config::{self, Loaded};
 use zramd::logic::exit::ExitStatus;
-use zramd::logic::plan::Activation;
 use zramd::logic::record::Target;
 use zramd::logic::unit_text::{self, UnitFile, disk_of_unit};
 use zramd::logic::view::{Ended, Proposal, View};
@@ -38,16 +37,12 @@ pub fn view(invocation: &Invocation) -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-fn activation(invocation: &Invocation) -> Activation {
-    if invocation.managed { Activation::Managed } else { Activation::Direct }
-}
-
 fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Result<Survey, Error> {
     let managed = invocation.managed;
     let disks = if managed { unit_disks().into_iter().map(|(disk, _)| disk).collect() } else { Vec::new() };
     let only = (!targets.is_empty()).then(|| targets.iter().cloned().collect());
     let scope = Scope { only, forced: invocation.force, disks };
-    reload::survey(&LinuxHost::new("/"), loaded, activation(invocation), &scope)
+    reload::survey(&LinuxHost::new("/"), loaded, &scope)
 }
 
 /// The disks that PID 1 mounted from units of ours, and those units.
@@ -90,7 +85,7 @@ pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<ExitStat
 fn wanted_units(invocation: &Invocation) -> Result<Vec<UnitFile>, Error> {
     let (loaded, _) = load(invocation);
     let scope = Scope { disks: unit_disks().into_iter().map(|(disk, _)| disk).collect(), ..Scope::default() };
-    let survey = reload::survey(&LinuxHost::new("/"), &loaded, Activation::Managed, &scope)?;
+    let survey = reload::survey(&LinuxHost::new("/"), &loaded, &scope)?;
     Ok(unit_text::unit_files(&survey.plan))
 }
 
