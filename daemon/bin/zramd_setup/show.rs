@@ -119,6 +119,9 @@ pub fn table(rows: &[Row], plan: Option<&Plan>) {
         state.clone_into(&mut row[6]);
         cells.push(row);
     }
+    if cells.is_empty() {
+        return line("nothing is configured");
+    }
     let heading = ["NAME", "ALGORITHM", "SIZE", "STORED", "IN RAM", "USED FOR", "STATE"];
     line(table::render(&heading, &[2, 3, 4], &cells).trim_end());
     for item in items {
