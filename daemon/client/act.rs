@@ -22,7 +22,7 @@ const SWAP: &str = "org.zramd1.Swap";
 type Result<T> = std::result::Result<T, Failure>;
 
 /// Options of a method.
-fn forced(force: bool) -> HashMap<&'static str, Variant<'static>> {
+pub fn forced(force: bool) -> HashMap<&'static str, Variant<'static>> {
     if force { HashMap::from([("force", true.into())]) } else { HashMap::new() }
 }
 
@@ -78,7 +78,7 @@ fn partly(failure: Failure) -> Failure {
     let lines = lines(&failure.message);
     let some = lines.iter().any(|line| line.starts_with(DONE));
     let status = if some { ExitStatus::Partly } else { failure.status };
-    Failure::new(status, lines.join("\nzramdctl: "))
+    Failure::new(status, lines.join("\n"))
 }
 
 /// `reload`.
@@ -214,7 +214,7 @@ fn together(ends: Vec<Result<()>>) -> Result<ExitStatus> {
         None => last.status,
     };
     for failure in failures {
-        out::note(&failure.message);
+        out::error(&failure.message);
     }
     Err(Failure::new(status, last.message))
 }
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(lines("nothing to change"), ["nothing to change"]);
         let failure =
             partly(Failure::new(ExitStatus::Refused, "zram1: no; done: zram0: create; zram2: create"));
-        let expected = "zram1: no\nzramdctl: done: zram0: create\nzramdctl: zram2: create";
+        let expected = "zram1: no\ndone: zram0: create\nzram2: create";
         assert_eq!(failure, Failure::new(ExitStatus::Partly, expected));
         let refused = Failure::new(ExitStatus::Refused, "zram1: would lose its contents; save them");
         assert_eq!(partly(refused.clone()), refused);

@@ -123,7 +123,7 @@ pub fn run(work: impl Future<Output = Result<ExitStatus, Failure>>) -> ExitStatu
         Err(error) => Err(Failure::plain(format!("cannot begin: {error}"))),
     };
     result.unwrap_or_else(|failure| {
-        super::out::note(&failure.message);
+        super::out::error(&failure.message);
         failure.status
     })
 }

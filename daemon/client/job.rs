@@ -10,6 +10,7 @@ use zbus::message::Type;
 use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath};
 
 use super::connect::{Bus, Failure};
+use super::out;
 use crate::logic::exit::ExitStatus;
 use crate::service::{NAME, ROOT, stream};
 
@@ -194,7 +195,7 @@ impl Meter {
     }
 
     fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("zramdctl: {text}"));
+        self.bar.suspend(|| out::note(text));
     }
 
     fn clear(&self) {

@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List, Swap};
-use super::{act, connect};
+use super::{act, connect, plan};
 use crate::logic::exit::ExitStatus;
 
 /// Runs `zramdctl`.
@@ -23,6 +23,7 @@ pub fn main() -> ExitStatus {
             clap_complete::generate(shell, &mut Cli::command(), "zramdctl", &mut std::io::stdout());
             ExitStatus::Success
         }
+        Command::Plan(change) => connect::run(plan::run(ask, cli.config.as_ref(), change.force)),
         Command::Reload(change) => connect::run(act::reload(ask, change)),
         Command::Create(words) => connect::run(act::create(ask, &words)),
         Command::Remove { names, change } => connect::run(act::remove(ask, &names, change)),

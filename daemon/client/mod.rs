@@ -7,5 +7,6 @@ mod job;
 mod main;
 mod options;
 mod out;
+mod plan;
 
 pub use main::main;

@@ -11,7 +11,12 @@ pub fn line(text: &str) -> bool {
     !matches!(written, Err(error) if error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// A message that is no result.
+/// Says what went wrong.
+pub fn error(text: &str) {
+    note(&format!("error: {text}"));
+}
+
+/// Says what is worth knowing and no part of the result.
 pub fn note(text: &str) {
-    writeln!(std::io::stderr(), "zramdctl: {text}").ok();
+    writeln!(std::io::stderr(), "{text}").ok();
 }
