@@ -219,7 +219,6 @@ mod tests {
     #[test]
     fn only_the_signals_of_the_job_itself_count() {
         let finished = Message::signal(path(7).as_str(), "org.zramd1.Job", "Finished")
-            .unwrap()
             .build(&("done", "zram0: create"))
             .unwrap();
         let news = News::Finished { result: "done".into(), message: "zram0: create".into() };
@@ -229,7 +228,6 @@ mod tests {
             [("Progress", 0.5.into())].into_iter().collect();
         let progress =
             Message::signal(path(7).as_str(), "org.freedesktop.DBus.Properties", "PropertiesChanged")
-                .unwrap()
                 .build(&("org.zramd1.Job", changed, Vec::<&str>::new()))
                 .unwrap();
         assert_eq!(read(&progress, &path(7)), Some(News::Progress(0.5)));

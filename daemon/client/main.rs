@@ -3,6 +3,7 @@
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List, Swap};
+use super::monitor::{self, Form};
 use super::{act, connect, plan};
 use crate::logic::exit::ExitStatus;
 
@@ -24,6 +25,7 @@ pub fn main() -> ExitStatus {
             ExitStatus::Success
         }
         Command::Plan(change) => connect::run(plan::run(ask, cli.config.as_ref(), change.force)),
+        Command::Monitor { json, stats } => connect::run(monitor::run(ask, Form { json, stats })),
         Command::Reload(change) => connect::run(act::reload(ask, change)),
         Command::Create(words) => connect::run(act::create(ask, &words)),
         Command::Remove { names, change } => connect::run(act::remove(ask, &names, change)),

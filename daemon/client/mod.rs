@@ -5,8 +5,12 @@ pub mod args;
 mod connect;
 mod job;
 mod main;
+mod monitor;
 mod options;
 mod out;
 mod plan;
+
+mod value;
+mod world;
 
 pub use main::main;

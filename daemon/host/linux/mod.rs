@@ -6,6 +6,7 @@
 
 mod block;
 pub mod cancel;
+pub mod clock;
 pub mod files;
 mod mkfs;
 mod mount;
