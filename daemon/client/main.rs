@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List, Swap};
 use super::monitor::{self, Form};
-use super::{act, connect, plan};
+use super::{act, connect, plan, top};
 use crate::logic::exit::ExitStatus;
 
 /// Runs `zramdctl`.
@@ -25,6 +25,9 @@ pub fn main() -> ExitStatus {
             ExitStatus::Success
         }
         Command::Plan(change) => connect::run(plan::run(ask, cli.config.as_ref(), change.force)),
+        Command::Top { interval, iterations } => {
+            connect::run(top::run(interval, iterations, plan::load(cli.config.as_ref())))
+        }
         Command::Monitor { json, stats } => connect::run(monitor::run(ask, Form { json, stats })),
         Command::Reload(change) => connect::run(act::reload(ask, change)),
         Command::Create(words) => connect::run(act::create(ask, &words)),

@@ -4,12 +4,14 @@ mod act;
 pub mod args;
 mod connect;
 mod job;
+mod looks;
 mod main;
 mod monitor;
 mod options;
 mod out;
 mod plan;
 
+mod top;
 mod value;
 mod world;
 

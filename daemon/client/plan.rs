@@ -40,7 +40,7 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Failure> {
 /// Without the daemon.
 fn here(file: Option<&PathBuf>, forced: bool) -> Result<ExitStatus, Failure> {
     let root = Path::new("/");
-    let loaded = load(root, file);
+    let loaded = load(file);
     if !loaded.problems.is_empty() {
         out::note(render::render(&loaded.problems, std::io::stderr().is_terminal()).trim_end());
     }
@@ -62,7 +62,9 @@ fn here(file: Option<&PathBuf>, forced: bool) -> Result<ExitStatus, Failure> {
     Ok(if wrong { ExitStatus::Failure } else { status })
 }
 
-fn load(root: &Path, file: Option<&PathBuf>) -> Loaded {
+/// The configuration: one named file, or all of the usual ones.
+pub fn load(file: Option<&PathBuf>) -> Loaded {
+    let root = Path::new("/");
     // An unreadable command line is an empty one: it only ever switches things off.
     let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
     let sources = match file {
