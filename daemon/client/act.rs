@@ -17,7 +17,6 @@ use crate::logic::plan::wanted;
 use crate::logic::units::human;
 
 const DEVICE: &str = "org.zramd1.Device";
-const SWAP: &str = "org.zramd1.Swap";
 
 type Result<T> = std::result::Result<T, Failure>;
 
@@ -62,9 +61,13 @@ fn lines(message: &str) -> Vec<&str> {
     lines
 }
 
-/// Whether a text begins with `zram0: `, `ramdisk.NAME: ` or `done: ` before one of these.
+/// Whether a text begins like a sentence of its own: `zram0: `, `ramdisk.NAME: `, `done: ` before one of these, a place
+/// in a file, or what becomes of the configuration.
 fn begins_with_target(text: &str) -> bool {
     let text = text.strip_prefix(DONE).unwrap_or(text);
+    if text.starts_with('/') || text.starts_with("the old configuration") {
+        return true;
+    }
     let Some((name, _)) = text.split_once(": ") else { return false };
     crate::logic::proc::zram_number(name).is_some()
         || name.strip_prefix("ramdisk.").is_some_and(|name| !name.contains(char::is_whitespace))
@@ -81,12 +84,22 @@ fn partly(failure: Failure) -> Failure {
     Failure::new(status, lines.join("\n"))
 }
 
+/// A refusal that `--force` would lift says so.
+fn forcible(failure: Failure) -> Failure {
+    let contents = ["would lose its contents", "which would be lost"];
+    if failure.status == ExitStatus::Refused && contents.iter().any(|words| failure.message.contains(words)) {
+        return Failure::new(failure.status, format!("{} (--force lets go of them)", failure.message));
+    }
+    failure
+}
+
 /// `reload`.
 pub async fn reload(ask: bool, change: Change) -> Result<ExitStatus> {
     let bus = Bus::open(ask).await?;
     let mut jobs = Jobs::listen(&bus).await?;
-    let job: OwnedObjectPath = bus.manager("Reload", &forced(change.force)).await?;
-    finish(&mut jobs, &job, change.no_block, "reloading").await.map_err(partly)?;
+    let job: OwnedObjectPath = bus.manager("Reload", &forced(change.force)).await.map_err(partly)?;
+    let end = finish(&mut jobs, &job, change.no_block, "reloading").await;
+    end.map_err(forcible).map_err(partly)?;
     Ok(ExitStatus::Success)
 }
 
@@ -111,7 +124,7 @@ pub async fn remove(ask: bool, names: &[String], change: Change) -> Result<ExitS
                 bus.manager("RemoveDevice", &(bare(name), forced(change.force))).await?;
             finish(&mut jobs, &job, change.no_block, &format!("removing {}", bare(name))).await
         };
-        ends.push(end.await);
+        ends.push(end.await.map_err(forcible));
     }
     together(ends)
 }
@@ -119,32 +132,42 @@ pub async fn remove(ask: bool, names: &[String], change: Change) -> Result<ExitS
 /// `resize`.
 pub async fn resize(ask: bool, name: &str, size: &str, change: Change) -> Result<ExitStatus> {
     let bytes = amount(size)?;
+    if bytes == 0 {
+        let message = format!("a size of 0 is no size; `zramdctl remove {}` takes it away", bare(name));
+        return Err(Failure::new(ExitStatus::Usage, message));
+    }
     let bus = Bus::open(ask).await?;
     let path = device(&bus, name).await?;
     let mut jobs = Jobs::listen(&bus).await?;
     let job: OwnedObjectPath =
         bus.call(path.as_str(), DEVICE, "Resize", &(bytes, forced(change.force))).await?;
     let doing = format!("resizing {} to {}", bare(name), human(bytes));
-    finish(&mut jobs, &job, change.no_block, &doing).await?;
+    finish(&mut jobs, &job, change.no_block, &doing).await.map_err(forcible)?;
     Ok(ExitStatus::Success)
 }
 
 /// `swap on`.
 pub async fn swap_on(ask: bool, name: &str, change: NoBlock) -> Result<ExitStatus> {
-    swap(ask, name, change, "Activate", "switching on").await
+    let bus = Bus::open(ask).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    // By its name: a device that is off has no object.
+    let job: OwnedObjectPath = bus.manager("ActivateDevice", &(bare(name), forced(false))).await?;
+    finish(&mut jobs, &job, change.no_block, &format!("switching on {}", bare(name))).await?;
+    Ok(ExitStatus::Success)
 }
 
 /// `swap off`.
 pub async fn swap_off(ask: bool, name: &str, change: NoBlock) -> Result<ExitStatus> {
-    swap(ask, name, change, "Deactivate", "switching off").await
-}
-
-async fn swap(ask: bool, name: &str, change: NoBlock, method: &str, doing: &str) -> Result<ExitStatus> {
     let bus = Bus::open(ask).await?;
     let path = device(&bus, name).await?;
     let mut jobs = Jobs::listen(&bus).await?;
-    let job: OwnedObjectPath = bus.call(path.as_str(), SWAP, method, &(forced(false),)).await?;
-    finish(&mut jobs, &job, change.no_block, &format!("{doing} {}", bare(name))).await?;
+    let asked = bus.call(path.as_str(), "org.zramd1.Swap", "Deactivate", &(forced(false),)).await;
+    let job: OwnedObjectPath = asked.map_err(|failure: Failure| match failure.status {
+        // The device is there, so it is the interface that is not.
+        ExitStatus::NotFound => Failure::new(failure.status, format!("{} is no swap", bare(name))),
+        _ => failure,
+    })?;
+    finish(&mut jobs, &job, change.no_block, &format!("switching off {}", bare(name))).await?;
     Ok(ExitStatus::Success)
 }
 
@@ -237,6 +260,24 @@ mod tests {
         assert_eq!(failure, Failure::new(ExitStatus::Partly, expected));
         let refused = Failure::new(ExitStatus::Refused, "zram1: would lose its contents; save them");
         assert_eq!(partly(refused.clone()), refused);
+        let wrong =
+            "/etc/z.toml:1:2: zram0: a; b; /etc/z.toml:3:4: zram1: c; the old configuration stays in force";
+        let expected = [
+            "/etc/z.toml:1:2: zram0: a; b",
+            "/etc/z.toml:3:4: zram1: c",
+            "the old configuration stays in force",
+        ];
+        assert_eq!(lines(wrong), expected);
+    }
+
+    #[test]
+    fn a_refusal_says_whether_force_would_lift_it() {
+        let refused = |message: &str| Failure::new(ExitStatus::Refused, message);
+        let contents =
+            refused("zram1: no longer wanted, but 1.0 MiB of ext4 on /srv would lose its contents");
+        assert!(forcible(contents).message.ends_with("would lose its contents (--force lets go of them)"));
+        let memory = refused("zram0: memory could not take it");
+        assert_eq!(forcible(memory.clone()), memory);
     }
 
     #[test]
