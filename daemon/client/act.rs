@@ -10,11 +10,11 @@ use super::job::Jobs;
 use super::{options, out};
 use crate::engine::{gather, sample};
 use crate::host::linux::LinuxHost;
-use crate::logic::config::Loaded;
 use crate::logic::exit::ExitStatus;
 use crate::logic::expr::{Expr, size_in_bytes};
 use crate::logic::plan::wanted;
 use crate::logic::units::human;
+use crate::logic::view::View;
 
 const DEVICE: &str = "org.zramd1.Device";
 
@@ -208,7 +208,7 @@ pub async fn compact(ask: bool, names: &[String]) -> Result<ExitStatus> {
 
 /// Memory that a device uses, or 0 when that cannot be read.
 fn memory_used(name: &str) -> u64 {
-    let snapshot = sample::snapshot(&LinuxHost::new("/"), &Loaded::default()).unwrap_or_default();
+    let snapshot = sample::snapshot(&LinuxHost::new("/"), &View::default()).unwrap_or_default();
     snapshot.device(name).map_or(0, |device| device.stats.memory.mem_used_total)
 }
 

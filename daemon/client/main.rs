@@ -6,6 +6,7 @@ use super::args::{Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{act, connect, plan, top};
 use crate::logic::exit::ExitStatus;
+use crate::logic::view::View;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
@@ -26,7 +27,8 @@ pub fn main() -> ExitStatus {
         }
         Command::Plan(change) => connect::run(plan::run(ask, cli.config.as_ref(), change.force)),
         Command::Top { interval, iterations } => {
-            connect::run(top::run(interval, iterations, plan::load(cli.config.as_ref())))
+            let view = View::of(&plan::load(cli.config.as_ref()), Vec::new());
+            connect::run(top::run(interval, iterations, view))
         }
         Command::Monitor { json, stats } => connect::run(monitor::run(ask, Form { json, stats })),
         Command::Reload(change) => connect::run(act::reload(ask, change)),

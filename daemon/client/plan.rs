@@ -46,7 +46,7 @@ fn here(file: Option<&PathBuf>, forced: bool) -> Result<ExitStatus, Failure> {
     }
     let booted = file.is_none() && unit_files::is_booted(root);
     let (activation, disks) = if booted {
-        (Activation::Managed, unit_files::disks(root))
+        (Activation::Managed, unit_files::disks(root).into_iter().map(|(disk, _)| disk).collect())
     } else {
         (Activation::Direct, Vec::new())
     };

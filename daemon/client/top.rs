@@ -18,17 +18,17 @@ use super::out;
 use crate::engine::sample;
 use crate::host::linux::clock::local_time;
 use crate::host::linux::{LinuxHost, files};
-use crate::logic::config::Loaded;
 use crate::logic::exit::ExitStatus;
 use crate::logic::proc::{Pressure, parse_pressure};
 use crate::logic::snapshot::Snapshot;
+use crate::logic::view::View;
 use crate::service::stream;
 
 /// Shortest and longest interval in seconds.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// Shows looks until the end is asked for.
-pub async fn run(interval: f64, iterations: Option<u64>, config: Loaded) -> Result<ExitStatus, Failure> {
+pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result<ExitStatus, Failure> {
     if !INTERVALS.contains(&interval) {
         let message = format!("an interval of {interval} s makes no sense; write 0.1 to 3600");
         return Err(Failure::new(ExitStatus::Usage, message));
@@ -51,7 +51,7 @@ pub async fn run(interval: f64, iterations: Option<u64>, config: Loaded) -> Resu
 
 /// Looking again and again.
 struct Watch {
-    config: Loaded,
+    config: View,
     before: Option<Snapshot>,
     ticks: tokio::time::Interval,
 }

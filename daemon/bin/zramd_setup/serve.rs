@@ -10,7 +10,7 @@ use zramd::logic::config::{self, Loaded};
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::plan::Activation;
 use zramd::logic::record::Target;
-use zramd::logic::unit_text::{self, UnitFile, disk_of_unit};
+use zramd::logic::unit_text::{self, UnitFile};
 use zramd::logic::view::{Ended, Proposal, View};
 
 use super::args::Invocation;
@@ -52,9 +52,7 @@ fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Resul
 
 /// The disks that PID 1 mounted from units of ours, and those units.
 fn unit_disks() -> Vec<(UnitDisk, String)> {
-    let mounts = unit_files::mounts(Path::new("/")).into_iter();
-    let disks = mounts.filter_map(|(unit, text)| Some((disk_of_unit(&text)?, unit)));
-    disks.map(|((name, mount_point), unit)| (UnitDisk { name, mount_point }, unit)).collect()
+    unit_files::disks(Path::new("/"))
 }
 
 pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<ExitStatus, Error> {

@@ -83,10 +83,10 @@ fn ours_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The RAM disks that units of ours mount.
-pub fn disks(root: &Path) -> Vec<UnitDisk> {
-    let disks = mounts(root).into_iter().filter_map(|(_, text)| disk_of_unit(&text));
-    disks.map(|(name, mount_point)| UnitDisk { name, mount_point }).collect()
+/// The RAM disks that PID 1 mounted from units of ours, with the names of those units.
+pub fn disks(root: &Path) -> Vec<(UnitDisk, String)> {
+    let disks = mounts(root).into_iter().filter_map(|(unit, text)| Some((disk_of_unit(&text)?, unit)));
+    disks.map(|((name, mount_point), unit)| (UnitDisk { name, mount_point }, unit)).collect()
 }
 
 /// Name and text of every mount unit of ours, generated ones and others.
