@@ -180,7 +180,11 @@ impl Core {
     /// Takes a device away, until the next boot if a file asks for it.
     pub async fn remove(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         let forced = only_force(options)?;
-        let number = self.ours(name).await?;
+        let number = match self.ours(name).await {
+            // Switched off: all that is left of it is its section of the moment.
+            Err(error) if error.name == Name::NotFound && is_transient(number_of(name)?) => number_of(name)?,
+            other => other?,
+        };
         self.start("remove", format!("zram{number}"), move |core, handle| async move {
             core.switch_off(&handle, number, forced, true).await
         })
@@ -302,6 +306,11 @@ const ENABLED: &str = "enabled";
 
 fn overlay_of(section: &str) -> Option<Overlay> {
     files::read_overlay(Path::new("/"), &file_name(section)).map(|text| Overlay::parse(&text))
+}
+
+/// Whether the section of a device exists only for the moment.
+fn is_transient(number: u32) -> bool {
+    overlay_of(&format!("zram{number}")).is_some_and(|overlay| overlay.transient)
 }
 
 /// Writes the section of the moment; nothing, or one that says nothing, removes it.
