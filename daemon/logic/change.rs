@@ -93,12 +93,15 @@ pub struct UnitDisk {
     pub mount_point: String,
 }
 
+/// Why something goes: its section is gone, or switched off, in a file or by a request.
+const NOT_WANTED: &str = "no longer wanted";
+
 /// Compares. `forced` lets go what would lose contents.
 pub fn changes(plan: &Plan, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Vec<Change> {
     let mut found: Vec<Change> = plan.items.iter().map(|item| of_item(item, facts, disks, forced)).collect();
     let wanted = |target: &Target| plan.items.iter().any(|item| item.target == *target);
     for record in facts.records.values().filter(|record| !wanted(&record.target)) {
-        found.push(removal(&record.target, Some(&record.request), facts, forced, "its section is gone"));
+        found.push(removal(&record.target, Some(&record.request), facts, forced, NOT_WANTED));
     }
     for disk in disks {
         let target = Target::RamDisk(disk.name.clone());
@@ -106,7 +109,7 @@ pub fn changes(plan: &Plan, facts: &Facts, disks: &[UnitDisk], forced: bool) -> 
             && !facts.records.contains_key(&target)
             && tmpfs_at(facts, &disk.mount_point).is_some()
         {
-            found.push(disk_removal(&target, &disk.mount_point, facts, forced, "its section is gone"));
+            found.push(disk_removal(&target, &disk.mount_point, facts, forced, NOT_WANTED));
         }
     }
     found.sort_by(|a, b| (a.action, &a.target).cmp(&(b.action, &b.target)));

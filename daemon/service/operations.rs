@@ -173,7 +173,8 @@ impl Core {
         let view = view(self).await?;
         let found = view.sections.get(section).map(|found| found.problems.as_slice()).unwrap_or_default();
         let own = found.iter().filter(|(place, _)| place.ends_with(&file));
-        let messages: Vec<&str> = own.map(|(_, message)| message.as_str()).collect();
+        // What is only ignored in a file is refused here.
+        let messages: Vec<String> = own.map(|(_, message)| message.replace("; it is ignored", "")).collect();
         if messages.is_empty() { Ok(()) } else { Err(invalid(messages.join("; "))) }
     }
 
