@@ -40,7 +40,8 @@ async fn finish(jobs: &mut Jobs<'_>, job: &OwnedObjectPath, no_block: bool, doin
         out::line(job.as_str());
         return Ok(());
     }
-    for line in lines(&jobs.wait(job, doing).await?) {
+    let end = jobs.wait(job, doing).await.map_err(|failure| by_lines(&failure))?;
+    for line in lines(&end) {
         out::line(line);
     }
     Ok(())
@@ -76,30 +77,29 @@ fn begins_with_target(text: &str) -> bool {
 /// What stands before that which was done, when something else failed.
 const DONE: &str = "done: ";
 
-/// A failure of a reload: where something was done nevertheless, that is said on lines of its own.
-fn partly(failure: Failure) -> Failure {
+/// A failure of several targets, line by line: where something was done nevertheless, that is said too.
+pub fn by_lines(failure: &Failure) -> Failure {
     let lines = lines(&failure.message);
     let some = lines.iter().any(|line| line.starts_with(DONE));
     let status = if some { ExitStatus::Partly } else { failure.status };
-    Failure::new(status, lines.join("\n"))
+    let hinted: Vec<String> = lines.into_iter().map(hinted).collect();
+    Failure::new(status, hinted.join("\n"))
 }
 
 /// A refusal that `--force` would lift says so.
-fn forcible(failure: Failure) -> Failure {
-    let contents = ["would lose its contents", "which would be lost"];
-    if failure.status == ExitStatus::Refused && contents.iter().any(|words| failure.message.contains(words)) {
-        return Failure::new(failure.status, format!("{} (--force lets go of them)", failure.message));
-    }
-    failure
+fn hinted(line: &str) -> String {
+    let contents =
+        ["would lose its contents", "which would be lost"].iter().any(|words| line.ends_with(words));
+    if contents { format!("{line} (--force lets go of them)") } else { line.to_owned() }
 }
 
 /// `reload`.
 pub async fn reload(ask: bool, change: Change) -> Result<ExitStatus> {
     let bus = Bus::open(ask).await?;
     let mut jobs = Jobs::listen(&bus).await?;
-    let job: OwnedObjectPath = bus.manager("Reload", &forced(change.force)).await.map_err(partly)?;
-    let end = finish(&mut jobs, &job, change.no_block, "reloading").await;
-    end.map_err(forcible).map_err(partly)?;
+    let job: OwnedObjectPath =
+        bus.manager("Reload", &forced(change.force)).await.map_err(|failure| by_lines(&failure))?;
+    finish(&mut jobs, &job, change.no_block, "reloading").await?;
     Ok(ExitStatus::Success)
 }
 
@@ -124,7 +124,7 @@ pub async fn remove(ask: bool, names: &[String], change: Change) -> Result<ExitS
                 bus.manager("RemoveDevice", &(bare(name), forced(change.force))).await?;
             finish(&mut jobs, &job, change.no_block, &format!("removing {}", bare(name))).await
         };
-        ends.push(end.await.map_err(forcible));
+        ends.push(end.await);
     }
     together(ends)
 }
@@ -142,7 +142,7 @@ pub async fn resize(ask: bool, name: &str, size: &str, change: Change) -> Result
     let job: OwnedObjectPath =
         bus.call(path.as_str(), DEVICE, "Resize", &(bytes, forced(change.force))).await?;
     let doing = format!("resizing {} to {}", bare(name), human(bytes));
-    finish(&mut jobs, &job, change.no_block, &doing).await.map_err(forcible)?;
+    finish(&mut jobs, &job, change.no_block, &doing).await?;
     Ok(ExitStatus::Success)
 }
 
@@ -255,11 +255,11 @@ mod tests {
         );
         assert_eq!(lines("nothing to change"), ["nothing to change"]);
         let failure =
-            partly(Failure::new(ExitStatus::Refused, "zram1: no; done: zram0: create; zram2: create"));
+            by_lines(&Failure::new(ExitStatus::Refused, "zram1: no; done: zram0: create; zram2: create"));
         let expected = "zram1: no\ndone: zram0: create\nzram2: create";
         assert_eq!(failure, Failure::new(ExitStatus::Partly, expected));
         let refused = Failure::new(ExitStatus::Refused, "zram1: would lose its contents; save them");
-        assert_eq!(partly(refused.clone()), refused);
+        assert_eq!(by_lines(&refused), refused);
         let wrong =
             "/etc/z.toml:1:2: zram0: a; b; /etc/z.toml:3:4: zram1: c; the old configuration stays in force";
         let expected = [
@@ -272,12 +272,12 @@ mod tests {
 
     #[test]
     fn a_refusal_says_whether_force_would_lift_it() {
-        let refused = |message: &str| Failure::new(ExitStatus::Refused, message);
-        let contents =
-            refused("zram1: no longer wanted, but 1.0 MiB of ext4 on /srv would lose its contents");
-        assert!(forcible(contents).message.ends_with("would lose its contents (--force lets go of them)"));
-        let memory = refused("zram0: memory could not take it");
-        assert_eq!(forcible(memory.clone()), memory);
+        let contents = "zram1: no longer wanted, but 1.0 MiB of ext4 on /srv would lose its contents";
+        let failure = Failure::new(ExitStatus::Refused, format!("{contents}; done: zram0: create"));
+        let expected = format!("{contents} (--force lets go of them)\ndone: zram0: create");
+        assert_eq!(by_lines(&failure), Failure::new(ExitStatus::Partly, expected));
+        let memory = Failure::new(ExitStatus::Refused, "zram0: memory could not take it");
+        assert_eq!(by_lines(&memory), memory);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub async fn run(ask: bool, file: Option<&PathBuf>, force: bool) -> Result<ExitS
             out::note("zramd.service is not running; this is worked out without it");
             here(None, force)
         }
-        Err(failure) => Err(failure),
+        Err(failure) => Err(act::by_lines(&failure)),
     }
 }
 
