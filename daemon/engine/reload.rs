@@ -11,7 +11,7 @@ use crate::logic::change::{Action, Change, UnitDisk, changes};
 use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
 use crate::logic::facts::Facts;
-use crate::logic::plan::{self as planner, Activation, Plan};
+use crate::logic::plan::{self as planner, Activation, Decision, Item, Plan};
 use crate::logic::record::Target;
 
 /// What a reload would do.
@@ -36,12 +36,17 @@ pub struct Scope {
 
 /// Compares the configuration with what runs. Changes nothing. Planned as for the daemon, whoever activates in the end:
 /// what has to be made anew is taken away first, so the planner need not refuse it.
-pub fn survey<H: Host>(host: &H, loaded: &Loaded, scope: &Scope) -> Result<Survey, Error> {
+pub fn survey<H: Host>(
+    host: &H,
+    loaded: &Loaded,
+    activation: Activation,
+    scope: &Scope,
+) -> Result<Survey, Error> {
     let mut facts = gather(host, &loaded.settings)?;
     measure_disks(host, &mut facts);
     facts.unit_mounts = scope.disks.iter().map(|disk| disk.mount_point.clone()).collect();
     let plan = planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Managed);
-    let mut changes = changes(&plan, &facts, &scope.disks, scope.forced);
+    let mut changes = changes(&plan, &facts, activation, &scope.disks, scope.forced);
     if let Some(only) = &scope.only {
         changes.retain(|change| only.contains(&change.target));
     }
@@ -78,9 +83,18 @@ pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Res
         .collect();
     if !wanted.is_empty() {
         let some = Loaded { settings: only(&loaded.settings, &wanted), ..loaded.clone() };
-        outcomes.extend(provision::apply_some(host, &some)?.outcomes);
+        let applied = provision::apply_some(host, &some)?;
+        outcomes.extend(applied.outcomes);
+        outcomes.extend(applied.plan.items.iter().filter_map(refused));
     }
     Ok(outcomes)
+}
+
+/// What the planner refused although the survey had nothing against it.
+fn refused(item: &Item) -> Option<Outcome> {
+    let kind = item.kind.filter(|_| item.decision == Decision::Refused)?;
+    let error = Error::new(kind.into(), format!("{}: {}", item.target, item.reason));
+    Some(Outcome { target: item.target.clone(), done: Vec::new(), warnings: Vec::new(), errors: vec![error] })
 }
 
 fn failed(change: &Change, error: Error) -> Outcome {

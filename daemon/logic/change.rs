@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, Use};
-use super::plan::{Decision, DeviceRequest, Item, Kind, Plan, Purpose, RamDiskRequest, Request};
+use super::plan::{Activation, Decision, DeviceRequest, Item, Kind, Plan, Purpose, RamDiskRequest, Request};
 use super::proc::MountLine;
 use super::record::{Progress, Target};
 use super::units::{bytes_per, human};
@@ -93,12 +93,22 @@ pub struct UnitDisk {
     pub mount_point: String,
 }
 
-/// Compares. `forced` lets go what would lose contents.
-pub fn changes(plan: &Plan, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Vec<Change> {
-    let mut found: Vec<Change> = plan.items.iter().map(|item| of_item(item, facts, disks, forced)).collect();
+/// Why something goes: its section is gone, or switched off, in a file or by a request.
+const NOT_WANTED: &str = "no longer wanted";
+
+/// Compares. `forced` lets go what would lose contents. `activation` says who can change what is in use.
+pub fn changes(
+    plan: &Plan,
+    facts: &Facts,
+    activation: Activation,
+    disks: &[UnitDisk],
+    forced: bool,
+) -> Vec<Change> {
+    let of_item = |item| of_item(item, facts, activation, disks, forced);
+    let mut found: Vec<Change> = plan.items.iter().map(of_item).collect();
     let wanted = |target: &Target| plan.items.iter().any(|item| item.target == *target);
     for record in facts.records.values().filter(|record| !wanted(&record.target)) {
-        found.push(removal(&record.target, Some(&record.request), facts, forced, "its section is gone"));
+        found.push(removal(&record.target, Some(&record.request), facts, forced, NOT_WANTED));
     }
     for disk in disks {
         let target = Target::RamDisk(disk.name.clone());
@@ -106,7 +116,7 @@ pub fn changes(plan: &Plan, facts: &Facts, disks: &[UnitDisk], forced: bool) -> 
             && !facts.records.contains_key(&target)
             && tmpfs_at(facts, &disk.mount_point).is_some()
         {
-            found.push(disk_removal(&target, &disk.mount_point, facts, forced, "its section is gone"));
+            found.push(disk_removal(&target, &disk.mount_point, facts, forced, NOT_WANTED));
         }
     }
     found.sort_by(|a, b| (a.action, &a.target).cmp(&(b.action, &b.target)));
@@ -121,7 +131,7 @@ fn refused(target: &Target, kind: Kind, why: impl Into<String>) -> Change {
     Change { kind: Some(kind), ..change(target, Action::Refuse, why) }
 }
 
-fn of_item(item: &Item, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Change {
+fn of_item(item: &Item, facts: &Facts, activation: Activation, disks: &[UnitDisk], forced: bool) -> Change {
     let record = facts.records.get(&item.target);
     let present = record.map(|record| &record.request);
     match item.decision {
@@ -138,7 +148,7 @@ fn of_item(item: &Item, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Chan
                         Request::Device(request) if is_there(*number, record.diskseq, facts) => Some(request),
                         _ => None,
                     });
-                    device(&item.target, *number, running, wanted, facts, forced)
+                    device(&item.target, *number, running, wanted, facts, activation, forced)
                 }
                 (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, disks, forced),
                 _ => refused(&item.target, Kind::Config, "what is asked for could not be worked out"),
@@ -158,13 +168,14 @@ fn device(
     present: Option<&DeviceRequest>,
     wanted: &DeviceRequest,
     facts: &Facts,
+    activation: Activation,
     forced: bool,
 ) -> Change {
     let Some(present) = present else { return change(target, Action::Create, describe(wanted)) };
     let detail = differences(present, wanted).join(", ");
     let adapted = DeviceRequest {
         memory_limit: wanted.memory_limit,
-        purpose: adapted_purpose(&present.purpose, &wanted.purpose),
+        purpose: adapted_purpose(&present.purpose, &wanted.purpose, activation),
         ..present.clone()
     };
     if adapted != *wanted {
@@ -191,14 +202,17 @@ fn device(
 }
 
 /// What of a purpose can change without making the device anew.
-fn adapted_purpose(present: &Purpose, wanted: &Purpose) -> Purpose {
+fn adapted_purpose(present: &Purpose, wanted: &Purpose, activation: Activation) -> Purpose {
     let mut adapted = present.clone();
     match (&mut adapted, wanted) {
         (Purpose::Swap { priority, options }, Purpose::Swap { priority: p, options: o }) => {
             *priority = *p;
             options.clone_from(o);
         }
-        (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. }) => {
+        // PID 1 can mount it again with other options; we do not.
+        (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. })
+            if activation != Activation::Direct =>
+        {
             mount.options.clone_from(&m.options);
         }
         _ => {}

@@ -49,6 +49,12 @@ impl Overlay {
         self.values.insert(key.to_owned(), quoted(text));
     }
 
+    /// Sets a list of strings.
+    pub fn set_list(&mut self, key: &str, words: &[&str]) {
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        self.values.insert(key.to_owned(), format!("[{}]", words.join(", ")));
+    }
+
     /// Sets a number.
     pub fn set_number(&mut self, key: &str, number: i64) {
         self.values.insert(key.to_owned(), number.to_string());
@@ -88,7 +94,7 @@ mod tests {
         let mut overlay = Overlay { transient: true, ..Overlay::default() };
         overlay.set_bytes("zram-size", 256 << 20);
         overlay.set_number("swap-priority", -1);
-        overlay.set_text("compression-algorithm", "zstd(level=3)");
+        overlay.set_list("compression-algorithm", &["zstd(level=3)", "lz4"]);
         let text = overlay.text("zram5");
         assert_eq!(Overlay::parse(&text), overlay);
         let loaded = config::load(&[("/run/zramd/a.toml".into(), text)], "");

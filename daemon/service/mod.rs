@@ -13,7 +13,7 @@ mod operations;
 mod reconcile;
 pub mod run;
 mod setup;
-mod stream;
+pub(crate) mod stream;
 mod subscribe;
 mod sync;
 mod systemd;

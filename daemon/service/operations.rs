@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use zbus::{OwnedObjectPath, OwnedVariant, Variant};
+use zbus::{Array, OwnedObjectPath, OwnedVariant, Variant};
 
 use super::bus::error::{BusError, Name, Result};
 use super::core::Core;
@@ -55,6 +55,10 @@ fn number_of(name: &str) -> Result<u32> {
 
 /// A value of a configuration key, as it came from the bus.
 fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
+    // It is written into a file as it is.
+    if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || key.is_empty() {
+        return Err(invalid(format!("there is no key {key:?}")));
+    }
     match value {
         Variant::Str(text) if text.len() <= LONGEST => overlay.set_text(key, text.as_str()),
         Variant::Str(_) => return Err(invalid(format!("`{key}` is longer than {LONGEST} bytes"))),
@@ -66,9 +70,31 @@ fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
         Variant::Bool(value) => {
             overlay.values.insert(key.to_owned(), value.to_string());
         }
-        _ => return Err(invalid(format!("`{key}` is a string, or a number of bytes (type t)"))),
+        Variant::F64(number) if number.is_finite() => {
+            // With a point even where there is no fraction, as TOML wants it.
+            overlay.values.insert(key.to_owned(), format!("{number:?}"));
+        }
+        Variant::Array(words) => overlay.set_list(key, &texts(key, words)?),
+        _ => {
+            return Err(invalid(format!(
+                "`{key}` is a string, a number of bytes (type t), or a list of strings"
+            )));
+        }
     }
     Ok(())
+}
+
+/// The strings of a list, which are not longer than one string may be.
+fn texts<'a>(key: &str, list: &'a Array<'_>) -> Result<Vec<&'a str>> {
+    let text = |word: &'a Variant<'_>| match word {
+        Variant::Str(text) => Ok(text.as_str()),
+        _ => Err(invalid(format!("`{key}` is a list of strings"))),
+    };
+    let words = list.iter().map(text).collect::<Result<Vec<&str>>>()?;
+    match words.iter().map(|word| word.len()).sum::<usize>() {
+        length if length > LONGEST => Err(invalid(format!("`{key}` is longer than {LONGEST} bytes"))),
+        _ => Ok(words),
+    }
 }
 
 impl Core {
@@ -145,14 +171,19 @@ impl Core {
         let view = view(self).await?;
         let found = view.sections.get(section).map(|found| found.problems.as_slice()).unwrap_or_default();
         let own = found.iter().filter(|(place, _)| place.ends_with(&file));
-        let messages: Vec<&str> = own.map(|(_, message)| message.as_str()).collect();
+        // What is only ignored in a file is refused here.
+        let messages: Vec<String> = own.map(|(_, message)| message.replace("; it is ignored", "")).collect();
         if messages.is_empty() { Ok(()) } else { Err(invalid(messages.join("; "))) }
     }
 
     /// Takes a device away, until the next boot if a file asks for it.
     pub async fn remove(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         let forced = only_force(options)?;
-        let number = self.ours(name).await?;
+        let number = match self.ours(name).await {
+            // Switched off: all that is left of it is its section of the moment.
+            Err(error) if error.name == Name::NotFound && is_transient(number_of(name)?) => number_of(name)?,
+            other => other?,
+        };
         self.start("remove", format!("zram{number}"), move |core, handle| async move {
             core.switch_off(&handle, number, forced, true).await
         })
@@ -272,6 +303,11 @@ const ENABLED: &str = "enabled";
 
 fn overlay_of(section: &str) -> Option<Overlay> {
     files::read_overlay(Path::new("/"), &file_name(section)).map(|text| Overlay::parse(&text))
+}
+
+/// Whether the section of a device exists only for the moment.
+fn is_transient(number: u32) -> bool {
+    overlay_of(&format!("zram{number}")).is_some_and(|overlay| overlay.transient)
 }
 
 /// Writes the section of the moment; nothing, or one that says nothing, removes it.

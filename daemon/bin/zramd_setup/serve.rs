@@ -8,8 +8,9 @@ use zramd::host::linux::{LinuxHost, cancel, files, unit_files};
 use zramd::logic::change::UnitDisk;
 use zramd::logic::config::{self, Loaded};
 use zramd::logic::exit::ExitStatus;
+use zramd::logic::plan::Activation;
 use zramd::logic::record::Target;
-use zramd::logic::unit_text::{self, UnitFile, disk_of_unit};
+use zramd::logic::unit_text::{self, UnitFile};
 use zramd::logic::view::{Ended, Proposal, View};
 
 use super::args::Invocation;
@@ -39,17 +40,16 @@ pub fn view(invocation: &Invocation) -> Result<ExitStatus, Error> {
 
 fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Result<Survey, Error> {
     let managed = invocation.managed;
+    let activation = if managed { Activation::Managed } else { Activation::Direct };
     let disks = if managed { unit_disks().into_iter().map(|(disk, _)| disk).collect() } else { Vec::new() };
     let only = (!targets.is_empty()).then(|| targets.iter().cloned().collect());
     let scope = Scope { only, forced: invocation.force, disks };
-    reload::survey(&LinuxHost::new("/"), loaded, &scope)
+    reload::survey(&LinuxHost::new("/"), loaded, activation, &scope)
 }
 
 /// The disks that PID 1 mounted from units of ours, and those units.
 fn unit_disks() -> Vec<(UnitDisk, String)> {
-    let mounts = unit_files::mounts(Path::new("/")).into_iter();
-    let disks = mounts.filter_map(|(unit, text)| Some((disk_of_unit(&text)?, unit)));
-    disks.map(|((name, mount_point), unit)| (UnitDisk { name, mount_point }, unit)).collect()
+    unit_files::disks(Path::new("/"))
 }
 
 pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<ExitStatus, Error> {
@@ -85,7 +85,7 @@ pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<ExitStat
 fn wanted_units(invocation: &Invocation) -> Result<Vec<UnitFile>, Error> {
     let (loaded, _) = load(invocation);
     let scope = Scope { disks: unit_disks().into_iter().map(|(disk, _)| disk).collect(), ..Scope::default() };
-    let survey = reload::survey(&LinuxHost::new("/"), &loaded, &scope)?;
+    let survey = reload::survey(&LinuxHost::new("/"), &loaded, Activation::Managed, &scope)?;
     Ok(unit_text::unit_files(&survey.plan))
 }
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::files;
-use crate::logic::unit_text::{Contents, HEAD, UnitFile};
+use crate::logic::change::UnitDisk;
+use crate::logic::unit_text::{Contents, HEAD, UnitFile, disk_of_unit};
 
 /// Where systemd puts what generators write.
 const GENERATED: &str = "run/systemd/generator";
@@ -80,6 +81,12 @@ fn ours_below(folder: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// The RAM disks that PID 1 mounted from units of ours, with the names of those units.
+pub fn disks(root: &Path) -> Vec<(UnitDisk, String)> {
+    let disks = mounts(root).into_iter().filter_map(|(unit, text)| Some((disk_of_unit(&text)?, unit)));
+    disks.map(|((name, mount_point), unit)| (UnitDisk { name, mount_point }, unit)).collect()
 }
 
 /// Name and text of every mount unit of ours, generated ones and others.

@@ -1,0 +1,304 @@
+//! The commands that change something: each asks the daemon, waits for the end, and says what was done.
+
+use std::collections::HashMap;
+
+use zbus::{OwnedObjectPath, Variant};
+
+use super::args::{Change, Create, NoBlock};
+use super::connect::{Bus, Failure};
+use super::job::Jobs;
+use super::{options, out};
+use crate::engine::{gather, sample};
+use crate::host::linux::LinuxHost;
+use crate::logic::exit::ExitStatus;
+use crate::logic::expr::{Expr, size_in_bytes};
+use crate::logic::plan::wanted;
+use crate::logic::units::human;
+use crate::logic::view::View;
+
+const DEVICE: &str = "org.zramd1.Device";
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// Options of a method.
+pub fn forced(force: bool) -> HashMap<&'static str, Variant<'static>> {
+    if force { HashMap::from([("force", true.into())]) } else { HashMap::new() }
+}
+
+/// The path of a device, by its name or its node.
+async fn device(bus: &Bus, name: &str) -> Result<OwnedObjectPath> {
+    bus.manager("GetDevice", &bare(name)).await
+}
+
+fn bare(name: &str) -> &str {
+    name.strip_prefix("/dev/").unwrap_or(name)
+}
+
+/// What was asked for, from a job's path: its end, or only its path.
+async fn finish(jobs: &mut Jobs<'_>, job: &OwnedObjectPath, no_block: bool, doing: &str) -> Result<()> {
+    if no_block {
+        out::line(job.as_str());
+        return Ok(());
+    }
+    let end = jobs.wait(job, doing).await.map_err(|failure| by_lines(&failure))?;
+    for line in lines(&end) {
+        out::line(line);
+    }
+    Ok(())
+}
+
+/// The sentences of a message, one for each target.
+fn lines(message: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut begin = 0;
+    for (at, separator) in message.match_indices("; ") {
+        let next = at + separator.len();
+        if begins_with_target(&message[next..]) {
+            lines.push(&message[begin..at]);
+            begin = next;
+        }
+    }
+    lines.push(&message[begin..]);
+    lines
+}
+
+/// Whether a text begins like a sentence of its own: `zram0: `, `ramdisk.NAME: `, `done: ` before one of these, a place
+/// in a file, or what becomes of the configuration.
+fn begins_with_target(text: &str) -> bool {
+    let text = text.strip_prefix(DONE).unwrap_or(text);
+    if text.starts_with('/') || text.starts_with("the old configuration") {
+        return true;
+    }
+    let Some((name, _)) = text.split_once(": ") else { return false };
+    crate::logic::proc::zram_number(name).is_some()
+        || name.strip_prefix("ramdisk.").is_some_and(|name| !name.contains(char::is_whitespace))
+}
+
+/// What stands before that which was done, when something else failed.
+const DONE: &str = "done: ";
+
+/// A failure of several targets, line by line: where something was done nevertheless, that is said too.
+pub fn by_lines(failure: &Failure) -> Failure {
+    let lines = lines(&failure.message);
+    let some = lines.iter().any(|line| line.starts_with(DONE));
+    let status = if some { ExitStatus::Partly } else { failure.status };
+    let hinted: Vec<String> = lines.into_iter().map(hinted).collect();
+    Failure::new(status, hinted.join("\n"))
+}
+
+/// A refusal that `--force` would lift says so.
+fn hinted(line: &str) -> String {
+    let contents =
+        ["would lose its contents", "which would be lost"].iter().any(|words| line.ends_with(words));
+    if contents { format!("{line} (--force lets go of them)") } else { line.to_owned() }
+}
+
+/// `reload`.
+pub async fn reload(ask: bool, change: Change) -> Result<ExitStatus> {
+    let bus = Bus::open(ask).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    let job: OwnedObjectPath =
+        bus.manager("Reload", &forced(change.force)).await.map_err(|failure| by_lines(&failure))?;
+    finish(&mut jobs, &job, change.no_block, "reloading").await?;
+    Ok(ExitStatus::Success)
+}
+
+/// `create`.
+pub async fn create(ask: bool, words: &Create) -> Result<ExitStatus> {
+    let options = options::of_create(words)?;
+    let bus = Bus::open(ask).await?;
+    let path: OwnedObjectPath = bus.manager("CreateDevice", &options).await?;
+    let name = path.as_str().rsplit('/').next().unwrap_or_default();
+    out::line(&format!("/dev/{name}"));
+    Ok(ExitStatus::Success)
+}
+
+/// `remove`.
+pub async fn remove(ask: bool, names: &[String], change: Change) -> Result<ExitStatus> {
+    let bus = Bus::open(ask).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    let mut ends = Vec::new();
+    for name in names {
+        let end = async {
+            let job: OwnedObjectPath =
+                bus.manager("RemoveDevice", &(bare(name), forced(change.force))).await?;
+            finish(&mut jobs, &job, change.no_block, &format!("removing {}", bare(name))).await
+        };
+        ends.push(end.await);
+    }
+    together(ends)
+}
+
+/// `resize`.
+pub async fn resize(ask: bool, name: &str, size: &str, change: Change) -> Result<ExitStatus> {
+    let bytes = amount(size)?;
+    if bytes == 0 {
+        let message = format!("a size of 0 is no size; `zramdctl remove {}` takes it away", bare(name));
+        return Err(Failure::new(ExitStatus::Usage, message));
+    }
+    let bus = Bus::open(ask).await?;
+    let path = device(&bus, name).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    let job: OwnedObjectPath =
+        bus.call(path.as_str(), DEVICE, "Resize", &(bytes, forced(change.force))).await?;
+    let doing = format!("resizing {} to {}", bare(name), human(bytes));
+    finish(&mut jobs, &job, change.no_block, &doing).await?;
+    Ok(ExitStatus::Success)
+}
+
+/// `swap on`.
+pub async fn swap_on(ask: bool, name: &str, change: NoBlock) -> Result<ExitStatus> {
+    let bus = Bus::open(ask).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    // By its name: a device that is off has no object.
+    let job: OwnedObjectPath = bus.manager("ActivateDevice", &(bare(name), forced(false))).await?;
+    finish(&mut jobs, &job, change.no_block, &format!("switching on {}", bare(name))).await?;
+    Ok(ExitStatus::Success)
+}
+
+/// `swap off`.
+pub async fn swap_off(ask: bool, name: &str, change: NoBlock) -> Result<ExitStatus> {
+    let bus = Bus::open(ask).await?;
+    let path = device(&bus, name).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    let asked = bus.call(path.as_str(), "org.zramd1.Swap", "Deactivate", &(forced(false),)).await;
+    let job: OwnedObjectPath = asked.map_err(|failure: Failure| match failure.status {
+        // The device is there, so it is the interface that is not.
+        ExitStatus::NotFound => Failure::new(failure.status, format!("{} is no swap", bare(name))),
+        _ => failure,
+    })?;
+    finish(&mut jobs, &job, change.no_block, &format!("switching off {}", bare(name))).await?;
+    Ok(ExitStatus::Success)
+}
+
+/// `limit`.
+pub async fn limit(ask: bool, name: &str, limit: &str) -> Result<ExitStatus> {
+    let bytes = if limit == "none" { 0 } else { amount(limit)? };
+    let bus = Bus::open(ask).await?;
+    let path = device(&bus, name).await?;
+    let () = bus.call(path.as_str(), DEVICE, "SetMemoryLimit", &bytes).await?;
+    let name = bare(name);
+    match bytes {
+        0 => out::line(&format!("{name}: no memory limit")),
+        _ => out::line(&format!("{name}: memory limited to {}", human(bytes))),
+    };
+    Ok(ExitStatus::Success)
+}
+
+/// `compact`.
+pub async fn compact(ask: bool, names: &[String]) -> Result<ExitStatus> {
+    let bus = Bus::open(ask).await?;
+    let mut ends = Vec::new();
+    for name in names {
+        let end = async {
+            let path = device(&bus, name).await?;
+            let before = memory_used(bare(name));
+            let () = bus.call(path.as_str(), DEVICE, "Compact", &()).await?;
+            let freed = before.saturating_sub(memory_used(bare(name)));
+            out::line(&match freed {
+                0 => format!("{}: nothing to give back", bare(name)),
+                _ => format!("{}: {} given back", bare(name), human(freed)),
+            });
+            Ok(())
+        };
+        ends.push(end.await);
+    }
+    together(ends)
+}
+
+/// Memory that a device uses, or 0 when that cannot be read.
+fn memory_used(name: &str) -> u64 {
+    let snapshot = sample::snapshot(&LinuxHost::new("/"), &View::default()).unwrap_or_default();
+    snapshot.device(name).map_or(0, |device| device.stats.memory.mem_used_total)
+}
+
+/// An amount as in the configuration: `4GiB`, `50%`, `ram / 2`; a bare number is MiB.
+fn amount(text: &str) -> Result<u64> {
+    let usage = |message: String| Failure::new(ExitStatus::Usage, format!("{text:?}: {message}"));
+    let expression = Expr::parse(text).map_err(|error| {
+        usage(match error.hint {
+            Some(hint) => format!("{}; {hint}", error.message),
+            None => error.message,
+        })
+    })?;
+    let facts = gather::machine(&LinuxHost::new("/")).map_err(|error| Failure::plain(error.message))?;
+    let value = expression.evaluate(&wanted::variables(&facts));
+    value.and_then(size_in_bytes).map_err(|error| usage(error.message))
+}
+
+/// Tells each failure, and the status of them all.
+fn together(ends: Vec<Result<()>>) -> Result<ExitStatus> {
+    let all = ends.len();
+    let mut failures: Vec<Failure> = ends.into_iter().filter_map(std::result::Result::err).collect();
+    let Some(last) = failures.pop() else { return Ok(ExitStatus::Success) };
+    let status = match failures.first() {
+        _ if failures.len() + 1 < all => ExitStatus::Partly,
+        Some(first) => first.status,
+        None => last.status,
+    };
+    for failure in failures {
+        out::error(&failure.message);
+    }
+    Err(Failure::new(status, last.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_target_has_its_line() {
+        let message = "zram0: recreate (size 1; 2); zram1: create; ramdisk.a: adapt (size)";
+        assert_eq!(
+            lines(message),
+            ["zram0: recreate (size 1; 2)", "zram1: create", "ramdisk.a: adapt (size)"]
+        );
+        assert_eq!(lines("nothing to change"), ["nothing to change"]);
+        let failure =
+            by_lines(&Failure::new(ExitStatus::Refused, "zram1: no; done: zram0: create; zram2: create"));
+        let expected = "zram1: no\ndone: zram0: create\nzram2: create";
+        assert_eq!(failure, Failure::new(ExitStatus::Partly, expected));
+        let refused = Failure::new(ExitStatus::Refused, "zram1: would lose its contents; save them");
+        assert_eq!(by_lines(&refused), refused);
+        let wrong =
+            "/etc/z.toml:1:2: zram0: a; b; /etc/z.toml:3:4: zram1: c; the old configuration stays in force";
+        let expected = [
+            "/etc/z.toml:1:2: zram0: a; b",
+            "/etc/z.toml:3:4: zram1: c",
+            "the old configuration stays in force",
+        ];
+        assert_eq!(lines(wrong), expected);
+    }
+
+    #[test]
+    fn a_refusal_says_whether_force_would_lift_it() {
+        let contents = "zram1: no longer wanted, but 1.0 MiB of ext4 on /srv would lose its contents";
+        let failure = Failure::new(ExitStatus::Refused, format!("{contents}; done: zram0: create"));
+        let expected = format!("{contents} (--force lets go of them)\ndone: zram0: create");
+        assert_eq!(by_lines(&failure), Failure::new(ExitStatus::Partly, expected));
+        let memory = Failure::new(ExitStatus::Refused, "zram0: memory could not take it");
+        assert_eq!(by_lines(&memory), memory);
+    }
+
+    #[test]
+    fn some_failures_are_partly_and_all_are_the_first() {
+        let no = |status| Err(Failure::new(status, "no"));
+        assert_eq!(together(vec![Ok(()), Ok(())]), Ok(ExitStatus::Success));
+        let some = together(vec![Ok(()), no(ExitStatus::NotFound)]).unwrap_err();
+        assert_eq!(some.status, ExitStatus::Partly);
+        let one = together(vec![no(ExitStatus::NotFound)]).unwrap_err();
+        assert_eq!(one.status, ExitStatus::NotFound);
+        let all = together(vec![no(ExitStatus::Refused), no(ExitStatus::NotFound)]).unwrap_err();
+        assert_eq!(all.status, ExitStatus::Refused);
+    }
+
+    #[test]
+    fn amounts_are_those_of_the_configuration() {
+        assert_eq!(amount("64"), Ok(64 << 20));
+        assert_eq!(amount("1GiB"), Ok(1 << 30));
+        assert!(amount("50%").is_ok_and(|bytes| bytes > 0));
+        for wrong in ["64MB", "", "-1"] {
+            assert_eq!(amount(wrong).map_err(|failure| failure.status), Err(ExitStatus::Usage), "{wrong}");
+        }
+    }
+}

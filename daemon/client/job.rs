@@ -1,0 +1,244 @@
+//! Waiting for the end of a job: progress on a terminal, Ctrl-C cancels.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use zbus::fdo::NameOwnerChangedStream;
+use zbus::message::Type;
+use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath};
+
+use super::connect::{Bus, Failure};
+use super::out;
+use crate::logic::exit::ExitStatus;
+use crate::service::{NAME, ROOT, stream};
+
+/// How often the progress is drawn.
+const LOOK: Duration = Duration::from_millis(120);
+/// Looks before anything is drawn: what takes half a second needs no progress bar.
+const PATIENCE: u32 = 4;
+/// Steps of the progress bar.
+const STEPS: u64 = 1000;
+
+/// The signals of all jobs. It begins before a job is asked for, so that none of its signals is missed.
+#[derive(Debug)]
+pub struct Jobs<'a> {
+    bus: &'a Bus,
+    signals: MessageStream,
+    owners: NameOwnerChangedStream,
+}
+
+/// Why waiting came to an end.
+enum Event {
+    Signal(Option<Message>),
+    Left,
+    Interrupt,
+    Look,
+}
+
+impl<'a> Jobs<'a> {
+    /// Begins to listen.
+    pub async fn listen(bus: &'a Bus) -> Result<Jobs<'a>, Failure> {
+        let rule = MatchRule::builder()
+            .msg_type(Type::Signal)
+            .sender(NAME)
+            .path_namespace(format!("{ROOT}/job"))
+            .build()?;
+        let signals = MessageStream::for_match_rule(rule, bus.connection(), None).await?;
+        let daemon = zbus::fdo::DBusProxy::new(bus.connection()).await?;
+        let owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await?;
+        Ok(Jobs { bus, signals, owners })
+    }
+
+    /// Waits until the job has ended, and returns what it has to say. `doing` is shown meanwhile.
+    pub async fn wait(&mut self, path: &OwnedObjectPath, doing: &str) -> Result<String, Failure> {
+        let mut interrupt = signal(SignalKind::interrupt())
+            .map_err(|error| Failure::plain(format!("cannot wait for Ctrl-C: {error}")))?;
+        let mut meter = Meter::new(doing);
+        let mut ticks = tokio::time::interval(LOOK);
+        let mut cancelled = false;
+        loop {
+            match self.event(&mut interrupt, &mut ticks).await {
+                Event::Signal(Some(message)) => match read(&message, path) {
+                    Some(News::Progress(share)) => meter.share(share),
+                    Some(News::Finished { result, message }) => {
+                        meter.clear();
+                        return outcome(&result, message);
+                    }
+                    None => {}
+                },
+                Event::Signal(None) => return Err(Failure::plain("the system bus is gone")),
+                Event::Left => {
+                    return Err(Failure::plain(
+                        "zramd.service ended meanwhile; it finishes what was begun when it starts again",
+                    ));
+                }
+                Event::Interrupt if cancelled => {
+                    meter.clear();
+                    return Err(Failure::plain(format!("not waiting any longer; {} goes on", path.as_str())));
+                }
+                Event::Interrupt => {
+                    cancelled = true;
+                    meter.say("cancelling; press Ctrl-C again to stop waiting");
+                    if let Err(failure) = self.cancel(path).await {
+                        meter.clear();
+                        return Err(failure);
+                    }
+                }
+                Event::Look => meter.draw(),
+            }
+        }
+    }
+
+    async fn event(&mut self, interrupt: &mut Signal, ticks: &mut tokio::time::Interval) -> Event {
+        tokio::select! {
+            // In this order, because the end of a job is sent before the daemon leaves.
+            biased;
+            message = stream::next(&mut self.signals) => Event::Signal(message.and_then(Result::ok)),
+            _ = interrupt.recv() => Event::Interrupt,
+            () = left(&mut self.owners) => Event::Left,
+            _ = ticks.tick() => Event::Look,
+        }
+    }
+
+    async fn cancel(&self, path: &OwnedObjectPath) -> Result<(), Failure> {
+        self.bus.call(path.as_str(), "org.zramd1.Job", "Cancel", &()).await
+    }
+}
+
+/// Ends when the daemon has left the bus.
+async fn left(owners: &mut NameOwnerChangedStream) {
+    while let Some(change) = stream::next(owners).await {
+        if change.args().is_ok_and(|args| args.new_owner().is_none()) {
+            return;
+        }
+    }
+}
+
+/// What a signal says about a job.
+#[derive(Debug, PartialEq)]
+enum News {
+    Progress(f64),
+    Finished { result: String, message: String },
+}
+
+/// What a signal says about the job at this path, if it is about that job.
+fn read(message: &Message, path: &OwnedObjectPath) -> Option<News> {
+    let header = message.header();
+    if header.path()?.as_str() != path.as_str() {
+        return None;
+    }
+    let body = message.body();
+    match header.member()?.as_str() {
+        "Finished" => {
+            let (result, message): (String, String) = body.deserialize().ok()?;
+            Some(News::Finished { result, message })
+        }
+        "PropertiesChanged" => {
+            let (_, changed, _): Changed<'_> = body.deserialize().ok()?;
+            Some(News::Progress(f64::try_from(changed.get("Progress")?).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The arguments of `PropertiesChanged`.
+type Changed<'a> = (&'a str, std::collections::HashMap<&'a str, zbus::Variant<'a>>, Vec<&'a str>);
+
+/// The end of a job as the end of the command.
+fn outcome(result: &str, message: String) -> Result<String, Failure> {
+    match result {
+        "done" => Ok(message),
+        "cancelled" => Err(Failure::new(ExitStatus::Failure, message)),
+        _ => Err(Failure::of_job(&message)),
+    }
+}
+
+/// The progress bar; without a terminal nothing is drawn.
+struct Meter {
+    bar: ProgressBar,
+    looks: u32,
+    known: bool,
+}
+
+impl Meter {
+    fn new(doing: &str) -> Meter {
+        let target = if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        bar.set_style(style("{spinner} {msg} ({elapsed})"));
+        bar.set_message(doing.to_owned());
+        Meter { bar, looks: 0, known: false }
+    }
+
+    fn draw(&mut self) {
+        self.looks += 1;
+        if self.looks > PATIENCE {
+            self.bar.tick();
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Clamped to 0..1 before.
+    fn share(&mut self, share: f64) {
+        if share <= 0.0 {
+            return;
+        }
+        if !self.known {
+            self.known = true;
+            self.bar.set_style(style("{spinner} {msg} [{bar:30}] {percent:>3}% ({elapsed})"));
+        }
+        self.bar.set_position((share.min(1.0) * STEPS as f64) as u64);
+    }
+
+    fn say(&self, text: &str) {
+        self.bar.suspend(|| out::note(text));
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.progress_chars("=> ").tick_chars("-\\|/ ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(number: u32) -> OwnedObjectPath {
+        format!("{ROOT}/job/{number}").try_into().unwrap()
+    }
+
+    #[test]
+    fn only_the_signals_of_the_job_itself_count() {
+        let finished = Message::signal(path(7).as_str(), "org.zramd1.Job", "Finished")
+            .build(&("done", "zram0: create"))
+            .unwrap();
+        let news = News::Finished { result: "done".into(), message: "zram0: create".into() };
+        assert_eq!(read(&finished, &path(7)), Some(news));
+        assert_eq!(read(&finished, &path(8)), None);
+        let changed: std::collections::HashMap<&str, zbus::Variant<'_>> =
+            [("Progress", 0.5.into())].into_iter().collect();
+        let progress =
+            Message::signal(path(7).as_str(), "org.freedesktop.DBus.Properties", "PropertiesChanged")
+                .build(&("org.zramd1.Job", changed, Vec::<&str>::new()))
+                .unwrap();
+        assert_eq!(read(&progress, &path(7)), Some(News::Progress(0.5)));
+    }
+
+    #[test]
+    fn how_a_job_ended_is_how_the_command_ends() {
+        assert_eq!(outcome("done", "zram0 is gone".into()), Ok("zram0 is gone".into()));
+        let cancelled = outcome("cancelled", "zram0: cancelled".into());
+        assert_eq!(cancelled, Err(Failure::plain("zram0: cancelled")));
+        let refused = outcome("failed", "org.zramd1.Error.InsufficientMemory: zram0: too much".into());
+        assert_eq!(refused, Err(Failure::new(ExitStatus::Refused, "zram0: too much")));
+    }
+}

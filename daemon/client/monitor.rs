@@ -1,0 +1,152 @@
+//! `monitor`: one line for each thing that changes, until interrupted.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::num::NonZeroUsize;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use zbus::fdo::{DBusProxy, ManagedObjects, NameOwnerChangedStream, ObjectManagerProxy, PropertiesProxy};
+use zbus::message::Type;
+use zbus::proxy::CacheProperties;
+use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath, OwnedVariant};
+
+use super::connect::{Bus, Failure};
+use super::world::{Event, News, Objects, World};
+use super::{out, value};
+use crate::host::linux::clock::local_time;
+use crate::logic::exit::ExitStatus;
+use crate::service::{NAME, ROOT, stream};
+
+/// Signals that may wait while the last one is being printed.
+const QUEUE: usize = 4096;
+
+/// How it is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// One JSON object a line.
+    pub json: bool,
+    /// Counters this often, in milliseconds.
+    pub stats: Option<u32>,
+}
+
+/// Watches until Ctrl-C, or until nobody reads any more.
+pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Failure> {
+    let bus = Bus::open(ask).await?;
+    let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME).build()?;
+    let mut signals = MessageStream::for_match_rule(rule, bus.connection(), NonZeroUsize::new(QUEUE)).await?;
+    let daemon = DBusProxy::new(bus.connection()).await?;
+    let mut owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await?;
+    let mut world = World::new(begin(&bus, form).await?);
+    if std::io::stdout().is_terminal() {
+        out::note("watching; Ctrl-C ends it");
+    }
+    let failed = |error| Failure::plain(format!("cannot wait for Ctrl-C: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    loop {
+        let news = tokio::select! {
+            message = stream::next(&mut signals) => match message {
+                Some(Ok(message)) => read(&message),
+                Some(Err(_)) => None,
+                None => return Err(Failure::plain("the system bus is gone")),
+            },
+            there = presence(&mut owners) => match there {
+                Some(true) => Some(News::Came(begin(&bus, form).await?)),
+                Some(false) => Some(News::Left),
+                None => return Err(Failure::plain("the system bus is gone")),
+            },
+            () = ended(&mut interrupt) => return Ok(ExitStatus::Success),
+        };
+        for event in news.map(|news| world.hear(news)).unwrap_or_default() {
+            if !show(&event, form) {
+                return Ok(ExitStatus::Success);
+            }
+        }
+    }
+}
+
+async fn ended(interrupt: &mut Signal) {
+    interrupt.recv().await;
+}
+
+/// Whether the daemon is there, each time that changes.
+async fn presence(owners: &mut NameOwnerChangedStream) -> Option<bool> {
+    let change = stream::next(owners).await?;
+    Some(change.args().is_ok_and(|args| args.new_owner().is_some()))
+}
+
+/// Asks for counters, and for everything that is there.
+async fn begin(bus: &Bus, form: Form) -> Result<Objects, Failure> {
+    if let Some(interval) = form.stats {
+        let () = bus.manager("Subscribe", &interval).await?;
+    }
+    let manager = ObjectManagerProxy::builder(bus.connection())
+        .destination(NAME)
+        .path(ROOT)
+        .cache_properties(CacheProperties::No)
+        .build()
+        .await?;
+    let mut objects = objects(&manager.get_managed_objects().await.map_err(zbus::Error::from)?);
+    let root = PropertiesProxy::builder(bus.connection())
+        .destination(NAME)
+        .path(ROOT)
+        .cache_properties(CacheProperties::No)
+        .build()
+        .await?;
+    let interface = zbus::names::InterfaceName::from_static_str_unchecked("org.zramd1.Manager");
+    let properties = root.get_all(interface).await.map_err(zbus::Error::from)?;
+    objects
+        .entry(ROOT.to_owned())
+        .or_default()
+        .insert("org.zramd1.Manager".to_owned(), value::properties(&properties));
+    Ok(objects)
+}
+
+fn objects(found: &ManagedObjects) -> Objects {
+    let mut objects = Objects::new();
+    for (path, interfaces) in found {
+        let object = objects.entry(path.to_string()).or_default();
+        for (interface, properties) in interfaces {
+            object.insert(interface.to_string(), value::properties(properties));
+        }
+    }
+    objects
+}
+
+/// Properties as they come in signals.
+type Raw = BTreeMap<String, OwnedVariant>;
+
+/// What a signal says; nothing when it is none of ours.
+fn read(message: &Message) -> Option<News> {
+    let header = message.header();
+    let path = header.path()?.to_string();
+    let body = message.body();
+    match (header.interface()?.as_str(), header.member()?.as_str()) {
+        ("org.freedesktop.DBus.ObjectManager", "InterfacesAdded") => {
+            let (path, found): (OwnedObjectPath, BTreeMap<String, Raw>) = body.deserialize().ok()?;
+            let found = found.into_iter().map(|(name, raw)| (name, value::properties(&raw)));
+            Some(News::Added(path.to_string(), found.collect()))
+        }
+        ("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") => {
+            let (path, gone): (OwnedObjectPath, Vec<String>) = body.deserialize().ok()?;
+            Some(News::Removed(path.to_string(), gone))
+        }
+        ("org.freedesktop.DBus.Properties", "PropertiesChanged") => {
+            let (interface, changed, _): (String, Raw, Vec<String>) = body.deserialize().ok()?;
+            Some(News::Changed(path, interface, value::properties(&changed)))
+        }
+        ("org.zramd1.Job", "Finished") => {
+            let (result, message): (String, String) = body.deserialize().ok()?;
+            Some(News::Finished(path, result, message))
+        }
+        ("org.zramd1.Device", "StatsUpdated") => {
+            let stats: Raw = body.deserialize().ok()?;
+            Some(News::Stats(path, value::properties(&stats)))
+        }
+        _ => None,
+    }
+}
+
+fn show(event: &Event, form: Form) -> bool {
+    let now = local_time();
+    out::line(&if form.json { event.json(&now.to_string()) } else { event.line(&now.clock()) })
+}

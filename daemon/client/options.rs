@@ -1,0 +1,153 @@
+//! From the words of `create` to the keys of a section, with the types that the configuration wants.
+
+use std::collections::BTreeMap;
+
+use zbus::Variant;
+
+use super::args::Create;
+use super::connect::Failure;
+use crate::logic::config::schema::SectionKind;
+use crate::logic::exit::ExitStatus;
+
+/// Options of `CreateDevice`.
+pub type Options = BTreeMap<String, Variant<'static>>;
+
+fn usage(message: impl Into<String>) -> Failure {
+    Failure::new(ExitStatus::Usage, message)
+}
+
+/// The options that `create` asks for.
+pub fn of_create(words: &Create) -> Result<Options, Failure> {
+    let mut options = Options::new();
+    let text = |text: &String| Variant::from(text.clone());
+    let given = [
+        ("name", words.name.as_ref().map(text)),
+        ("zram-size", words.size.as_ref().map(text)),
+        ("compression-algorithm", words.algorithm.as_deref().map(list)),
+        ("swap-priority", words.priority.map(Variant::from)),
+        ("mount-point", words.mount_point.as_ref().map(text)),
+        ("fs-type", words.fs_type.as_ref().map(text)),
+    ];
+    for (key, value) in given {
+        if let Some(value) = value {
+            options.insert(key.to_owned(), value);
+        }
+    }
+    for assignment in &words.set {
+        let (key, value) = assignment
+            .split_once('=')
+            .ok_or_else(|| usage(format!("`--set {assignment}`: write KEY=VALUE, for example label=fast")))?;
+        let (key, value) = (key.trim(), value.trim());
+        if options.insert(key.to_owned(), value_of(key, value)).is_some() {
+            return Err(usage(format!("`{key}` is given twice")));
+        }
+    }
+    Ok(options)
+}
+
+/// A value in the type that the key has in its example; text where it does not fit, so that the daemon says what does.
+fn value_of(key: &str, text: &str) -> Variant<'static> {
+    let example =
+        SectionKind::Device.keys().find(|known| known.name == key).map_or("", |known| known.example);
+    if matches!(example, "true" | "false")
+        && let Ok(value) = text.parse::<bool>()
+    {
+        return value.into();
+    }
+    if example.parse::<i64>().is_ok()
+        && let Ok(value) = text.parse::<i64>()
+    {
+        return value.into();
+    }
+    if example.parse::<f64>().is_ok()
+        && let Ok(value) = text.parse::<f64>()
+    {
+        return value.into();
+    }
+    if example.starts_with('[') { list(text) } else { text.to_owned().into() }
+}
+
+/// `zstd(level=3),lz4` as a list; one alone as text. Commas in parentheses belong to the parameters.
+fn list(text: &str) -> Variant<'static> {
+    let mut depth = 0_i32;
+    let mut words = vec![String::new()];
+    for letter in text.chars() {
+        match letter {
+            ',' if depth == 0 => {
+                words.push(String::new());
+                continue;
+            }
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if let Some(word) = words.last_mut() {
+            word.push(letter);
+        }
+    }
+    let words: Vec<String> = words.iter().map(|word| word.trim().to_owned()).collect();
+    match words.as_slice() {
+        [word] => word.clone().into(),
+        _ => words.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(set: &[&str]) -> Create {
+        Create {
+            name: Some("zram5".into()),
+            size: Some("64MiB".into()),
+            algorithm: Some("zstd(level=3,deflate.winbits=9), lz4".into()),
+            priority: Some(-1),
+            mount_point: None,
+            fs_type: None,
+            set: set.iter().map(|&word| word.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn words_become_keys_of_the_right_types() {
+        let words = create(&[
+            "label = fast",
+            "zram-fraction=0.5",
+            "force-resident-limit=true",
+            "mode=0750",
+            "zram-resident-limit=64",
+            "options=discard,noatime",
+            "mkfs-options=-N,1000",
+        ]);
+        let options = of_create(&words).unwrap();
+        let list = |words: &[&str]| {
+            Variant::from(words.iter().map(|&word| word.to_owned()).collect::<Vec<String>>())
+        };
+        let expected: [(&str, Variant<'_>); 11] = [
+            ("name", "zram5".into()),
+            ("zram-size", "64MiB".into()),
+            ("compression-algorithm", list(&["zstd(level=3,deflate.winbits=9)", "lz4"])),
+            ("swap-priority", (-1_i32).into()),
+            ("label", "fast".into()),
+            ("zram-fraction", 0.5.into()),
+            ("force-resident-limit", true.into()),
+            ("mode", "0750".into()),
+            ("zram-resident-limit", "64".into()),
+            ("options", "discard,noatime".into()),
+            ("mkfs-options", list(&["-N", "1000"])),
+        ];
+        assert_eq!(options.len(), expected.len());
+        for (key, value) in expected {
+            assert_eq!(options.get(key), Some(&value), "{key}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_wrong_usage() {
+        for (set, expected) in [("label", "write KEY=VALUE"), ("zram-size=1", "given twice")] {
+            let failure = of_create(&create(&[set])).unwrap_err();
+            assert_eq!(failure.status, ExitStatus::Usage);
+            assert!(failure.message.contains(expected), "{failure:?}");
+        }
+    }
+}

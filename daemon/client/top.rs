@@ -1,0 +1,227 @@
+//! `top`: looks at the machine again and again. Needs neither the daemon nor rights.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::Duration;
+
+use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use ratatui::{DefaultTerminal, Frame};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::connect::Failure;
+use super::looks::{COLUMNS, FIRST_FIGURE, Look};
+use super::out;
+use crate::engine::sample;
+use crate::host::linux::clock::local_time;
+use crate::host::linux::{LinuxHost, files};
+use crate::logic::exit::ExitStatus;
+use crate::logic::proc::{Pressure, parse_pressure};
+use crate::logic::snapshot::Snapshot;
+use crate::logic::view::View;
+use crate::service::stream;
+
+/// Shortest and longest interval in seconds.
+const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+
+/// Shows looks until the end is asked for.
+pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result<ExitStatus, Failure> {
+    if !INTERVALS.contains(&interval) {
+        let message = format!("an interval of {interval} s makes no sense; write 0.1 to 3600");
+        return Err(Failure::new(ExitStatus::Usage, message));
+    }
+    let mut ticks = tokio::time::interval(Duration::from_secs_f64(interval));
+    // Being late once must not cause a burst.
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut watch = Watch { config, before: None, ticks };
+    if iterations.is_none() && std::io::stdout().is_terminal() {
+        let mut terminal = ratatui::try_init()
+            .map_err(|error| Failure::plain(format!("cannot use the terminal: {error}")))?;
+        let end = watch.live(&mut terminal).await;
+        ratatui::restore();
+        end?;
+    } else {
+        watch.print(iterations).await?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Looking again and again.
+struct Watch {
+    config: View,
+    before: Option<Snapshot>,
+    ticks: tokio::time::Interval,
+}
+
+impl Watch {
+    /// Waits for the next moment, and looks.
+    async fn look(&mut self) -> Result<Look, Failure> {
+        self.ticks.tick().await;
+        let config = self.config.clone();
+        // On a thread of its own: the kernel holds statistics back while it recompresses or writes back.
+        let read = tokio::task::spawn_blocking(move || sample::snapshot(&LinuxHost::new("/"), &config));
+        let now = match read.await {
+            Ok(Ok(now)) => now,
+            Ok(Err(error)) => return Err(Failure::new(error.exit_status(), error.message)),
+            Err(error) => return Err(Failure::plain(format!("reading ended early: {error}"))),
+        };
+        let look = Look::new(self.before.as_ref(), &now, pressure());
+        self.before = Some(now);
+        Ok(look)
+    }
+
+    /// Text, this often, or until nobody reads any more.
+    async fn print(&mut self, iterations: Option<u64>) -> Result<(), Failure> {
+        let mut left = iterations;
+        while left != Some(0) {
+            let text = self.look().await?.text(&clock());
+            left = left.map(|left| left - 1);
+            let text = if left == Some(0) { text.trim_end() } else { &text };
+            if !out::line(text) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole screen, until q.
+    async fn live(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::plain(format!("cannot use the terminal: {error}"));
+        let mut ends = Ends::new().map_err(failed)?;
+        let mut keys = EventStream::new();
+        let mut last: Option<Look> = None;
+        loop {
+            tokio::select! {
+                () = ends.next() => return Ok(()),
+                event = stream::next(&mut keys) => match event {
+                    Some(Ok(event)) if asks_for_the_end(&event) => return Ok(()),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Err(failed(error)),
+                    None => return Ok(()),
+                },
+                look = self.look() => last = Some(look?),
+            }
+            if let Some(look) = &last {
+                terminal.draw(|frame| draw(frame, look)).map_err(failed)?;
+            }
+        }
+    }
+}
+
+/// Signals that ask for the end, so that the terminal is left as it was.
+struct Ends([Signal; 3]);
+
+impl Ends {
+    fn new() -> std::io::Result<Ends> {
+        let on = |kind| signal(kind);
+        Ok(Ends([on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?]))
+    }
+
+    async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}
+
+fn asks_for_the_end(event: &Event) -> bool {
+    let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event else { return false };
+    if *kind == KeyEventKind::Release {
+        return false;
+    }
+    match code {
+        KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,
+        KeyCode::Char('c') => modifiers.contains(KeyModifiers::CONTROL),
+        _ => false,
+    }
+}
+
+/// Puts a look on the screen.
+fn draw(frame: &mut Frame<'_>, look: &Look) {
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let lines = u16::try_from(look.head.len()).unwrap_or(1);
+    let [title, head, _, body, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(lines),
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Line::styled(format!("zramdctl top  {}", clock()), bold), title);
+    let text: Vec<Line<'_>> = look.head.iter().map(|line| Line::raw(line.as_str())).collect();
+    frame.render_widget(Paragraph::new(text), head);
+    frame.render_widget(Line::raw("q ends   in: read from the device   out: written to it"), foot);
+    if look.rows.is_empty() {
+        frame.render_widget(Line::raw("no zram device"), body);
+        return;
+    }
+    let widths = look.widths(body.width.into());
+    let columns = widths.len();
+    let cell = |(column, text): (usize, &str)| {
+        let text = Text::raw(text.to_owned());
+        Cell::new(if column >= FIRST_FIGURE { text.right_aligned() } else { text })
+    };
+    let heading = Row::new(COLUMNS.iter().take(columns).copied().enumerate().map(cell));
+    let rows = look
+        .rows
+        .iter()
+        .map(|row| Row::new(row.iter().take(columns).map(String::as_str).enumerate().map(cell)));
+    let lengths = widths.iter().map(|&width| Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX)));
+    let table = Table::new(rows, lengths)
+        .header(heading.style(Style::new().add_modifier(Modifier::REVERSED)))
+        .column_spacing(2);
+    frame.render_widget(table, body);
+}
+
+fn pressure() -> Option<Pressure> {
+    // A kernel without it shows no pressure, and neither do we.
+    parse_pressure(&files::read_optional(Path::new("/"), "/proc/pressure/memory").ok()?)
+}
+
+fn clock() -> String {
+    let (hour, minute, second) = local_time().time;
+    format!("{hour:02}:{minute:02}:{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::logic::snapshot::{DeviceView, StateView};
+
+    #[test]
+    fn the_screen_holds_what_it_has_room_for() {
+        let device = DeviceView { name: "zram0".into(), state: StateView::Active, ..DeviceView::default() };
+        let now = Snapshot { devices: vec![device], ..Snapshot::default() };
+        let look = Look::new(None, &now, None);
+        for (width, height) in [(120, 24), (30, 6), (3, 2), (1, 1)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            terminal.draw(|frame| draw(frame, &look)).unwrap();
+            let screen = terminal.backend().to_string();
+            if width == 120 {
+                for expected in ["zramdctl top", "memory 0 B", "SWAP USED", "zram0", "q ends"] {
+                    assert!(screen.contains(expected), "{expected} is missing in\n{screen}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn q_escape_and_control_c_end_it() {
+        let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
+        assert!(asks_for_the_end(&key(KeyCode::Char('q'), KeyModifiers::NONE)));
+        assert!(asks_for_the_end(&key(KeyCode::Esc, KeyModifiers::NONE)));
+        assert!(asks_for_the_end(&key(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+        assert!(!asks_for_the_end(&key(KeyCode::Char('c'), KeyModifiers::NONE)));
+        assert!(!asks_for_the_end(&Event::Resize(80, 24)));
+    }
+}
