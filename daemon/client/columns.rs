@@ -94,9 +94,10 @@ impl Column {
     /// What it says about a row.
     pub fn cell(&self, row: Row<'_>) -> Cell {
         match row {
-            // Zeroes about a device that is not set up only look like figures.
+            // Zeroes about what is not set up only look like figures.
             Row::Device(device) if device.disk_size_bytes == 0 && self.right => Cell::Empty,
             Row::Device(device) => (self.device)(device),
+            Row::Disk(disk) if !disk.mounted && self.right => Cell::Empty,
             Row::Disk(disk) => (self.disk)(disk),
         }
     }
@@ -188,7 +189,7 @@ pub const COLUMNS: &[Column] = &[
         "COMP-RATIO",
         ratio,
         none,
-        "what is really compressed, divided by the memory that holds it; same-filled and written-back pages do not count",
+        "DATA without same-filled and written-back pages, divided by TOTAL",
     )),
     default(text(
         "STATE",
@@ -312,6 +313,7 @@ pub fn help() -> String {
         let also = column.alias.map_or_else(String::new, |alias| format!(" (also {alias})"));
         out.push_str(&format!("  {:10} {mark} {}{also}\n", column.name, column.meaning));
     }
+    out.truncate(out.trim_end().len());
     out
 }
 

@@ -3,11 +3,13 @@
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List};
+use super::{list, output};
+use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
-    let cli = match Cli::try_parse() {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             let wrong = error.use_stderr();
@@ -16,11 +18,24 @@ pub fn main() -> ExitStatus {
             return if wrong { ExitStatus::Usage } else { ExitStatus::Success };
         }
     };
-    match cli.command.unwrap_or(Command::List(List::default())) {
-        Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "zramdctl", &mut std::io::stdout());
-            ExitStatus::Success
-        }
-        _ => ExitStatus::Failure,
+    let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));
+    run(&cli, command).unwrap_or_else(|error| {
+        output::error(&error.message);
+        error.exit_status()
+    })
+}
+
+fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
+    match command {
+        Command::List(list) => list::run(cli, &list),
+        Command::Completions { shell } => completions(shell),
+        _ => Ok(ExitStatus::Failure),
     }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<ExitStatus, Error> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "zramdctl", &mut text);
+    output::print(&String::from_utf8_lossy(&text))?;
+    Ok(ExitStatus::Success)
 }

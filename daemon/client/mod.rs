@@ -2,7 +2,13 @@
 
 pub mod args;
 pub mod columns;
+#[cfg(test)]
+mod fixture;
+pub mod list;
 mod main;
+pub mod output;
+pub mod read;
+pub mod select;
 pub mod style;
 
 pub use main::main;

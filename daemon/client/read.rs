@@ -1,0 +1,51 @@
+//! Reading configuration and machine: without the daemon, without rights, and without changing anything.
+
+use std::path::{Path, PathBuf};
+
+use crate::engine::{Error, sample};
+use crate::host::linux::{LinuxHost, files};
+use crate::logic::config::{self, Loaded};
+use crate::logic::snapshot::Snapshot;
+use crate::logic::view::View;
+
+/// Folder below which the machine is.
+const ROOT: &str = "/";
+
+/// Reads the configuration, one file instead of the usual ones if it is named. What is wrong is in the problems.
+pub fn config(file: Option<&PathBuf>) -> Loaded {
+    // An unreadable command line is an empty one: it only ever switches things on or off.
+    let cmdline = files::read_optional(Path::new(ROOT), "/proc/cmdline").unwrap_or_default();
+    let sources = match file {
+        Some(file) => files::read_sources(std::slice::from_ref(file)),
+        None => files::find_sources(Path::new(ROOT)),
+    };
+    config::load_sources(sources, &cmdline)
+}
+
+/// The files that the configuration is made of, lowest precedence first.
+pub fn config_files(file: Option<&PathBuf>) -> Vec<PathBuf> {
+    let (found, _) = match file {
+        Some(file) => files::read_sources(std::slice::from_ref(file)),
+        None => files::find_sources(Path::new(ROOT)),
+    };
+    found.into_iter().map(|(path, _)| path).collect()
+}
+
+/// The machine.
+pub fn host() -> LinuxHost {
+    LinuxHost::new(ROOT)
+}
+
+/// Everything there is to know at this moment, and the configuration that it was compared with.
+pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Loaded), Error> {
+    let loaded = config(file);
+    if let Some(file) = file
+        && let Some(problem) = loaded.problems.iter().find(|problem| problem.origin.file == *file)
+        && problem.origin.line == 0
+    {
+        // Whoever names a file wants to know that it was not read, more than what is there without it.
+        return Err(Error::failed(format!("{}: {}", file.display(), problem.message)));
+    }
+    let files = config_files(file).iter().map(|path| path.display().to_string()).collect();
+    Ok((sample::snapshot(&host(), &View::of(&loaded, files))?, loaded))
+}
