@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List};
-use super::{list, output};
+use super::{list, output, status};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
@@ -28,6 +28,7 @@ pub fn main() -> ExitStatus {
 fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
     match command {
         Command::List(list) => list::run(cli, &list),
+        Command::Status { names } => status::run(cli, &names),
         Command::Completions { shell } => completions(shell),
         _ => Ok(ExitStatus::Failure),
     }

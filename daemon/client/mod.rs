@@ -7,8 +7,10 @@ mod fixture;
 pub mod list;
 mod main;
 pub mod output;
+pub mod problems;
 pub mod read;
 pub mod select;
+pub mod status;
 pub mod style;
 
 pub use main::main;
