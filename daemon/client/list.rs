@@ -80,7 +80,9 @@ fn document(snapshot: &Snapshot, rows: &[Row<'_>], form: Json) -> Result<String,
 
 /// The list as text.
 pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
-    let cell = |row: &Row<'_>, chosen: &Chosen| escaped(&chosen.column.cell(*row).text(form.bytes), form.raw);
+    let cell = |row: &Row<'_>, chosen: &Chosen| {
+        output::escaped(&chosen.column.cell(*row).text(form.bytes), form.raw)
+    };
     let cells: Vec<Vec<String>> =
         rows.iter().map(|row| columns.iter().map(|chosen| cell(row, chosen)).collect()).collect();
     let heading: Vec<&str> =
@@ -104,19 +106,6 @@ pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
         out.push('\n');
     }
     out
-}
-
-/// A cell that cannot break the table, written `\x0a` as zramctl does; a raw one has no blanks either, so that scripts can
-/// split lines.
-fn escaped(cell: &str, raw: bool) -> String {
-    let breaks = |letter: char| letter.is_control() || (raw && matches!(letter, ' ' | '\\'));
-    cell.chars()
-        .map(
-            |letter| {
-                if breaks(letter) { format!("\\x{:02x}", u32::from(letter)) } else { letter.to_string() }
-            },
-        )
-        .collect()
 }
 
 #[cfg(test)]
@@ -161,11 +150,5 @@ mod tests {
         assert_eq!(value["disks"][0]["name"], "scratch");
         assert_eq!(value["problems"][0]["code"], "writes-failed");
         assert_eq!(text.parse::<serde_json::Value>().unwrap(), value);
-    }
-
-    #[test]
-    fn cells_of_raw_lists_have_no_blanks() {
-        assert_eq!(escaped("/mnt/a b\\c\n", true), "/mnt/a\\x20b\\x5cc\\x0a");
-        assert_eq!(escaped("/mnt/a b\\c\x1b", false), "/mnt/a b\\c\\x1b");
     }
 }

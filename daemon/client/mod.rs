@@ -10,6 +10,7 @@ pub mod output;
 pub mod problems;
 pub mod read;
 pub mod select;
+pub mod show;
 pub mod status;
 pub mod style;
 

@@ -27,6 +27,18 @@ pub fn json<T: Serialize>(document: &T, form: Json) -> Result<String, Error> {
     text.map(|text| text + "\n").map_err(|error| Error::failed(format!("cannot write JSON: {error}")))
 }
 
+/// Text that cannot break the line that it is in, written `\x0a` as zramctl does; with `words`, it is one word too.
+pub fn escaped(text: &str, words: bool) -> String {
+    let breaks = |letter: char| letter.is_control() || (words && matches!(letter, ' ' | '\\'));
+    text.chars()
+        .map(
+            |letter| {
+                if breaks(letter) { format!("\\x{:02x}", u32::from(letter)) } else { letter.to_string() }
+            },
+        )
+        .collect()
+}
+
 /// Says what went wrong, in one line. Nobody is left to tell when that fails.
 pub fn error(message: &str) {
     writeln!(std::io::stderr(), "error: {message}").ok();
@@ -35,4 +47,15 @@ pub fn error(message: &str) {
 /// Says what is worth knowing and no part of the result.
 pub fn note(message: &str) {
     writeln!(std::io::stderr(), "{message}").ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_breaks_a_line() {
+        assert_eq!(escaped("/mnt/a b\\c\n", true), "/mnt/a\\x20b\\x5cc\\x0a");
+        assert_eq!(escaped("/mnt/a b\\c\x1b", false), "/mnt/a b\\c\\x1b");
+    }
 }
