@@ -56,8 +56,10 @@ pub enum Json {
 /// Form of `stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StatsFormat {
-    /// `name{device="zram0"} value`, for Prometheus' text-file collector.
+    /// Prometheus' text format 0.0.4, which the text-file collector of its node exporter reads.
     Prometheus,
+    /// OpenMetrics 1.0, with units.
+    Openmetrics,
     /// One JSON document.
     Json,
 }
@@ -93,12 +95,12 @@ pub enum Command {
         #[arg(short = 'n', long, value_name = "COUNT")]
         iterations: Option<u64>,
     },
-    /// Print every counter once
+    /// Print every counter once, for monitoring
     Stats {
         /// Only these devices
         names: Vec<String>,
-        /// How
-        #[arg(long, value_enum, default_value_t = StatsFormat::Prometheus)]
+        /// prometheus (also for the text-file collector of its node exporter), openmetrics or json
+        #[arg(long, value_enum, hide_possible_values = true, default_value_t = StatsFormat::Prometheus)]
         format: StatsFormat,
     },
     /// Print what changes, until interrupted

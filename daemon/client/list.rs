@@ -57,10 +57,7 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
         }
         Some(Json::Off) | None => output::print(&render(&rows, &chosen, form))?,
     }
-    for word in &unknown {
-        output::error(&format!("{word}: there is no such device or disk"));
-    }
-    Ok(if unknown.is_empty() { ExitStatus::Success } else { ExitStatus::NotFound })
+    Ok(select::report(&unknown))
 }
 
 fn document(snapshot: &Snapshot, rows: &[Row<'_>], form: Json) -> Result<String, Error> {

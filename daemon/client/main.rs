@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List};
-use super::{list, output, show, status};
+use super::{list, output, show, stats, status};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
@@ -30,6 +30,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::List(list) => list::run(cli, &list),
         Command::Status { names } => status::run(cli, &names),
         Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
+        Command::Stats { names, format } => stats::run(cli, &names, format),
         Command::Completions { shell } => completions(shell),
         _ => Ok(ExitStatus::Failure),
     }

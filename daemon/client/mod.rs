@@ -6,11 +6,13 @@ pub mod columns;
 mod fixture;
 pub mod list;
 mod main;
+pub mod metrics;
 pub mod output;
 pub mod problems;
 pub mod read;
 pub mod select;
 pub mod show;
+pub mod stats;
 pub mod status;
 pub mod style;
 

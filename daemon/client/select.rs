@@ -1,6 +1,8 @@
 //! Which devices and disks are meant.
 
 use super::columns::Row;
+use super::output;
+use crate::logic::exit::ExitStatus;
 
 /// Whether `name` matches `pattern`, in which `*` is any text and `?` any character.
 pub fn matches(pattern: &str, name: &str) -> bool {
@@ -58,6 +60,14 @@ pub fn select<'a, 'w>(rows: Vec<Row<'a>>, words: &'w [String]) -> (Vec<Row<'a>>,
     let unknown = words.iter().map(String::as_str).filter(|word| !meant(word)).collect();
     let rows = rows.iter().filter(|row| words.iter().any(|word| means(word, **row))).copied().collect();
     (rows, unknown)
+}
+
+/// Names what was not found, and gives the exit status for that.
+pub fn report(unknown: &[&str]) -> ExitStatus {
+    for word in unknown {
+        output::error(&format!("{word}: there is no such device or disk"));
+    }
+    if unknown.is_empty() { ExitStatus::Success } else { ExitStatus::NotFound }
 }
 
 #[cfg(test)]

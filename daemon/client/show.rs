@@ -25,8 +25,7 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
         Some(name) => {
             let row = Row::all(&snapshot).into_iter().find(|row| select::is(name, *row));
             let Some(row) = row else {
-                output::error(&format!("{name}: there is no such device or disk"));
-                return Ok(ExitStatus::NotFound);
+                return Ok(select::report(&[name]));
             };
             match row {
                 Row::Device(view) => device(view),

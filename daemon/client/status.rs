@@ -34,8 +34,7 @@ pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
                 status = ExitStatus::Inactive;
             }
         } else {
-            output::error(&format!("{word}: there is no such device or disk"));
-            status = ExitStatus::NotFound;
+            status = select::report(&[word]);
         }
     }
     Ok(status)
