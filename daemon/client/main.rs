@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List};
-use super::{list, output, show, stats, status};
+use super::{doctor, list, output, show, stats, status};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
@@ -31,6 +31,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Status { names } => status::run(cli, &names),
         Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
         Command::Stats { names, format } => stats::run(cli, &names, format),
+        Command::Doctor { json } => doctor::run(cli, json),
         Command::Completions { shell } => completions(shell),
         _ => Ok(ExitStatus::Failure),
     }
