@@ -118,7 +118,7 @@ pub enum Command {
         #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
         json: Json,
     },
-    /// Look for mistakes in the configuration, or in these files
+    /// Look for mistakes in the configuration, or in these files; what is otherwise ignored is one too
     Check {
         /// Files to check instead of the configuration
         files: Vec<PathBuf>,

@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List};
-use super::{doctor, list, output, show, stats, status};
+use super::{config, doctor, list, output, show, stats, status};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
@@ -32,6 +32,8 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
         Command::Stats { names, format } => stats::run(cli, &names, format),
         Command::Doctor { json } => doctor::run(cli, json),
+        Command::Check { files } => config::check(cli, &files),
+        Command::CatConfig => config::cat(cli),
         Command::Completions { shell } => completions(shell),
         _ => Ok(ExitStatus::Failure),
     }

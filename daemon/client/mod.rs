@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod columns;
+pub mod config;
 pub mod doctor;
 #[cfg(test)]
 mod fixture;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::{Error, sample};
 use crate::host::linux::{LinuxHost, files};
+use crate::logic::config::problem::Problem;
 use crate::logic::config::{self, Loaded};
 use crate::logic::snapshot::Snapshot;
 use crate::logic::view::View;
@@ -36,16 +37,22 @@ pub fn host() -> LinuxHost {
     LinuxHost::new(ROOT)
 }
 
+/// As [`config`], but a file that was named and cannot be read is an error: whoever names one wants to know that, more
+/// than what there is without it.
+pub fn readable_config(file: Option<&PathBuf>) -> Result<Loaded, Error> {
+    let loaded = config(file);
+    let unreadable = |problem: &&Problem| problem.origin.line == 0 && Some(&problem.origin.file) == file;
+    match loaded.problems.iter().find(unreadable) {
+        Some(problem) => {
+            Err(Error::failed(format!("{}: {}", problem.origin.file.display(), problem.message)))
+        }
+        None => Ok(loaded),
+    }
+}
+
 /// Everything there is to know at this moment, and the configuration that it was compared with.
 pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Loaded), Error> {
-    let loaded = config(file);
-    if let Some(file) = file
-        && let Some(problem) = loaded.problems.iter().find(|problem| problem.origin.file == *file)
-        && problem.origin.line == 0
-    {
-        // Whoever names a file wants to know that it was not read, more than what is there without it.
-        return Err(Error::failed(format!("{}: {}", file.display(), problem.message)));
-    }
+    let loaded = readable_config(file)?;
     let files = config_files(file).iter().map(|path| path.display().to_string()).collect();
     Ok((sample::snapshot(&host(), &View::of(&loaded, files))?, loaded))
 }
