@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
                   the daemon and without rights. What changes anything goes through zramd.service.",
     after_help = "Without a command, devices and disks are listed.",
     disable_help_subcommand = true,
+    subcommand_value_name = "COMMAND",
     max_term_width = 100
 )]
 pub struct Cli {

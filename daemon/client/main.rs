@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List};
-use super::{config, doctor, list, output, show, stats, status};
+use super::{config, doctor, list, man, output, show, stats, status};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
@@ -35,6 +35,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Check { files } => config::check(cli, &files),
         Command::CatConfig => config::cat(cli),
         Command::Completions { shell } => completions(shell),
+        Command::Man => man::run(),
         _ => Ok(ExitStatus::Failure),
     }
 }

@@ -8,6 +8,7 @@ pub mod doctor;
 mod fixture;
 pub mod list;
 mod main;
+pub mod man;
 pub mod metrics;
 pub mod output;
 pub mod problems;
