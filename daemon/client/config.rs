@@ -58,7 +58,9 @@ pub fn text(loaded: &Loaded, files: &[PathBuf], style: Style) -> String {
         [file] => comment(&one_line(file)),
         files => {
             comment("Read in this order; of several assignments the last one counts:");
-            files.iter().for_each(|file| comment(&format!("  {}", one_line(file))));
+            for file in files {
+                comment(&format!("  {}", one_line(file)));
+            }
         }
     }
     if loaded.disabled_by_cmdline {

@@ -63,7 +63,7 @@ pub fn page() -> io::Result<String> {
     man.render_name_section(&mut out)?;
     man.render_synopsis_section(&mut out)?;
     man.render_description_section(&mut out)?;
-    let mut out = text(out);
+    let mut out = text(&out);
     out.push_str(&plain(command.get_after_help().map(ToString::to_string).unwrap_or_default().as_str()));
     out.push_str("\n.SH COMMANDS\n");
     for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
@@ -71,7 +71,7 @@ pub fn page() -> io::Result<String> {
     }
     let mut options = Vec::new();
     man.render_options_section(&mut options)?;
-    out.push_str(&text(options));
+    out.push_str(&text(&options));
     out.push_str(".SH EXIT STATUS\n");
     for (status, meaning) in STATUSES {
         out.push_str(&tagged(&status.code().to_string(), meaning));
@@ -106,11 +106,11 @@ fn subcommand(parents: &str, command: &Command) -> io::Result<String> {
     let man = Man::new(command.clone().bin_name(name.clone()).disable_help_flag(true));
     let mut synopsis = Vec::new();
     man.render_synopsis_section(&mut synopsis)?;
-    out.push_str(&body(synopsis));
+    out.push_str(&body(&synopsis));
     out.push_str(&format!(".PP\n{}.\n", plain(&about)));
     let mut options = Vec::new();
     man.render_options_section(&mut options)?;
-    out.push_str(&body(options));
+    out.push_str(&body(&options));
     if command.get_name() == "list" {
         out.push_str(".PP\nColumns; those with * are shown when nothing else is asked for:\n");
         for column in COLUMNS {
@@ -122,17 +122,18 @@ fn subcommand(parents: &str, command: &Command) -> io::Result<String> {
     Ok(out)
 }
 
-fn text(roff: Vec<u8>) -> String {
-    String::from_utf8_lossy(&roff).into_owned()
+fn text(roff: &[u8]) -> String {
+    String::from_utf8_lossy(roff).into_owned()
 }
 
 /// A section without its heading, and without the definitions that clap_mangen begins each with.
-fn body(roff: Vec<u8>) -> String {
-    let text = text(roff);
-    text.lines()
-        .filter(|line| !line.starts_with(".SH") && !is_definition(line))
-        .map(|line| format!("{line}\n"))
-        .collect()
+fn body(roff: &[u8]) -> String {
+    let mut out = String::new();
+    for line in text(roff).lines().filter(|line| !line.starts_with(".SH") && !is_definition(line)) {
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
 }
 
 fn is_definition(line: &str) -> bool {

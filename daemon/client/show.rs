@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn names_are_those_of_the_bus() {
         let bus = |text: &str| -> Vec<String> {
-            text.split("#[zbus(property").skip(1).map(|part| function_name(part)).collect()
+            text.split("#[zbus(property").skip(1).map(function_name).collect()
         };
         let of = |properties: &Properties| -> Vec<String> {
             properties.iter().map(|(name, _)| (*name).to_owned()).collect()
