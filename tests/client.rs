@@ -248,8 +248,9 @@ fn the_figures_are_those_of_zramctl() {
     let program = fs::read(PROGRAM).unwrap();
     let noise: Vec<u8> =
         (0u32..1 << 18).flat_map(|at| (at.wrapping_mul(2_654_435_761) ^ (at >> 3)).to_le_bytes()).collect();
+    let zero = vec![0; 1 << 20];
     for (name, data) in
-        [("program", &program[..program.len().min(8 << 20)]), ("noise", &noise), ("zero", &[0; 1 << 20])]
+        [("program", &program[..program.len().min(8 << 20)]), ("noise", &noise), ("zero", &zero)]
     {
         fs::write(format!("/mnt/zramd-example/cache/{name}"), data).unwrap();
     }

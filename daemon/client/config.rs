@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::args::Cli;
+use super::output;
+use super::read::{self, Configuration};
 use super::style::Style;
-use super::{output, read};
 use crate::engine::Error;
 use crate::host::linux::files;
 use crate::logic::config::fragment::{Section, Value};
@@ -18,7 +19,7 @@ use crate::logic::overlay::quoted;
 /// Runs `check`. Stricter than reading: what is ignored in use is a mistake here.
 pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
     let mut loaded = if named.is_empty() {
-        read::config(cli.config.as_ref())
+        read::config(cli.config.as_ref()).loaded
     } else {
         config::load_sources(files::read_sources(named), "")
     };
@@ -37,8 +38,7 @@ pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
 
 /// Runs `cat-config`.
 pub fn cat(cli: &Cli) -> Result<ExitStatus, Error> {
-    let loaded = read::readable_config(cli.config.as_ref())?;
-    let files = read::config_files(cli.config.as_ref());
+    let Configuration { loaded, files } = read::readable_config(cli.config.as_ref())?;
     output::print(&text(&loaded, &files, Style::stdout(cli.color)))?;
     if !loaded.problems.is_empty() {
         output::note("There are mistakes; `zramdctl check` shows them.");

@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use serde::Serialize;
 
 use super::args::{Cli, Json};
+use super::output;
 use super::problems;
+use super::read::{self, Configuration};
 use super::style::Style;
-use super::{output, read};
 use crate::engine::Error;
 use crate::engine::reload::{self, Scope, Survey};
 use crate::host::Host;
@@ -53,7 +54,7 @@ pub struct Systemd {
 
 /// Runs `doctor`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
-    let (snapshot, loaded) = read::snapshot(cli.config.as_ref())?;
+    let (snapshot, Configuration { loaded, .. }) = read::snapshot(cli.config.as_ref())?;
     let mut standing = look();
     // Without rights, a machine that was built from a container image looks like a container.
     let doubtful = standing.container.is_some() && !read::host().is_privileged();

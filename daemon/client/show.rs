@@ -19,9 +19,9 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
         output::error(&format!("there is no property {unknown:?}{}", meant(unknown)));
         return Ok(ExitStatus::Usage);
     }
-    let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+    let (snapshot, configuration) = read::snapshot(cli.config.as_ref())?;
     let properties = match name {
-        None => machine(&snapshot, &read::config_files(cli.config.as_ref())),
+        None => machine(&snapshot, &configuration.files),
         Some(name) => {
             let row = Row::all(&snapshot).into_iter().find(|row| select::is(name, *row));
             let Some(row) = row else {

@@ -3,8 +3,9 @@
 use super::args::Cli;
 use super::columns::Row;
 use super::problems::{self, plural};
+use super::read::{self, Configuration};
 use super::style::Style;
-use super::{output, read, select};
+use super::{output, select};
 use crate::engine::Error;
 use crate::logic::config::merge::Merged;
 use crate::logic::config::settings::Settings;
@@ -18,7 +19,7 @@ const WORTH_JUDGING: u64 = 16 << 20;
 
 /// Runs `status`.
 pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
-    let (snapshot, loaded) = read::snapshot(cli.config.as_ref())?;
+    let (snapshot, Configuration { loaded, .. }) = read::snapshot(cli.config.as_ref())?;
     let style = Style::stdout(cli.color);
     let (rows, unknown) = select::select(Row::all(&snapshot), names);
     output::print(&render(&snapshot, &rows, &loaded.merged, names.is_empty(), style))?;
