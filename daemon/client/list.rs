@@ -90,7 +90,8 @@ pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
         return heading.into_iter().chain(lines).collect();
     }
     let right: Vec<usize> = (0..columns.len()).filter(|&at| columns[at].column.right).collect();
-    let text = table::render(&heading, &right, &cells);
+    // One blank as in zramctl, so that the default fits into 80 columns.
+    let text = table::render_with_gap(" ", &heading, &right, &cells);
     let mut lines = text.lines();
     let mut out = String::new();
     if let Some(heading) = lines.next().filter(|_| !form.bare) {
@@ -128,7 +129,7 @@ mod tests {
     fn without_a_heading_columns_are_as_wide_as_their_cells() {
         let columns = columns::choose(Some("NAME,DATA"), false).unwrap();
         let text = shown(&columns, Form { bare: true, ..Form::default() });
-        assert_eq!(text.lines().next(), Some("zram0    1.2G"), "{text}");
+        assert_eq!(text.lines().next(), Some("zram0   1.2G"), "{text}");
         let text = shown(&columns, Form { bare: true, raw: true, ..Form::default() });
         assert_eq!(text.lines().next(), Some("zram0 1.2G"), "{text}");
     }
