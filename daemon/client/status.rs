@@ -1,5 +1,7 @@
 //! `status`: the numbers in words, the reasons for choices, and what is wrong.
 
+use std::cmp::Ordering;
+
 use super::args::Cli;
 use super::columns::Row;
 use super::problems::{self, plural};
@@ -147,7 +149,10 @@ fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, style: Style)
     paragraph.line("Set up by", owner(view, config));
     contents(view, snapshot, &mut paragraph);
     if let Some(swap) = view.swap {
-        paragraph.line("Swap slots", slots(swap.used_bytes, view.stats.memory.orig_data_size));
+        paragraph.line(
+            "Swap slots",
+            slots(swap.used_bytes, view.stats.memory.orig_data_size, snapshot.page_size_bytes),
+        );
     }
     if let Some(mount) = &view.mount {
         paragraph.line(
@@ -246,16 +251,18 @@ fn contents(view: &DeviceView, snapshot: &Snapshot, paragraph: &mut Paragraph) {
         format!("{}, {} at its peak, {limit}", human(memory.mem_used_total), human(memory.mem_used_max)),
     );
     if derived.compression_ratio > 0.0 {
-        let doubt = if derived.compressible_bytes < WORTH_JUDGING { "; too little to judge by" } else { "" };
-        paragraph.line(
-            "Ratio",
-            format!(
-                "{:.2}, that is {} of compressed pages in {} of memory{doubt}",
-                derived.compression_ratio,
-                human(derived.compressible_bytes),
-                human(memory.mem_used_total)
-            ),
+        let mut text = format!(
+            "{:.2}, that is {} in {} of memory",
+            derived.compression_ratio,
+            human(derived.compressible_bytes),
+            human(memory.mem_used_total)
         );
+        if derived.compressible_bytes < WORTH_JUDGING {
+            text.push_str("; too little to judge by");
+        } else if derived.compressible_bytes < stored {
+            text.push_str("; same-filled and written-back pages do not count");
+        }
+        paragraph.line("Ratio", text);
         let saved = match derived.saved_bytes {
             0 => "nothing".to_owned(),
             bytes => format!("{} of memory", human(bytes)),
@@ -301,16 +308,15 @@ fn headroom(view: &DeviceView, snapshot: &Snapshot) -> String {
 }
 
 /// Why what the swap counts is not what the device stores.
-fn slots(used: u64, stored: u64) -> String {
+fn slots(used: u64, stored: u64, page: u64) -> String {
     let difference = human(used.abs_diff(stored));
     let why = match used.cmp(&stored) {
-        std::cmp::Ordering::Greater => {
+        Ordering::Greater => {
             format!(", {difference} more than stored: a page that was read back keeps its slot")
         }
-        std::cmp::Ordering::Less => {
-            format!(", {difference} less than stored: its header is stored too, freed pages go later")
-        }
-        std::cmp::Ordering::Equal => String::new(),
+        Ordering::Less if stored - used <= page => "; its header is stored too".to_owned(),
+        Ordering::Less => format!(", {difference} less than stored: freed pages go later"),
+        Ordering::Equal => String::new(),
     };
     let used = if used == 0 { "none".to_owned() } else { human(used) };
     format!("{used} in use{why}")
@@ -404,6 +410,13 @@ mod tests {
         assert_eq!(headroom(&view, &machine), "1.0 GiB more: at this ratio, until its limit is reached");
         machine.memory.available_bytes = 1 << 20;
         assert!(headroom(&view, &machine).ends_with("the 1.0 MiB of available memory are used up"));
+    }
+
+    #[test]
+    fn slots_are_compared_with_what_is_stored() {
+        assert_eq!(slots(0, 4096, 4096), "none in use; its header is stored too");
+        assert_eq!(slots(4096, 4096, 4096), "4.0 KiB in use");
+        assert_eq!(slots(0, 12288, 4096), "none in use, 12.0 KiB less than stored: freed pages go later");
     }
 
     #[test]
