@@ -260,7 +260,12 @@ fn contents(view: &DeviceView, snapshot: &Snapshot, paragraph: &mut Paragraph) {
         if derived.compressible_bytes < WORTH_JUDGING {
             text.push_str("; too little to judge by");
         } else if derived.compressible_bytes < stored {
-            text.push_str("; same-filled and written-back pages do not count");
+            let without = match (memory.same_pages > 0, view.stats.backing.used_bytes > 0) {
+                (true, true) => "same-filled and written-back",
+                (true, false) => "same-filled",
+                (false, _) => "written-back",
+            };
+            text.push_str(&format!("; {without} pages do not count"));
         }
         paragraph.line("Ratio", text);
         let saved = match derived.saved_bytes {
