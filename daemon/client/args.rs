@@ -14,14 +14,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
                   the daemon and without rights. What changes anything goes through zramd.service.",
     after_help = "Without a command, devices and disks are listed.",
     disable_help_subcommand = true,
+    subcommand_value_name = "COMMAND",
     max_term_width = 100
 )]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Where colours are used; NO_COLOR=1 switches them off too
-    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    /// Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, hide_possible_values = true, hide_default_value = true, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub color: Colour,
     /// Never ask for a password
     #[arg(long, global = true)]
@@ -56,8 +57,10 @@ pub enum Json {
 /// Form of `stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StatsFormat {
-    /// `name{device="zram0"} value`, for Prometheus' text-file collector.
+    /// Prometheus' text format 0.0.4, which the text-file collector of its node exporter reads.
     Prometheus,
+    /// OpenMetrics 1.0, with units.
+    Openmetrics,
     /// One JSON document.
     Json,
 }
@@ -93,12 +96,12 @@ pub enum Command {
         #[arg(short = 'n', long, value_name = "COUNT")]
         iterations: Option<u64>,
     },
-    /// Print every counter once
+    /// Print every counter once, for monitoring
     Stats {
         /// Only these devices
         names: Vec<String>,
-        /// How
-        #[arg(long, value_enum, default_value_t = StatsFormat::Prometheus)]
+        /// prometheus (also for the text-file collector of its node exporter), openmetrics or json
+        #[arg(long, value_enum, hide_possible_values = true, default_value_t = StatsFormat::Prometheus)]
         format: StatsFormat,
     },
     /// Print what changes, until interrupted
@@ -112,11 +115,11 @@ pub enum Command {
     },
     /// Look for problems, and say how to mend each
     Doctor {
-        /// Form of JSON, if any
-        #[arg(long, value_enum, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+        /// JSON: pretty (when nothing is said) or short, on one line
+        #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
         json: Json,
     },
-    /// Look for mistakes in the configuration, or in these files
+    /// Look for mistakes in the configuration, or in these files; what is otherwise ignored is one too
     Check {
         /// Files to check instead of the configuration
         files: Vec<PathBuf>,
@@ -180,32 +183,29 @@ pub enum Command {
 
 /// `list`, in zramctl's habits.
 #[derive(Debug, Default, Args)]
-#[command(disable_help_flag = true)]
 #[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
+#[command(after_help = super::columns::help())]
 pub struct List {
     /// Only names that match, for example 'zram*'
     pub patterns: Vec<String>,
-    /// Columns, by name; +COL adds one
-    #[arg(short, long, value_name = "COLUMNS", allow_hyphen_values = true)]
+    /// Columns, separated by commas; +COLUMNS adds to those of the default
+    #[arg(short, long, value_name = "COLUMNS")]
     pub output: Option<String>,
     /// All columns
     #[arg(long)]
     pub output_all: bool,
-    /// Sizes as plain numbers of bytes
+    /// Amounts as plain numbers of bytes
     #[arg(short, long)]
     pub bytes: bool,
     /// No heading
     #[arg(short, long, visible_alias = "no-legend")]
     pub noheadings: bool,
-    /// One blank between columns
+    /// One blank between columns, blanks in names as \x20
     #[arg(long)]
     pub raw: bool,
-    /// JSON, pretty by default
-    #[arg(short = 'J', long, value_enum, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+    /// JSON: pretty (when nothing is said) or short, on one line
+    #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
     pub json: Option<Json>,
-    /// Print help
-    #[arg(short, long, action = clap::ArgAction::Help)]
-    help: Option<bool>,
 }
 
 /// Whether contents may be lost.

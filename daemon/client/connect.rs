@@ -139,8 +139,7 @@ impl Bus {
     /// Connects. `ask_password` lets polkit ask the person at the terminal or screen.
     pub async fn open(ask_password: bool) -> Result<Bus, Failure> {
         let connection = Connection::system().await.map_err(|error| Failure::plain(no_bus(&error)))?;
-        let flags =
-            if ask_password { MethodFlags::ALLOW_INTERACTIVE_AUTH } else { MethodFlags::empty() };
+        let flags = if ask_password { MethodFlags::ALLOW_INTERACTIVE_AUTH } else { MethodFlags::empty() };
         Ok(Bus { connection, flags })
     }
 

@@ -4,13 +4,14 @@ use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List, Swap};
 use super::monitor::{self, Form};
-use super::{act, connect, plan, top};
+use super::{act, config, connect, doctor, list, man, output, plan, show, stats, status, top};
+use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 use crate::logic::view::View;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
-    let cli = match Cli::try_parse() {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             let wrong = error.use_stderr();
@@ -19,30 +20,49 @@ pub fn main() -> ExitStatus {
             return if wrong { ExitStatus::Usage } else { ExitStatus::Success };
         }
     };
+    let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));
+    run(&cli, command).unwrap_or_else(|error| {
+        output::error(&error.message);
+        error.exit_status()
+    })
+}
+
+fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
     let ask = !cli.no_ask_password;
-    match cli.command.unwrap_or(Command::List(List::default())) {
-        Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "zramdctl", &mut std::io::stdout());
-            ExitStatus::Success
-        }
-        Command::Plan(change) => connect::run(plan::run(ask, cli.config.as_ref(), change.force)),
+    match command {
+        Command::List(list) => list::run(cli, &list),
+        Command::Status { names } => status::run(cli, &names),
+        Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
+        Command::Stats { names, format } => stats::run(cli, &names, format),
+        Command::Doctor { json } => doctor::run(cli, json),
+        Command::Check { files } => config::check(cli, &files),
+        Command::CatConfig => config::cat(cli),
+        Command::Completions { shell } => completions(shell),
+        Command::Man => man::run(),
+        Command::Plan(change) => Ok(connect::run(plan::run(ask, cli.config.as_ref(), change.force))),
         Command::Top { interval, iterations } => {
             let view = View::of(&plan::load(cli.config.as_ref()), Vec::new());
-            connect::run(top::run(interval, iterations, view))
+            Ok(connect::run(top::run(interval, iterations, view)))
         }
-        Command::Monitor { json, stats } => connect::run(monitor::run(ask, Form { json, stats })),
-        Command::Reload(change) => connect::run(act::reload(ask, change)),
-        Command::Create(words) => connect::run(act::create(ask, &words)),
-        Command::Remove { names, change } => connect::run(act::remove(ask, &names, change)),
-        Command::Resize { name, size, change } => connect::run(act::resize(ask, &name, &size, change)),
+        Command::Monitor { json, stats } => Ok(connect::run(monitor::run(ask, Form { json, stats }))),
+        Command::Reload(change) => Ok(connect::run(act::reload(ask, change))),
+        Command::Create(words) => Ok(connect::run(act::create(ask, &words))),
+        Command::Remove { names, change } => Ok(connect::run(act::remove(ask, &names, change))),
+        Command::Resize { name, size, change } => Ok(connect::run(act::resize(ask, &name, &size, change))),
         Command::Swap { command: Swap::On { name, change } } => {
-            connect::run(act::swap_on(ask, &name, change))
+            Ok(connect::run(act::swap_on(ask, &name, change)))
         }
         Command::Swap { command: Swap::Off { name, change } } => {
-            connect::run(act::swap_off(ask, &name, change))
+            Ok(connect::run(act::swap_off(ask, &name, change)))
         }
-        Command::Limit { name, limit } => connect::run(act::limit(ask, &name, &limit)),
-        Command::Compact { names } => connect::run(act::compact(ask, &names)),
-        _ => ExitStatus::Failure,
+        Command::Limit { name, limit } => Ok(connect::run(act::limit(ask, &name, &limit))),
+        Command::Compact { names } => Ok(connect::run(act::compact(ask, &names))),
     }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<ExitStatus, Error> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "zramdctl", &mut text);
+    output::print(&String::from_utf8_lossy(&text))?;
+    Ok(ExitStatus::Success)
 }

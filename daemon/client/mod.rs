@@ -2,15 +2,30 @@
 
 mod act;
 pub mod args;
+pub mod columns;
+pub mod config;
 mod connect;
+pub mod doctor;
+#[cfg(test)]
+mod fixture;
 mod job;
+pub mod list;
 mod looks;
 mod main;
+pub mod man;
+pub mod metrics;
 mod monitor;
 mod options;
 mod out;
+pub mod output;
 mod plan;
-
+pub mod problems;
+pub mod read;
+pub mod select;
+pub mod show;
+pub mod stats;
+pub mod status;
+pub mod style;
 mod top;
 mod value;
 mod world;

@@ -73,6 +73,12 @@ fn support<H: Host>(host: &H) -> Support {
 
 /// What the kernel shows about one device.
 pub fn device<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
+    let attributes = Attribute::ALL.into_iter().filter(|name| host.has_attribute(number, *name)).collect();
+    Ok(DeviceFacts { attributes, ..device_state(host, number)? })
+}
+
+/// As [`device`], without looking for the attributes that only planning needs to know.
+pub(super) fn device_state<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
     let text = |attribute| host.read_attribute(number, attribute).or_else(absent);
     let (algorithms, algorithm) = parse_comp_algorithm(&text(Attribute::CompAlgorithm)?);
     let limit = text(Attribute::MmStat)?.split_whitespace().nth(3).and_then(|word| word.parse().ok());
@@ -82,9 +88,9 @@ pub fn device<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> 
         initialised: text(Attribute::InitState)?.trim() == "1",
         disk_size: text(Attribute::DiskSize)?.trim().parse().unwrap_or(0),
         memory_limit: limit.unwrap_or(0),
-        attributes: Attribute::ALL.into_iter().filter(|name| host.has_attribute(number, *name)).collect(),
         algorithms,
         algorithm,
+        ..DeviceFacts::default()
     })
 }
 

@@ -100,7 +100,7 @@ fn device<H: Host>(
     record: Option<&Record>,
     around: &Around,
 ) -> Result<Option<DeviceView>, Error> {
-    let facts = match gather::device(host, number) {
+    let facts = match gather::device_state(host, number) {
         Ok(facts) => facts,
         Err(error) if error.is(crate::host::Errno::NOENT) || error.is(crate::host::Errno::NODEV) => {
             return Ok(None);

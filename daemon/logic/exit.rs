@@ -11,6 +11,8 @@ pub enum ExitStatus {
     Failure,
     /// Wrong usage.
     Usage,
+    /// A named object is inactive, or there are warnings only.
+    Inactive,
     /// There is no such device or disk.
     NotFound,
     /// This kernel or machine lacks zram or a feature that is needed.
@@ -30,6 +32,7 @@ impl ExitStatus {
             ExitStatus::Success => 0,
             ExitStatus::Failure => 1,
             ExitStatus::Usage => 2,
+            ExitStatus::Inactive => 3,
             ExitStatus::NotFound => 4,
             ExitStatus::Unsupported => 5,
             ExitStatus::Partly => 6,
@@ -59,6 +62,7 @@ mod tests {
             (ExitStatus::Success, 0),
             (ExitStatus::Failure, 1),
             (ExitStatus::Usage, 2),
+            (ExitStatus::Inactive, 3),
             (ExitStatus::NotFound, 4),
             (ExitStatus::Unsupported, 5),
             (ExitStatus::Partly, 6),

@@ -1,7 +1,12 @@
-//! A plain table: columns as wide as their widest cell, two blanks in between.
+//! A plain table: columns as wide as their widest cell, blanks in between.
 
-/// Renders rows under a heading; cells are left-aligned, the named columns right-aligned.
+/// Renders rows under a heading; cells are left-aligned, the named columns right-aligned, with two blanks in between.
 pub fn render(heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -> String {
+    render_with_gap("  ", heading, right_aligned, rows)
+}
+
+/// As [`render`], with `gap` between the columns.
+pub fn render_with_gap(gap: &str, heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|&cell| cell.to_owned()).collect();
     let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {
@@ -19,7 +24,7 @@ pub fn render(heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -
             line.push_str(before);
             line.push_str(cell);
             line.push_str(after);
-            line.push_str("  ");
+            line.push_str(gap);
         }
         out.push_str(line.trim_end());
         out.push('\n');

@@ -32,6 +32,14 @@ pub fn human(bytes: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[power as usize - 1])
 }
 
+/// An amount for a table, as zramctl(8) writes it: one decimal where it is not 0, no blank, one letter.
+pub fn short(bytes: u64) -> String {
+    let text = human(bytes);
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, "B"));
+    let number = number.strip_suffix(".0").unwrap_or(number);
+    format!("{number}{}", &unit[..1])
+}
+
 /// Tenths of 1024 to the `power`, rounded to the nearest.
 fn tenths_of(bytes: u64, power: u32) -> u128 {
     let unit = 1u128 << (10 * power);
@@ -55,6 +63,21 @@ mod tests {
             (u64::MAX, "16.0 EiB"),
         ] {
             assert_eq!(human(bytes), text);
+        }
+    }
+
+    #[test]
+    fn tables_are_written_as_zramctl_writes_them() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (68, "68B"),
+            (4096, "4K"),
+            (104 << 10, "104K"),
+            (1536 << 20, "1.5G"),
+            (1 << 28, "256M"),
+            (u64::MAX, "16E"),
+        ] {
+            assert_eq!(short(bytes), text);
         }
     }
 

@@ -6,7 +6,7 @@ use zramd::engine::{self, Error, ErrorKind};
 use zramd::host::linux::LinuxHost;
 use zramd::host::linux::files;
 use zramd::logic::config::problem::{Problem, Severity};
-use zramd::logic::config::{self, Loaded};
+use zramd::logic::config::{self, Loaded, render};
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::plan::{self, Activation, Decision, Plan};
 use zramd::logic::record::Target;
@@ -199,14 +199,9 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
         config::load_sources(files::read_sources(named), "")
     };
     show::problems(&loaded.problems);
-    let devices = loaded.settings.devices.len();
-    let ramdisks = loaded.settings.ramdisks.len();
-    if loaded.problems.is_empty() {
-        show::line(&format!("no mistakes found: {}", show::count(devices, ramdisks)));
-        return ExitStatus::Success;
-    }
-    show::line(&format!("still usable: {}", show::count(devices, ramdisks)));
-    ExitStatus::Failure
+    let (line, status) = render::verdict(&loaded);
+    show::line(&line);
+    status
 }
 
 fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<ExitStatus, Error> {

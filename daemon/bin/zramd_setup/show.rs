@@ -85,12 +85,6 @@ pub fn outcomes(outcomes: &[Outcome]) {
     }
 }
 
-/// `2 devices, 1 RAM disk`.
-pub fn count(devices: usize, ramdisks: usize) -> String {
-    let plural = |count: usize, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
-    format!("{}, {}", plural(devices, "zram device"), plural(ramdisks, "RAM disk"))
-}
-
 /// What is set up, in figures, and what was decided against, with the reasons for each choice below.
 pub fn table(rows: &[Row], plan: Option<&Plan>) {
     let mut cells: Vec<Vec<String>> = rows

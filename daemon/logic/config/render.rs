@@ -2,7 +2,25 @@
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
+use super::Loaded;
 use super::problem::{Problem, Severity};
+use crate::logic::exit::ExitStatus;
+
+/// What a check of a configuration ends with: one line, and the exit status.
+pub fn verdict(loaded: &Loaded) -> (String, ExitStatus) {
+    let count = count(loaded.settings.devices.len(), loaded.settings.ramdisks.len());
+    if loaded.problems.is_empty() {
+        (format!("no mistakes found: {count}"), ExitStatus::Success)
+    } else {
+        (format!("still usable: {count}"), ExitStatus::Failure)
+    }
+}
+
+/// `2 zram devices, 1 RAM disk`.
+pub fn count(devices: usize, ramdisks: usize) -> String {
+    let plural = |count: usize, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
+    format!("{}, {}", plural(devices, "zram device"), plural(ramdisks, "RAM disk"))
+}
 
 /// All problems, each with its place, its line underlined, and what to write instead.
 pub fn render(problems: &[Problem], colour: bool) -> String {

@@ -1,0 +1,233 @@
+//! `check` and `cat-config`: the configuration, what is wrong with it, and where each key comes from.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::args::Cli;
+use super::output;
+use super::read::{self, Configuration};
+use super::style::Style;
+use crate::engine::Error;
+use crate::host::linux::files;
+use crate::logic::config::fragment::{Section, Value};
+use crate::logic::config::locate::{DROP_INS, MAIN, ROOTS};
+use crate::logic::config::problem::{Origin, Severity};
+use crate::logic::config::{self, Loaded, render};
+use crate::logic::exit::ExitStatus;
+use crate::logic::overlay::quoted;
+
+/// Runs `check`. Stricter than reading: what is ignored in use is a mistake here.
+pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
+    let mut loaded = if named.is_empty() {
+        read::config(cli.config.as_ref()).loaded
+    } else {
+        config::load_sources(files::read_sources(named), "")
+    };
+    for problem in &mut loaded.problems {
+        problem.severity = Severity::Error;
+    }
+    if !loaded.problems.is_empty() {
+        let text = render::render(&loaded.problems, Style::stderr(cli.color).has_colour());
+        // Nobody is left to tell when that fails.
+        writeln!(std::io::stderr(), "{}", text.trim_end()).ok();
+    }
+    let (line, status) = render::verdict(&loaded);
+    output::print(&format!("{line}\n"))?;
+    Ok(status)
+}
+
+/// Runs `cat-config`.
+pub fn cat(cli: &Cli) -> Result<ExitStatus, Error> {
+    let Configuration { loaded, files } = read::readable_config(cli.config.as_ref())?;
+    output::print(&text(&loaded, &files, Style::stdout(cli.color)))?;
+    if !loaded.problems.is_empty() {
+        output::note("There are mistakes; `zramdctl check` shows them.");
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// All sections as TOML, each key with the place where it was assigned.
+pub fn text(loaded: &Loaded, files: &[PathBuf], style: Style) -> String {
+    let mut out = String::new();
+    let mut comment = |text: &str| out.push_str(&(style.dim(&format!("# {text}")) + "\n"));
+    match files {
+        [] => comment(&format!(
+            "There is no configuration: neither {MAIN} nor {DROP_INS}/*.toml in {}.",
+            ROOTS.join(", ")
+        )),
+        [file] => comment(&one_line(file)),
+        files => {
+            comment("Read in this order; of several assignments the last one counts:");
+            for file in files {
+                comment(&format!("  {}", one_line(file)));
+            }
+        }
+    }
+    if loaded.disabled_by_cmdline {
+        comment("Nothing of this is used: the kernel command line says systemd.zram=0.");
+    }
+    for name in &loaded.merged.broken {
+        comment(&format!("[{name}] is not used because of a mistake that `zramdctl check` shows."));
+    }
+    let mut sections: Vec<(&String, &Section)> = loaded.merged.sections.iter().collect();
+    sections.sort_by_key(|(name, _)| order(name));
+    for (name, section) in sections {
+        out.push('\n');
+        out.push_str(&self::section(name, section, style));
+    }
+    out
+}
+
+/// Defaults first, then devices by number, disks, and what nobody knows.
+fn order(name: &str) -> (u8, u32, &str) {
+    if name == "defaults" {
+        return (0, 0, name);
+    }
+    match name.strip_prefix("zram").and_then(|number| number.parse().ok()) {
+        Some(number) => (1, number, name),
+        None if name.starts_with("ramdisk.") => (2, 0, name),
+        None => (3, 0, name),
+    }
+}
+
+fn section(name: &str, section: &Section, style: Style) -> String {
+    let parts = match name.split_once('.') {
+        Some((kind @ "ramdisk", name)) => vec![kind, name],
+        _ => vec![name],
+    };
+    let header: Vec<String> = parts.into_iter().map(key).collect();
+    let mut rows = Vec::new();
+    for (name, assignment) in &section.keys {
+        let line = match value(&assignment.value) {
+            Ok(value) => format!("{} = {value}", key(name)),
+            Err(kind) => format!("# {} = {kind}", key(name)),
+        };
+        rows.push((line, place(&assignment.origin)));
+    }
+    let header = format!("[{}]", header.join("."));
+    let mut out = style.bold(&header);
+    if rows.is_empty() {
+        out.push_str(&style.dim(&format!("  # {}", place(&section.origin))));
+    }
+    out.push('\n');
+    let width = rows.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    for (line, place) in rows {
+        let padding = " ".repeat(width - line.chars().count());
+        out.push_str(&format!("{line}{padding}{}\n", style.dim(&format!("  # {place}"))));
+    }
+    out
+}
+
+fn one_line(path: &Path) -> String {
+    output::escaped(&path.display().to_string(), false)
+}
+
+fn place(origin: &Origin) -> String {
+    match origin.line {
+        0 => one_line(&origin.file),
+        line => format!("{}:{line}", one_line(&origin.file)),
+    }
+}
+
+/// A TOML key, in quotation marks where it needs them.
+fn key(name: &str) -> String {
+    let is_bare = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
+}
+
+/// A TOML value; the error is the kind of a value that no key takes, and that was not kept.
+fn value(value: &Value) -> Result<String, &'static str> {
+    Ok(match value {
+        Value::String(text) => quoted(text),
+        Value::Integer(number, true) if *number >= 0 => format!("0o{number:o}"),
+        Value::Integer(number, _) => number.to_string(),
+        Value::Float(number) if number.is_nan() => "nan".to_owned(),
+        Value::Float(number) => format!("{number:?}"),
+        Value::Boolean(truth) => truth.to_string(),
+        Value::Array(items) => {
+            let items: Result<Vec<String>, _> = items.iter().map(|(item, _)| self::value(item)).collect();
+            format!("[{}]", items?.join(", "))
+        }
+        Value::Other(kind) => return Err(kind),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fixture;
+
+    const MAIN_FILE: &str = r#"
+[defaults]
+compression-algorithm = ["zstd(level=3)", "lz4"]
+
+[zram10]
+zram-fraction = 0.25
+
+[zram2]
+mount-point = "/var/cache/żółw \"b\"\u0007"
+mode = 0o755
+swap-priority = -1
+born = 2020-01-01
+
+[ramdisk.scratch]
+mount-point = "/var/cache/scratch"
+
+[ramdisk."a.b c"]
+enabled = true
+"#;
+
+    fn loaded() -> (Loaded, Vec<PathBuf>) {
+        let files = [
+            ("/usr/lib/zramd/zramd.toml".into(), MAIN_FILE.to_owned()),
+            (
+                "/etc/zramd/zramd.toml".into(),
+                "[zram10]\nzram-fraction = 0.5\n[zram0]\n[zram5]\nzram-size = \n".to_owned(),
+            ),
+        ];
+        (config::load(&files, ""), files.into_iter().map(|(path, _)| path).collect())
+    }
+
+    #[test]
+    fn the_configuration_is_as_in_the_golden_files() {
+        let (loaded, files) = loaded();
+        fixture::golden("cat-config", &text(&loaded, &files, Style::default()));
+        fixture::golden("cat-config-nothing", &text(&Loaded::default(), &[], Style::default()));
+        let off = config::load(&[("f".into(), "[zram0]\n".to_owned())], "systemd.zram=0");
+        assert!(text(&off, &["f".into()], Style::default()).contains("systemd.zram=0"));
+    }
+
+    /// What is printed is a configuration itself, and means the same.
+    #[test]
+    fn what_is_printed_can_be_read_again() {
+        let (first, files) = loaded();
+        let printed = text(&first, &files, Style::default());
+        let again = config::load(&[("printed".into(), printed.clone())], "");
+        let values = |loaded: &Loaded| -> Vec<(String, String, String)> {
+            let keys = loaded.merged.sections.iter().flat_map(|(name, section)| {
+                section
+                    .keys
+                    .iter()
+                    .map(move |(key, assignment)| (name.clone(), key.clone(), value(&assignment.value)))
+            });
+            keys.filter_map(|(name, key, value)| Some((name, key, value.ok()?))).collect()
+        };
+        assert_eq!(values(&again), values(&first), "{printed}");
+        assert_eq!(values(&first).len(), 7);
+    }
+
+    #[test]
+    fn numbers_keep_their_form() {
+        for (given, expected) in [
+            (Value::Float(1.0), "1.0"),
+            (Value::Float(f64::INFINITY), "inf"),
+            (Value::Float(f64::NAN), "nan"),
+            (Value::Integer(493, true), "0o755"),
+            (Value::Integer(-5, false), "-5"),
+            (Value::Boolean(true), "true"),
+        ] {
+            assert_eq!(value(&given).unwrap(), expected);
+        }
+        assert_eq!(value(&Value::Array(vec![(Value::Other("a date"), Origin::default())])), Err("a date"));
+    }
+}

@@ -1,0 +1,383 @@
+//! `doctor`: everything that is wrong, also what is only of interest when somebody looks for it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+use super::args::{Cli, Json};
+use super::output;
+use super::problems;
+use super::read::{self, Configuration};
+use super::style::Style;
+use crate::engine::Error;
+use crate::engine::reload::{self, Scope, Survey};
+use crate::host::Host;
+use crate::host::linux::{files, unit_files};
+use crate::logic::change::{Action, Change, UnitDisk};
+use crate::logic::config::problem::{Problem, Severity};
+use crate::logic::config::{Loaded, enabled_by_cmdline};
+use crate::logic::exit::ExitStatus;
+use crate::logic::health::{self, Finding, Level};
+use crate::logic::plan::Activation;
+use crate::logic::snapshot::SCHEMA_VERSION;
+use crate::logic::unit_text::disk_of_unit;
+
+/// Folders in which systemd looks for generators.
+const GENERATORS: [&str; 4] = [
+    "/run/systemd/system-generators",
+    "/etc/systemd/system-generators",
+    "/usr/local/lib/systemd/system-generators",
+    "/usr/lib/systemd/system-generators",
+];
+
+/// How zramd stands on this machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether the kernel has zram, or can load it.
+    pub has_zram: bool,
+    /// The kind of container that we are in.
+    pub container: Option<String>,
+    /// What is known about systemd's side, where systemd runs.
+    pub systemd: Option<Systemd>,
+}
+
+/// Systemd's side.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Systemd {
+    /// Whether the generator is where systemd looks for it.
+    pub generator: bool,
+    /// Whether `zramd.service` is enabled, or zram is switched on by the kernel command line.
+    pub enabled: bool,
+    /// Whether `zramd.service` runs.
+    pub running: bool,
+}
+
+/// Runs `doctor`.
+pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
+    let (snapshot, Configuration { loaded, .. }) = read::snapshot(cli.config.as_ref())?;
+    let mut standing = look();
+    // Without rights, a machine that was built from a container image looks like a container.
+    let doubtful = standing.container.is_some() && !read::host().is_privileged();
+    let survey = if doubtful {
+        standing.container = None;
+        output::note("Only root can see here whether what runs is as configured.");
+        None
+    } else {
+        compare(&loaded)
+    };
+    let mut found = snapshot.problems;
+    found.extend(planned(&found, &loaded, survey.as_ref()));
+    found.extend(missing(&standing, &loaded));
+    found.sort_by_key(|finding| finding.level);
+    match json {
+        Json::Off => output::print(&render(&found, &loaded, Style::stdout(cli.color)))?,
+        form => output::print(&document(&found, form)?)?,
+    }
+    Ok(match found.first().map(|finding| finding.level) {
+        None => ExitStatus::Success,
+        Some(Level::Warning) => ExitStatus::Inactive,
+        Some(Level::Error) => ExitStatus::Failure,
+    })
+}
+
+/// What a reload would do, if that can be found out.
+fn compare(loaded: &Loaded) -> Option<Survey> {
+    let (activation, disks) = if unit_files::is_booted(Path::new("/")) {
+        (Activation::Managed, unit_disks())
+    } else {
+        (Activation::Direct, Vec::new())
+    };
+    reload::survey(&read::host(), loaded, activation, &Scope { disks, ..Scope::default() })
+        .inspect_err(|error| {
+            output::note(&format!("Whether what runs is as configured is not known: {error}"));
+        })
+        .ok()
+}
+
+/// The RAM disks that PID 1 mounted from units of ours.
+fn unit_disks() -> Vec<UnitDisk> {
+    let units = unit_files::mounts(Path::new("/")).into_iter();
+    let disks = units.filter_map(|(_, text)| disk_of_unit(&text));
+    disks.map(|(name, mount_point)| UnitDisk { name, mount_point }).collect()
+}
+
+fn document(found: &[Finding], form: Json) -> Result<String, Error> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        schema_version: u32,
+        problems: &'a [Finding],
+    }
+    output::json(&Document { schema_version: SCHEMA_VERSION, problems: found }, form)
+}
+
+/// The findings, and how many there are.
+fn render(found: &[Finding], loaded: &Loaded, style: Style) -> String {
+    if !found.is_empty() {
+        return format!("{}\n{} found\n", problems::render(found, style), problems::count(found));
+    }
+    if has_sections(loaded) {
+        format!("{} found\n", style.good("no problems"))
+    } else {
+        format!("{} found, but nothing is configured either\n", style.good("no problems"))
+    }
+}
+
+fn has_sections(loaded: &Loaded) -> bool {
+    !loaded.settings.devices.is_empty() || !loaded.settings.ramdisks.is_empty()
+}
+
+fn finding(level: Level, code: &str, object: &str, message: String, remedy: &str) -> Finding {
+    Finding { level, code: code.to_owned(), object: object.to_owned(), message, remedy: remedy.to_owned() }
+}
+
+/// What the planner would do or refuses to do, as far as it is not known yet.
+fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<Finding> {
+    let Some(survey) = survey else { return Vec::new() };
+    let is_new = |problem: &&Problem| {
+        let said = |finding: &Finding| {
+            finding.message == problem.message
+                || Some(&finding.remedy) == problem.hint.as_ref()
+                || (!finding.object.is_empty() && problem.message.starts_with(&finding.object))
+        };
+        !loaded.problems.contains(problem) && !known.iter().any(said)
+    };
+    let as_finding = |problem: &Problem| match problem.hint {
+        Some(_) => health::config_finding(problem),
+        None => Finding { remedy: "see `zramdctl plan`".to_owned(), ..health::config_finding(problem) },
+    };
+    let mut found: Vec<Finding> = survey.plan.problems.iter().filter(is_new).map(as_finding).collect();
+    if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
+        // A reload refuses a configuration with a mistake, so nothing would change.
+        return found;
+    }
+    let is_said =
+        |change: &Change| survey.plan.problems.iter().any(|problem| problem.message == change.detail);
+    let is_known = |change: &Change| {
+        let name = change.target.to_string();
+        known.iter().any(|finding| finding.object == name)
+    };
+    for change in survey.changes.iter().filter(|change| !is_said(change) && !is_known(change)) {
+        let name = change.target.to_string();
+        let detail = &change.detail;
+        found.push(match change.action {
+            Action::Keep => continue,
+            Action::Refuse => finding(
+                Level::Error,
+                "refused",
+                &name,
+                format!("{name} is not as configured, and stays so: {detail}"),
+                "change its section to what is there, or run `zramdctl reload --force` to let go of contents",
+            ),
+            Action::Create => finding(
+                Level::Warning,
+                "not-set-up",
+                &name,
+                format!("{name} is configured but not set up ({detail})"),
+                "run `zramdctl reload`",
+            ),
+            action => finding(
+                Level::Warning,
+                "not-in-line",
+                &name,
+                format!("{name} is not as configured; a reload would {action} it ({detail})"),
+                "run `zramdctl reload`",
+            ),
+        });
+    }
+    found
+}
+
+/// What is missing for zramd to do its work, now and at the next boot.
+fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Some(kind) = &standing.container {
+        found.push(finding(
+            Level::Warning,
+            "container",
+            "",
+            format!("this is a container ({kind}), which has no zram devices of its own"),
+            "configure zramd on the host",
+        ));
+    } else if !standing.has_zram {
+        found.push(finding(
+            Level::Error,
+            "zram-missing",
+            "",
+            "this kernel has no zram: it is not built in, and there is no module to load".to_owned(),
+            "install the rest of the kernel's modules (linux-modules-extra, kernel-modules), or another kernel",
+        ));
+    }
+    let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };
+    if !systemd.generator {
+        found.push(finding(
+            Level::Warning,
+            "generator-missing",
+            "",
+            "zramd-generator is not where systemd looks for it, so nothing is set up at the next boot"
+                .to_owned(),
+            "install zramd again, or link /usr/lib/systemd/system-generators/zramd-generator to zramd-setup",
+        ));
+    }
+    if !systemd.enabled {
+        found.push(finding(
+            Level::Warning,
+            "not-enabled",
+            "",
+            "zramd.service is not enabled, so nothing is set up at the next boot".to_owned(),
+            "run `systemctl enable --now zramd.service`",
+        ));
+    } else if !systemd.running {
+        found.push(finding(
+            Level::Warning,
+            "daemon-not-running",
+            "",
+            "zramd.service does not run, so nobody watches and nothing can be changed".to_owned(),
+            "run `systemctl start zramd.service`",
+        ));
+    }
+    found
+}
+
+/// Looks at the machine for [`missing`].
+fn look() -> Standing {
+    let root = Path::new("/");
+    let host = read::host();
+    let systemd = unit_files::is_booted(root).then(|| {
+        let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
+        Systemd {
+            generator: GENERATORS.iter().any(|folder| Path::new(folder).join("zramd-generator").exists()),
+            enabled: enabled_by_cmdline(&cmdline).unwrap_or_else(|| files::is_enabled(root)),
+            running: runs(),
+        }
+    });
+    Standing { has_zram: host.has_control() || can_load(root), container: host.container(), systemd }
+}
+
+/// Whether PID 1 says that the service runs. Whoever cannot ask it does not know better.
+fn runs() -> bool {
+    let asked = Command::new("systemctl")
+        .args(["is-active", "--quiet", "zramd.service"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.is_ok_and(|status| status.success())
+}
+
+/// Whether the module is among those of the running kernel.
+fn can_load(root: &Path) -> bool {
+    let release = files::read_optional(root, "/proc/sys/kernel/osrelease").unwrap_or_default();
+    ["modules.dep", "modules.builtin"].iter().any(|list| {
+        let path = format!("/lib/modules/{}/{list}", release.trim());
+        let text = files::read_optional(root, &path).unwrap_or_default();
+        // modules.dep has one line per module, with what it needs behind a colon.
+        text.lines().filter_map(|line| line.split(':').next()).any(|module| {
+            module.rsplit('/').next().is_some_and(|name| name == "zram.ko" || name.starts_with("zram.ko."))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fixture;
+    use crate::logic::config;
+    use crate::logic::plan::{Kind, Plan};
+    use crate::logic::record::Target;
+
+    fn loaded(text: &str) -> Loaded {
+        config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "")
+    }
+
+    fn codes(found: &[Finding]) -> Vec<&str> {
+        found.iter().map(|finding| finding.code.as_str()).collect()
+    }
+
+    fn change(number: u32, action: Action, detail: &str) -> Change {
+        Change {
+            target: Target::Device(number),
+            action,
+            detail: detail.to_owned(),
+            kind: None,
+            present: None,
+            wanted: None,
+        }
+    }
+
+    #[test]
+    fn a_machine_in_order_has_no_findings() {
+        let well = Standing {
+            has_zram: true,
+            container: None,
+            systemd: Some(Systemd { generator: true, enabled: true, running: true }),
+        };
+        assert_eq!(codes(&missing(&well, &loaded("[zram0]"))), [""; 0]);
+        let text = render(&[], &loaded("[zram0]"), Style::default());
+        assert_eq!(text, "no problems found\n");
+        assert!(render(&[], &loaded(""), Style::default()).contains("nothing is configured"));
+    }
+
+    #[test]
+    fn what_is_missing_is_found() {
+        let nothing = Standing { systemd: Some(Systemd::default()), ..Standing::default() };
+        let expected = ["zram-missing", "generator-missing", "not-enabled"];
+        assert_eq!(codes(&missing(&nothing, &loaded("[zram0]"))), expected);
+        assert_eq!(codes(&missing(&nothing, &loaded(""))), ["zram-missing"], "nothing to set up");
+        let stopped = Systemd { generator: true, enabled: true, running: false };
+        let still = Standing { has_zram: false, container: Some("lxc".to_owned()), systemd: Some(stopped) };
+        let expected = ["container", "daemon-not-running"];
+        assert_eq!(codes(&missing(&still, &loaded("[zram0]"))), expected);
+        let without = Standing { has_zram: true, ..Standing::default() };
+        assert_eq!(codes(&missing(&without, &loaded("[zram0]"))), [""; 0], "systemd is not needed");
+    }
+
+    #[test]
+    fn differences_are_said_once() {
+        let configuration = loaded("[zram0]\n[zram1]\nzram-sise = \"1GiB\"\n");
+        let origin = configuration.merged.sections["zram0"].origin.clone();
+        let planner = |message: &str| Problem::warning(origin.clone(), message);
+        let mut problems = configuration.problems.clone();
+        problems.push(planner("refused for a reason"));
+        problems.push(planner("/dev/sda2 has priority 100, above its 5"));
+        problems.push(planner("zswap is on").hint("boot with zswap.enabled=0"));
+        let refused =
+            Change { kind: Some(Kind::Unsafe), ..change(4, Action::Refuse, "refused for a reason") };
+        let survey = Survey {
+            plan: Plan { problems, ..Plan::default() },
+            changes: vec![
+                change(0, Action::Create, "4.0 GiB of swap"),
+                change(1, Action::Keep, ""),
+                change(2, Action::Adapt, "priority 5 → 7"),
+                change(3, Action::Refuse, "its contents would be lost"),
+                refused,
+                change(5, Action::Activate, "swap"),
+            ],
+        };
+        let known = [
+            finding(Level::Warning, "swap-off", "zram5", String::new(), ""),
+            finding(Level::Warning, "priority-inverted", "/dev/sda2", String::new(), ""),
+            finding(Level::Warning, "zswap-active", "", "zswap".to_owned(), "boot with zswap.enabled=0"),
+        ];
+        let found = planned(&known, &configuration, Some(&survey));
+        assert_eq!(codes(&found), ["config-doubtful", "not-set-up", "not-in-line", "refused"]);
+        assert!(planned(&known, &configuration, None).is_empty());
+        let broken = loaded("[zram0]\nzram-size = \"oops(\"\n");
+        let found = planned(&known, &broken, Some(&survey));
+        assert!(found.iter().all(|finding| finding.code.starts_with("config-")), "{found:?}");
+    }
+
+    #[test]
+    fn findings_are_as_in_the_golden_file() {
+        let mut found = fixture::machine().problems;
+        found.extend(missing(
+            &Standing { systemd: Some(Systemd::default()), ..Standing::default() },
+            &loaded("[zram0]"),
+        ));
+        fixture::golden("doctor", &render(&found, &loaded("[zram0]"), Style::default()));
+        let value: serde_json::Value = serde_json::from_str(&document(&found, Json::Short).unwrap()).unwrap();
+        assert_eq!(value["schema_version"], 1);
+        assert_eq!(value["problems"][1]["code"], "zswap-active");
+        assert_eq!(value["problems"][1]["level"], "warning");
+    }
+}

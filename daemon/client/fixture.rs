@@ -1,0 +1,228 @@
+//! A machine with one of everything, for the tests of what is shown.
+
+use std::path::Path;
+
+use crate::logic::derived::{Frame, derive};
+use crate::logic::health::{Finding, Level};
+use crate::logic::snapshot::{
+    DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
+    Stats, SwapView,
+};
+use crate::logic::stat::{BdStat, BlockStat, IoStat, MmStat};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+/// `MemAvailable` of that machine.
+const AVAILABLE: u64 = 3 * GIB;
+
+/// Compares a text with its golden file.
+pub fn golden(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/client").join(format!("{name}.txt"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, expected, "{name}.txt is not current; UPDATE_GOLDEN=1 writes it anew");
+}
+
+fn stats(memory: MmStat, backing: BdStat, free_bytes: u64) -> Stats {
+    let frame = Frame { page_size: 4096, free_bytes, available_bytes: AVAILABLE };
+    Stats {
+        timestamp_monotonic_usec: 1_234_567_890,
+        memory,
+        io: IoStat::default(),
+        backing,
+        block: BlockStat {
+            reads: 1000,
+            read_bytes: 4_096_000,
+            writes: 2000,
+            written_bytes: 8_192_000,
+            discarded_bytes: 12_288,
+        },
+        derived: derive(&memory, &backing, frame),
+    }
+}
+
+/// Swap in use, set up by zramd.
+pub fn swap() -> DeviceView {
+    let memory = MmStat {
+        orig_data_size: 1_288_490_188,
+        compr_data_size: 300 * MIB,
+        mem_used_total: 312 * MIB,
+        mem_limit: 0,
+        mem_used_max: 400 * MIB,
+        same_pages: 5000,
+        pages_compacted: 17,
+        huge_pages: 12_000,
+        huge_pages_since: 13_000,
+    };
+    DeviceView {
+        name: "zram0".to_owned(),
+        number: 0,
+        device_number: 64768,
+        managed: true,
+        role: RoleView::Swap,
+        state: StateView::Active,
+        config_section: "zram0".to_owned(),
+        disk_size_bytes: 4 * GIB,
+        algorithm: "zstd".to_owned(),
+        algorithm_reason: ReasonView::Config,
+        algorithm_parameters: [("level".to_owned(), "3".to_owned())].into(),
+        available_algorithms: ["lzo-rle", "lzo", "lz4", "zstd"].map(str::to_owned).to_vec(),
+        recompression_algorithms: vec![(1, "zstd".to_owned())],
+        swap: Some(SwapView { priority: 100, size_bytes: 4 * GIB - 4096, used_bytes: 1300 * MIB }),
+        stats: stats(memory, BdStat::default(), 4 * GIB - 1300 * MIB),
+        ..DeviceView::default()
+    }
+}
+
+/// A file system in use, at a limit, set up by zramd.
+pub fn filesystem() -> DeviceView {
+    let memory = MmStat {
+        orig_data_size: 104 << 10,
+        compr_data_size: 958,
+        mem_used_total: 120 << 10,
+        mem_limit: 64 * MIB,
+        mem_used_max: 120 << 10,
+        same_pages: 2,
+        ..MmStat::default()
+    };
+    let mut device = DeviceView {
+        name: "zram1".to_owned(),
+        number: 1,
+        device_number: 64769,
+        managed: true,
+        role: RoleView::Filesystem,
+        state: StateView::Mounted,
+        config_section: "zram1".to_owned(),
+        disk_size_bytes: 128 * MIB,
+        memory_limit_bytes: 64 * MIB,
+        algorithm: "lz4".to_owned(),
+        algorithm_reason: ReasonView::Auto,
+        mount: Some(MountView {
+            mount_point: "/var/cache/build dir".to_owned(),
+            fs_type: "ext4".to_owned(),
+            options: "rw,discard".to_owned(),
+            size_bytes: 120 * MIB,
+            used_bytes: 2 * MIB,
+        }),
+        stats: stats(memory, BdStat::default(), 128 * MIB - (104 << 10)),
+        ..DeviceView::default()
+    };
+    device.stats.io.failed_writes = 3;
+    device
+}
+
+/// Swap that somebody else set up.
+fn foreign() -> DeviceView {
+    let memory =
+        MmStat { orig_data_size: 4096, compr_data_size: 68, mem_used_total: 20480, ..MmStat::default() };
+    DeviceView {
+        name: "zram2".to_owned(),
+        number: 2,
+        device_number: 64770,
+        role: RoleView::Swap,
+        state: StateView::Active,
+        disk_size_bytes: 256 * MIB,
+        algorithm: "lzo-rle".to_owned(),
+        swap: Some(SwapView { priority: -2, size_bytes: 256 * MIB - 4096, used_bytes: 0 }),
+        stats: stats(memory, BdStat::default(), 256 * MIB),
+        ..DeviceView::default()
+    }
+}
+
+/// Swap that is off, with a backing device, whose algorithm is a fallback.
+pub fn written_back() -> DeviceView {
+    let memory = MmStat {
+        orig_data_size: 600 * MIB,
+        compr_data_size: 90 * MIB,
+        mem_used_total: 100 * MIB,
+        mem_used_max: 300 * MIB,
+        huge_pages: 16_000,
+        huge_pages_since: 90_000,
+        ..MmStat::default()
+    };
+    let backing = BdStat { used_bytes: 300 * MIB, read_bytes: 10 * MIB, written_bytes: 320 * MIB };
+    DeviceView {
+        name: "zram10".to_owned(),
+        number: 10,
+        device_number: 64778,
+        managed: true,
+        role: RoleView::Swap,
+        state: StateView::Ready,
+        config_section: "zram10".to_owned(),
+        disk_size_bytes: GIB,
+        algorithm: "lz4".to_owned(),
+        algorithm_reason: ReasonView::Fallback,
+        backing_device: "/dev/vdb".to_owned(),
+        writeback_limit_bytes: Some(50 * MIB),
+        stats: stats(memory, backing, GIB - 600 * MIB),
+        ..DeviceView::default()
+    }
+}
+
+/// One of everything.
+pub fn machine() -> Snapshot {
+    Snapshot {
+        schema_version: SCHEMA_VERSION,
+        timestamp_monotonic_usec: 1_234_567_890,
+        memory: MemoryView {
+            total_bytes: 8 * GIB,
+            available_bytes: AVAILABLE,
+            swap_total_bytes: 4 * GIB + 256 * MIB,
+            swap_free_bytes: 3 * GIB,
+        },
+        page_size_bytes: 4096,
+        capabilities: ["hot-add", "recompress", "writeback", "idle"].map(str::to_owned).to_vec(),
+        devices: vec![
+            swap(),
+            filesystem(),
+            foreign(),
+            DeviceView {
+                name: "zram3".to_owned(),
+                number: 3,
+                device_number: 64771,
+                algorithm: "lzo-rle".to_owned(),
+                ..DeviceView::default()
+            },
+            written_back(),
+        ],
+        disks: vec![
+            DiskView {
+                name: "logs".to_owned(),
+                mount_point: "/var/log".to_owned(),
+                fs_type: "tmpfs".to_owned(),
+                ..DiskView::default()
+            },
+            DiskView {
+                name: "scratch".to_owned(),
+                mount_point: "/var/cache/scratch".to_owned(),
+                fs_type: "tmpfs".to_owned(),
+                options: "rw,size=65536k".to_owned(),
+                mounted: true,
+                size_bytes: 64 * MIB,
+                used_bytes: 5 * MIB,
+                free_bytes: 59 * MIB,
+                free_inodes: 99_000,
+            },
+        ],
+        problems: vec![
+            Finding {
+                level: Level::Error,
+                code: "writes-failed".to_owned(),
+                object: "zram1".to_owned(),
+                message: "3 writes to zram1 failed for lack of memory".to_owned(),
+                remedy: "raise or remove zram-resident-limit (now 64.0 MiB)".to_owned(),
+            },
+            Finding {
+                level: Level::Warning,
+                code: "zswap-active".to_owned(),
+                object: String::new(),
+                message: "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
+                    .to_owned(),
+                remedy: "boot with zswap.enabled=0, or write N to /sys/module/zswap/parameters/enabled".to_owned(),
+            },
+        ],
+    }
+}

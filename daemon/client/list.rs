@@ -1,0 +1,152 @@
+//! `list`: one line per device and disk.
+
+use serde::Serialize;
+
+use super::args::{Cli, Json, List};
+use super::columns::{self, COLUMNS, Chosen, Row};
+use super::style::Style;
+use super::{output, read, select};
+use crate::engine::Error;
+use crate::logic::exit::ExitStatus;
+use crate::logic::health::Finding;
+use crate::logic::snapshot::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot};
+use crate::logic::table;
+
+/// How the list looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Form {
+    /// Amounts as plain numbers of bytes.
+    pub bytes: bool,
+    /// Without a heading.
+    pub bare: bool,
+    /// One blank between columns, and none in a cell.
+    pub raw: bool,
+    /// Colours.
+    pub style: Style,
+}
+
+/// The JSON form.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    devices: Vec<&'a DeviceView>,
+    disks: Vec<&'a DiskView>,
+    problems: &'a [Finding],
+}
+
+/// Runs `list`.
+pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
+    let chosen = match columns::choose(list.output.as_deref(), list.output_all) {
+        Ok(chosen) => chosen,
+        Err(name) => {
+            let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+            output::error(&format!("unknown column {name:?}; there are {}", names.join(", ")));
+            return Ok(ExitStatus::Usage);
+        }
+    };
+    let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+    let (rows, unknown) = select::select(Row::all(&snapshot), &list.patterns);
+    let form =
+        Form { bytes: list.bytes, bare: list.noheadings, raw: list.raw, style: Style::stdout(cli.color) };
+    match list.json {
+        Some(json @ (Json::Pretty | Json::Short)) => output::print(&document(&snapshot, &rows, json)?)?,
+        Some(Json::Off) | None if rows.is_empty() => {
+            if unknown.is_empty() {
+                output::note("There is no zram device, and no RAM disk of zramd.");
+            }
+        }
+        Some(Json::Off) | None => output::print(&render(&rows, &chosen, form))?,
+    }
+    Ok(select::report(&unknown))
+}
+
+fn document(snapshot: &Snapshot, rows: &[Row<'_>], form: Json) -> Result<String, Error> {
+    let device = |row: &Row<'_>| {
+        snapshot.devices.iter().find(|device| matches!(row, Row::Device(d) if d.name == device.name))
+    };
+    let disk =
+        |row: &Row<'_>| snapshot.disks.iter().find(|disk| matches!(row, Row::Disk(d) if d.name == disk.name));
+    let document = Document {
+        schema_version: SCHEMA_VERSION,
+        devices: rows.iter().filter_map(device).collect(),
+        disks: rows.iter().filter_map(disk).collect(),
+        problems: &snapshot.problems,
+    };
+    output::json(&document, form)
+}
+
+/// The list as text.
+pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
+    let cell = |row: &Row<'_>, chosen: &Chosen| {
+        output::escaped(&chosen.column.cell(*row).text(form.bytes), form.raw)
+    };
+    let cells: Vec<Vec<String>> =
+        rows.iter().map(|row| columns.iter().map(|chosen| cell(row, chosen)).collect()).collect();
+    let heading: Vec<&str> =
+        columns.iter().map(|chosen| if form.bare { "" } else { chosen.heading }).collect();
+    if form.raw {
+        let heading = (!form.bare).then(|| heading.join(" ") + "\n");
+        let lines = cells.iter().map(|row| row.join(" ") + "\n");
+        return heading.into_iter().chain(lines).collect();
+    }
+    let right: Vec<usize> = (0..columns.len()).filter(|&at| columns[at].column.right).collect();
+    // One blank as in zramctl, so that the default fits into 80 columns.
+    let text = table::render_with_gap(" ", &heading, &right, &cells);
+    let mut lines = text.lines();
+    let mut out = String::new();
+    if let Some(heading) = lines.next().filter(|_| !form.bare) {
+        out.push_str(&form.style.bold(heading));
+        out.push('\n');
+    }
+    for (line, row) in lines.zip(rows) {
+        // What others set up is theirs; the eye may pass over it.
+        out.push_str(&if row.managed() { line.to_owned() } else { form.style.dim(line) });
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fixture;
+
+    fn shown(columns: &[Chosen], form: Form) -> String {
+        render(&Row::all(&fixture::machine()), columns, form)
+    }
+
+    #[test]
+    fn the_list_is_as_in_the_golden_files() {
+        let default = columns::choose(None, false).unwrap();
+        let all = columns::choose(None, true).unwrap();
+        fixture::golden("list", &shown(&default, Form::default()));
+        fixture::golden("list-all-bytes", &shown(&all, Form { bytes: true, ..Form::default() }));
+        fixture::golden("list-raw", &shown(&all, Form { raw: true, ..Form::default() }));
+        fixture::golden("list-colour", &shown(&default, Form { style: Style::new(true), ..Form::default() }));
+    }
+
+    #[test]
+    fn without_a_heading_columns_are_as_wide_as_their_cells() {
+        let columns = columns::choose(Some("NAME,DATA"), false).unwrap();
+        let text = shown(&columns, Form { bare: true, ..Form::default() });
+        assert_eq!(text.lines().next(), Some("zram0   1.2G"), "{text}");
+        let text = shown(&columns, Form { bare: true, raw: true, ..Form::default() });
+        assert_eq!(text.lines().next(), Some("zram0 1.2G"), "{text}");
+    }
+
+    #[test]
+    fn json_holds_what_was_selected_and_numbers_are_numbers() {
+        let snapshot = fixture::machine();
+        let words = ["zram0".to_owned(), "scratch".to_owned()];
+        let (rows, _) = select::select(Row::all(&snapshot), &words);
+        let text = document(&snapshot, &rows, Json::Short).unwrap();
+        assert_eq!(text.lines().count(), 1);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["schema_version"], 1);
+        assert_eq!(value["devices"].as_array().unwrap().len(), 1);
+        assert_eq!(value["devices"][0]["disk_size_bytes"], 4u64 << 30);
+        assert_eq!(value["disks"][0]["name"], "scratch");
+        assert_eq!(value["problems"][0]["code"], "writes-failed");
+        assert_eq!(text.parse::<serde_json::Value>().unwrap(), value);
+    }
+}

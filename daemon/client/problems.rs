@@ -1,0 +1,63 @@
+//! Findings as text: each with what to do about it.
+
+use super::style::Style;
+use crate::logic::health::{Finding, Level};
+
+/// All findings, two lines each.
+pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, style: Style) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        let level = match finding.level {
+            Level::Error => style.error("error:"),
+            Level::Warning => style.warning("warning:"),
+        };
+        let about = if finding.object.is_empty() || finding.message.contains(&finding.object) {
+            String::new()
+        } else {
+            format!("{}: ", finding.object)
+        };
+        out.push_str(&format!("{level} {about}{}\n", finding.message));
+        if !finding.remedy.is_empty() {
+            out.push_str(&format!("  {} {}\n", style.bold("fix:"), finding.remedy));
+        }
+    }
+    out
+}
+
+/// `1 error, 2 warnings`, or `no problems`.
+pub fn count(findings: &[Finding]) -> String {
+    let of = |level| findings.iter().filter(|finding| finding.level == level).count();
+    let words: Vec<String> = [(of(Level::Error), "error"), (of(Level::Warning), "warning")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, name)| plural(count, name))
+        .collect();
+    if words.is_empty() { "no problems".to_owned() } else { words.join(", ") }
+}
+
+/// `1 device`, `2 devices`.
+pub fn plural(count: usize, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fixture;
+
+    #[test]
+    fn each_finding_names_its_object_once_and_its_fix() {
+        let mut findings = fixture::machine().problems;
+        findings[1].object = "/etc/zramd/zramd.toml:3".to_owned();
+        assert_eq!(
+            render(&findings, Style::default()),
+            "error: 3 writes to zram1 failed for lack of memory\n\
+             \x20 fix: raise or remove zram-resident-limit (now 64.0 MiB)\n\
+             warning: /etc/zramd/zramd.toml:3: zswap is on: it compresses pages before they reach any swap device, so \
+             zram stays nearly empty\n\
+             \x20 fix: boot with zswap.enabled=0, or write N to /sys/module/zswap/parameters/enabled\n"
+        );
+        assert_eq!(count(&findings), "1 error, 1 warning");
+        assert_eq!(count(&[]), "no problems");
+    }
+}

@@ -1,0 +1,60 @@
+//! Reading configuration and machine: without the daemon, without rights, and without changing anything.
+
+use std::path::{Path, PathBuf};
+
+use crate::engine::{Error, sample};
+use crate::host::linux::{LinuxHost, files};
+use crate::logic::config::problem::Problem;
+use crate::logic::config::{self, Loaded};
+use crate::logic::snapshot::Snapshot;
+use crate::logic::view::View;
+
+/// Folder below which the machine is.
+const ROOT: &str = "/";
+
+/// The configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Configuration {
+    /// What it says, and what is wrong with it.
+    pub loaded: Loaded,
+    /// The files that it is made of, lowest precedence first.
+    pub files: Vec<PathBuf>,
+}
+
+/// Reads the configuration, one file instead of the usual ones if it is named. What is wrong is in the problems.
+pub fn config(file: Option<&PathBuf>) -> Configuration {
+    // An unreadable command line is an empty one: it only ever switches things on or off.
+    let cmdline = files::read_optional(Path::new(ROOT), "/proc/cmdline").unwrap_or_default();
+    let sources = match file {
+        Some(file) => files::read_sources(std::slice::from_ref(file)),
+        None => files::find_sources(Path::new(ROOT)),
+    };
+    let files = sources.0.iter().map(|(path, _)| path.clone()).collect();
+    Configuration { loaded: config::load_sources(sources, &cmdline), files }
+}
+
+/// As [`config`], but a file that was named and cannot be read is an error: whoever names one wants to know that, more
+/// than what there is without it.
+pub fn readable_config(file: Option<&PathBuf>) -> Result<Configuration, Error> {
+    let configuration = config(file);
+    let unreadable = |problem: &&Problem| problem.origin.line == 0 && Some(&problem.origin.file) == file;
+    match configuration.loaded.problems.iter().find(unreadable) {
+        Some(problem) => {
+            Err(Error::failed(format!("{}: {}", problem.origin.file.display(), problem.message)))
+        }
+        None => Ok(configuration),
+    }
+}
+
+/// The machine.
+pub fn host() -> LinuxHost {
+    LinuxHost::new(ROOT)
+}
+
+/// Everything there is to know at this moment, and the configuration that it was compared with.
+pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Configuration), Error> {
+    let configuration = readable_config(file)?;
+    let files = configuration.files.iter().map(|path| path.display().to_string()).collect();
+    let view = View::of(&configuration.loaded, files);
+    Ok((sample::snapshot(&host(), &view)?, configuration))
+}

@@ -1,0 +1,134 @@
+//! Which devices and disks are meant.
+
+use super::columns::Row;
+use super::output;
+use crate::logic::exit::ExitStatus;
+
+/// Whether `name` matches `pattern`, in which `*` is any text and `?` any character.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut in_name) = (0, 0);
+    // Where to go on when what follows the last star does not fit: the star takes one character more.
+    let mut retry = None;
+    while in_name < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                retry = Some((at + 1, in_name));
+                at += 1;
+            }
+            Some(&wanted) if wanted == '?' || wanted == name[in_name] => {
+                at += 1;
+                in_name += 1;
+            }
+            _ => match retry {
+                Some((after_star, begin)) => {
+                    retry = Some((after_star, begin + 1));
+                    at = after_star;
+                    in_name = begin + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|&rest| rest == '*')
+}
+
+/// Whether a word on the command line means this row: `zram0`, `/dev/zram0`, `logs`, `ramdisk.logs`, or a pattern.
+pub fn means(word: &str, row: Row<'_>) -> bool {
+    let folder = match row {
+        Row::Device(_) => "/dev/",
+        Row::Disk(_) => "ramdisk.",
+    };
+    matches(word, row.name()) || word.strip_prefix(folder).is_some_and(|word| matches(word, row.name()))
+}
+
+/// As [`means`], for one object and without patterns.
+pub fn is(word: &str, row: Row<'_>) -> bool {
+    let folder = match row {
+        Row::Device(_) => "/dev/",
+        Row::Disk(_) => "ramdisk.",
+    };
+    word == row.name() || word.strip_prefix(folder) == Some(row.name())
+}
+
+/// The rows that are meant by any of the words, all of them when there are none, and the words that mean nothing.
+pub fn select<'a, 'w>(rows: Vec<Row<'a>>, words: &'w [String]) -> (Vec<Row<'a>>, Vec<&'w str>) {
+    if words.is_empty() {
+        return (rows, Vec::new());
+    }
+    let meant = |word: &str| rows.iter().any(|row| means(word, *row));
+    let unknown = words.iter().map(String::as_str).filter(|word| !meant(word)).collect();
+    let rows = rows.iter().filter(|row| words.iter().any(|word| means(word, **row))).copied().collect();
+    (rows, unknown)
+}
+
+/// Names what was not found, and gives the exit status for that.
+pub fn report(unknown: &[&str]) -> ExitStatus {
+    for word in unknown {
+        output::error(&format!("{word}: there is no such device or disk"));
+    }
+    if unknown.is_empty() { ExitStatus::Success } else { ExitStatus::NotFound }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::snapshot::{DeviceView, DiskView, Snapshot};
+    use proptest::prelude::proptest;
+
+    #[test]
+    fn stars_and_question_marks_are_understood() {
+        for (pattern, name, expected) in [
+            ("zram0", "zram0", true),
+            ("zram0", "zram01", false),
+            ("zram?", "zram0", true),
+            ("zram?", "zram10", false),
+            ("zram*", "zram10", true),
+            ("*", "", true),
+            ("*0", "zram100", true),
+            ("*a*b", "xaxbab", true),
+            ("*a*b", "xaxba", false),
+            ("", "", true),
+            ("", "a", false),
+            ("ż?", "żó", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_matches_itself_and_itself_in_stars(name in "[a-z0-9.]{0,12}", cut in 0usize..12) {
+            let cut = cut.min(name.len());
+            assert!(matches(&name, &name));
+            let starred = format!("*{}*{}", &name[..cut], &name[cut..]);
+            assert!(matches(&starred, &name));
+            let longer = format!("{starred}!");
+            assert!(!matches(&longer, &name));
+        }
+    }
+
+    #[test]
+    fn paths_and_sections_mean_their_objects() {
+        let device = |name: &str| DeviceView { name: name.to_owned(), ..DeviceView::default() };
+        let snapshot = Snapshot {
+            devices: vec![device("zram0"), device("zram1")],
+            disks: vec![DiskView { name: "logs".to_owned(), ..DiskView::default() }],
+            ..Snapshot::default()
+        };
+        let names = |words: &[&str]| -> (Vec<String>, Vec<String>) {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            let (rows, unknown) = select(Row::all(&snapshot), &words);
+            (
+                rows.iter().map(|row| row.name().to_owned()).collect(),
+                unknown.into_iter().map(str::to_owned).collect(),
+            )
+        };
+        assert_eq!(names(&[]).0, ["zram0", "zram1", "logs"]);
+        assert_eq!(names(&["/dev/zram1", "ramdisk.l*"]).0, ["zram1", "logs"]);
+        assert_eq!(
+            names(&["ramdisk.zram0", "/dev/logs", "zram0"]),
+            (vec!["zram0".to_owned()], vec!["ramdisk.zram0".to_owned(), "/dev/logs".to_owned()])
+        );
+    }
+}

@@ -1,0 +1,278 @@
+//! `show`: the properties that the daemon has on the bus, as `Key=Value`. Names and values are the same, in a stable order.
+
+use std::path::PathBuf;
+
+use super::args::Cli;
+use super::columns::Row;
+use super::output::escaped;
+use super::{output, read, select};
+use crate::engine::Error;
+use crate::logic::exit::ExitStatus;
+use crate::logic::snapshot::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
+
+/// Properties in their order: name and value.
+pub type Properties = Vec<(&'static str, String)>;
+
+/// Runs `show`.
+pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Result<ExitStatus, Error> {
+    if let Some(unknown) = wanted.iter().find(|name| !is_known(name)) {
+        output::error(&format!("there is no property {unknown:?}{}", meant(unknown)));
+        return Ok(ExitStatus::Usage);
+    }
+    let (snapshot, configuration) = read::snapshot(cli.config.as_ref())?;
+    let properties = match name {
+        None => machine(&snapshot, &configuration.files),
+        Some(name) => {
+            let row = Row::all(&snapshot).into_iter().find(|row| select::is(name, *row));
+            let Some(row) = row else {
+                return Ok(select::report(&[name]));
+            };
+            match row {
+                Row::Device(view) => device(view),
+                Row::Disk(view) => disk(view),
+            }
+        }
+    };
+    output::print(&render(&properties, wanted, bare))?;
+    Ok(ExitStatus::Success)
+}
+
+/// `Key=Value` lines, only of those wanted if any are, in the order in which they are asked for.
+pub fn render(properties: &Properties, wanted: &[String], bare: bool) -> String {
+    let line = |(name, value): &(&str, String)| {
+        if bare { format!("{value}\n") } else { format!("{name}={value}\n") }
+    };
+    if wanted.is_empty() {
+        return properties.iter().map(line).collect();
+    }
+    let named = |wanted: &String| -> String {
+        properties.iter().filter(|(name, _)| name == wanted).map(line).collect()
+    };
+    wanted.iter().map(named).collect()
+}
+
+/// The properties of the machine, as of `org.zramd1.Manager`, without the state of the daemon.
+pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf]) -> Properties {
+    let mut all = vec![("Version", env!("CARGO_PKG_VERSION").to_owned())];
+    for found in &snapshot.problems {
+        let object = if found.object.is_empty() { "-".to_owned() } else { escaped(&found.object, true) };
+        all.push(("Problems", format!("{} {object} {}", found.code, escaped(&found.message, false))));
+    }
+    if snapshot.problems.is_empty() {
+        all.push(("Problems", String::new()));
+    }
+    let algorithms = snapshot.devices.first().map(|device| device.available_algorithms.as_slice());
+    let files: Vec<String> = config_files.iter().map(|path| path.display().to_string()).collect();
+    all.extend([
+        ("Capabilities", words(&snapshot.capabilities)),
+        ("SupportedAlgorithms", words(algorithms.unwrap_or_default())),
+        ("ConfigFiles", words(&files)),
+        ("TotalOriginalBytes", snapshot.total(|stats| stats.memory.orig_data_size).to_string()),
+        ("TotalCompressedBytes", snapshot.total(|stats| stats.memory.compr_data_size).to_string()),
+        ("TotalMemoryUsedBytes", snapshot.total(|stats| stats.memory.mem_used_total).to_string()),
+    ]);
+    all
+}
+
+/// The properties of a device: those of `org.zramd1.Device`, what else GetStats has, and those of `org.zramd1.Swap` or
+/// `org.zramd1.Filesystem` where it has one.
+pub fn device(view: &DeviceView) -> Properties {
+    let parameters: Vec<String> =
+        view.algorithm_parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let secondary: Vec<String> =
+        view.recompression_algorithms.iter().map(|(priority, name)| format!("{priority}:{name}")).collect();
+    let crate::logic::snapshot::Stats { memory, io, backing, block, derived, timestamp_monotonic_usec } =
+        view.stats;
+    let mut all = vec![
+        ("Name", view.name.clone()),
+        ("DeviceNumber", view.device_number.to_string()),
+        ("Managed", yes_no(view.managed)),
+        ("Role", view.role.word().to_owned()),
+        ("State", view.state.word().to_owned()),
+        ("ConfigSection", view.config_section.clone()),
+        ("DiskSizeBytes", view.disk_size_bytes.to_string()),
+        ("MemoryLimitBytes", view.memory_limit_bytes.to_string()),
+        ("Algorithm", view.algorithm.clone()),
+        ("AlgorithmReason", view.algorithm_reason.word().to_owned()),
+        ("AlgorithmParameters", words(&parameters)),
+        ("RecompressionAlgorithms", words(&secondary)),
+        ("BackingDevice", escaped(&view.backing_device, false)),
+        ("WritebackLimitBytes", view.writeback_limit_bytes.unwrap_or(u64::MAX).to_string()),
+        ("OriginalDataBytes", memory.orig_data_size.to_string()),
+        ("CompressedDataBytes", memory.compr_data_size.to_string()),
+        ("MemoryUsedBytes", memory.mem_used_total.to_string()),
+        ("MemoryPeakBytes", memory.mem_used_max.to_string()),
+        ("SamePages", memory.same_pages.to_string()),
+        ("PagesCompacted", memory.pages_compacted.to_string()),
+        ("HugePages", memory.huge_pages.to_string()),
+        ("HugePagesSince", memory.huge_pages_since.to_string()),
+        ("FailedReads", io.failed_reads.to_string()),
+        ("FailedWrites", io.failed_writes.to_string()),
+        ("InvalidIo", io.invalid_io.to_string()),
+        ("NotifyFree", io.notify_free.to_string()),
+        ("BackingBytes", backing.used_bytes.to_string()),
+        ("BackingReads", backing.read_bytes.to_string()),
+        ("BackingWrites", backing.written_bytes.to_string()),
+        ("CompressionRatio", derived.compression_ratio.to_string()),
+        ("SavedBytes", derived.saved_bytes.to_string()),
+        ("HeadroomBytes", derived.headroom_bytes.to_string()),
+        ("StatsTimestampMonotonic", timestamp_monotonic_usec.to_string()),
+        ("ReadRequests", block.reads.to_string()),
+        ("ReadBytes", block.read_bytes.to_string()),
+        ("WriteRequests", block.writes.to_string()),
+        ("WrittenBytes", block.written_bytes.to_string()),
+        ("DiscardedBytes", block.discarded_bytes.to_string()),
+        ("HugeShare", derived.huge_share.to_string()),
+        ("SameShare", derived.same_share.to_string()),
+        ("SwapUsedBytes", view.swap.map_or(0, |swap| swap.used_bytes).to_string()),
+    ];
+    if view.role == RoleView::Swap {
+        all.extend(swap(view.swap));
+    }
+    if let Some(mount) = &view.mount {
+        all.extend(filesystem(mount));
+    }
+    all
+}
+
+/// As of `org.zramd1.Swap`.
+fn swap(view: Option<SwapView>) -> Properties {
+    vec![
+        ("Active", yes_no(view.is_some())),
+        ("Priority", view.map_or(-1, |swap| swap.priority).to_string()),
+        ("UsedBytes", view.map_or(0, |swap| swap.used_bytes).to_string()),
+        ("SizeBytes", view.map_or(0, |swap| swap.size_bytes).to_string()),
+    ]
+}
+
+/// As of `org.zramd1.Filesystem`.
+fn filesystem(view: &MountView) -> Properties {
+    vec![
+        ("MountPoint", escaped(&view.mount_point, false)),
+        ("FsType", view.fs_type.clone()),
+        ("Options", escaped(&view.options, false)),
+        ("SizeBytes", view.size_bytes.to_string()),
+        ("UsedBytes", view.used_bytes.to_string()),
+    ]
+}
+
+/// The properties of a disk, as of `org.zramd1.RamDisk`.
+pub fn disk(view: &DiskView) -> Properties {
+    vec![
+        ("Name", view.name.clone()),
+        ("MountPoint", escaped(&view.mount_point, false)),
+        ("Backend", view.fs_type.clone()),
+        ("FsType", view.fs_type.clone()),
+        ("Options", escaped(&view.options, false)),
+        ("SizeBytes", view.size_bytes.to_string()),
+        ("UsedBytes", view.used_bytes.to_string()),
+        ("FreeBytes", view.free_bytes.to_string()),
+        ("FreeInodes", view.free_inodes.to_string()),
+    ]
+}
+
+/// The names of all properties of anything.
+fn names() -> impl Iterator<Item = &'static str> {
+    let all = [
+        machine(&Snapshot::default(), &[]),
+        device(&DeviceView::default()),
+        swap(None),
+        filesystem(&MountView::default()),
+        disk(&DiskView::default()),
+    ];
+    all.into_iter().flatten().map(|(name, _)| name)
+}
+
+fn is_known(name: &str) -> bool {
+    names().any(|known| known == name)
+}
+
+/// What somebody who wrote this probably meant.
+fn meant(name: &str) -> String {
+    let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase());
+    let nearest = names().map(|known| (distance(known), known)).min();
+    match nearest {
+        Some((distance, known)) if distance <= 3 => format!("; {known} is meant, perhaps"),
+        _ => String::new(),
+    }
+}
+
+fn yes_no(yes: bool) -> String {
+    if yes { "yes" } else { "no" }.to_owned()
+}
+
+/// A list on one line, each item without blanks.
+fn words(items: &[String]) -> String {
+    let items: Vec<String> = items.iter().map(|item| escaped(item, true)).collect();
+    items.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fixture;
+
+    #[test]
+    fn properties_are_as_in_the_golden_files() {
+        let snapshot = fixture::machine();
+        let files = ["/etc/zramd/zramd.toml".into(), "/etc/zramd/zramd.toml.d/a b.toml".into()];
+        fixture::golden("show", &render(&machine(&snapshot, &files), &[], false));
+        fixture::golden("show-swap", &render(&device(&fixture::swap()), &[], false));
+        fixture::golden("show-filesystem", &render(&device(&fixture::filesystem()), &[], false));
+        fixture::golden("show-disk", &render(&disk(&snapshot.disks[1]), &[], false));
+    }
+
+    #[test]
+    fn what_is_asked_for_comes_in_that_order() {
+        let wanted = ["Role".to_owned(), "Name".to_owned(), "MountPoint".to_owned()];
+        let properties = device(&fixture::swap());
+        assert_eq!(render(&properties, &wanted, false), "Role=swap\nName=zram0\n");
+        assert_eq!(render(&properties, &wanted, true), "swap\nzram0\n");
+    }
+
+    #[test]
+    fn names_that_do_not_exist_are_noticed() {
+        assert!(is_known("SavedBytes") && is_known("FreeInodes") && is_known("Priority"));
+        assert!(!is_known("savedbytes"));
+        assert_eq!(meant("savedbytes"), "; SavedBytes is meant, perhaps");
+        assert_eq!(meant("Frobnication"), "");
+    }
+
+    /// The bus and this program are written apart, and must agree in their names.
+    #[test]
+    fn names_are_those_of_the_bus() {
+        let bus = |text: &str| -> Vec<String> {
+            text.split("#[zbus(property").skip(1).map(function_name).collect()
+        };
+        let of = |properties: &Properties| -> Vec<String> {
+            properties.iter().map(|(name, _)| (*name).to_owned()).collect()
+        };
+        let source = include_str!("../service/bus/device.rs");
+        let (_, stats) = source.split_once("fn stats_map").unwrap();
+        let (stats, _) = stats.split_once("/// A zram device.").unwrap();
+        let of_stats: Vec<&str> =
+            stats.split("(\"").skip(1).map(|part| part.split('"').next().unwrap()).collect();
+        let mut expected = bus(source);
+        expected.extend(of_stats.iter().map(|&name| name.to_owned()));
+        let found = of(&device(&DeviceView::default()));
+        for name in &expected {
+            assert!(found.contains(name), "{name} is missing");
+        }
+        for name in &found {
+            assert!(expected.contains(name), "{name} is not on the bus");
+        }
+        assert_eq!(of(&swap(None)), bus(include_str!("../service/bus/swap.rs")));
+        assert_eq!(of(&filesystem(&MountView::default())), bus(include_str!("../service/bus/filesystem.rs")));
+        assert_eq!(of(&disk(&DiskView::default())), bus(include_str!("../service/bus/disk.rs")));
+        let mut manager = bus(include_str!("../service/bus/manager.rs"));
+        manager.retain(|name| name != "State");
+        assert_eq!(of(&machine(&Snapshot::default(), &[])), manager);
+    }
+
+    /// `original_data_bytes` after an attribute, as zbus names it on the bus.
+    fn function_name(part: &str) -> String {
+        let (_, rest) = part.split_once("fn ").unwrap();
+        let name = rest.split('(').next().unwrap();
+        name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
+    }
+}

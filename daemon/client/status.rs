@@ -1,0 +1,443 @@
+//! `status`: the numbers in words, the reasons for choices, and what is wrong.
+
+use std::cmp::Ordering;
+
+use super::args::Cli;
+use super::columns::Row;
+use super::problems::{self, plural};
+use super::read::{self, Configuration};
+use super::style::Style;
+use super::{output, select};
+use crate::engine::Error;
+use crate::logic::config::merge::Merged;
+use crate::logic::config::settings::Settings;
+use crate::logic::exit::ExitStatus;
+use crate::logic::health::Finding;
+use crate::logic::snapshot::{DeviceView, DiskView, ReasonView, RoleView, Snapshot, StateView};
+use crate::logic::units::human;
+
+/// Bytes below which a ratio says little.
+const WORTH_JUDGING: u64 = 16 << 20;
+
+/// Runs `status`.
+pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
+    let (snapshot, Configuration { loaded, .. }) = read::snapshot(cli.config.as_ref())?;
+    let style = Style::stdout(cli.color);
+    let (rows, unknown) = select::select(Row::all(&snapshot), names);
+    output::print(&render(&snapshot, &rows, &loaded.merged, names.is_empty(), style))?;
+    let mut status = if names.is_empty() || rows.iter().all(|row| is_active(*row)) {
+        ExitStatus::Success
+    } else {
+        ExitStatus::Inactive
+    };
+    for word in unknown {
+        if is_configured(word, &loaded.settings) {
+            output::error(&format!("{word} is configured, but not set up (`zramdctl plan` tells more)"));
+            if status == ExitStatus::Success {
+                status = ExitStatus::Inactive;
+            }
+        } else {
+            status = select::report(&[word]);
+        }
+    }
+    Ok(status)
+}
+
+/// Whether it does what it is there for.
+fn is_active(row: Row<'_>) -> bool {
+    match row {
+        Row::Device(device) => match device.state {
+            StateView::Active | StateView::Mounted => true,
+            // Whoever wants a raw device uses it in ways that are not seen from here.
+            StateView::Ready => device.role == RoleView::Raw,
+            StateView::Unfinished | StateView::Unused => false,
+        },
+        Row::Disk(disk) => disk.mounted,
+    }
+}
+
+fn is_configured(word: &str, settings: &Settings) -> bool {
+    let device = word.strip_prefix("/dev/").unwrap_or(word);
+    let disk = word.strip_prefix("ramdisk.").unwrap_or(word);
+    settings.devices.iter().any(|section| format!("zram{}", section.number) == device)
+        || settings.ramdisks.iter().any(|section| section.name == disk)
+}
+
+/// Paragraphs about these rows, below a summary of the machine if `whole`, and above the problems.
+pub fn render(snapshot: &Snapshot, rows: &[Row<'_>], config: &Merged, whole: bool, style: Style) -> String {
+    let mut parts = Vec::new();
+    if whole {
+        parts.push(summary(snapshot) + "\n");
+    }
+    parts.extend(rows.iter().map(|row| match row {
+        Row::Device(view) => device(view, snapshot, config, style),
+        Row::Disk(view) => disk(view, style),
+    }));
+    let about = |finding: &&Finding| whole || rows.iter().any(|row| concerns(finding, *row));
+    let found = problems::render(snapshot.problems.iter().filter(about), style);
+    if !found.is_empty() {
+        parts.push(found);
+    }
+    parts.join("\n")
+}
+
+fn concerns(finding: &Finding, row: Row<'_>) -> bool {
+    let name = row.name();
+    let object = finding.object.as_str();
+    match row {
+        Row::Device(_) => object == name || object.strip_prefix("/dev/") == Some(name),
+        Row::Disk(_) => object == name || object.strip_prefix("ramdisk.") == Some(name),
+    }
+}
+
+fn summary(snapshot: &Snapshot) -> String {
+    let count = |wanted: fn(&DeviceView) -> bool| snapshot.devices.iter().filter(|view| wanted(view)).count();
+    let total = |amount: fn(&DeviceView) -> u64| human(snapshot.devices.iter().map(amount).sum());
+    let disks = match snapshot.disks.len() {
+        0 => String::new(),
+        disks => format!(", {}", plural(disks, "RAM disk")),
+    };
+    let problems = problems::count(&snapshot.problems);
+    let devices = count(|view| view.disk_size_bytes > 0);
+    if devices == 0 {
+        return format!("No zram device is in use{disks}; {problems}.");
+    }
+    let others = match count(|view| !view.managed && view.disk_size_bytes > 0) {
+        0 => String::new(),
+        others => format!(" ({others} not by zramd)"),
+    };
+    format!(
+        "{} in use{others}{disks}: {} stored in {} of memory, which saves {}; {problems}.",
+        plural(devices, "zram device"),
+        total(|view| view.stats.memory.orig_data_size),
+        total(|view| view.stats.memory.mem_used_total),
+        total(|view| view.stats.derived.saved_bytes),
+    )
+}
+
+/// A headline with a dot in front, and lines with labels below it.
+struct Paragraph {
+    headline: String,
+    lines: Vec<(&'static str, String)>,
+}
+
+impl Paragraph {
+    fn line(&mut self, label: &'static str, text: impl Into<String>) {
+        self.lines.push((label, text.into()));
+    }
+
+    fn render(&self) -> String {
+        let mut out = format!("{}\n", self.headline);
+        for (label, text) in &self.lines {
+            out.push_str(&format!("{label:>16}: {text}\n"));
+        }
+        out
+    }
+}
+
+fn headline(name: &str, what: &str, active: bool, style: Style) -> String {
+    let dot = if active { style.good("●") } else { style.dim("○") };
+    format!("{dot} {}: {what}", style.bold(name))
+}
+
+fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, style: Style) -> String {
+    let name = headline(&view.name, &purpose(view), is_active(Row::Device(view)), style);
+    let mut paragraph = Paragraph { headline: name, lines: Vec::new() };
+    if view.disk_size_bytes == 0 && !view.managed {
+        return paragraph.render();
+    }
+    paragraph.line("Set up by", owner(view, config));
+    contents(view, snapshot, &mut paragraph);
+    if let Some(swap) = view.swap {
+        paragraph.line(
+            "Swap slots",
+            slots(swap.used_bytes, view.stats.memory.orig_data_size, snapshot.page_size_bytes),
+        );
+    }
+    if let Some(mount) = &view.mount {
+        paragraph.line(
+            "File system",
+            format!(
+                "{} of {} used, as {} counts",
+                human(mount.used_bytes),
+                human(mount.size_bytes),
+                mount.fs_type
+            ),
+        );
+    }
+    paragraph.line("Algorithm", algorithm(view));
+    if !view.recompression_algorithms.is_empty() {
+        let all: Vec<String> = view
+            .recompression_algorithms
+            .iter()
+            .map(|(priority, name)| format!("{name} with priority {priority}"))
+            .collect();
+        paragraph.line("Recompression", all.join(", "));
+    }
+    if !view.backing_device.is_empty() {
+        let more = match view.writeback_limit_bytes {
+            Some(bytes) => format!("{} more may be written", human(bytes)),
+            None => "no limit".to_owned(),
+        };
+        paragraph.line(
+            "Written back",
+            format!(
+                "{} to {}, no longer in memory; {more}",
+                human(view.stats.backing.used_bytes),
+                view.backing_device
+            ),
+        );
+    }
+    let io = view.stats.io;
+    if io.failed_reads > 0 || io.failed_writes > 0 {
+        let failed = |count: u64, name: &str| plural(usize::try_from(count).unwrap_or(usize::MAX), name);
+        paragraph.line(
+            "Failed",
+            format!("{}, {}", failed(io.failed_reads, "read"), failed(io.failed_writes, "write")),
+        );
+    }
+    paragraph.render()
+}
+
+/// What it is for, and how far it is.
+fn purpose(view: &DeviceView) -> String {
+    let size = human(view.disk_size_bytes);
+    if view.state == StateView::Unfinished {
+        return "being set up right now, or interrupted while it was".to_owned();
+    }
+    match (view.swap, &view.mount, view.role) {
+        (Some(swap), _, _) => format!("{size} of swap with priority {}, active", swap.priority),
+        (None, Some(mount), _) => format!("{size} of {} on {}, mounted", mount.fs_type, mount.mount_point),
+        (None, None, RoleView::Swap) => format!("{size} of swap, switched off"),
+        (None, None, RoleView::Filesystem) => format!("{size} of file system, not mounted"),
+        (None, None, RoleView::Raw) => format!("{size}, neither swap nor mounted"),
+        (None, None, RoleView::Unused) => "not set up".to_owned(),
+    }
+}
+
+fn owner(view: &DeviceView, config: &Merged) -> String {
+    if !view.managed {
+        return "somebody else; zramd leaves it alone".to_owned();
+    }
+    let section = &view.config_section;
+    match config.sections.get(section).map(|section| &section.origin) {
+        Some(origin) if origin.line > 0 => {
+            format!("zramd, from [{section}] in {}:{}", origin.file.display(), origin.line)
+        }
+        Some(origin) => format!("zramd, from [{section}] in {}", origin.file.display()),
+        None => format!("zramd, from [{section}], which is not in the configuration now"),
+    }
+}
+
+/// What it holds, and what that takes.
+fn contents(view: &DeviceView, snapshot: &Snapshot, paragraph: &mut Paragraph) {
+    let (memory, derived) = (&view.stats.memory, &view.stats.derived);
+    let stored = memory.orig_data_size;
+    paragraph.line(
+        "Stored",
+        format!(
+            "{} of {} ({})",
+            human(stored),
+            human(view.disk_size_bytes),
+            percent(stored, view.disk_size_bytes)
+        ),
+    );
+    let limit = match memory.mem_limit {
+        0 => "no limit".to_owned(),
+        limit => format!("limited to {}", human(limit)),
+    };
+    paragraph.line(
+        "In memory",
+        format!("{}, {} at its peak, {limit}", human(memory.mem_used_total), human(memory.mem_used_max)),
+    );
+    if derived.compression_ratio > 0.0 {
+        let mut text = format!(
+            "{:.2}, that is {} in {} of memory",
+            derived.compression_ratio,
+            human(derived.compressible_bytes),
+            human(memory.mem_used_total)
+        );
+        if derived.compressible_bytes < WORTH_JUDGING {
+            text.push_str("; too little to judge by");
+        } else if derived.compressible_bytes < stored {
+            let without = match (memory.same_pages > 0, view.stats.backing.used_bytes > 0) {
+                (true, true) => "same-filled and written-back",
+                (true, false) => "same-filled",
+                (false, _) => "written-back",
+            };
+            text.push_str(&format!("; {without} pages do not count"));
+        }
+        paragraph.line("Ratio", text);
+        let saved = match derived.saved_bytes {
+            0 => "nothing".to_owned(),
+            bytes => format!("{} of memory", human(bytes)),
+        };
+        paragraph.line("Saved", saved);
+    }
+    let share = |pages: u64, what: &str| {
+        let bytes = pages.saturating_mul(snapshot.page_size_bytes);
+        format!("{} ({}) {what}", human(bytes), percent(bytes, stored))
+    };
+    if memory.same_pages > 0 {
+        paragraph.line(
+            "Same-filled",
+            share(memory.same_pages, "is pages of one repeated word, which need no memory"),
+        );
+    }
+    if memory.huge_pages > 0 {
+        paragraph
+            .line("Incompressible", share(memory.huge_pages, "does not compress, and is stored as it is"));
+    }
+    if view.state != StateView::Unused {
+        paragraph.line("Headroom", headroom(view, snapshot));
+    }
+}
+
+/// What it can still take, and what sets the bound.
+fn headroom(view: &DeviceView, snapshot: &Snapshot) -> String {
+    let memory = &view.stats.memory;
+    let room = view.stats.derived.headroom_bytes;
+    let free = match view.swap {
+        Some(swap) => swap.size_bytes.saturating_sub(swap.used_bytes),
+        None => view.disk_size_bytes.saturating_sub(memory.orig_data_size),
+    };
+    let available = snapshot.memory.available_bytes;
+    let bound = if room >= free {
+        "all that is left of its size".to_owned()
+    } else if memory.mem_limit > 0 && memory.mem_limit.saturating_sub(memory.mem_used_total) < available {
+        "at this ratio, until its limit is reached".to_owned()
+    } else {
+        format!("at this ratio, until the {} of available memory are used up", human(available))
+    };
+    format!("{} more: {bound}", human(room))
+}
+
+/// Why what the swap counts is not what the device stores.
+fn slots(used: u64, stored: u64, page: u64) -> String {
+    let difference = human(used.abs_diff(stored));
+    let why = match used.cmp(&stored) {
+        Ordering::Greater => {
+            format!(", {difference} more than stored: a page that was read back keeps its slot")
+        }
+        Ordering::Less if stored - used <= page => "; its header is stored too".to_owned(),
+        Ordering::Less => format!(", {difference} less than stored: freed pages go later"),
+        Ordering::Equal => String::new(),
+    };
+    let used = if used == 0 { "none".to_owned() } else { human(used) };
+    format!("{used} in use{why}")
+}
+
+fn algorithm(view: &DeviceView) -> String {
+    let parameters: Vec<String> =
+        view.algorithm_parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let name = if parameters.is_empty() {
+        view.algorithm.clone()
+    } else {
+        format!("{}({})", view.algorithm, parameters.join(","))
+    };
+    match view.algorithm_reason {
+        ReasonView::Config => format!("{name}, the first choice of the configuration"),
+        ReasonView::Auto => format!("{name}, chosen by zramd because the configuration says \"auto\""),
+        ReasonView::Fallback => {
+            format!("{name}, because this kernel lacks what the configuration prefers, or it did not work")
+        }
+        ReasonView::KernelDefault => format!("{name}, the default of the kernel"),
+        ReasonView::Unknown => name,
+    }
+}
+
+fn disk(view: &DiskView, style: Style) -> String {
+    let what = if view.mounted {
+        format!("{} of {} on {}, mounted", human(view.size_bytes), view.fs_type, view.mount_point)
+    } else {
+        format!("{} on {}, not mounted", view.fs_type, view.mount_point)
+    };
+    let name = headline(&view.name, &what, view.mounted, style);
+    let mut paragraph = Paragraph { headline: name, lines: Vec::new() };
+    if view.mounted {
+        paragraph.line(
+            "Used",
+            format!(
+                "{} of {} ({})",
+                human(view.used_bytes),
+                human(view.size_bytes),
+                percent(view.used_bytes, view.size_bytes)
+            ),
+        );
+        paragraph.line("Headroom", format!("{} and {} files more", human(view.free_bytes), view.free_inodes));
+    }
+    paragraph.render()
+}
+
+/// A share for people.
+fn percent(part: u64, whole: u64) -> String {
+    if part == 0 || whole == 0 {
+        return "0%".to_owned();
+    }
+    // Rounded to the nearest; u128 because both may be large.
+    let percent = (u128::from(part) * 100 + u128::from(whole) / 2) / u128::from(whole);
+    if percent == 0 { "under 1%".to_owned() } else { format!("{percent}%") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fixture;
+    use crate::logic::config;
+
+    fn config() -> Merged {
+        let text = "[zram0]\nzram-size = \"4GiB\"\n\n[zram1]\n".to_owned();
+        config::load(&[("/etc/zramd/zramd.toml".into(), text)], "").merged
+    }
+
+    #[test]
+    fn the_status_is_as_in_the_golden_files() {
+        let machine = fixture::machine();
+        let rows = Row::all(&machine);
+        fixture::golden("status", &render(&machine, &rows, &config(), true, Style::default()));
+        fixture::golden("status-one", &render(&machine, &rows[1..2], &config(), false, Style::default()));
+        fixture::golden("status-colour", &render(&machine, &rows[2..5], &config(), false, Style::new(true)));
+        let nothing = Snapshot::default();
+        fixture::golden("status-nothing", &render(&nothing, &[], &config(), true, Style::default()));
+    }
+
+    #[test]
+    fn what_bounds_the_headroom_is_named() {
+        let mut machine = fixture::machine();
+        let mut view = fixture::swap();
+        assert_eq!(headroom(&view, &machine), "2.7 GiB more: all that is left of its size");
+        view.stats.derived.headroom_bytes = 1 << 30;
+        assert_eq!(
+            headroom(&view, &machine),
+            "1.0 GiB more: at this ratio, until the 3.0 GiB of available memory are used up"
+        );
+        view.stats.memory.mem_limit = 1 << 30;
+        assert_eq!(headroom(&view, &machine), "1.0 GiB more: at this ratio, until its limit is reached");
+        machine.memory.available_bytes = 1 << 20;
+        assert!(headroom(&view, &machine).ends_with("the 1.0 MiB of available memory are used up"));
+    }
+
+    #[test]
+    fn slots_are_compared_with_what_is_stored() {
+        assert_eq!(slots(0, 4096, 4096), "none in use; its header is stored too");
+        assert_eq!(slots(4096, 4096, 4096), "4.0 KiB in use");
+        assert_eq!(slots(0, 12288, 4096), "none in use, 12.0 KiB less than stored: freed pages go later");
+    }
+
+    #[test]
+    fn active_is_what_does_its_work() {
+        let machine = fixture::machine();
+        let active: Vec<&str> =
+            Row::all(&machine).into_iter().filter(|row| is_active(*row)).map(Row::name).collect();
+        assert_eq!(active, ["zram0", "zram1", "zram2", "scratch"]);
+        let raw = DeviceView { role: RoleView::Raw, state: StateView::Ready, ..DeviceView::default() };
+        assert!(is_active(Row::Device(&raw)));
+    }
+
+    #[test]
+    fn shares_are_rounded_but_never_to_nothing() {
+        let texts =
+            [(0, 5), (1, 1000), (5, 1000), (1, 3), (7, 7), (1, 0)].map(|(part, whole)| percent(part, whole));
+        assert_eq!(texts, ["0%", "under 1%", "1%", "33%", "100%", "0%"]);
+    }
+}
