@@ -1,0 +1,233 @@
+//! A system bus of its own, with the built `zramd` on it.
+//!
+//! The bus has the rules of a real system bus (nobody owns a name or calls a method unless a policy says so) plus
+//! `units/org.zramd1.conf`. The socket is open to every user, as the real one is. Everything ends with the test, also when
+//! it is killed.
+
+use std::fs::{self, File, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use crate::support::{has_program, repository, skip};
+
+/// How long bus and daemon may take to start. Far more than they need: the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long they have to end before they are killed.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What `<standard_system_…>` of a distribution's system.conf comes to, without what starts other services.
+const RULES: &str = r#"
+  <policy context="default">
+    <allow user="*"/>
+    <deny own="*"/>
+    <deny send_type="method_call"/>
+    <allow send_type="signal"/>
+    <allow send_requested_reply="true" send_type="method_return"/>
+    <allow send_requested_reply="true" send_type="error"/>
+    <allow receive_type="method_call"/>
+    <allow receive_type="method_return"/>
+    <allow receive_type="error"/>
+    <allow receive_type="signal"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Introspectable"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Properties"/>
+  </policy>
+"#;
+
+/// A process that ends with this value.
+#[derive(Debug)]
+struct Guarded(Child);
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        end(&mut self.0);
+    }
+}
+
+/// Ends a process: SIGTERM, and SIGKILL if it does not listen.
+fn end(child: &mut Child) {
+    let id = Pid::from_child(child);
+    // It may have ended already: then there is nobody to tell.
+    if child.try_wait().is_ok_and(|status| status.is_none()) {
+        kill_process(id, Signal::TERM).ok();
+        if !ends_within(child, LAST_WORDS) {
+            eprintln!("process {} ignores SIGTERM", child.id());
+            child.kill().ok();
+        }
+    }
+    child.wait().ok();
+}
+
+/// Whether a process ends within this time.
+fn ends_within(child: &Child, time: Duration) -> bool {
+    let Ok(handle) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else { return false };
+    let time = Timespec::try_from(time).unwrap();
+    poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&time)).is_ok_and(|ready| ready > 0)
+}
+
+/// A command that is killed when the test program is, where that can be had.
+fn bound(program: &Path) -> Command {
+    if !has_program("setpriv") {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(program);
+    command
+}
+
+/// A bus without zramd.
+#[derive(Debug)]
+pub struct Bus {
+    _process: Guarded,
+    folder: tempfile::TempDir,
+    address: String,
+}
+
+impl Bus {
+    /// Starts one; nothing, with the reason printed, where there is no `dbus-daemon`.
+    #[track_caller]
+    pub fn start() -> Option<Bus> {
+        if !has_program("dbus-daemon") {
+            skip("needs dbus-daemon");
+            return None;
+        }
+        let folder = tempfile::Builder::new().prefix("zramd-bus-").tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let file = folder.path().join("bus.conf");
+        fs::write(&file, configuration(folder.path())).unwrap();
+        let mut process = bound(Path::new("dbus-daemon"))
+            .args(["--nofork", "--nopidfile", "--nosyslog", "--print-address=1"])
+            .arg(format!("--config-file={}", file.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It prints its address when it listens.
+        let mut address = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        assert!(address.starts_with("unix:"), "dbus-daemon did not start: {address:?}");
+        Some(Bus { _process: Guarded(process), folder, address: address.trim().to_owned() })
+    }
+
+    /// Where it is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    /// A folder that goes away with it and that every user can look into.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `zramd` for this bus, with an empty configuration; what it says goes to a file.
+    pub fn daemon(&self) -> Command {
+        self.prepare(Command::new(env!("CARGO_BIN_EXE_zramd")))
+    }
+
+    fn prepare(&self, mut command: Command) -> Command {
+        let config = self.folder.path().join("zramd.toml");
+        fs::write(&config, "").unwrap();
+        command.arg("--config").arg(config);
+        command.env("DBUS_SYSTEM_BUS_ADDRESS", &self.address).env_remove("NOTIFY_SOCKET");
+        let log = File::options().create(true).append(true).open(self.log()).unwrap();
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("zramd.log")
+    }
+}
+
+fn configuration(folder: &Path) -> String {
+    let policy = repository("units/org.zramd1.conf");
+    let user = rustix::process::geteuid();
+    let ours = if user.is_root() {
+        String::new()
+    } else {
+        // An ordinary user is the root of a bus of its own, as far as owning the name goes.
+        format!(r#"<policy user="{}"><allow own="org.zramd1"/></policy>"#, user.as_raw())
+    };
+    format!(
+        "<busconfig>\n  <type>system</type>\n  <auth>EXTERNAL</auth>\n  <listen>unix:path={}/socket</listen>\n{RULES}\n  \
+         <include>{}</include>\n  {ours}\n</busconfig>\n",
+        folder.display(),
+        policy.display(),
+    )
+}
+
+/// A bus with zramd.
+#[derive(Debug)]
+pub struct PrivateBus {
+    // In this order: the daemon ends before its bus.
+    daemon: Guarded,
+    bus: Bus,
+}
+
+impl PrivateBus {
+    /// Starts both and waits until zramd says that it serves; nothing, with the reason printed, without `dbus-daemon`.
+    #[track_caller]
+    pub fn start() -> Option<PrivateBus> {
+        let bus = Bus::start()?;
+        let notified = bus.folder.path().join("notify");
+        let socket = UnixDatagram::bind(&notified).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut command = bus.prepare(bound(Path::new(env!("CARGO_BIN_EXE_zramd"))));
+        let daemon = Guarded(command.env("NOTIFY_SOCKET", &notified).spawn().unwrap());
+        // It says so only after it has its name.
+        let mut message = [0; 512];
+        let length = socket.recv(&mut message).unwrap_or_else(|error| {
+            let log = fs::read_to_string(bus.log()).unwrap_or_default();
+            panic!("zramd does not say that it is ready: {error}\n{log}")
+        });
+        let message = String::from_utf8_lossy(&message[..length]);
+        assert!(message.contains("READY=1"), "{message:?}");
+        Some(PrivateBus { daemon, bus })
+    }
+
+    /// Where the bus is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
+    pub fn address(&self) -> &str {
+        self.bus.address()
+    }
+
+    /// The bus.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// The process of zramd.
+    pub fn pid(&self) -> u32 {
+        self.daemon.0.id()
+    }
+
+    /// A new client.
+    pub async fn client(&self) -> zbus::Connection {
+        client(self.address()).await
+    }
+}
+
+impl Drop for PrivateBus {
+    fn drop(&mut self) {
+        let log = fs::read_to_string(self.bus.log()).unwrap_or_default();
+        if std::thread::panicking() && !log.is_empty() {
+            eprintln!("zramd said:\n{log}");
+        }
+    }
+}
+
+/// A client of the bus at this address.
+pub async fn client(address: &str) -> zbus::Connection {
+    zbus::connection::Builder::address(address).build().await.unwrap()
+}
