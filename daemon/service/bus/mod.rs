@@ -6,6 +6,7 @@ pub mod device;
 pub mod disk;
 pub mod error;
 pub mod filesystem;
+pub mod introspection;
 pub mod job;
 pub mod manager;
 pub mod swap;

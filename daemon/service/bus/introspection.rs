@@ -1,0 +1,34 @@
+//! The interfaces as XML, without a bus: for documentation, and for comparing what two versions promise.
+
+use std::sync::Arc;
+
+use zbus::object_server::Interface;
+
+use super::device::Device;
+use super::disk::RamDisk;
+use super::filesystem::Filesystem;
+use super::job::Job;
+use super::manager::Manager;
+use super::swap::Swap;
+use crate::service::core::{Core, Mode};
+use crate::service::setup::{Cancel, Source};
+
+/// Name and XML of every interface, as Introspect of an object has it.
+pub fn interfaces() -> Vec<(String, String)> {
+    let core = Core::new(Source::default(), Mode::Direct);
+    let nobody = String::new;
+    vec![
+        text(&Manager::new(Arc::clone(&core))),
+        text(&Device::new(Arc::clone(&core), nobody())),
+        text(&Swap::new(Arc::clone(&core), nobody())),
+        text(&Filesystem::new(Arc::clone(&core), nobody())),
+        text(&RamDisk::new(core, nobody())),
+        text(&Job::new("", nobody(), Cancel::default(), Arc::default())),
+    ]
+}
+
+fn text<I: Interface>(interface: &I) -> (String, String) {
+    let mut xml = String::new();
+    interface.introspect_to_writer(&mut xml, 0);
+    (I::name().to_string(), xml)
+}
