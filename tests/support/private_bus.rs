@@ -107,6 +107,7 @@ impl Bus {
             .arg(format!("--config-file={}", file.display()))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(File::create(folder.path().join("bus.log")).unwrap())
             .spawn()
             .unwrap();
         // It prints its address when it listens.
