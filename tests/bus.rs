@@ -7,12 +7,14 @@ mod introspection;
 mod private_bus;
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use introspection::Interface;
-use private_bus::PrivateBus;
+use private_bus::{PrivateBus, call, run};
 use support::{golden, repository};
+use zbus::{OwnedObjectPath, OwnedVariant};
 use zramd::service::bus::{EMITTING, error, introspection::interfaces};
+use zramd::service::{NAME, ROOT};
 
 /// An interface that emits its changes itself; those of the others are found by comparing.
 const OWN_SIGNALS: &str = "org.zramd1.Job";
@@ -115,8 +117,62 @@ fn error_names_are_settled() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "a name stands for one kind only");
 }
 
+/// What the daemon shows is what is promised.
 #[test]
-fn starts() {
+fn objects_have_the_promised_interfaces() {
     let Some(bus) = PrivateBus::start() else { return };
-    assert!(bus.pid() > 0);
+    run(async {
+        let client = bus.client().await;
+        let xml: String =
+            call(&client, ROOT, "org.freedesktop.DBus.Introspectable.Introspect", &()).await.unwrap();
+        let promised = promised();
+        let found = introspection::read(&xml);
+        let ours: Vec<_> = found.iter().filter(|(name, _)| name.starts_with(NAME)).collect();
+        assert!(ours.iter().any(|(name, _)| *name == "org.zramd1.Manager"), "{xml}");
+        for (name, interface) in ours {
+            assert_eq!(promised.get(name), Some(interface), "{name}");
+        }
+    });
+}
+
+#[test]
+fn subscriptions_have_a_sensible_interval() {
+    let Some(bus) = PrivateBus::start() else { return };
+    run(async {
+        let client = bus.client().await;
+        for interval in [0_u32, 50, 99, 3_600_001, u32::MAX] {
+            let refused = call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Subscribe", &interval).await;
+            assert_eq!(refused, Err("org.zramd1.Error.InvalidArgument".to_owned()), "{interval}");
+        }
+        for interval in [100_u32, 3_600_000] {
+            call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Subscribe", &interval).await.unwrap();
+        }
+        // Twice is as good as once.
+        for _ in 0..2 {
+            call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Unsubscribe", &()).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn unknown_names_are_not_found() {
+    let Some(bus) = PrivateBus::start() else { return };
+    run(async {
+        let client = bus.client().await;
+        let long = "z".repeat(100_000);
+        for name in
+            ["", "zram4000000", "zram", "/dev/zram4000000", "../zram0", "zram0\n", "zram-1", "ä", &long]
+        {
+            for method in ["org.zramd1.Manager.GetDevice", "org.zramd1.Manager.GetDisk"] {
+                let refused = call::<_, OwnedObjectPath>(&client, ROOT, method, &name).await;
+                assert_eq!(refused, Err("org.zramd1.Error.NotFound".to_owned()), "{method} {name:.20}");
+            }
+        }
+        if rustix::process::geteuid().is_root() {
+            let arguments = ("zram4000000", HashMap::<String, OwnedVariant>::new());
+            let refused: Result<OwnedObjectPath, String> =
+                call(&client, ROOT, "org.zramd1.Manager.RemoveDevice", &arguments).await;
+            assert_eq!(refused, Err("org.zramd1.Error.NotFound".to_owned()));
+        }
+    });
 }
