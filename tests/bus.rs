@@ -1,6 +1,8 @@
 //! What zramd promises on the bus, and that it keeps it; from the point of view of its clients.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
 
+#[path = "support/described.rs"]
+mod described;
 #[path = "support/introspection.rs"]
 mod introspection;
 #[path = "support/private_bus.rs"]
@@ -8,12 +10,17 @@ mod private_bus;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::process::Command;
 
+use described::{FLEETING, PLACES, STATS_ONLY, described, json, same};
 use introspection::Interface;
-use private_bus::{PrivateBus, call, run};
-use support::{golden, repository};
-use zbus::{OwnedObjectPath, OwnedVariant};
+use private_bus::{PrivateBus, call, quiet_devices, run};
+use serde_json::Value;
+use support::{golden, has_program, repository, skip};
+use zbus::{Connection, OwnedObjectPath, OwnedVariant};
+use zramd::logic::snapshot::Snapshot;
 use zramd::service::bus::{EMITTING, error, introspection::interfaces};
+use zramd::service::bus::{device_path, disk_path};
 use zramd::service::{NAME, ROOT};
 
 /// An interface that emits its changes itself; those of the others are found by comparing.
@@ -175,4 +182,223 @@ fn unknown_names_are_not_found() {
             assert_eq!(refused, Err("org.zramd1.Error.NotFound".to_owned()));
         }
     });
+}
+
+/// Methods that only look. Everything else has to be refused: a new method cannot be forgotten.
+const HARMLESS: [(&str, &[&str]); 2] = [
+    (
+        "org.zramd1.Manager",
+        &["Describe", "GetDevice", "GetDisk", "ListDevices", "ListDisks", "Plan", "Subscribe", "Unsubscribe"],
+    ),
+    ("org.zramd1.Device", &["GetStats"]),
+];
+
+/// Methods that change something: interface, name and what they take.
+fn mutating() -> Vec<(String, String, Vec<String>)> {
+    let mut found = Vec::new();
+    for (name, interface) in promised() {
+        let harmless = HARMLESS.iter().find(|(known, _)| *known == name).map_or(&[][..], |known| known.1);
+        for (member, method) in interface.methods {
+            if !harmless.contains(&member.as_str()) {
+                let kinds = method.incoming().iter().map(|argument| argument.kind.clone()).collect();
+                found.push((name.clone(), member, kinds));
+            }
+        }
+    }
+    assert!(found.len() >= 10, "{found:?}");
+    found
+}
+
+/// `setpriv` when the test runs as root, so that the caller is not.
+fn ordinary_user(program: &str) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
+    command
+}
+
+/// Objects of the daemon with their interfaces.
+async fn objects(client: &Connection) -> BTreeMap<String, Vec<String>> {
+    type Objects = HashMap<OwnedObjectPath, HashMap<String, HashMap<String, OwnedVariant>>>;
+    let method = "org.freedesktop.DBus.ObjectManager.GetManagedObjects";
+    let found: Objects = call(client, ROOT, method, &()).await.unwrap();
+    let mut found: BTreeMap<String, Vec<String>> = found
+        .into_iter()
+        .map(|(path, list)| {
+            (path.to_string(), list.into_keys().filter(|name| name.starts_with(NAME)).collect())
+        })
+        .collect();
+    // zbus lists the folders as well; they have no interface of ours.
+    found.retain(|_, list: &mut Vec<String>| !list.is_empty());
+    // The object manager does not list itself.
+    found.entry(ROOT.to_owned()).or_default().push("org.zramd1.Manager".to_owned());
+    found
+}
+
+#[test]
+fn an_ordinary_user_is_refused_every_change() {
+    if !has_program("busctl") || !has_program("setpriv") {
+        return skip("needs busctl and setpriv");
+    }
+    let Some(bus) = PrivateBus::start() else { return };
+    let objects = run(async { objects(&bus.client().await).await });
+    let mut tried = 0;
+    for (interface, member, kinds) in mutating() {
+        for path in objects.iter().filter(|(_, list)| list.contains(&interface)).map(|(path, _)| path) {
+            let mut busctl = ordinary_user("busctl");
+            busctl.env("SYSTEMD_LOG_LEVEL", "debug").arg(format!("--address={}", bus.address()));
+            busctl.args(["call", NAME, path, &interface, &member]);
+            if !kinds.is_empty() {
+                busctl.arg(kinds.concat());
+            }
+            for kind in &kinds {
+                busctl.arg(match kind.as_str() {
+                    // A name that nothing has, should it not be refused.
+                    "s" => "zram4000000",
+                    "t" => "4096",
+                    "a{sv}" => "0",
+                    other => panic!("{interface}.{member} takes a {other}: what is a harmless one?"),
+                });
+            }
+            let output = busctl.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            let tune = ["SetMemoryLimit", "Compact", "ResetPeak"].contains(&member.as_str());
+            let action = if tune { "org.zramd1.tune: " } else { "org.zramd1.manage: " };
+            let by_us = said.contains("org.freedesktop.DBus.Error.AccessDenied") && said.contains(action);
+            assert!(!output.status.success() && by_us, "{path} {interface}.{member}: {said}");
+            tried += 1;
+        }
+    }
+    println!("{tried} calls refused, on {} objects", objects.len());
+    assert!(tried >= 3);
+}
+
+/// The same for interfaces of which there is no object now.
+#[test]
+fn methods_that_change_something_ask_first() {
+    for (interface, member, _) in mutating() {
+        let file = match interface.rsplit_once('.').unwrap().1 {
+            "RamDisk" => "disk".to_owned(),
+            other => other.to_lowercase(),
+        };
+        let snake: String = member
+            .chars()
+            .enumerate()
+            .flat_map(|(at, letter)| {
+                let gap = (letter.is_uppercase() && at > 0).then_some('_');
+                gap.into_iter().chain(letter.to_lowercase())
+            })
+            .collect();
+        let source = std::fs::read_to_string(repository(&format!("daemon/service/bus/{file}.rs"))).unwrap();
+        let body = source.split_once(&format!("async fn {snake}(")).unwrap().1;
+        let first = body.lines().skip_while(|line| !line.ends_with('{')).nth(1).unwrap().trim();
+        assert!(
+            first.starts_with("auth::check(connection, &call, Action::"),
+            "{interface}.{member}: {first}"
+        );
+    }
+}
+
+#[test]
+fn every_property_has_its_place_in_the_description() {
+    let elsewhere = [
+        ("org.zramd1.Manager", "Version"),
+        ("org.zramd1.Manager", "State"),
+        ("org.zramd1.Manager", "Problems"),
+        ("org.zramd1.Manager", "ConfigFiles"),
+        ("org.zramd1.Manager", "TotalOriginalBytes"),
+        ("org.zramd1.Manager", "TotalCompressedBytes"),
+        ("org.zramd1.Manager", "TotalMemoryUsedBytes"),
+        ("org.zramd1.Swap", "Active"),
+    ];
+    for (name, places) in PLACES {
+        let known: BTreeSet<&str> = places.iter().map(|(property, _)| *property).collect();
+        let own = elsewhere.iter().filter(|(interface, _)| *interface == name).map(|(_, property)| *property);
+        let known: BTreeSet<&str> = known.into_iter().chain(own).collect();
+        let promised = promised();
+        assert_eq!(known, promised[name].properties.keys().map(String::as_str).collect(), "{name}");
+    }
+}
+
+/// Describe, the properties and GetStats say the same.
+#[test]
+fn description_and_properties_agree() {
+    let Some(bus) = PrivateBus::start() else { return };
+    let _quiet = quiet_devices();
+    run(async {
+        let client = bus.client().await;
+        // Somebody may use the devices meanwhile: then it is tried again.
+        let mut wrong = Vec::new();
+        for _ in 0..20 {
+            wrong = disagreements(&client).await;
+            if wrong.is_empty() {
+                return;
+            }
+        }
+        panic!("{}", wrong.join("\n"));
+    });
+}
+
+async fn describe(client: &Connection) -> (Snapshot, Value) {
+    let text: String = call(client, ROOT, "org.zramd1.Manager.Describe", &()).await.unwrap();
+    (serde_json::from_str(&text).unwrap(), serde_json::from_str(&text).unwrap())
+}
+
+async fn disagreements(client: &Connection) -> Vec<String> {
+    let (snapshot, json) = describe(client).await;
+    let mut wrong = Vec::new();
+    assert_eq!(serde_json::to_value(&snapshot).unwrap(), json, "the description has more than a snapshot");
+    let devices = snapshot.devices.iter().map(|device| device_path(&device.name));
+    let disks = snapshot.disks.iter().map(|disk| disk_path(&disk.name));
+    let places = std::iter::once((ROOT.to_owned(), json.clone()))
+        .chain(devices.zip(json["devices"].as_array().unwrap().iter().cloned()))
+        .chain(disks.zip(json["disks"].as_array().unwrap().iter().cloned()));
+    let places: BTreeMap<String, Value> = places.collect();
+    let shown = objects(client).await;
+    if shown.keys().ne(places.keys()) {
+        wrong.push(format!("{:?} are described, {:?} are shown", places.keys(), shown.keys()));
+    }
+    for (path, object) in &places {
+        for interface in shown.get(path).into_iter().flatten() {
+            let Some((_, properties)) = PLACES.iter().find(|(name, _)| name == interface) else { continue };
+            let method = "org.freedesktop.DBus.Properties.GetAll";
+            let values: Result<HashMap<String, OwnedVariant>, _> =
+                call(client, path, method, interface).await;
+            compare(&mut wrong, path, object, properties, &values.unwrap_or_default());
+        }
+        if path.contains("/device/") {
+            let stats = call(client, path, "org.zramd1.Device.GetStats", &()).await;
+            let stats: HashMap<String, OwnedVariant> = stats.unwrap_or_default();
+            compare(&mut wrong, path, object, &STATS_ONLY, &stats);
+            let known: Vec<_> =
+                PLACES[1].1.iter().copied().filter(|place| stats.contains_key(place.0)).collect();
+            compare(&mut wrong, path, object, &known, &stats);
+            let counters = PLACES[1].1.iter().filter(|(_, pointer)| pointer.starts_with("/stats/")).count();
+            if stats.len() != STATS_ONLY.len() + counters {
+                wrong.push(format!("{path}: GetStats has {:?}", stats.keys()));
+            }
+        }
+    }
+    wrong
+}
+
+fn compare(
+    wrong: &mut Vec<String>,
+    path: &str,
+    object: &Value,
+    places: &[(&str, &str)],
+    values: &HashMap<String, OwnedVariant>,
+) {
+    for (name, pointer) in places {
+        let wanted = described(object, name, pointer);
+        let Some(found) = values.get(*name).map(|value| json(value)) else {
+            wrong.push(format!("{path} {name} is missing"));
+            continue;
+        };
+        if !FLEETING.contains(name) && !same(&found, &wanted) {
+            wrong.push(format!("{path} {name} is {found}, Describe says {wanted}"));
+        }
+    }
 }

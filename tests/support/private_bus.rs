@@ -21,7 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use zbus::wire::{DynamicType, Type};
 use zbus::{Connection, DBusError, Message, MessageStream};
 
-use crate::support::{has_program, repository, skip};
+use crate::support::{has_program, real_kernel_lock, repository, skip};
 
 /// How long bus and daemon may take to start. Far more than they need: the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -269,4 +269,9 @@ pub async fn next(stream: &mut MessageStream) -> Message {
 /// Runs a test with clients on one thread.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
+}
+
+/// Keeps the tests that change devices away, where this user can.
+pub fn quiet_devices() -> Option<File> {
+    rustix::process::geteuid().is_root().then(real_kernel_lock)
 }

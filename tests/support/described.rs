@@ -1,0 +1,151 @@
+//! Where each property is in the JSON of Describe, and the values of both in one form.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use zbus::{Array, Dict, Variant};
+
+/// Interface, the object in the JSON that it shows, and its properties as JSON pointers into that object.
+pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
+    (
+        "org.zramd1.Manager",
+        &[("Capabilities", "/capabilities"), ("SupportedAlgorithms", "/devices/0/available_algorithms")],
+    ),
+    (
+        "org.zramd1.Device",
+        &[
+            ("Name", "/name"),
+            ("DeviceNumber", "/device_number"),
+            ("Managed", "/managed"),
+            ("Role", "/role"),
+            ("State", "/state"),
+            ("ConfigSection", "/config_section"),
+            ("DiskSizeBytes", "/disk_size_bytes"),
+            ("MemoryLimitBytes", "/memory_limit_bytes"),
+            ("Algorithm", "/algorithm"),
+            ("AlgorithmReason", "/algorithm_reason"),
+            ("AlgorithmParameters", "/algorithm_parameters"),
+            ("RecompressionAlgorithms", "/recompression_algorithms"),
+            ("BackingDevice", "/backing_device"),
+            ("WritebackLimitBytes", "/writeback_limit_bytes"),
+            ("OriginalDataBytes", "/stats/memory/orig_data_size"),
+            ("CompressedDataBytes", "/stats/memory/compr_data_size"),
+            ("MemoryUsedBytes", "/stats/memory/mem_used_total"),
+            ("MemoryPeakBytes", "/stats/memory/mem_used_max"),
+            ("SamePages", "/stats/memory/same_pages"),
+            ("PagesCompacted", "/stats/memory/pages_compacted"),
+            ("HugePages", "/stats/memory/huge_pages"),
+            ("HugePagesSince", "/stats/memory/huge_pages_since"),
+            ("FailedReads", "/stats/io/failed_reads"),
+            ("FailedWrites", "/stats/io/failed_writes"),
+            ("InvalidIo", "/stats/io/invalid_io"),
+            ("NotifyFree", "/stats/io/notify_free"),
+            ("BackingBytes", "/stats/backing/used_bytes"),
+            ("BackingReads", "/stats/backing/read_bytes"),
+            ("BackingWrites", "/stats/backing/written_bytes"),
+            ("CompressionRatio", "/stats/derived/compression_ratio"),
+            ("SavedBytes", "/stats/derived/saved_bytes"),
+            ("HeadroomBytes", "/stats/derived/headroom_bytes"),
+            ("StatsTimestampMonotonic", "/stats/timestamp_monotonic_usec"),
+        ],
+    ),
+    (
+        "org.zramd1.Swap",
+        &[
+            ("Priority", "/swap/priority"),
+            ("UsedBytes", "/swap/used_bytes"),
+            ("SizeBytes", "/swap/size_bytes"),
+        ],
+    ),
+    (
+        "org.zramd1.Filesystem",
+        &[
+            ("MountPoint", "/mount/mount_point"),
+            ("FsType", "/mount/fs_type"),
+            ("Options", "/mount/options"),
+            ("SizeBytes", "/mount/size_bytes"),
+            ("UsedBytes", "/mount/used_bytes"),
+        ],
+    ),
+    (
+        "org.zramd1.RamDisk",
+        &[
+            ("Name", "/name"),
+            ("MountPoint", "/mount_point"),
+            ("Backend", "/fs_type"),
+            ("FsType", "/fs_type"),
+            ("Options", "/options"),
+            ("SizeBytes", "/size_bytes"),
+            ("UsedBytes", "/used_bytes"),
+            ("FreeBytes", "/free_bytes"),
+            ("FreeInodes", "/free_inodes"),
+        ],
+    ),
+];
+
+/// What GetStats has besides the properties.
+pub const STATS_ONLY: [(&str, &str); 8] = [
+    ("ReadRequests", "/stats/block/reads"),
+    ("ReadBytes", "/stats/block/read_bytes"),
+    ("WriteRequests", "/stats/block/writes"),
+    ("WrittenBytes", "/stats/block/written_bytes"),
+    ("DiscardedBytes", "/stats/block/discarded_bytes"),
+    ("HugeShare", "/stats/derived/huge_share"),
+    ("SameShare", "/stats/derived/same_share"),
+    ("SwapUsedBytes", "/swap/used_bytes"),
+];
+
+/// What depends on the moment even when nobody uses the devices: the memory that is available, the space that others use.
+pub const FLEETING: [&str; 4] = ["HeadroomBytes", "StatsTimestampMonotonic", "FreeBytes", "FreeInodes"];
+
+/// A value from the bus as JSON.
+pub fn json(value: &Variant<'_>) -> Value {
+    match value {
+        Variant::Bool(value) => (*value).into(),
+        Variant::I32(value) => (*value).into(),
+        Variant::U32(value) => (*value).into(),
+        Variant::U64(value) => (*value).into(),
+        Variant::F64(value) => (*value).into(),
+        Variant::Str(value) => value.as_str().into(),
+        Variant::ObjectPath(value) => value.as_str().into(),
+        Variant::Array(values) => list(values),
+        Variant::Dict(values) => dictionary(values),
+        Variant::Structure(values) => values.fields().iter().map(json).collect::<Vec<_>>().into(),
+        other => panic!("no property has this type: {other:?}"),
+    }
+}
+
+fn list(values: &Array<'_>) -> Value {
+    values.iter().map(json).collect::<Vec<_>>().into()
+}
+
+fn dictionary(values: &Dict<'_, '_>) -> Value {
+    let name = |key: &Variant<'_>| json(key).as_str().unwrap().to_owned();
+    let values: BTreeMap<String, Value> =
+        values.iter().map(|(key, value)| (name(key), json(value))).collect();
+    serde_json::to_value(values).unwrap()
+}
+
+/// Whether two values are the same; numbers that went through text may differ in the last digit.
+pub fn same(left: &Value, right: &Value) -> bool {
+    match (left.as_f64(), right.as_f64()) {
+        (Some(left), Some(right)) if left.fract() != 0.0 || right.fract() != 0.0 => {
+            (left - right).abs() <= 1e-9 * left.abs().max(1.0)
+        }
+        (Some(left_number), Some(right_number)) if left.is_f64() != right.is_f64() => {
+            (left_number - right_number).abs() < 0.5
+        }
+        _ => left == right,
+    }
+}
+
+/// What Describe says for a property, in the form that the bus has: what is not there has a number of its own.
+pub fn described(object: &Value, name: &str, pointer: &str) -> Value {
+    let found = object.pointer(pointer).cloned().unwrap_or(Value::Null);
+    match name {
+        "WritebackLimitBytes" if found.is_null() => u64::MAX.into(),
+        "SwapUsedBytes" if found.is_null() => 0.into(),
+        "SupportedAlgorithms" if found.is_null() => Value::Array(Vec::new()),
+        _ => found,
+    }
+}
