@@ -11,13 +11,14 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::process::Command;
+use std::time::Duration;
 
 use described::{FLEETING, PLACES, STATS_ONLY, described, json, same};
 use introspection::Interface;
-use private_bus::{PrivateBus, call, quiet_devices, run};
+use private_bus::{PrivateBus, call, next, quiet_devices, run};
 use serde_json::Value;
 use support::{golden, has_program, repository, skip};
-use zbus::{Connection, OwnedObjectPath, OwnedVariant};
+use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 use zramd::logic::snapshot::Snapshot;
 use zramd::service::bus::{EMITTING, error, introspection::interfaces};
 use zramd::service::bus::{device_path, disk_path};
@@ -401,4 +402,96 @@ fn compare(
             wrong.push(format!("{path} {name} is {found}, Describe says {wanted}"));
         }
     }
+}
+
+/// Everything that is said on the bus from now on, seen by nobody but the caller.
+async fn eavesdrop(bus: &PrivateBus) -> MessageStream {
+    let client = bus.client().await;
+    let mut stream = MessageStream::from(&client);
+    stream.set_max_queued(10_000.try_into().unwrap());
+    let driver = "org.freedesktop.DBus";
+    let arguments: (Vec<&str>, u32) = (Vec::new(), 0);
+    let interface = "org.freedesktop.DBus.Monitoring";
+    let path = "/org/freedesktop/DBus";
+    client.call_method(Some(driver), path, Some(interface), "BecomeMonitor", &arguments).await.unwrap();
+    stream
+}
+
+fn receiver(message: &Message) -> Option<String> {
+    let header = message.header();
+    let is_stats = header.member().is_some_and(|member| member.as_str() == "StatsUpdated");
+    is_stats.then(|| header.destination().map(ToString::to_string).unwrap_or_default())
+}
+
+/// Who gets StatsUpdated in this time.
+async fn receivers(everything: &mut MessageStream, time: Duration) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let watch = async {
+        loop {
+            found.extend(receiver(&next(everything).await));
+        }
+    };
+    tokio::time::timeout(time, watch).await.ok();
+    found
+}
+
+/// Long enough for several samples.
+const WHILE: Duration = Duration::from_millis(450);
+
+#[test]
+fn statistics_go_to_the_subscribers_only_while_they_want_them() {
+    let Some(bus) = PrivateBus::start() else { return };
+    run(async {
+        let client = bus.client().await;
+        if describe(&client).await.0.devices.is_empty() {
+            return skip("needs a zram device");
+        }
+        let mut everything = eavesdrop(&bus).await;
+        let (one, two) = (bus.client().await, bus.client().await);
+        let name = |client: &Connection| client.unique_name().unwrap().to_string();
+        let names: BTreeSet<String> = [name(&one), name(&two)].into();
+        // A client that listens to all of it gets none that it did not ask for.
+        let rule = "type='signal',interface='org.zramd1.Device',member='StatsUpdated'";
+        let mut overheard = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
+        for subscriber in [&one, &two] {
+            call::<_, ()>(subscriber, ROOT, "org.zramd1.Manager.Subscribe", &100_u32).await.unwrap();
+        }
+        let mut samples = 0;
+        let mut seen = BTreeSet::new();
+        while samples < 8 || seen != names {
+            if let Some(name) = receiver(&next(&mut everything).await) {
+                samples += 1;
+                seen.insert(name);
+            }
+            assert!(seen.is_subset(&names), "{seen:?} get what {names:?} asked for");
+        }
+        call::<_, ()>(&one, ROOT, "org.zramd1.Manager.Unsubscribe", &()).await.unwrap();
+        until(&mut everything, |message| is_reply_to(message, &name(&one))).await;
+        assert_eq!(receivers(&mut everything, WHILE).await, [name(&two)].into());
+        // It leaves without a word.
+        let gone = name(&two);
+        drop(two);
+        until(&mut everything, |message| is_departure(message, &gone)).await;
+        // One sample may have been on its way when it left; then there is silence.
+        receivers(&mut everything, WHILE).await;
+        assert_eq!(receivers(&mut everything, WHILE).await, BTreeSet::new());
+        let heard = tokio::time::timeout(Duration::ZERO, next(&mut overheard)).await;
+        assert!(heard.is_err(), "{heard:?}");
+    });
+}
+
+async fn until(everything: &mut MessageStream, wanted: impl Fn(&Message) -> bool) {
+    while !wanted(&next(everything).await) {}
+}
+
+fn is_reply_to(message: &Message, name: &str) -> bool {
+    let to = message.header().destination().map(ToString::to_string);
+    message.message_type() == zbus::message::Type::MethodReturn && to.as_deref() == Some(name)
+}
+
+fn is_departure(message: &Message, name: &str) -> bool {
+    let member = message.header().member().map(ToString::to_string);
+    let arguments = message.body().deserialize::<(String, String, String)>();
+    member.as_deref() == Some("NameOwnerChanged")
+        && arguments.is_ok_and(|(who, _, after)| who == name && after.is_empty())
 }
