@@ -311,7 +311,8 @@ int main(int argc, char **argv) {
     report("UnknownInterface", refused(ROOT, DEVICE, "GetStats", SD_BUS_ERROR_UNKNOWN_INTERFACE, EBADR, ""));
     report("UnknownProperty", refused(ROOT, PROPERTIES, "Get", SD_BUS_ERROR_UNKNOWN_PROPERTY, EBADR, "ss", MANAGER, "Nothing"));
     /* PropertyReadOnly would say more, but zbus does not know it. */
-    report("a property is set", refused(ROOT, PROPERTIES, "Set", SD_BUS_ERROR_UNKNOWN_PROPERTY, EBADR, "ssv", MANAGER, "State", "s", "x"));
+    report("a property is set", refused(ROOT, PROPERTIES, "Set", SD_BUS_ERROR_UNKNOWN_PROPERTY, EBADR, "ssv", MANAGER,
+                                        "State", "s", "x"));
     report("a string for a number", refused(ROOT, MANAGER, "Subscribe", invalid, EINVAL, "s", "100"));
     report("too few arguments", refused(ROOT, MANAGER, "GetDevice", invalid, EINVAL, ""));
     report("a number for a string", refused(ROOT, MANAGER, "GetDevice", invalid, EINVAL, "t", (uint64_t)1));

@@ -49,7 +49,7 @@ const RULES: &str = r#"
 
 /// A process that ends with this value.
 #[derive(Debug)]
-struct Guarded(Child);
+pub struct Guarded(pub Child);
 
 impl Drop for Guarded {
     fn drop(&mut self) {
