@@ -115,9 +115,21 @@ impl From<zbus::Error> for BusError {
     }
 }
 
+/// Longest sentence that is sent, in bytes. It may repeat what the caller sent, which may be 128 MiB.
+const LONGEST: usize = 4096;
+
+/// The beginning of a text that is too long, and dots.
+fn shortened(text: &str) -> String {
+    if text.len() <= LONGEST {
+        return text.to_owned();
+    }
+    let whole = text.char_indices().map(|(start, _)| start).take_while(|start| *start <= LONGEST).last();
+    format!("{}…", &text[..whole.unwrap_or(0)])
+}
+
 impl zbus::DBusError for BusError {
     fn create_reply(&self, call: &Header<'_>) -> zbus::Result<Message> {
-        Message::error(call, self.name()).build(&self.message.as_str())
+        Message::error(call, self.name()).build(&shortened(&self.message))
     }
 
     fn name(&self) -> ErrorName<'_> {
@@ -126,5 +138,18 @@ impl zbus::DBusError for BusError {
 
     fn description(&self) -> Option<&str> {
         Some(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_sentences_end_with_dots_between_two_letters() {
+        assert_eq!(shortened("short"), "short");
+        let text = shortened(&"xä".repeat(LONGEST));
+        assert!(text.len() <= LONGEST + '…'.len_utf8() && text.ends_with("ä…"), "{text:.20}");
+        assert_eq!(shortened(&"x".repeat(LONGEST)).len(), LONGEST);
     }
 }
