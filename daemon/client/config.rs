@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::args::Cli;
-use super::output;
+use super::out;
 use super::read::{self, Configuration};
 use super::style::Style;
 use crate::engine::Error;
@@ -32,16 +32,16 @@ pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
         writeln!(std::io::stderr(), "{}", text.trim_end()).ok();
     }
     let (line, status) = render::verdict(&loaded);
-    output::print(&format!("{line}\n"))?;
+    out::print(&format!("{line}\n"))?;
     Ok(status)
 }
 
 /// Runs `cat-config`.
 pub fn cat(cli: &Cli) -> Result<ExitStatus, Error> {
     let Configuration { loaded, files } = read::readable_config(cli.config.as_ref())?;
-    output::print(&text(&loaded, &files, Style::stdout(cli.color)))?;
+    out::print(&text(&loaded, &files, Style::stdout(cli.color)))?;
     if !loaded.problems.is_empty() {
-        output::note("There are mistakes; `zramdctl check` shows them.");
+        out::note("There are mistakes; `zramdctl check` shows them.");
     }
     Ok(ExitStatus::Success)
 }
@@ -119,7 +119,7 @@ fn section(name: &str, section: &Section, style: Style) -> String {
 }
 
 fn one_line(path: &Path) -> String {
-    output::escaped(&path.display().to_string(), false)
+    out::escaped(&path.display().to_string(), false)
 }
 
 fn place(origin: &Origin) -> String {

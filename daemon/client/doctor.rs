@@ -1,27 +1,25 @@
 //! `doctor`: everything that is wrong, also what is only of interest when somebody looks for it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
 use super::args::{Cli, Json};
-use super::output;
+use super::out;
 use super::problems;
 use super::read::{self, Configuration};
 use super::style::Style;
 use crate::engine::Error;
-use crate::engine::reload::{self, Scope, Survey};
+use crate::engine::reload::Survey;
 use crate::host::Host;
 use crate::host::linux::{files, unit_files};
-use crate::logic::change::{Action, Change, UnitDisk};
+use crate::logic::change::{Action, Change};
 use crate::logic::config::problem::{Problem, Severity};
 use crate::logic::config::{Loaded, enabled_by_cmdline};
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::{self, Finding, Level};
-use crate::logic::plan::Activation;
 use crate::logic::snapshot::SCHEMA_VERSION;
-use crate::logic::unit_text::disk_of_unit;
 
 /// Folders in which systemd looks for generators.
 const GENERATORS: [&str; 4] = [
@@ -61,18 +59,18 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     let doubtful = standing.container.is_some() && !read::host().is_privileged();
     let survey = if doubtful {
         standing.container = None;
-        output::note("Only root can see here whether what runs is as configured.");
+        out::note("Only root can see here whether what runs is as configured.");
         None
     } else {
-        compare(&loaded)
+        compare(cli.config.as_ref(), &loaded)
     };
     let mut found = snapshot.problems;
     found.extend(planned(&found, &loaded, survey.as_ref()));
     found.extend(missing(&standing, &loaded));
     found.sort_by_key(|finding| finding.level);
     match json {
-        Json::Off => output::print(&render(&found, &loaded, Style::stdout(cli.color)))?,
-        form => output::print(&document(&found, form)?)?,
+        Json::Off => out::print(&render(&found, &loaded, Style::stdout(cli.color)))?,
+        form => out::print(&document(&found, form)?)?,
     }
     Ok(match found.first().map(|finding| finding.level) {
         None => ExitStatus::Success,
@@ -82,24 +80,12 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
 }
 
 /// What a reload would do, if that can be found out.
-fn compare(loaded: &Loaded) -> Option<Survey> {
-    let (activation, disks) = if unit_files::is_booted(Path::new("/")) {
-        (Activation::Managed, unit_disks())
-    } else {
-        (Activation::Direct, Vec::new())
-    };
-    reload::survey(&read::host(), loaded, activation, &Scope { disks, ..Scope::default() })
+fn compare(file: Option<&PathBuf>, loaded: &Loaded) -> Option<Survey> {
+    read::survey(file, loaded, false)
         .inspect_err(|error| {
-            output::note(&format!("Whether what runs is as configured is not known: {error}"));
+            out::note(&format!("Whether what runs is as configured is not known: {error}"));
         })
         .ok()
-}
-
-/// The RAM disks that PID 1 mounted from units of ours.
-fn unit_disks() -> Vec<UnitDisk> {
-    let units = unit_files::mounts(Path::new("/")).into_iter();
-    let disks = units.filter_map(|(_, text)| disk_of_unit(&text));
-    disks.map(|(name, mount_point)| UnitDisk { name, mount_point }).collect()
 }
 
 fn document(found: &[Finding], form: Json) -> Result<String, Error> {
@@ -108,7 +94,7 @@ fn document(found: &[Finding], form: Json) -> Result<String, Error> {
         schema_version: u32,
         problems: &'a [Finding],
     }
-    output::json(&Document { schema_version: SCHEMA_VERSION, problems: found }, form)
+    out::json(&Document { schema_version: SCHEMA_VERSION, problems: found }, form)
 }
 
 /// The findings, and how many there are.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::args::{Cli, Json, List};
 use super::columns::{self, COLUMNS, Chosen, Row};
 use super::style::Style;
-use super::{output, read, select};
+use super::{out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::Finding;
@@ -40,7 +40,7 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
         Ok(chosen) => chosen,
         Err(name) => {
             let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-            output::error(&format!("unknown column {name:?}; there are {}", names.join(", ")));
+            out::error(&format!("unknown column {name:?}; there are {}", names.join(", ")));
             return Ok(ExitStatus::Usage);
         }
     };
@@ -49,13 +49,13 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
     let form =
         Form { bytes: list.bytes, bare: list.noheadings, raw: list.raw, style: Style::stdout(cli.color) };
     match list.json {
-        Some(json @ (Json::Pretty | Json::Short)) => output::print(&document(&snapshot, &rows, json)?)?,
+        Some(json @ (Json::Pretty | Json::Short)) => out::print(&document(&snapshot, &rows, json)?)?,
         Some(Json::Off) | None if rows.is_empty() => {
             if unknown.is_empty() {
-                output::note("There is no zram device, and no RAM disk of zramd.");
+                out::note("There is no zram device, and no RAM disk of zramd.");
             }
         }
-        Some(Json::Off) | None => output::print(&render(&rows, &chosen, form))?,
+        Some(Json::Off) | None => out::print(&render(&rows, &chosen, form))?,
     }
     Ok(select::report(&unknown))
 }
@@ -72,14 +72,13 @@ fn document(snapshot: &Snapshot, rows: &[Row<'_>], form: Json) -> Result<String,
         disks: rows.iter().filter_map(disk).collect(),
         problems: &snapshot.problems,
     };
-    output::json(&document, form)
+    out::json(&document, form)
 }
 
 /// The list as text.
 pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
-    let cell = |row: &Row<'_>, chosen: &Chosen| {
-        output::escaped(&chosen.column.cell(*row).text(form.bytes), form.raw)
-    };
+    let cell =
+        |row: &Row<'_>, chosen: &Chosen| out::escaped(&chosen.column.cell(*row).text(form.bytes), form.raw);
     let cells: Vec<Vec<String>> =
         rows.iter().map(|row| columns.iter().map(|chosen| cell(row, chosen)).collect()).collect();
     let heading: Vec<&str> =

@@ -4,10 +4,9 @@ use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List, Swap};
 use super::monitor::{self, Form};
-use super::{act, config, connect, doctor, list, man, output, plan, show, stats, status, top};
+use super::{act, config, connect, doctor, list, man, out, plan, read, show, stats, status, top};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
-use crate::logic::view::View;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
@@ -22,7 +21,7 @@ pub fn main() -> ExitStatus {
     };
     let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));
     run(&cli, command).unwrap_or_else(|error| {
-        output::error(&error.message);
+        out::error(&error.message);
         error.exit_status()
     })
 }
@@ -41,8 +40,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Man => man::run(),
         Command::Plan(change) => Ok(connect::run(plan::run(ask, cli.config.as_ref(), change.force))),
         Command::Top { interval, iterations } => {
-            let view = View::of(&plan::load(cli.config.as_ref()), Vec::new());
-            Ok(connect::run(top::run(interval, iterations, view)))
+            Ok(connect::run(top::run(interval, iterations, read::config(cli.config.as_ref()).view())))
         }
         Command::Monitor { json, stats } => Ok(connect::run(monitor::run(ask, Form { json, stats }))),
         Command::Reload(change) => Ok(connect::run(act::reload(ask, change))),
@@ -63,6 +61,6 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
 fn completions(shell: clap_complete::Shell) -> Result<ExitStatus, Error> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "zramdctl", &mut text);
-    output::print(&String::from_utf8_lossy(&text))?;
+    out::print(&String::from_utf8_lossy(&text))?;
     Ok(ExitStatus::Success)
 }

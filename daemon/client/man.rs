@@ -7,7 +7,7 @@ use clap_mangen::Man;
 
 use super::args::Cli;
 use super::columns::COLUMNS;
-use super::output;
+use super::out;
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
@@ -50,7 +50,7 @@ const EXAMPLES: [(&str, &str); 5] = [
 /// Runs `man`.
 pub fn run() -> Result<ExitStatus, Error> {
     let page = page().map_err(|error| Error::failed(format!("cannot write the page: {error}")))?;
-    output::print(&page)?;
+    out::print(&page)?;
     Ok(ExitStatus::Success)
 }
 

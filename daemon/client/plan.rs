@@ -1,17 +1,14 @@
 //! `plan`: what a reload would change.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::connect::{Bus, Failure};
-use super::{act, out};
-use crate::engine::reload::{Scope, survey};
-use crate::host::linux::{LinuxHost, files, unit_files};
+use super::{act, out, read};
 use crate::logic::change::Action;
 use crate::logic::config::problem::Severity;
-use crate::logic::config::{self, Loaded, render};
+use crate::logic::config::render;
 use crate::logic::exit::ExitStatus;
-use crate::logic::plan::Activation;
 use crate::logic::table;
 
 /// Action, object and detail.
@@ -39,19 +36,11 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Failure> {
 
 /// Without the daemon.
 fn here(file: Option<&PathBuf>, forced: bool) -> Result<ExitStatus, Failure> {
-    let root = Path::new("/");
-    let loaded = load(file);
+    let loaded = read::config(file).loaded;
     if !loaded.problems.is_empty() {
         out::note(render::render(&loaded.problems, std::io::stderr().is_terminal()).trim_end());
     }
-    let booted = file.is_none() && unit_files::is_booted(root);
-    let (activation, disks) = if booted {
-        (Activation::Managed, unit_files::disks(root).into_iter().map(|(disk, _)| disk).collect())
-    } else {
-        (Activation::Direct, Vec::new())
-    };
-    let scope = Scope { only: None, forced, disks };
-    let survey = survey(&LinuxHost::new("/"), &loaded, activation, &scope)
+    let survey = read::survey(file, &loaded, forced)
         .map_err(|error| Failure::new(error.exit_status(), error.message))?;
     let changes = survey.changes.into_iter().filter(|change| change.action != Action::Keep);
     let rows: Vec<Row> = changes
@@ -60,18 +49,6 @@ fn here(file: Option<&PathBuf>, forced: bool) -> Result<ExitStatus, Failure> {
     let status = show(&rows);
     let wrong = loaded.problems.iter().any(|problem| problem.severity == Severity::Error);
     Ok(if wrong { ExitStatus::Failure } else { status })
-}
-
-/// The configuration: one named file, or all of the usual ones.
-pub fn load(file: Option<&PathBuf>) -> Loaded {
-    let root = Path::new("/");
-    // An unreadable command line is an empty one: it only ever switches things off.
-    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
-    let sources = match file {
-        Some(file) => files::read_sources(std::slice::from_ref(file)),
-        None => files::find_sources(root),
-    };
-    config::load_sources(sources, &cmdline)
 }
 
 fn show(rows: &[Row]) -> ExitStatus {

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::engine::reload::{self, Scope, Survey};
 use crate::engine::{Error, sample};
-use crate::host::linux::{LinuxHost, files};
+use crate::host::linux::{LinuxHost, files, unit_files};
 use crate::logic::config::problem::Problem;
 use crate::logic::config::{self, Loaded};
+use crate::logic::plan::Activation;
 use crate::logic::snapshot::Snapshot;
 use crate::logic::view::View;
 
@@ -19,6 +21,13 @@ pub struct Configuration {
     pub loaded: Loaded,
     /// The files that it is made of, lowest precedence first.
     pub files: Vec<PathBuf>,
+}
+
+impl Configuration {
+    /// What of it is shown.
+    pub fn view(&self) -> View {
+        View::of(&self.loaded, self.files.iter().map(|path| path.display().to_string()).collect())
+    }
 }
 
 /// Reads the configuration, one file instead of the usual ones if it is named. What is wrong is in the problems.
@@ -51,10 +60,19 @@ pub fn host() -> LinuxHost {
     LinuxHost::new(ROOT)
 }
 
+/// What a reload would change. PID 1 only counts for the configuration that it would use.
+pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, forced: bool) -> Result<Survey, Error> {
+    let root = Path::new(ROOT);
+    let (activation, disks) = if file.is_none() && unit_files::is_booted(root) {
+        (Activation::Managed, unit_files::disks(root).into_iter().map(|(disk, _)| disk).collect())
+    } else {
+        (Activation::Direct, Vec::new())
+    };
+    reload::survey(&host(), loaded, activation, &Scope { only: None, forced, disks })
+}
+
 /// Everything there is to know at this moment, and the configuration that it was compared with.
 pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Configuration), Error> {
     let configuration = readable_config(file)?;
-    let files = configuration.files.iter().map(|path| path.display().to_string()).collect();
-    let view = View::of(&configuration.loaded, files);
-    Ok((sample::snapshot(&host(), &view)?, configuration))
+    Ok((sample::snapshot(&host(), &configuration.view())?, configuration))
 }

@@ -1,7 +1,7 @@
 //! Which devices and disks are meant.
 
 use super::columns::Row;
-use super::output;
+use super::out;
 use crate::logic::exit::ExitStatus;
 
 /// Whether `name` matches `pattern`, in which `*` is any text and `?` any character.
@@ -65,7 +65,7 @@ pub fn select<'a, 'w>(rows: Vec<Row<'a>>, words: &'w [String]) -> (Vec<Row<'a>>,
 /// Names what was not found, and gives the exit status for that.
 pub fn report(unknown: &[&str]) -> ExitStatus {
     for word in unknown {
-        output::error(&format!("{word}: there is no such device or disk"));
+        out::error(&format!("{word}: there is no such device or disk"));
     }
     if unknown.is_empty() { ExitStatus::Success } else { ExitStatus::NotFound }
 }

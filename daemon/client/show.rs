@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::args::Cli;
 use super::columns::Row;
-use super::output::escaped;
-use super::{output, read, select};
+use super::out::escaped;
+use super::{out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 use crate::logic::snapshot::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
@@ -16,7 +16,7 @@ pub type Properties = Vec<(&'static str, String)>;
 /// Runs `show`.
 pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Result<ExitStatus, Error> {
     if let Some(unknown) = wanted.iter().find(|name| !is_known(name)) {
-        output::error(&format!("there is no property {unknown:?}{}", meant(unknown)));
+        out::error(&format!("there is no property {unknown:?}{}", meant(unknown)));
         return Ok(ExitStatus::Usage);
     }
     let (snapshot, configuration) = read::snapshot(cli.config.as_ref())?;
@@ -33,7 +33,7 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
             }
         }
     };
-    output::print(&render(&properties, wanted, bare))?;
+    out::print(&render(&properties, wanted, bare))?;
     Ok(ExitStatus::Success)
 }
 

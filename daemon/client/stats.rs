@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::args::{Cli, Json, StatsFormat};
 use super::columns::Row;
 use super::metrics::{DEVICE, DISK, Metric, Unit, Value};
-use super::{output, read, select};
+use super::{out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::Level;
@@ -29,7 +29,7 @@ pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatu
         StatsFormat::Openmetrics => exposition(&snapshot, &rows, Dialect::OpenMetrics),
         StatsFormat::Json => json(&snapshot, &rows),
     }?;
-    output::print(&text)?;
+    out::print(&text)?;
     Ok(select::report(&unknown))
 }
 
@@ -59,7 +59,7 @@ fn json(snapshot: &Snapshot, rows: &[Row<'_>]) -> Result<String, Error> {
         timestamp_monotonic_usec: snapshot.timestamp_monotonic_usec,
         devices: rows.iter().filter_map(sample).collect(),
     };
-    output::json(&document, Json::Pretty)
+    out::json(&document, Json::Pretty)
 }
 
 /// Which of the two text formats.

@@ -7,7 +7,7 @@ use super::columns::Row;
 use super::problems::{self, plural};
 use super::read::{self, Configuration};
 use super::style::Style;
-use super::{output, select};
+use super::{out, select};
 use crate::engine::Error;
 use crate::logic::config::merge::Merged;
 use crate::logic::config::settings::Settings;
@@ -24,7 +24,7 @@ pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
     let (snapshot, Configuration { loaded, .. }) = read::snapshot(cli.config.as_ref())?;
     let style = Style::stdout(cli.color);
     let (rows, unknown) = select::select(Row::all(&snapshot), names);
-    output::print(&render(&snapshot, &rows, &loaded.merged, names.is_empty(), style))?;
+    out::print(&render(&snapshot, &rows, &loaded.merged, names.is_empty(), style))?;
     let mut status = if names.is_empty() || rows.iter().all(|row| is_active(*row)) {
         ExitStatus::Success
     } else {
@@ -32,7 +32,7 @@ pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
     };
     for word in unknown {
         if is_configured(word, &loaded.settings) {
-            output::error(&format!("{word} is configured, but not set up (`zramdctl plan` tells more)"));
+            out::error(&format!("{word} is configured, but not set up (`zramdctl plan` tells more)"));
             if status == ExitStatus::Success {
                 status = ExitStatus::Inactive;
             }
