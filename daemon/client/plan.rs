@@ -25,7 +25,7 @@ pub async fn run(ask: bool, file: Option<&PathBuf>, force: bool) -> Result<ExitS
     match asked(ask, force).await {
         Ok(rows) => Ok(show(&rows)),
         Err(failure) if failure.is_absence() => {
-            out::note("zramd.service is not running; this is worked out without it");
+            out::note("zramd.service cannot be asked; this is worked out without it");
             here(None, force)
         }
         Err(failure) => Err(act::by_lines(&failure)),
@@ -62,13 +62,17 @@ fn here(file: Option<&PathBuf>, forced: bool) -> Result<ExitStatus, Failure> {
     Ok(if wrong { ExitStatus::Failure } else { status })
 }
 
-/// The configuration: one named file, or all of the usual ones.
+/// The configuration: one named file with the sections of the moment, as the daemon reads it, or all of the usual ones.
 pub fn load(file: Option<&PathBuf>) -> Loaded {
     let root = Path::new("/");
     // An unreadable command line is an empty one: it only ever switches things off.
     let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
     let sources = match file {
-        Some(file) => files::read_sources(std::slice::from_ref(file)),
+        Some(file) => {
+            let mut paths = vec![file.clone()];
+            paths.extend(files::overlays(root));
+            files::read_sources(&paths)
+        }
         None => files::find_sources(root),
     };
     config::load_sources(sources, &cmdline)

@@ -46,6 +46,16 @@ pub struct Event {
     pub details: Properties,
 }
 
+/// A line for programs.
+#[derive(serde::Serialize)]
+struct Line<'a> {
+    time: &'a str,
+    event: &'a str,
+    object: &'a str,
+    #[serde(flatten)]
+    details: &'a Properties,
+}
+
 /// The objects as they were last heard of.
 #[derive(Debug, Default)]
 pub struct World {
@@ -75,12 +85,9 @@ impl Event {
 
     /// The line for programs.
     pub fn json(&self, time: &str) -> String {
-        let mut line = Properties::new();
-        for (key, value) in [("time", time), ("event", self.kind), ("object", &self.object)] {
-            line.insert(key.to_owned(), value.into());
-        }
-        line.extend(self.details.clone());
-        Value::Object(line).to_string()
+        let line = Line { time, event: self.kind, object: &self.object, details: &self.details };
+        // Nothing in it can fail to be written: names are strings, and values are JSON already.
+        serde_json::to_string(&line).unwrap_or_default()
     }
 }
 
