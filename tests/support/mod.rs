@@ -30,9 +30,21 @@ pub fn can_use_real_kernel() -> bool {
         (false, _) => "needs root",
         (true, false) => "needs a kernel with zram loaded",
     };
+    skip(reason);
+    false
+}
+
+/// Says why a test does not run. With `ZRAMD_REQUIRE_ROOT_TESTS=1`, as in CI, that is a failure.
+#[track_caller]
+pub fn skip(reason: &str) {
     assert!(std::env::var_os("ZRAMD_REQUIRE_ROOT_TESTS").is_none(), "required, but it {reason}");
     eprintln!("skipped: {reason}");
-    false
+}
+
+/// Whether a program is below `PATH`.
+pub fn has_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 /// Serialises tests that change the running kernel, over all test programs.

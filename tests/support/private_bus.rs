@@ -1,0 +1,288 @@
+//! A system bus of its own, with the built `zramd` on it.
+//!
+//! The bus has the rules of a real system bus (nobody owns a name or calls a method unless a policy says so) plus
+//! `units/org.zramd1.conf`. The socket is open to every user, as the real one is. Everything ends with the test, also when
+//! it is killed.
+#![allow(dead_code)]
+
+use std::fs::{self, File, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{future::poll_fn, pin::Pin};
+
+use futures_core::Stream;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use zbus::wire::{DynamicType, Type};
+use zbus::{Connection, DBusError, Message, MessageStream};
+
+use crate::support::{has_program, real_kernel_lock, repository, skip};
+
+/// How long bus and daemon may take to start. Far more than they need: the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long they have to end before they are killed.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What `<standard_system_…>` of a distribution's system.conf comes to, without what starts other services.
+const RULES: &str = r#"
+  <policy context="default">
+    <allow user="*"/>
+    <deny own="*"/>
+    <deny send_type="method_call"/>
+    <allow send_type="signal"/>
+    <allow send_requested_reply="true" send_type="method_return"/>
+    <allow send_requested_reply="true" send_type="error"/>
+    <allow receive_type="method_call"/>
+    <allow receive_type="method_return"/>
+    <allow receive_type="error"/>
+    <allow receive_type="signal"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Introspectable"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Properties"/>
+  </policy>
+"#;
+
+/// A process that ends with this value.
+#[derive(Debug)]
+pub struct Guarded(pub Child);
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        end(&mut self.0);
+    }
+}
+
+/// Ends a process: SIGTERM, and SIGKILL if it does not listen.
+fn end(child: &mut Child) {
+    let id = Pid::from_child(child);
+    // It may have ended already: then there is nobody to tell.
+    if child.try_wait().is_ok_and(|status| status.is_none()) {
+        kill_process(id, Signal::TERM).ok();
+        if !ends_within(child, LAST_WORDS) {
+            eprintln!("process {} ignores SIGTERM", child.id());
+            child.kill().ok();
+        }
+    }
+    child.wait().ok();
+}
+
+/// Whether a process ends within this time.
+fn ends_within(child: &Child, time: Duration) -> bool {
+    let Ok(handle) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else { return false };
+    let time = Timespec::try_from(time).unwrap();
+    poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&time)).is_ok_and(|ready| ready > 0)
+}
+
+/// A command that is killed when the test program is, where that can be had.
+fn bound(program: &Path) -> Command {
+    if !has_program("setpriv") {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(program);
+    command
+}
+
+/// A bus without zramd.
+#[derive(Debug)]
+pub struct Bus {
+    _process: Guarded,
+    folder: tempfile::TempDir,
+    address: String,
+}
+
+impl Bus {
+    /// Starts one; nothing, with the reason printed, where there is no `dbus-daemon`.
+    #[track_caller]
+    pub fn start() -> Option<Bus> {
+        if !has_program("dbus-daemon") {
+            skip("needs dbus-daemon");
+            return None;
+        }
+        let folder = tempfile::Builder::new().prefix("zramd-bus-").tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let file = folder.path().join("bus.conf");
+        fs::write(&file, configuration(folder.path())).unwrap();
+        let mut process = bound(Path::new("dbus-daemon"))
+            .args(["--nofork", "--nopidfile", "--nosyslog", "--print-address=1"])
+            .arg(format!("--config-file={}", file.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(File::create(folder.path().join("bus.log")).unwrap())
+            .spawn()
+            .unwrap();
+        // It prints its address when it listens.
+        let mut address = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        assert!(address.starts_with("unix:"), "dbus-daemon did not start: {address:?}");
+        Some(Bus { _process: Guarded(process), folder, address: address.trim().to_owned() })
+    }
+
+    /// Where it is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    /// A folder that goes away with it and that every user can look into.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `zramd` for this bus, with an empty configuration; what it says goes to a file.
+    pub fn daemon(&self) -> Command {
+        self.prepare(Command::new(env!("CARGO_BIN_EXE_zramd")), "")
+    }
+
+    /// The file that the daemon of this bus has as its configuration.
+    pub fn config(&self) -> PathBuf {
+        self.folder.path().join("zramd.toml")
+    }
+
+    fn prepare(&self, mut command: Command, text: &str) -> Command {
+        fs::write(self.config(), text).unwrap();
+        command.arg("--config").arg(self.config());
+        command.env("DBUS_SYSTEM_BUS_ADDRESS", &self.address).env_remove("NOTIFY_SOCKET");
+        let log = File::options().create(true).append(true).open(self.log()).unwrap();
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("zramd.log")
+    }
+}
+
+fn configuration(folder: &Path) -> String {
+    let policy = repository("units/org.zramd1.conf");
+    // As for root on a real system: watch what others say, and own the name, also where the tests run without root.
+    let ours = format!(
+        r#"<policy user="{}">
+    <allow own="org.zramd1"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Monitoring"/>
+  </policy>"#,
+        rustix::process::geteuid().as_raw()
+    );
+    format!(
+        "<busconfig>\n  <type>system</type>\n  <auth>EXTERNAL</auth>\n  <listen>unix:path={}/socket</listen>\n  \
+         <limit name=\"max_connections_per_user\">1024</limit>\n{RULES}\n  \
+         <include>{}</include>\n  {ours}\n</busconfig>\n",
+        folder.display(),
+        policy.display(),
+    )
+}
+
+/// A bus with zramd.
+#[derive(Debug)]
+pub struct PrivateBus {
+    // In this order: the daemon ends before its bus.
+    daemon: Guarded,
+    bus: Bus,
+}
+
+impl PrivateBus {
+    /// Starts both and waits until zramd says that it serves; nothing, with the reason printed, without `dbus-daemon`.
+    #[track_caller]
+    pub fn start() -> Option<PrivateBus> {
+        PrivateBus::start_with("")
+    }
+
+    /// As [`PrivateBus::start`], with this configuration.
+    #[track_caller]
+    pub fn start_with(text: &str) -> Option<PrivateBus> {
+        let bus = Bus::start()?;
+        let notified = bus.folder.path().join("notify");
+        let socket = UnixDatagram::bind(&notified).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut command = bus.prepare(bound(Path::new(env!("CARGO_BIN_EXE_zramd"))), text);
+        let daemon = Guarded(command.env("NOTIFY_SOCKET", &notified).spawn().unwrap());
+        // It says so only after it has its name.
+        let mut message = [0; 512];
+        let length = socket.recv(&mut message).unwrap_or_else(|error| {
+            let log = fs::read_to_string(bus.log()).unwrap_or_default();
+            panic!("zramd does not say that it is ready: {error}\n{log}")
+        });
+        let message = String::from_utf8_lossy(&message[..length]);
+        assert!(message.contains("READY=1"), "{message:?}");
+        Some(PrivateBus { daemon, bus })
+    }
+
+    /// Where the bus is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
+    pub fn address(&self) -> &str {
+        self.bus.address()
+    }
+
+    /// The bus.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// The process of zramd.
+    pub fn pid(&self) -> u32 {
+        self.daemon.0.id()
+    }
+
+    /// A new client.
+    pub async fn client(&self) -> Connection {
+        client(self.address()).await
+    }
+}
+
+impl Drop for PrivateBus {
+    fn drop(&mut self) {
+        let log = fs::read_to_string(self.bus.log()).unwrap_or_default();
+        if std::thread::panicking() && !log.is_empty() {
+            eprintln!("zramd said:\n{log}");
+        }
+    }
+}
+
+/// A client of the bus at this address.
+pub async fn client(address: &str) -> Connection {
+    zbus::connection::Builder::address(address).build().await.unwrap()
+}
+
+/// Calls a method of zramd; the name of the error if there is one.
+pub async fn call<A, R>(client: &Connection, path: &str, method: &str, arguments: &A) -> Result<R, String>
+where
+    A: serde::Serialize + DynamicType + Sync,
+    R: serde::de::DeserializeOwned + Type,
+{
+    let (interface, member) = method.rsplit_once('.').unwrap();
+    let call = client.call_method(Some("org.zramd1"), path, Some(interface), member, arguments);
+    let reply =
+        tokio::time::timeout(PATIENCE, call).await.unwrap_or_else(|_| panic!("{method} is not answered"));
+    let error_name = |error: zbus::Error| match error {
+        zbus::Error::MethodError(name, ..) => name.to_string(),
+        zbus::Error::FDO(error) => error.name().to_string(),
+        other => panic!("{method}: {other}"),
+    };
+    let reply = reply.map_err(error_name)?;
+    Ok(reply.body().deserialize().unwrap_or_else(|error| panic!("{method}: {error}")))
+}
+
+/// The next message; fails when there is none for long.
+pub async fn next(stream: &mut MessageStream) -> Message {
+    let next = poll_fn(|context| Pin::new(&mut *stream).poll_next(context));
+    let message = tokio::time::timeout(PATIENCE, next).await;
+    message.expect("no message comes").expect("the connection is closed").unwrap()
+}
+
+/// Runs a test with clients on one thread.
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
+}
+
+/// Keeps the tests that change devices away, where this user can.
+pub fn quiet_devices() -> Option<File> {
+    rustix::process::geteuid().is_root().then(real_kernel_lock)
+}
