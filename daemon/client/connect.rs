@@ -176,13 +176,9 @@ impl Bus {
 }
 
 fn no_bus(error: &zbus::Error) -> String {
-    let why = match error {
-        zbus::Error::InputOutput(io) => match io.raw_os_error() {
-            Some(number) => crate::host::Errno(number).to_string(),
-            None => io.to_string(),
-        },
-        error => error.to_string(),
-    };
+    let why = error.to_string();
+    // Without the number that Rust adds.
+    let why = why.split(" (os error").next().unwrap_or(&why);
     format!("{NO_BUS}: {why}; what only reads works without it")
 }
 

@@ -1,7 +1,6 @@
 //! `monitor`: one line for each thing that changes, until interrupted.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,11 +36,11 @@ pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Failure> {
     let daemon = DBusProxy::new(bus.connection()).await?;
     let mut owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await?;
     let mut world = World::new(begin(&bus, form).await?);
-    if std::io::stdout().is_terminal() {
-        out::note("watching; Ctrl-C ends it");
-    }
     let failed = |error| Failure::plain(format!("cannot wait for Ctrl-C: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    if !show(&world.greeting(), form) {
+        return Ok(ExitStatus::Success);
+    }
     loop {
         let news = tokio::select! {
             message = stream::next(&mut signals) => match message {

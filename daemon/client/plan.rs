@@ -22,7 +22,7 @@ pub async fn run(ask: bool, file: Option<&PathBuf>, force: bool) -> Result<ExitS
     match asked(ask, force).await {
         Ok(rows) => Ok(show(&rows)),
         Err(failure) if failure.is_absence() => {
-            out::note("zramd.service is not running; this is worked out without it");
+            out::note("zramd.service cannot be asked; this is worked out without it");
             here(None, force)
         }
         Err(failure) => Err(act::by_lines(&failure)),

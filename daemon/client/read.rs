@@ -34,10 +34,7 @@ impl Configuration {
 pub fn config(file: Option<&PathBuf>) -> Configuration {
     // An unreadable command line is an empty one: it only ever switches things on or off.
     let cmdline = files::read_optional(Path::new(ROOT), "/proc/cmdline").unwrap_or_default();
-    let sources = match file {
-        Some(file) => files::read_sources(std::slice::from_ref(file)),
-        None => files::find_sources(Path::new(ROOT)),
-    };
+    let sources = files::sources(Path::new(ROOT), file);
     let files = sources.0.iter().map(|(path, _)| path.clone()).collect();
     Configuration { loaded: config::load_sources(sources, &cmdline), files }
 }

@@ -45,7 +45,16 @@ pub fn text(value: &Value) -> String {
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::Array(items) if items.is_empty() => "(none)".to_owned(),
+        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
+    }
+}
+
+/// An item of a list: the fields of a structure one after another.
+fn words(item: &Value) -> String {
+    match item {
+        Value::Array(fields) => fields.iter().map(text).collect::<Vec<_>>().join(" "),
+        other => text(other),
     }
 }
 
@@ -91,7 +100,7 @@ mod tests {
             ("Priority", (-1).into(), "-1"),
             ("Managed", true.into(), "yes"),
             ("BackingDevice", "".into(), "(none)"),
-            ("RecompressionAlgorithms", serde_json::json!([[1, "zstd"]]), "[[1,\"zstd\"]]"),
+            ("RecompressionAlgorithms", serde_json::json!([[1, "zstd"], [2, "lz4"]]), "1 zstd, 2 lz4"),
         ] {
             assert_eq!(of_property(name, &value), expected);
         }

@@ -46,6 +46,16 @@ pub struct Event {
     pub details: Properties,
 }
 
+/// A line for programs.
+#[derive(serde::Serialize)]
+struct Line<'a> {
+    time: &'a str,
+    event: &'a str,
+    object: &'a str,
+    #[serde(flatten)]
+    details: &'a Properties,
+}
+
 /// The objects as they were last heard of.
 #[derive(Debug, Default)]
 pub struct World {
@@ -75,12 +85,9 @@ impl Event {
 
     /// The line for programs.
     pub fn json(&self, time: &str) -> String {
-        let mut line = Properties::new();
-        for (key, value) in [("time", time), ("event", self.kind), ("object", &self.object)] {
-            line.insert(key.to_owned(), value.into());
-        }
-        line.extend(self.details.clone());
-        Value::Object(line).to_string()
+        let line = Line { time, event: self.kind, object: &self.object, details: &self.details };
+        // Nothing in it can fail to be written: names are strings, and values are JSON already.
+        serde_json::to_string(&line).unwrap_or_default()
     }
 }
 
@@ -88,6 +95,15 @@ impl World {
     /// What is there when the watching begins.
     pub fn new(objects: Objects) -> World {
         World { objects }
+    }
+
+    /// The first line: from now on, nothing is missed.
+    pub fn greeting(&self) -> Event {
+        let count =
+            |interface: &str| self.objects.values().filter(|object| object.contains_key(interface)).count();
+        let (devices, disks) = (count(DEVICE), count(RAM_DISK));
+        let text = format!("is watched, with zram devices: {devices}, RAM disks: {disks}");
+        Event::new("watching", "zramd".to_owned(), text, json!({"devices": devices, "disks": disks}))
     }
 
     /// Takes a piece of news in, and says what is new about it.
@@ -205,6 +221,7 @@ fn appearance(interface: &str, properties: &Properties) -> Option<(&'static str,
     let text = |name: &str| properties.get(name).and_then(Value::as_str).unwrap_or_default();
     Some(match interface {
         DEVICE if text("State") == "unused" => ("appeared", "appeared, not set up".to_owned()),
+        DEVICE if text("State") == "unfinished" => ("appeared", "appeared, being set up".to_owned()),
         DEVICE => {
             let size = properties.get("DiskSizeBytes").and_then(Value::as_u64).unwrap_or(0);
             let words = [text("State"), &human(size), text("Algorithm")].join(", ");
@@ -380,6 +397,13 @@ mod tests {
                 "12:00:00.000 zramd  State degraded",
             ]
         );
+    }
+
+    #[test]
+    fn the_first_line_says_what_is_there() {
+        let objects = [(path("/device/zram0"), [(DEVICE.to_owned(), device("active"))].into())].into();
+        let line = World::new(objects).greeting().line("12:00:00.000");
+        assert_eq!(line, "12:00:00.000 zramd  is watched, with zram devices: 1, RAM disks: 0");
     }
 
     #[test]

@@ -255,6 +255,10 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
         let errors: Vec<&(u8, String)> = errors.collect();
         let result = match errors.first() {
             None => Ok(()),
+            Some(_) if handle.cancel.is_cancelled() => Err(BusError::new(
+                Name::Cancelled,
+                format!("{}: cancelled; it is in use as before", task.target),
+            )),
             Some((status, _)) => {
                 let messages: Vec<&str> = errors.iter().map(|(_, message)| message.as_str()).collect();
                 Err(BusError::new(Name::of_exit_status(*status), messages.join("; ")))

@@ -140,13 +140,17 @@ impl Bus {
 
     /// `zramd` for this bus, with an empty configuration; what it says goes to a file.
     pub fn daemon(&self) -> Command {
-        self.prepare(Command::new(env!("CARGO_BIN_EXE_zramd")))
+        self.prepare(Command::new(env!("CARGO_BIN_EXE_zramd")), "")
     }
 
-    fn prepare(&self, mut command: Command) -> Command {
-        let config = self.folder.path().join("zramd.toml");
-        fs::write(&config, "").unwrap();
-        command.arg("--config").arg(config);
+    /// The file that the daemon of this bus has as its configuration.
+    pub fn config(&self) -> PathBuf {
+        self.folder.path().join("zramd.toml")
+    }
+
+    fn prepare(&self, mut command: Command, text: &str) -> Command {
+        fs::write(self.config(), text).unwrap();
+        command.arg("--config").arg(self.config());
         command.env("DBUS_SYSTEM_BUS_ADDRESS", &self.address).env_remove("NOTIFY_SOCKET");
         let log = File::options().create(true).append(true).open(self.log()).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
@@ -169,7 +173,8 @@ fn configuration(folder: &Path) -> String {
         rustix::process::geteuid().as_raw()
     );
     format!(
-        "<busconfig>\n  <type>system</type>\n  <auth>EXTERNAL</auth>\n  <listen>unix:path={}/socket</listen>\n{RULES}\n  \
+        "<busconfig>\n  <type>system</type>\n  <auth>EXTERNAL</auth>\n  <listen>unix:path={}/socket</listen>\n  \
+         <limit name=\"max_connections_per_user\">1024</limit>\n{RULES}\n  \
          <include>{}</include>\n  {ours}\n</busconfig>\n",
         folder.display(),
         policy.display(),
@@ -188,11 +193,17 @@ impl PrivateBus {
     /// Starts both and waits until zramd says that it serves; nothing, with the reason printed, without `dbus-daemon`.
     #[track_caller]
     pub fn start() -> Option<PrivateBus> {
+        PrivateBus::start_with("")
+    }
+
+    /// As [`PrivateBus::start`], with this configuration.
+    #[track_caller]
+    pub fn start_with(text: &str) -> Option<PrivateBus> {
         let bus = Bus::start()?;
         let notified = bus.folder.path().join("notify");
         let socket = UnixDatagram::bind(&notified).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut command = bus.prepare(bound(Path::new(env!("CARGO_BIN_EXE_zramd"))));
+        let mut command = bus.prepare(bound(Path::new(env!("CARGO_BIN_EXE_zramd"))), text);
         let daemon = Guarded(command.env("NOTIFY_SOCKET", &notified).spawn().unwrap());
         // It says so only after it has its name.
         let mut message = [0; 512];

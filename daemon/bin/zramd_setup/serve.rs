@@ -20,14 +20,7 @@ use super::show;
 fn load(invocation: &Invocation) -> (Loaded, Vec<String>) {
     let root = Path::new("/");
     let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
-    let sources = match &invocation.config {
-        Some(file) => {
-            let mut paths = vec![file.clone()];
-            paths.extend(files::overlays(root));
-            files::read_sources(&paths)
-        }
-        None => files::find_sources(root),
-    };
+    let sources = files::sources(root, invocation.config.as_ref());
     let names = sources.0.iter().map(|(path, _)| path.display().to_string()).collect();
     (config::load_sources(sources, &cmdline), names)
 }

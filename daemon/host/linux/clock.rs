@@ -34,7 +34,8 @@ fn at(seconds: libc::time_t, millis: u32) -> LocalTime {
         date: (parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday),
         time: (parts.tm_hour, parts.tm_min, parts.tm_sec),
         millis,
-        offset_minutes: parts.tm_gmtoff / 60,
+        #[allow(clippy::useless_conversion)] // Not where it has 32 bits.
+        offset_minutes: i64::from(parts.tm_gmtoff) / 60,
     }
 }
 

@@ -41,6 +41,15 @@ pub fn find_sources(root: &Path) -> Sources {
     locate::order(mains, drop_ins)
 }
 
+/// The configuration below `root`, or one file with the sections of the moment: naming a file does not hide those, because
+/// whoever asked for them asked for them to last until the next boot.
+pub fn sources(root: &Path, file: Option<&PathBuf>) -> Sources {
+    let Some(file) = file else { return find_sources(root) };
+    let mut paths = vec![file.clone()];
+    paths.extend(overlays(root));
+    read_sources(&paths)
+}
+
 /// Files that were named, as they are.
 pub fn read_sources(paths: &[PathBuf]) -> Sources {
     let mut files = Vec::new();

@@ -1,0 +1,271 @@
+//! `zramdctl` as somebody uses it who changes things: real programs, a real bus of their own, the running kernel.
+//!
+//! What changes the kernel needs root and zram; elsewhere each test says why it was skipped. The machine must have no
+//! active zram device when this begins, and is left as it was.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
+
+#[path = "support/private_bus.rs"]
+mod private_bus;
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+
+use private_bus::{Bus, Guarded, PrivateBus};
+use rustix::process::{Pid, Signal, kill_process};
+use support::{can_use_real_kernel, real_kernel_lock, setup, texts};
+
+/// The machine and a daemon for one test alone; whatever the test does, nothing of it stays.
+struct Session {
+    // In this order: the daemon ends, then what is left is taken away, then others may have the machine.
+    bus: Option<PrivateBus>,
+    before: String,
+    _lock: fs::File,
+}
+
+impl Session {
+    /// Begins, or says why it cannot.
+    fn begin(config: &str) -> Option<Session> {
+        if !can_use_real_kernel() {
+            return None;
+        }
+        let lock = real_kernel_lock();
+        let before = machine();
+        Some(Session { bus: Some(PrivateBus::start_with(config)?), before, _lock: lock })
+    }
+
+    fn bus(&self) -> &PrivateBus {
+        self.bus.as_ref().unwrap()
+    }
+
+    /// `zramdctl` with these words on this bus.
+    fn command(&self, words: &[&str]) -> Command {
+        zramdctl(self.bus().address(), words)
+    }
+
+    /// What `zramdctl` prints when it succeeds.
+    #[track_caller]
+    fn ok(&self, words: &[&str]) -> String {
+        let output = self.command(words).output().unwrap();
+        let (result, messages) = texts(&output);
+        assert!(output.status.success() && messages.is_empty(), "{words:?}: {output:?}");
+        result.trim_end().to_owned()
+    }
+
+    /// What it says when it ends with this status.
+    #[track_caller]
+    fn fails(&self, words: &[&str], status: i32) -> String {
+        let output = self.command(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {output:?}");
+        texts(&output).1
+    }
+
+    /// Replaces the configuration.
+    fn write(&self, text: &str) {
+        fs::write(self.bus().bus().config(), text).unwrap();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.bus = None;
+        let output = setup(&["revert"]);
+        // Sections of the moment last until the next boot, and here until the end of the test.
+        fs::remove_dir_all("/run/zramd/zramd.toml.d").ok();
+        if !output.status.success() {
+            eprintln!("could not clean up: {output:?}");
+        }
+    }
+}
+
+fn zramdctl(address: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    command.args(words).env("DBUS_SYSTEM_BUS_ADDRESS", address).stdin(Stdio::null());
+    command
+}
+
+/// Devices, swaps and what zramd has noted, as seen from outside.
+fn machine() -> String {
+    let mut devices: Vec<String> = fs::read_dir("/sys/block")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("zram"))
+        .map(|name| format!("{name} {}", attribute(&name, "disksize")))
+        .collect();
+    devices.sort();
+    let notes: Vec<String> = fs::read_dir("/run/zramd").map_or_else(
+        |_| Vec::new(),
+        |entries| entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect(),
+    );
+    format!("{devices:?} {:?} {notes:?}", swaps())
+}
+
+fn attribute(device: &str, name: &str) -> String {
+    fs::read_to_string(format!("/sys/block/{device}/{name}")).unwrap().trim().to_owned()
+}
+
+/// The limit in `mm_stat`.
+fn memory_limit(device: &str) -> u64 {
+    attribute(device, "mm_stat").split_whitespace().nth(3).unwrap().parse().unwrap()
+}
+
+/// Name, size in KiB and priority of every active zram swap.
+fn swaps() -> Vec<(String, u64, i32)> {
+    let text = fs::read_to_string("/proc/swaps").unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("/dev/zram"));
+    lines
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            (format!("zram{}", words[0]), words[2].parse().unwrap(), words[4].parse().unwrap())
+        })
+        .collect()
+}
+
+fn swap(name: &str) -> Option<(u64, i32)> {
+    swaps().into_iter().find(|swap| swap.0 == name).map(|(_, size, priority)| (size, priority))
+}
+
+/// The first page of a swap is its header.
+const HEADER_KIB: u64 = 4;
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_device_from_its_creation_to_its_end() {
+    let Some(session) = Session::begin("") else { return };
+    let node = session.ok(&["create", "--size", "16MiB", "--priority", "7"]);
+    let name = node.strip_prefix("/dev/").unwrap();
+    assert_eq!(swap(name), Some((16 * 1024 - HEADER_KIB, 7)));
+    assert_eq!(attribute(name, "disksize"), (16 * MIB).to_string());
+
+    let resized = session.ok(&["resize", &node, "24MiB"]);
+    assert_eq!(resized, format!("{name}: recreate (size 16.0 MiB → 24.0 MiB)"));
+    assert_eq!(swap(name), Some((24 * 1024 - HEADER_KIB, 7)));
+
+    assert_eq!(session.ok(&["limit", name, "8MiB"]), format!("{name}: memory limited to 8.0 MiB"));
+    assert_eq!(memory_limit(name), 8 * MIB);
+    assert_eq!(session.ok(&["limit", name, "none"]), format!("{name}: no memory limit"));
+    assert_eq!(memory_limit(name), 0);
+
+    session.ok(&["swap", "off", name]);
+    assert_eq!(swap(name), None);
+    session.ok(&["swap", "on", name]);
+    assert_eq!(swap(name), Some((24 * 1024 - HEADER_KIB, 7)), "as it was, resized");
+
+    assert!(session.ok(&["compact", name]).starts_with(&format!("{name}: ")));
+    let messages = session.fails(&["remove", "zram990", name], 6);
+    assert!(messages.contains("there is no device zram990"), "{messages}");
+    assert_eq!(swap(name), None);
+    assert_eq!(machine(), session.before, "nothing is left");
+}
+
+#[test]
+fn a_created_device_that_is_off_can_be_removed_and_its_number_used_again() {
+    let Some(session) = Session::begin("") else { return };
+    let first = session.ok(&["create", "-s", "16MiB"]);
+    session.ok(&["swap", "off", &first]);
+    let second = session.ok(&["create", "-s", "16MiB", "-a", "lzo-rle,lzo", "--set", "label=second"]);
+    assert_ne!(first, second, "the number of a section that is off is taken");
+    session.ok(&["remove", &first, &second]);
+    assert_eq!(session.ok(&["create", "-s", "16MiB"]), first);
+    session.ok(&["remove", &first]);
+    assert_eq!(machine(), session.before);
+}
+
+#[test]
+fn a_reload_follows_the_file_and_refuses_one_with_mistakes() {
+    let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\nswap-priority = 100\n") else {
+        return;
+    };
+    let plan = session.ok(&["plan"]);
+    assert_eq!(plan, "ACTION  OBJECT  DETAIL\ncreate  zram0   16.0 MiB of swap with priority 100");
+    assert_eq!(swaps(), [], "a plan changes nothing");
+    assert_eq!(session.ok(&["reload"]), "zram0: create (16.0 MiB of swap with priority 100)");
+    assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 100)));
+    assert_eq!(session.ok(&["reload"]), "nothing to change");
+
+    session.write("[zram0]\nzram-size = \"16MiB\"\nswap-priority = 50\n");
+    assert_eq!(session.ok(&["reload"]), "zram0: reactivate (priority 100 → 50)");
+    assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 50)));
+
+    session.write("[zram0]\nzram-size = = \"32MiB\"\n");
+    let messages = session.fails(&["reload"], 1);
+    assert!(messages.contains("zramd.toml:2:13:"), "{messages}");
+    assert!(messages.contains("the old configuration stays in force"), "{messages}");
+    assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 50)), "the old one stays");
+
+    session.write("");
+    assert_eq!(session.ok(&["reload"]), "zram0: remove (no longer wanted)");
+    assert_eq!(machine(), session.before);
+}
+
+#[test]
+fn refusals_and_mistakes_have_their_status() {
+    let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\n") else { return };
+    for (words, status, expected) in [
+        (&["resize", "zram990", "1GiB"][..], 4, "zram990"),
+        (&["resize", "sda", "1GiB"], 4, "sda"),
+        (&["resize", "zram0", "1GB"], 2, "did you mean"),
+        (&["resize", "zram0", "0"], 2, "zramdctl remove zram0"),
+        (&["create", "--size", "16MiB", "--set", "frob=1"], 2, "there is no key `frob` here"),
+        (&["create", "--size", "16 apples"], 2, ".zram-size: "),
+        (&["create", "zram0", "--size", "16MiB"], 2, "[zram0] is configured already"),
+        (&["remove", "sda"], 2, "is no zram device"),
+    ] {
+        let messages = session.fails(words, status);
+        assert!(messages.contains(expected), "{words:?}: {messages}");
+    }
+    assert_eq!(machine(), session.before);
+}
+
+#[test]
+fn monitor_sees_a_device_come_and_go() {
+    let Some(session) = Session::begin("") else { return };
+    let mut command = session.command(&["monitor", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut child = Guarded(child);
+    let mut events = lines.map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
+    let mut find = |event: &str, object: &str| {
+        let found = events.by_ref().find(|line| line["event"] == event && line["object"] == object);
+        found.unwrap_or_else(|| panic!("{event} of {object} is not told"))
+    };
+    find("watching", "zramd");
+    let node = session.ok(&["create", "-s", "16MiB"]);
+    let name = node.strip_prefix("/dev/").unwrap();
+    let appeared = find("appeared", name);
+    assert!(appeared["time"].as_str().is_some_and(|time| time.contains('T')), "{appeared}");
+    assert_eq!(appeared["properties"]["Name"], name);
+    session.ok(&["limit", name, "8MiB"]);
+    let limited = find("changed", name);
+    assert!(limited["before"] != limited["after"], "{limited}");
+    session.ok(&["remove", name]);
+    find("gone", name);
+    kill_process(Pid::from_child(&child.0), Signal::INT).unwrap();
+    assert!(child.0.wait().unwrap().success(), "Ctrl-C is no failure");
+}
+
+#[test]
+fn without_a_daemon_each_command_says_what_to_do() {
+    let Some(bus) = Bus::start() else { return };
+    let run = |words: &[&str]| -> Output { zramdctl(bus.address(), words).output().unwrap() };
+    for words in [&["reload"][..], &["create", "-s", "16MiB"], &["remove", "zram0"], &["monitor"]] {
+        let output = run(words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        assert!(texts(&output).1.contains("`systemctl start zramd.service`"), "{words:?}: {output:?}");
+    }
+    let nowhere = zramdctl("unix:path=/nonexistent", &["reload"]).output().unwrap();
+    assert_eq!(nowhere.status.code(), Some(1));
+    let messages = texts(&nowhere).1;
+    assert!(
+        messages.starts_with("error: cannot reach the system bus") && !messages.contains("os error"),
+        "{messages}"
+    );
+    // What only reads needs neither.
+    let top = zramdctl("unix:path=/nonexistent", &["top", "--iterations", "2", "--interval", "0.1"]);
+    let output = { top }.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = texts(&output).0;
+    assert_eq!(text.matches("memory ").count(), 2, "{text}");
+    assert!(!text.contains('\u{1b}'), "no escape codes outside of a terminal: {text}");
+}
