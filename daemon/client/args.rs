@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::logic::import::Peer;
+
 /// Shows and controls compressed memory.
 #[derive(Debug, Parser)]
 #[command(
@@ -170,6 +172,8 @@ pub enum Command {
         #[arg(required = true)]
         names: Vec<String>,
     },
+    /// Print the configuration of another program as one of zramd
+    Import(Import),
     /// Print completions for a shell
     #[command(hide = true)]
     Completions {
@@ -179,6 +183,51 @@ pub enum Command {
     /// Print the man page of zramdctl(8)
     #[command(hide = true)]
     Man,
+}
+
+/// `import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Which program's
+    #[arg(value_enum)]
+    pub peer: PeerName,
+    /// Read, and write, below this folder
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Write /etc/zramd/zramd.toml, unless it is there already
+    #[arg(long)]
+    pub write: bool,
+    /// What a variable is worth for which zram-generator would run a program (its set! lines)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// A program whose configuration can be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PeerName {
+    /// systemd's zram-generator
+    ZramGenerator,
+    /// Debian's zram-tools
+    ZramTools,
+    /// The older, unrelated zramd written in Go
+    ZramdGo,
+    /// log2ram
+    Log2ram,
+    /// What Pop!_OS ships
+    PopZram,
+}
+
+impl PeerName {
+    /// The program.
+    pub fn peer(self) -> Peer {
+        match self {
+            PeerName::ZramGenerator => Peer::ZramGenerator,
+            PeerName::ZramTools => Peer::ZramTools,
+            PeerName::ZramdGo => Peer::OldZramd,
+            PeerName::Log2ram => Peer::Log2ram,
+            PeerName::PopZram => Peer::PopZram,
+        }
+    }
 }
 
 /// `list`, in zramctl's habits.

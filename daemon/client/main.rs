@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Command, List, Swap};
 use super::monitor::{self, Form};
-use super::{act, config, connect, doctor, list, man, out, plan, read, show, stats, status, top};
+use super::{act, config, connect, doctor, import, list, man, out, plan, read, show, stats, status, top};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
@@ -36,6 +36,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Doctor { json } => doctor::run(cli, json),
         Command::Check { files } => config::check(cli, &files),
         Command::CatConfig => config::cat(cli),
+        Command::Import(words) => import::run(&words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),
         Command::Plan(change) => Ok(connect::run(plan::run(ask, cli.config.as_ref(), change.force))),

@@ -8,6 +8,7 @@ mod connect;
 pub mod doctor;
 #[cfg(test)]
 mod fixture;
+pub mod import;
 mod job;
 pub mod list;
 mod looks;

@@ -61,17 +61,17 @@ pub const OTHER_MANAGERS: [OtherManager; 6] = [
     OtherManager {
         name: "zram-generator",
         file: "/etc/systemd/zram-generator.conf",
-        remedy: "remove /etc/systemd/zram-generator.conf, or the package",
+        remedy: "take its settings over with `zramdctl import zram-generator`, then remove /etc/systemd/zram-generator.conf or the package",
     },
     OtherManager {
         name: "zram-generator",
         file: "/usr/lib/systemd/zram-generator.conf",
-        remedy: "link /etc/systemd/zram-generator.conf to /dev/null, or remove the package",
+        remedy: "take its settings over with `zramdctl import zram-generator`, then link /etc/systemd/zram-generator.conf to /dev/null, or remove the package",
     },
     OtherManager {
         name: "zram-tools",
         file: "/etc/systemd/system/multi-user.target.wants/zramswap.service",
-        remedy: "run `systemctl disable --now zramswap.service`",
+        remedy: "take its settings over with `zramdctl import zram-tools`, then run `systemctl disable --now zramswap.service`",
     },
     OtherManager {
         name: "log2ram",

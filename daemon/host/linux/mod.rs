@@ -10,6 +10,7 @@ pub mod clock;
 pub mod files;
 mod mkfs;
 mod mount;
+pub mod peer_files;
 mod process;
 mod store;
 mod swap;
