@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use lexopt::prelude::{Long, Short, Value};
+use zramd::host::linux::heap;
 use zramd::logic::exit::ExitStatus;
 use zramd::service::run::{Options, run};
 
@@ -57,7 +58,10 @@ fn main() -> ExitCode {
             println!("zramd {}", env!("CARGO_PKG_VERSION"));
             ExitStatus::Success
         }
-        Ok(Parsed::Run(options)) => run(options),
+        Ok(Parsed::Run(options)) => {
+            heap::give_back_freed();
+            run(options)
+        }
         Err(message) => {
             eprintln!("zramd: {message}\nTry `zramd --help`.");
             ExitStatus::Usage

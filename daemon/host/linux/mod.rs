@@ -1,13 +1,14 @@
 //! The real machine.
 //!
 //! All paths are taken below a root folder, which is `/` except in tests, so that path building and parsing can be tried
-//! on a copied tree. The only module with `unsafe`: `swapon`, `swapoff`, `fork`, `localtime_r` and two block ioctls,
-//! which no crate wraps.
+//! on a copied tree. The only module with `unsafe`: `swapon`, `swapoff`, `fork`, `localtime_r`, `mallopt` and two block
+//! ioctls, which no crate wraps.
 
 mod block;
 pub mod cancel;
 pub mod clock;
 pub mod files;
+pub mod heap;
 mod mkfs;
 mod mount;
 pub mod peer_files;
