@@ -39,7 +39,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Import(words) => import::run(&words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),
-        Command::Plan(change) => Ok(connect::run(plan::run(ask, cli.config.as_ref(), change.force))),
+        Command::Plan(change) => Ok(connect::run(plan::run(cli, change.force))),
         Command::Top { interval, iterations } => {
             Ok(connect::run(top::run(interval, iterations, read::config(cli.config.as_ref()).view())))
         }

@@ -1,10 +1,10 @@
 //! `plan`: what a reload would change.
 
-use std::io::IsTerminal;
-use std::path::PathBuf;
-
+use super::args::Cli;
 use super::connect::{Bus, Failure};
+use super::style::Style;
 use super::{act, out, read};
+use crate::engine::Error;
 use crate::logic::change::Action;
 use crate::logic::config::problem::Severity;
 use crate::logic::config::render;
@@ -15,15 +15,15 @@ use crate::logic::table;
 type Row = (String, String, String);
 
 /// Asks the daemon, or works it out here: for another file, and where no daemon is.
-pub async fn run(ask: bool, file: Option<&PathBuf>, force: bool) -> Result<ExitStatus, Failure> {
-    if file.is_some() {
-        return here(file, force);
+pub async fn run(cli: &Cli, force: bool) -> Result<ExitStatus, Failure> {
+    if cli.config.is_some() {
+        return here(cli, force);
     }
-    match asked(ask, force).await {
-        Ok(rows) => Ok(show(&rows)),
+    match asked(!cli.no_ask_password, force).await {
+        Ok(rows) => Ok(show(cli, &rows)),
         Err(failure) if failure.is_absence() => {
             out::note("zramd.service cannot be asked; this is worked out without it");
-            here(None, force)
+            here(cli, force)
         }
         Err(failure) => Err(act::by_lines(&failure)),
     }
@@ -35,34 +35,43 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Failure> {
 }
 
 /// Without the daemon.
-fn here(file: Option<&PathBuf>, forced: bool) -> Result<ExitStatus, Failure> {
-    let loaded = read::config(file).loaded;
+fn here(cli: &Cli, forced: bool) -> Result<ExitStatus, Failure> {
+    let file = cli.config.as_ref();
+    let failed = |error: Error| Failure::new(error.exit_status(), error.message);
+    let loaded = read::readable_config(file).map_err(failed)?.loaded;
     if !loaded.problems.is_empty() {
-        out::note(render::render(&loaded.problems, std::io::stderr().is_terminal()).trim_end());
+        let colour = Style::stderr(cli.color).has_colour();
+        out::note(render::render(&loaded.problems, colour).trim_end());
     }
-    let survey = read::survey(file, &loaded, forced)
-        .map_err(|error| Failure::new(error.exit_status(), error.message))?;
+    let survey = read::survey(file, &loaded, forced).map_err(failed)?;
     let changes = survey.changes.into_iter().filter(|change| change.action != Action::Keep);
     let rows: Vec<Row> = changes
         .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
         .collect();
-    let status = show(&rows);
+    let status = show(cli, &rows);
     let wrong = loaded.problems.iter().any(|problem| problem.severity == Severity::Error);
     Ok(if wrong { ExitStatus::Failure } else { status })
 }
 
-fn show(rows: &[Row]) -> ExitStatus {
-    out::line(text(rows).trim_end());
+fn show(cli: &Cli, rows: &[Row]) -> ExitStatus {
+    out::line(text(rows, Style::stdout(cli.color)).trim_end());
     status(rows)
 }
 
-/// The table.
-fn text(rows: &[Row]) -> String {
+/// The table; what is refused stands out.
+fn text(rows: &[Row], style: Style) -> String {
     if rows.is_empty() {
         return "nothing to change\n".to_owned();
     }
     let cells = rows.iter().cloned().map(|(action, object, detail)| vec![action, object, detail]);
-    table::render(&["ACTION", "OBJECT", "DETAIL"], &[], &cells.collect::<Vec<_>>())
+    let table = table::render(&["ACTION", "OBJECT", "DETAIL"], &[], &cells.collect::<Vec<_>>());
+    let mut lines = table.lines();
+    let mut out = lines.next().map_or_else(String::new, |heading| style.bold(heading) + "\n");
+    for (line, (action, ..)) in lines.zip(rows) {
+        out += &if action == Action::Refuse.word() { style.warning(line) } else { line.to_owned() };
+        out.push('\n');
+    }
+    out
 }
 
 /// A plan that refuses something is no success, so that scripts need not read it.
@@ -91,8 +100,10 @@ mod tests {
         let expected = "ACTION    OBJECT     DETAIL\n\
                         recreate  zram0      size 1.0 GiB → 2.0 GiB\n\
                         create    ramdisk.a  64.0 MiB tmpfs\n";
-        assert_eq!(text(&rows), expected);
-        assert_eq!(text(&[]), "nothing to change\n");
+        assert_eq!(text(&rows, Style::default()), expected);
+        assert_eq!(text(&[], Style::default()), "nothing to change\n");
+        let refused = [row("refuse", "zram1", "no")];
+        assert!(text(&refused, Style::new(true)).contains("\x1b[1;33mrefuse  zram1   no\x1b[0m\n"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::connect::Failure;
-use super::value;
+use super::{out, value};
 use crate::logic::units::human;
 use crate::service::ROOT;
 
@@ -80,7 +80,7 @@ impl Event {
 
     /// The line for people.
     pub fn line(&self, clock: &str) -> String {
-        format!("{clock} {:<6} {}", self.object, self.text)
+        out::escaped(&format!("{clock} {:<6} {}", self.object, self.text), false)
     }
 
     /// The line for programs.
