@@ -10,7 +10,7 @@ use super::bus::error::{BusError, Name, Result};
 use super::core::Core;
 use super::jobs::Handle;
 use super::lane;
-use super::reconcile::{Wish, must_be_valid, propose, reconcile, view};
+use super::reconcile::{Wish, announce, must_be_valid, propose, reconcile, view};
 use crate::engine::control;
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::overlay::{Overlay, file_name};
@@ -149,8 +149,9 @@ impl Core {
             let message = format!("[{section}] is configured already, in {}", found.file);
             return Err(invalid(format!("{message}; change it there, or with Resize")));
         }
-        set_overlay(&section, Some(overlay)).await?;
         let wish = Wish::one(Target::Device(number), false);
+        announce(&wish).await?;
+        set_overlay(&section, Some(overlay)).await?;
         let handle = Handle::unwatched();
         let done = match self.mistakes_in(&section).await {
             Ok(()) => reconcile(self, &handle, wish).await,
@@ -204,6 +205,7 @@ impl Core {
         let mut overlay = before.clone().unwrap_or_default();
         let forget = forget && overlay.transient;
         overlay.values.insert(ENABLED.to_owned(), "false".to_owned());
+        announce(&Wish::gone(Target::Device(number), forced)).await?;
         set_overlay(&section, (!forget).then_some(overlay)).await?;
         let done = reconcile(self, handle, Wish::gone(Target::Device(number), forced)).await;
         if let Err(error) = done {
@@ -334,6 +336,7 @@ async fn with_overlay(
     let before = overlay_of(&section);
     let mut overlay = before.clone().unwrap_or_default();
     change(&mut overlay);
+    announce(&wish).await?;
     set_overlay(&section, Some(overlay)).await?;
     let done = reconcile(core, handle, wish.clone()).await;
     if done.is_err() {

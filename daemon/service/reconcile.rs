@@ -66,6 +66,11 @@ pub fn interrupted() -> Option<Wish> {
     serde_json::from_str(&text).ok()
 }
 
+/// Notes a wish before anything is written for it, so that a crash in between is finished or undone too.
+pub async fn announce(wish: &Wish) -> Result<()> {
+    note(Some(wish)).await
+}
+
 async fn note(wish: Option<&Wish>) -> Result<()> {
     let text = wish.map(serde_json::to_string).transpose();
     let text = text.map_err(|error| BusError::new(Name::Failed, format!("write JSON: {error}")))?;

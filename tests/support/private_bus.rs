@@ -140,7 +140,30 @@ impl Bus {
 
     /// `zramd` for this bus, with an empty configuration; what it says goes to a file.
     pub fn daemon(&self) -> Command {
-        self.prepare(Command::new(env!("CARGO_BIN_EXE_zramd")), "")
+        fs::write(self.config(), "").unwrap();
+        self.prepare(Command::new(env!("CARGO_BIN_EXE_zramd")))
+    }
+
+    /// Starts `zramd` and waits until it says that it serves.
+    #[track_caller]
+    fn serve(&self) -> Guarded {
+        let notified = self.folder.path().join("notify");
+        fs::remove_file(&notified).ok();
+        let socket = UnixDatagram::bind(&notified).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut command = self.prepare(bound(Path::new(env!("CARGO_BIN_EXE_zramd"))));
+        let daemon = Guarded(command.env("NOTIFY_SOCKET", &notified).spawn().unwrap());
+        // It says so only after it has its name; before that it may say that it finishes something.
+        let mut message = [0; 512];
+        loop {
+            let length = socket.recv(&mut message).unwrap_or_else(|error| {
+                let log = fs::read_to_string(self.log()).unwrap_or_default();
+                panic!("zramd does not say that it is ready: {error}\n{log}")
+            });
+            if String::from_utf8_lossy(&message[..length]).contains("READY=1") {
+                return daemon;
+            }
+        }
     }
 
     /// The file that the daemon of this bus has as its configuration.
@@ -148,8 +171,7 @@ impl Bus {
         self.folder.path().join("zramd.toml")
     }
 
-    fn prepare(&self, mut command: Command, text: &str) -> Command {
-        fs::write(self.config(), text).unwrap();
+    fn prepare(&self, mut command: Command) -> Command {
         command.arg("--config").arg(self.config());
         command.env("DBUS_SYSTEM_BUS_ADDRESS", &self.address).env_remove("NOTIFY_SOCKET");
         let log = File::options().create(true).append(true).open(self.log()).unwrap();
@@ -200,20 +222,20 @@ impl PrivateBus {
     #[track_caller]
     pub fn start_with(text: &str) -> Option<PrivateBus> {
         let bus = Bus::start()?;
-        let notified = bus.folder.path().join("notify");
-        let socket = UnixDatagram::bind(&notified).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut command = bus.prepare(bound(Path::new(env!("CARGO_BIN_EXE_zramd"))), text);
-        let daemon = Guarded(command.env("NOTIFY_SOCKET", &notified).spawn().unwrap());
-        // It says so only after it has its name.
-        let mut message = [0; 512];
-        let length = socket.recv(&mut message).unwrap_or_else(|error| {
-            let log = fs::read_to_string(bus.log()).unwrap_or_default();
-            panic!("zramd does not say that it is ready: {error}\n{log}")
-        });
-        let message = String::from_utf8_lossy(&message[..length]);
-        assert!(message.contains("READY=1"), "{message:?}");
+        fs::write(bus.config(), text).unwrap();
+        let daemon = bus.serve();
         Some(PrivateBus { daemon, bus })
+    }
+
+    /// Ends the daemon as a crash does, and waits for that.
+    pub fn crash(&mut self) {
+        self.daemon.0.kill().unwrap();
+        self.daemon.0.wait().unwrap();
+    }
+
+    /// Starts the daemon again after [`PrivateBus::crash`], with the configuration as it is now.
+    pub fn start_again(&mut self) {
+        self.daemon = self.bus.serve();
     }
 
     /// Where the bus is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
