@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::logic::import::Peer;
 
 /// Shows and controls compressed memory.
-#[derive(Debug, Parser)]
+#[derive(Debug, Default, Parser)]
 #[command(
     name = "zramdctl",
     version,
@@ -35,9 +35,10 @@ pub struct Cli {
 }
 
 /// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Colour {
     /// On a terminal.
+    #[default]
     Auto,
     /// Always.
     Always,

@@ -10,7 +10,10 @@ use crate::logic::exit::ExitStatus;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
-    let mut cli = match Cli::try_parse() {
+    // What is typed most has nothing to parse; building the parser takes longer than reading all devices.
+    let plain = std::env::args_os().skip(1).eq(["list"]) || std::env::args_os().len() == 1;
+    let parsed = if plain { Ok(Cli::default()) } else { Cli::try_parse() };
+    let mut cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let wrong = error.use_stderr();
