@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use zbus::names::InterfaceName;
 use zbus::object_server::{Interface, SignalEmitter};
@@ -76,22 +76,21 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Published) {
     loop {
         core.changed.notified().await;
-        let settled = async {
-            loop {
-                let request = core.request();
-                let done = publish(&core, &connection, &mut published).await;
-                core.fulfil(request);
-                if let Err(error) = done {
-                    // The next change tries again; a connection that is gone ends the daemon elsewhere.
-                    tracing::warn!(%error, "cannot publish a change");
-                }
-                if tokio::time::timeout(SETTLED, core.changed.notified()).await.is_err() {
-                    break;
-                }
-            }
-        };
         // A machine that never settles is told about as it is then.
-        tokio::time::timeout(LONGEST_WAIT, settled).await.ok();
+        let latest = Instant::now() + LONGEST_WAIT;
+        loop {
+            let request = core.request();
+            let done = publish(&core, &connection, &mut published).await;
+            core.fulfil(request);
+            if let Err(error) = done {
+                // The next change tries again; a connection that is gone ends the daemon elsewhere.
+                tracing::warn!(%error, "cannot publish a change");
+            }
+            let quiet = tokio::time::timeout(SETTLED, core.changed.notified()).await.is_err();
+            if quiet || Instant::now() > latest {
+                break;
+            }
+        }
         let now = core.latest().problems.clone();
         super::journal::problems(&published.problems, &now);
         published.problems = now;
