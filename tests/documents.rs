@@ -2,13 +2,18 @@
 //! `tests/captures` the outputs, as root.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect, clippy::format_push_string)]
 
+#[allow(dead_code)] // Another test uses the rest.
+#[path = "support/introspection.rs"]
+mod introspection;
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use support::{can_use_real_kernel, golden, repository, setup};
+use introspection::{Argument, Interface, Member, Property};
+use support::{can_use_real_kernel, golden, has_program, repository, setup, skip, texts};
 use zramd::client::man::{self, DATE, marked, plain, tagged, tidy};
 use zramd::logic::config::locate::{DROP_INS, MAIN, ROOTS};
 use zramd::logic::config::schema::{Key, SectionKind};
@@ -267,90 +272,60 @@ fn actions(source: &str) -> Vec<(String, String)> {
     functions.into_iter().map(action).collect()
 }
 
-/// A value of an XML attribute.
-fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    line.split_once(&format!(" {name}=\""))?.1.split('"').next()
+fn arguments<'a>(of: impl Iterator<Item = &'a Argument>) -> String {
+    let words: Vec<String> =
+        of.map(|one| format!("\\fI{}\\fR {}", plain(&one.name), plain(&one.kind))).collect();
+    words.join(", ")
 }
 
-/// A member of an interface, as the introspection shows it.
-#[derive(Debug, Default)]
-struct Member {
-    kind: String,
-    name: String,
-    signature: String,
-    signal: Option<String>,
-    inputs: Vec<String>,
-    outputs: Vec<String>,
-    meaning: String,
+/// The tag of a method or signal.
+fn call(name: &str, member: &Member, is_method: bool) -> String {
+    let (passed, answered): (Vec<&Argument>, Vec<&Argument>) =
+        member.arguments.iter().partition(|argument| argument.incoming || !is_method);
+    let answer = arguments(answered.into_iter());
+    let arrow = if answer.is_empty() { "" } else { " \\(-> " };
+    format!("{}({}){arrow}{answer}", bold(name), arguments(passed.into_iter()))
 }
 
-fn members(xml: &str) -> Vec<Member> {
-    let mut members: Vec<Member> = Vec::new();
-    let (mut comment, mut inside) = (String::new(), false);
-    for line in xml.lines().map(str::trim) {
-        let last = members.last_mut();
-        match line {
-            "<!--" => (comment, inside) = (String::new(), true),
-            "-->" => inside = false,
-            _ if inside => comment = format!("{comment} {line}").trim().to_owned(),
-            _ if line.starts_with("<arg ") => {
-                let (name, of) = (attribute(line, "name").unwrap(), attribute(line, "type").unwrap());
-                let argument = format!("\\fI{}\\fR {}", plain(name), plain(of));
-                let list = last.unwrap();
-                match attribute(line, "direction") {
-                    Some("out") => list.outputs.push(argument),
-                    _ => list.inputs.push(argument),
-                }
-            }
-            _ if line.starts_with("<annotation ") => {
-                last.unwrap().signal = attribute(line, "value").map(str::to_owned);
-            }
-            _ if line.starts_with('<') && attribute(line, "name").is_some() => {
-                members.push(Member {
-                    kind: line[1..].split(' ').next().unwrap().to_owned(),
-                    name: attribute(line, "name").unwrap().to_owned(),
-                    signature: attribute(line, "type").unwrap_or_default().to_owned(),
-                    meaning: std::mem::take(&mut comment),
-                    ..Member::default()
-                });
-            }
-            _ => {}
-        }
-    }
-    members.retain(|member| member.kind != "interface");
-    members
+/// The tag of a property.
+fn property(name: &str, property: &Property) -> String {
+    let signal = match property.emits.as_str() {
+        "true" => ", signalled",
+        "const" => ", constant",
+        "false" => "",
+        other => panic!("{other}"),
+    };
+    format!("{} ({}{signal})", bold(name), plain(&property.kind))
 }
 
-fn interface(name: &str, xml: &str) -> String {
+fn interface(name: &str, found: &Interface) -> String {
     let source = source_of(name);
     let actions = actions(&source);
     let about = comment_before(&source, &format!("#[interface(name = \"{name}\""));
     let mut out = format!(".SH \"INTERFACE {}\"\n{}\n", plain(name), marked(&about));
-    let mut members = members(xml);
-    // As in the source, where one explains the next; the introspection sorts by name.
-    members.sort_by_key(|member| place(&source, &member.name));
-    for (kind, heading) in [("method", "Methods"), ("signal", "Signals"), ("property", "Properties")] {
-        let of_kind: Vec<&Member> = members.iter().filter(|member| member.kind == kind).collect();
-        if !of_kind.is_empty() {
+    let of = |members: &BTreeMap<String, Member>, is_method: bool| -> Vec<_> {
+        let one = |(name, member): (&String, &Member)| {
+            (name.clone(), call(name, member, is_method), member.documentation.clone())
+        };
+        members.iter().map(one).collect()
+    };
+    let properties = found.properties.iter();
+    let properties =
+        properties.map(|(name, one)| (name.clone(), property(name, one), one.documentation.clone()));
+    for (heading, mut members) in [
+        ("Methods", of(&found.methods, true)),
+        ("Signals", of(&found.signals, false)),
+        ("Properties", properties.collect()),
+    ] {
+        // As in the source, where one explains the next; the introspection sorts by name.
+        members.sort_by_key(|(name, ..)| place(&source, name));
+        if !members.is_empty() {
             out.push_str(&format!(".SS {heading}\n"));
         }
-        for member in of_kind {
-            let tag = if kind == "property" {
-                let signal = match member.signal.as_deref() {
-                    None => ", signalled",
-                    Some("const") => ", constant",
-                    Some("false") => "",
-                    Some(other) => panic!("{other}"),
-                };
-                format!("{} ({}{signal})", bold(&member.name), plain(&member.signature))
-            } else {
-                let result = member.outputs.join(", ");
-                let arrow = if result.is_empty() { "" } else { " \\(-> " };
-                format!("{}({}){arrow}{result}", bold(&member.name), member.inputs.join(", "))
-            };
-            assert!(!member.meaning.is_empty(), "nothing is said about {}", member.name);
-            out.push_str(&entry(&tag, &member.meaning));
-            if let Some((_, action)) = actions.iter().find(|(method, _)| *method == member.name) {
+        for (name, tag, meaning) in members {
+            assert!(!meaning.is_empty(), "nothing is said about {name}");
+            out.push_str(&entry(&tag, meaning.replace('\n', " ").trim()));
+            if let Some((_, action)) = actions.iter().find(|(method, _)| *method == name) {
                 out.push_str(&format!("Polkit action: {}.\n", bold(action)));
             }
         }
@@ -385,7 +360,8 @@ fn org_zramd1_5_is_current() {
             tagged(id, &meaning)
         })
         .collect();
-    let interfaces: String = interfaces().iter().map(|(name, xml)| interface(name, xml)).collect();
+    let interfaces: String =
+        interfaces().iter().map(|(name, xml)| interface(name, &introspection::read(xml)[name])).collect();
     page("org.zramd1.5", &[("INTERFACES", interfaces), ("ERRORS", errors), ("ACTIONS", actions)]);
 }
 
@@ -414,25 +390,19 @@ fn all_of_it_is_installed() {
     }
 }
 
-/// Runs a program that may be missing; what it had to say.
-fn complaints(program: &str, words: &[&str], file: &PathBuf) -> Option<String> {
-    let output = Command::new(program).args(words).arg(file).env("LC_ALL", "C.UTF-8").output();
-    let Ok(output) = output else {
-        eprintln!("skipped: {program} is not installed");
-        return None;
-    };
-    let said = if program == "mandoc" { [output.stdout, output.stderr].concat() } else { output.stderr };
-    Some(String::from_utf8_lossy(&said).into_owned())
-}
-
 #[test]
 fn tools_that_check_pages_find_nothing() {
-    for name in PAGES {
-        let file = repository(&format!("packaging/man/{name}"));
-        for (program, words) in
-            [("mandoc", &["-T", "lint"][..]), ("groff", &["-man", "-Tutf8", "-Kutf8", "-ww", "-z"])]
-        {
-            assert_eq!(complaints(program, words, &file).unwrap_or_default(), "", "{name}");
+    let tools = [("mandoc", &["-T", "lint"][..]), ("groff", &["-man", "-Tutf8", "-Kutf8", "-ww", "-z"])];
+    for (program, words) in tools {
+        if !has_program(program) {
+            skip(&format!("needs {program}"));
+            continue;
+        }
+        for name in PAGES {
+            let file = repository(&format!("packaging/man/{name}"));
+            let output = Command::new(program).args(words).arg(file).output().unwrap();
+            let (printed, complained) = texts(&output);
+            assert_eq!((printed.as_str(), complained.as_str()), ("", ""), "{program} {name}");
         }
     }
 }

@@ -111,6 +111,9 @@ pub fn tidy(page: &str) -> String {
         if line == ".nf" || line == ".fi" {
             verbatim = line == ".nf";
         }
+        if line.is_empty() && !verbatim {
+            continue;
+        }
         if request || verbatim || tag {
             out.push_str(&line);
             out.push('\n');
@@ -233,8 +236,8 @@ mod tests {
     #[test]
     fn pages_are_tidied() {
         let page =
-            ".ie \\n(.g .ds Aq \\(aq\n.TP\n\\fBa. B\\fR \nOne. Two.  3 \\*(Aqfour\\*(Aq\n.nf\nA. B\n.fi\n";
-        assert_eq!(tidy(page), ".TP\n\\fBa. B\\fR\nOne.\nTwo.\n3 \\(aqfour\\(aq\n.nf\nA. B\n.fi\n");
+            ".ie \\n(.g .ds Aq \\(aq\n.TP\n\\fBa. B\\fR \nOne. Two.  3 \\*(Aqfour\\*(Aq\n\n.nf\nA.\n\nB\n.fi\n";
+        assert_eq!(tidy(page), ".TP\n\\fBa. B\\fR\nOne.\nTwo.\n3 \\(aqfour\\(aq\n.nf\nA.\n\nB\n.fi\n");
         let long = tidy(&format!("{} .x\n", "y".repeat(78)));
         assert_eq!(long, format!("{}\n\\&.x\n", "y".repeat(78)));
     }
