@@ -235,8 +235,7 @@ mod tests {
 
     #[test]
     fn pages_are_tidied() {
-        let page =
-            ".ie \\n(.g .ds Aq \\(aq\n.TP\n\\fBa. B\\fR \nOne. Two.  3 \\*(Aqfour\\*(Aq\n\n.nf\nA.\n\nB\n.fi\n";
+        let page = ".ie \\n(.g .ds Aq \\(aq\n.TP\n\\fBa. B\\fR \nOne. Two.  3 \\*(Aqfour\\*(Aq\n\n.nf\nA.\n\nB\n.fi\n";
         assert_eq!(tidy(page), ".TP\n\\fBa. B\\fR\nOne.\nTwo.\n3 \\(aqfour\\(aq\n.nf\nA.\n\nB\n.fi\n");
         let long = tidy(&format!("{} .x\n", "y".repeat(78)));
         assert_eq!(long, format!("{}\n\\&.x\n", "y".repeat(78)));

@@ -34,6 +34,9 @@ _zramdctl() {
             zramdctl,doctor)
                 cmd="zramdctl__subcmd__doctor"
                 ;;
+            zramdctl,import)
+                cmd="zramdctl__subcmd__import"
+                ;;
             zramdctl,limit)
                 cmd="zramdctl__subcmd__limit"
                 ;;
@@ -89,7 +92,7 @@ _zramdctl() {
 
     case "${cmd}" in
         zramdctl)
-            opts="-c -h -V --color --no-ask-password --config --help --version list ls status show top stats monitor doctor check cat-config plan reload create remove resize swap limit compact completions man"
+            opts="-c -h -V --color --no-ask-password --config --help --version list ls status show top stats monitor doctor check cat-config plan reload create remove resize swap limit compact import completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -297,6 +300,40 @@ _zramdctl() {
             case "${prev}" in
                 --json)
                     COMPREPLY=($(compgen -W "pretty short off" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zramdctl__subcmd__import)
+            opts="-c -h --root --write --set --color --no-ask-password --config --help zram-generator zram-tools zramd-go log2ram pop-zram"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --color)

@@ -49,6 +49,7 @@ complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "resize" -d 'Give 
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "swap" -d 'Switch the swap on a device on or off'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "limit" -d 'Limit the memory that a device may use, until the next boot'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "compact" -d 'Give back memory that the allocator holds in half-empty pages'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "import" -d 'Print the configuration of another program as one of zramd'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "man" -d 'Print the man page of zramdctl(8)'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -s o -l output -d 'Columns, separated by commas; +COLUMNS adds to those of the default' -r
@@ -216,6 +217,15 @@ never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l root -d 'Read, and write, below this folder' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l set -d 'What a variable is worth for which zram-generator would run a program (its set! lines)' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l write -d 'Write /etc/zramd/zramd.toml, unless it is there already'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand completions" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
