@@ -9,23 +9,16 @@ use super::args::Cli;
 use super::columns::COLUMNS;
 use super::out;
 use crate::engine::Error;
-use crate::logic::exit::ExitStatus;
+use crate::logic::exit::{self, ExitStatus};
 
 const NAME: &str = "zramdctl";
-const SECTION: &str = "8";
 
-/// Exit statuses with their meanings.
-const STATUSES: [(ExitStatus, &str); 9] = [
-    (ExitStatus::Success, "Done, or nothing to do."),
-    (ExitStatus::Failure, "It failed, or the configuration has mistakes."),
-    (ExitStatus::Usage, "Wrong usage."),
-    (ExitStatus::Inactive, "A named object is inactive, or doctor found warnings only."),
-    (ExitStatus::NotFound, "There is no such device or disk."),
-    (ExitStatus::Unsupported, "The kernel lacks zram or a feature that is needed."),
-    (ExitStatus::Partly, "Some of several targets failed."),
-    (ExitStatus::Refused, "Refused because it would hurt: memory would run out, or contents would be lost."),
-    (ExitStatus::NotPermitted, "Not permitted."),
-];
+/// When the pages last changed in a way that a reader would notice. By hand: a date of the build would make every build
+/// another.
+pub const DATE: &str = "2026-11-21";
+
+/// Longest line of a page.
+const WIDTH: usize = 79;
 
 const FILES: [(&str, &str); 3] = [
     ("/etc/zramd/zramd.toml", "The configuration of the owner of the machine."),
@@ -47,6 +40,16 @@ const EXAMPLES: [(&str, &str); 5] = [
     ),
 ];
 
+const SEE_ALSO: [(&str, u8); 7] = [
+    ("zramd", 8),
+    ("zramd-setup", 8),
+    ("zramd.toml", 5),
+    ("org.zramd1", 5),
+    ("zramctl", 8),
+    ("swapon", 8),
+    ("systemctl", 1),
+];
+
 /// Runs `man`.
 pub fn run() -> Result<ExitStatus, Error> {
     let page = page().map_err(|error| Error::failed(format!("cannot write the page: {error}")))?;
@@ -57,9 +60,10 @@ pub fn run() -> Result<ExitStatus, Error> {
 /// The page as roff.
 pub fn page() -> io::Result<String> {
     let command = Cli::command();
-    let man = Man::new(command.clone()).section(SECTION).manual("zramd");
-    let mut out = Vec::new();
-    man.render_title(&mut out)?;
+    let man = Man::new(command.clone());
+    let mut out =
+        format!(".TH ZRAMDCTL 8 {DATE} \"zramd {}\" zramd\n.nh\n.ad l\n", env!("CARGO_PKG_VERSION"))
+            .into_bytes();
     man.render_name_section(&mut out)?;
     man.render_synopsis_section(&mut out)?;
     man.render_description_section(&mut out)?;
@@ -73,7 +77,7 @@ pub fn page() -> io::Result<String> {
     man.render_options_section(&mut options)?;
     out.push_str(&text(&options));
     out.push_str(".SH EXIT STATUS\n");
-    for (status, meaning) in STATUSES {
+    for (status, meaning) in exit::STATUSES {
         out.push_str(&tagged(&status.code().to_string(), meaning));
     }
     out.push_str(".SH ENVIRONMENT\n");
@@ -90,8 +94,58 @@ pub fn page() -> io::Result<String> {
         out.push_str(&tagged(example, meaning));
     }
     out.push_str(".SH SEE ALSO\n");
-    out.push_str(".BR zramctl (8),\n.BR swapon (8),\n.BR systemctl (1)\n");
-    Ok(out)
+    for (name, section) in SEE_ALSO {
+        out.push_str(&format!(".BR {} ({section}),\n", plain(name)));
+    }
+    Ok(tidy(out.trim_end_matches(",\n")))
+}
+
+/// The same page as the tools that check pages want it: no line is too long, a sentence begins a line, no blanks at ends.
+pub fn tidy(page: &str) -> String {
+    let mut out = String::new();
+    let (mut verbatim, mut tag) = (false, false);
+    for line in page.lines().map(str::trim_end).filter(|line| !is_definition(line)) {
+        // Of clap_mangen: a string that is an apostrophe.
+        let line = line.replace("\\*(Aq", "\\(aq");
+        let request = line.starts_with(['.', '\'']);
+        if line == ".nf" || line == ".fi" {
+            verbatim = line == ".nf";
+        }
+        if line.is_empty() && !verbatim {
+            continue;
+        }
+        if request || verbatim || tag {
+            out.push_str(&line);
+            out.push('\n');
+        } else {
+            fill(&mut out, &line);
+        }
+        tag = line == ".TP";
+    }
+    out
+}
+
+/// One paragraph, a sentence at a time.
+fn fill(out: &mut String, text: &str) {
+    let mut column = 0;
+    let mut ended = false;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let sentence = ended && !word.starts_with(|letter: char| letter.is_lowercase());
+        if column > 0 && (sentence || column + 1 + word.chars().count() > WIDTH) {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        if column == 0 && word.starts_with(['.', '\'']) {
+            out.push_str("\\&");
+        }
+        out.push_str(word);
+        column += word.chars().count();
+        ended = word.ends_with(['.', '!', '?']);
+    }
+    out.push('\n');
 }
 
 /// One command, or each of those below it.
@@ -107,7 +161,7 @@ fn subcommand(parents: &str, command: &Command) -> io::Result<String> {
     let mut synopsis = Vec::new();
     man.render_synopsis_section(&mut synopsis)?;
     out.push_str(&body(&synopsis));
-    out.push_str(&format!(".PP\n{}.\n", plain(&about)));
+    out.push_str(&format!(".PP\n{}.\n", marked(&about)));
     let mut options = Vec::new();
     man.render_options_section(&mut options)?;
     out.push_str(&body(&options));
@@ -140,12 +194,22 @@ fn is_definition(line: &str) -> bool {
     line.starts_with(".ie ") || line.starts_with(".el ")
 }
 
-fn tagged(tag: &str, meaning: &str) -> String {
+/// An entry of a list.
+pub fn tagged(tag: &str, meaning: &str) -> String {
     format!(".TP\n\\fB{}\\fR\n{}\n", plain(tag), plain(meaning))
 }
 
+/// Text with `words` between backticks in bold.
+pub fn marked(text: &str) -> String {
+    let mark = |(index, part): (usize, &str)| match index % 2 {
+        0 => plain(part),
+        _ => format!("\\fB{}\\fR", plain(part)),
+    };
+    text.split('`').enumerate().map(mark).collect()
+}
+
 /// Text with nothing in it that roff would take for more.
-fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('"', "\\(dq");
     if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
@@ -157,7 +221,7 @@ mod tests {
     #[test]
     fn every_command_and_option_is_on_the_page() {
         let page = page().unwrap();
-        assert!(page.contains(".TH zramdctl 8"), "{}", &page[..200]);
+        assert!(page.contains(".TH ZRAMDCTL 8"), "{}", &page[..200]);
         for one in Cli::command().get_subcommands().filter(|one| !one.is_hide_set()) {
             let heading = format!(".SS {}", plain(one.get_name()));
             assert!(page.contains(&heading), "{heading}");
@@ -170,7 +234,16 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_tidied() {
+        let page = ".ie \\n(.g .ds Aq \\(aq\n.TP\n\\fBa. B\\fR \nOne. Two.  3 \\*(Aqfour\\*(Aq\n\n.nf\nA.\n\nB\n.fi\n";
+        assert_eq!(tidy(page), ".TP\n\\fBa. B\\fR\nOne.\nTwo.\n3 \\(aqfour\\(aq\n.nf\nA.\n\nB\n.fi\n");
+        let long = tidy(&format!("{} .x\n", "y".repeat(78)));
+        assert_eq!(long, format!("{}\n\\&.x\n", "y".repeat(78)));
+    }
+
+    #[test]
     fn text_stays_text() {
+        assert_eq!(marked("a `b-c` d"), "a \\fBb\\-c\\fR d");
         assert_eq!(plain(".a\\b-c's \"d\""), "\\&.a\\eb\\-c\\(aqs \\(dqd\\(dq");
     }
 }

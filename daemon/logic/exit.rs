@@ -25,6 +25,19 @@ pub enum ExitStatus {
     NotPermitted,
 }
 
+/// Every exit status with its meaning, for documentation.
+pub const STATUSES: [(ExitStatus, &str); 9] = [
+    (ExitStatus::Success, "Done, or nothing to do."),
+    (ExitStatus::Failure, "It failed, or the configuration has mistakes."),
+    (ExitStatus::Usage, "Wrong usage."),
+    (ExitStatus::Inactive, "A named object is inactive, or doctor found warnings only."),
+    (ExitStatus::NotFound, "There is no such device or disk."),
+    (ExitStatus::Unsupported, "The kernel lacks zram or a feature that is needed."),
+    (ExitStatus::Partly, "Some of several targets failed."),
+    (ExitStatus::Refused, "Refused because it would hurt: memory would run out, or contents would be lost."),
+    (ExitStatus::NotPermitted, "Not permitted."),
+];
+
 impl ExitStatus {
     /// The number for exit(2).
     pub const fn code(self) -> u8 {

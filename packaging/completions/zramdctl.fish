@@ -1,0 +1,240 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_zramdctl_global_optspecs
+    string join \n color= no-ask-password c/config= h/help V/version
+end
+
+function __fish_zramdctl_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_zramdctl_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_zramdctl_using_subcommand
+    set -l cmd (__fish_zramdctl_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -s V -l version -d 'Print version'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "list" -d 'List devices and disks, one line each'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "ls" -d 'List devices and disks, one line each'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "status" -d 'Explain numbers, choices and problems'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "show" -d 'Print properties as Key=Value, for scripts'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "top" -d 'Watch ratio, memory saved, rates and pressure'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "stats" -d 'Print every counter once, for monitoring'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "monitor" -d 'Print what changes, until interrupted'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "doctor" -d 'Look for problems, and say how to mend each'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "check" -d 'Look for mistakes in the configuration, or in these files; what is otherwise ignored is one too'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "cat-config" -d 'Print the configuration with the origin of each key'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "plan" -d 'Show what `reload` would change'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "reload" -d 'Read the configuration again and bring the machine in line with it'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "create" -d 'Create a device that lasts until the next boot'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "remove" -d 'Take a device away'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "resize" -d 'Give a device another size, until the next boot'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "swap" -d 'Switch the swap on a device on or off'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "limit" -d 'Limit the memory that a device may use, until the next boot'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "compact" -d 'Give back memory that the allocator holds in half-empty pages'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "import" -d 'Print the configuration of another program as one of zramd'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "completions" -d 'Print completions for a shell'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "man" -d 'Print the man page of zramdctl(8)'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -s o -l output -d 'Columns, separated by commas; +COLUMNS adds to those of the default' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -s J -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -l output-all -d 'All columns'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -s b -l bytes -d 'Amounts as plain numbers of bytes'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -s n -l noheadings -l no-legend -d 'No heading'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -l raw -d 'One blank between columns, blanks in names as \\x20'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -s o -l output -d 'Columns, separated by commas; +COLUMNS adds to those of the default' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -s J -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -l output-all -d 'All columns'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -s b -l bytes -d 'Amounts as plain numbers of bytes'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -s n -l noheadings -l no-legend -d 'No heading'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -l raw -d 'One blank between columns, blanks in names as \\x20'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand ls" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand status" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand status" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand status" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand status" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand show" -s p -l property -d 'Only these properties' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand show" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand show" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand show" -l value -d 'Only the values'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand show" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand show" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand top" -s i -l interval -d 'Seconds between two looks' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand top" -s n -l iterations -d 'Print this many looks as text, and end' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand top" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand top" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand top" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand top" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand stats" -l format -d 'prometheus (also for the text-file collector of its node exporter), openmetrics or json' -r -f -a "prometheus\t'Prometheus\' text format 0.0.4, which the text-file collector of its node exporter reads'
+openmetrics\t'OpenMetrics 1.0, with units'
+json\t'One JSON document'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand stats" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand stats" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand stats" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand stats" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand monitor" -l stats -d 'Also print the counters, this often (milliseconds, at least 100)' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand monitor" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand monitor" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand monitor" -l json -d 'One JSON object a line'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand monitor" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand monitor" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand doctor" -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand doctor" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand doctor" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand doctor" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand check" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand check" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand check" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand check" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand cat-config" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand cat-config" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand cat-config" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand cat-config" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand plan" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand plan" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand plan" -s f -l force -d 'Let go of contents that would be lost'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand plan" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand plan" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -s f -l force -d 'Let go of contents that would be lost'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s s -l size -d 'Uncompressed size, for example 4GiB, or an expression as in the configuration' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s a -l algorithm -d 'Compression algorithm, for example zstd(level=3)' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s p -l priority -d 'Swap priority' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s m -l mount-point -d 'Mount it here instead of using it as swap' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s t -l fs-type -d 'Type of file system' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -l set -d 'Any other key of a [zramN] section' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand remove" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand remove" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand remove" -s f -l force -d 'Let go of contents that would be lost'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand remove" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand remove" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand remove" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand resize" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand resize" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand resize" -s f -l force -d 'Let go of contents that would be lost'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand resize" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand resize" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand resize" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and not __fish_seen_subcommand_from on off" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and not __fish_seen_subcommand_from on off" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and not __fish_seen_subcommand_from on off" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and not __fish_seen_subcommand_from on off" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and not __fish_seen_subcommand_from on off" -f -a "on" -d 'Switch it on'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and not __fish_seen_subcommand_from on off" -f -a "off" -d 'Switch it off and give its memory back'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from on" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from on" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from on" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from on" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from on" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from off" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from off" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from off" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from off" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand swap; and __fish_seen_subcommand_from off" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand limit" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand limit" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand limit" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand limit" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l root -d 'Read, and write, below this folder' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l set -d 'What a variable is worth for which zram-generator would run a program (its set! lines)' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l write -d 'Write /etc/zramd/zramd.toml, unless it is there already'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand completions" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand completions" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand completions" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand man" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand man" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand man" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand man" -s h -l help -d 'Print help'
