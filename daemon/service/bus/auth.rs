@@ -10,6 +10,7 @@ use zbus::message::{Flags, Header};
 use zbus_polkit::policykit1::{AuthorizationResult, CheckAuthorizationFlags, Subject};
 
 use super::error::{BusError, Name, Result};
+use super::turn::Turn;
 
 /// The polkit actions that methods ask for; `units/org.zramd1.policy` describes them to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub async fn check(connection: &Connection, call: &Header<'_>, action: Action) -
         // Only on a direct connection without a bus, where nobody vouches for the caller.
         return Err(denied(action, "it is not known who calls"));
     };
+    let _turn = Turn::take(call)?;
     match user_of(connection, sender.as_str()).await {
         Ok(0) => return Ok(()),
         Ok(_) => {}

@@ -9,6 +9,7 @@ use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
 
 use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
+use super::turn::Turn;
 use super::{device_path, disk_path};
 use crate::service::core::Core;
 
@@ -27,6 +28,9 @@ impl Manager {
 fn path(text: String) -> Result<OwnedObjectPath> {
     text.try_into().map_err(|error: zbus::Error| error.into())
 }
+
+/// Everybody may have a plan made, but one at a time: each takes a process, and a thread that samples are read on, too.
+static PLANNING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// Name, path and state of a device or disk.
 type Listed = (String, OwnedObjectPath, String);
@@ -173,7 +177,13 @@ impl Manager {
     /// What Reload would do: action, object, detail. Actions are `create`, `activate`, `adapt`, `reactivate`,
     /// `recreate`, `remove` and `refuse`. The option `force` is as for Reload.
     #[zbus(out_args("changes"))]
-    async fn plan(&self, options: HashMap<String, OwnedVariant>) -> Result<Vec<(String, String, String)>> {
+    async fn plan(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<Vec<(String, String, String)>> {
+        let _turn = Turn::take(&call)?;
+        let _alone = PLANNING.lock().await;
         self.core.planned(&options).await
     }
 

@@ -10,6 +10,7 @@ pub mod introspection;
 pub mod job;
 pub mod manager;
 pub mod swap;
+mod turn;
 
 use super::ROOT;
 

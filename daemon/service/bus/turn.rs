@@ -1,0 +1,73 @@
+//! How many calls of one caller may wait for something at the same time.
+//!
+//! zbus begins every call at once. One that is answered at once is gone before the next is read; those that wait for polkit or
+//! for `zramd-setup` would pile up without end, and asking takes no rights.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use zbus::message::Header;
+
+use super::error::{BusError, Name, Result};
+use crate::service::core::lock;
+
+/// Calls of one caller. It may connect again and again, but the bus limits how often one user can.
+const MOST: usize = 8;
+
+/// Callers, by their unique name, with the number of their calls that wait.
+static WAITING: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+
+/// A call that waits, as long as this value lives.
+#[derive(Debug)]
+pub struct Turn {
+    caller: String,
+}
+
+impl Turn {
+    /// Counts a call in, or refuses it because its caller has too many.
+    pub fn take(call: &Header<'_>) -> Result<Turn> {
+        Turn::of(call.sender().map(ToString::to_string).unwrap_or_default())
+    }
+
+    fn of(caller: String) -> Result<Turn> {
+        let mut waiting = lock(&WAITING);
+        let number = waiting.entry(caller.clone()).or_default();
+        if *number >= MOST {
+            return Err(BusError::new(
+                Name::LimitExceeded,
+                format!("{MOST} of your calls are waiting already"),
+            ));
+        }
+        *number += 1;
+        Ok(Turn { caller })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut waiting = lock(&WAITING);
+        if let Some(number) = waiting.get_mut(&self.caller) {
+            *number -= 1;
+            if *number == 0 {
+                waiting.remove(&self.caller);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_has_so_many_turns_and_gets_them_back() {
+        let of = |caller: &str| Turn::of(caller.to_owned());
+        let turns: Vec<Turn> = (0..MOST).map(|_| of(":1.1").unwrap()).collect();
+        assert_eq!(of(":1.1").unwrap_err().name, Name::LimitExceeded);
+        // Another one has turns of its own.
+        drop(of(":1.2").unwrap());
+        drop(turns);
+        assert!(of(":1.1").is_ok());
+        assert!(lock(&WAITING).is_empty(), "nobody is forgotten there");
+    }
+}
