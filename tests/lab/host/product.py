@@ -12,7 +12,7 @@ def installed_tree() -> Path:
     if not install.exists():
         raise LabError(f"{install.relative_to(REPOSITORY)} is missing, so there is no zramd to put into a guest")
     print("building zramd", flush=True)
-    command.run("build zramd", "cargo", "build", "--release", "--locked", cwd=REPOSITORY)
+    command.run("build zramd", REPOSITORY / "packaging" / "build", cwd=REPOSITORY)
     tree = LAB / "out" / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     command.run("install zramd", install, "--destdir", tree, cwd=REPOSITORY)
