@@ -392,6 +392,10 @@ fn all_of_it_is_installed() {
 
 #[test]
 fn tools_that_check_pages_find_nothing() {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        eprintln!("skipped: the pages are being written");
+        return;
+    }
     let tools = [("mandoc", &["-T", "lint"][..]), ("groff", &["-man", "-Tutf8", "-Kutf8", "-ww", "-z"])];
     for (program, words) in tools {
         if !has_program(program) {

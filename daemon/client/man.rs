@@ -111,7 +111,7 @@ pub fn tidy(page: &str) -> String {
         if line == ".nf" || line == ".fi" {
             verbatim = line == ".nf";
         }
-        if line.is_empty() && !verbatim {
+        if !verbatim && (line.is_empty() || line == ".br" && out.ends_with("\n.br\n")) {
             continue;
         }
         if request || verbatim || tag {
@@ -235,8 +235,8 @@ mod tests {
 
     #[test]
     fn pages_are_tidied() {
-        let page = ".ie \\n(.g .ds Aq \\(aq\n.TP\n\\fBa. B\\fR \nOne. Two.  3 \\*(Aqfour\\*(Aq\n\n.nf\nA.\n\nB\n.fi\n";
-        assert_eq!(tidy(page), ".TP\n\\fBa. B\\fR\nOne.\nTwo.\n3 \\(aqfour\\(aq\n.nf\nA.\n\nB\n.fi\n");
+        let page = ".ie \\n(.g .ds Aq \\(aq\n.TP\n\\fBa. B\\fR \nOne. Two.  3 \\*(Aqfour\\*(Aq\n.br\n\n.br\n.nf\nA.\n\nB\n.fi\n";
+        assert_eq!(tidy(page), ".TP\n\\fBa. B\\fR\nOne.\nTwo.\n3 \\(aqfour\\(aq\n.br\n.nf\nA.\n\nB\n.fi\n");
         let long = tidy(&format!("{} .x\n", "y".repeat(78)));
         assert_eq!(long, format!("{}\n\\&.x\n", "y".repeat(78)));
     }
