@@ -153,6 +153,7 @@ fn subscriptions_are_limited() {
 /// A client says that another one has left the bus. Only the bus is believed.
 #[test]
 fn nobody_can_end_the_subscription_of_another() {
+    let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     run(async {
         let (victim, liar) = (bus.client().await, bus.client().await);
