@@ -22,8 +22,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use private_bus::{Bus, Guarded, PrivateBus, call, client, next, quiet_devices, run};
-use zbus::{Connection, MessageStream, OwnedObjectPath, OwnedVariant};
+use private_bus::{Bus, Guarded, PrivateBus, call, client, next, objects, quiet_devices, run};
+use zbus::{Connection, MessageStream, OwnedVariant};
 use zramd::service::{NAME, ROOT};
 
 /// In KiB.
@@ -40,14 +40,10 @@ fn is_shipped() -> bool {
 
 /// What a person with a monitor does to it: everything is read again and again, and statistics are sent for a while.
 async fn use_it(bus: &PrivateBus) {
-    type Objects = HashMap<OwnedObjectPath, HashMap<String, HashMap<String, OwnedVariant>>>;
     let client = bus.client().await;
-    let method = "org.freedesktop.DBus.ObjectManager.GetManagedObjects";
-    let objects: Objects = call(&client, ROOT, method, &()).await.unwrap();
+    let objects = objects(&client).await;
     let pairs =
-        objects.iter().flat_map(|(path, list)| list.keys().map(move |name| (path.as_str(), name.as_str())));
-    let pairs =
-        pairs.filter(|(_, interface)| interface.starts_with(NAME)).chain([(ROOT, "org.zramd1.Manager")]);
+        objects.iter().flat_map(|(path, list)| list.iter().map(move |name| (path.as_str(), name.as_str())));
     for (path, interface) in pairs {
         for _ in 0..20 {
             let method = "org.freedesktop.DBus.Properties.GetAll";

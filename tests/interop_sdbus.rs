@@ -72,6 +72,7 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
 
 #[test]
 fn a_c_program_understands_us() {
+    let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     let Some(program) = compiled(bus.bus().folder()) else { return };
     let output = Command::new(program).arg(bus.address()).output().unwrap();

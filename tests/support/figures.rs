@@ -28,6 +28,11 @@ fn field(text: &str, name: &str) -> u64 {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
+/// The most memory that a process ever had at the same time, in KiB.
+pub fn peak(pid: u32) -> u64 {
+    field(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap(), "VmHWM:")
+}
+
 /// How often each thread has been switched to, by its number.
 pub fn switches(pid: u32) -> BTreeMap<u32, u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();

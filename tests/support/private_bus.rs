@@ -5,6 +5,7 @@
 //! it is killed.
 #![allow(dead_code)]
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use zbus::wire::{DynamicType, Type};
-use zbus::{Connection, DBusError, Message, MessageStream};
+use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
 use crate::support::{has_program, real_kernel_lock, repository, skip};
 
@@ -290,6 +291,24 @@ where
     };
     let reply = reply.map_err(error_name)?;
     Ok(reply.body().deserialize().unwrap_or_else(|error| panic!("{method}: {error}")))
+}
+
+/// Objects of the daemon with their interfaces.
+pub async fn objects(client: &Connection) -> BTreeMap<String, Vec<String>> {
+    type Objects = HashMap<OwnedObjectPath, HashMap<String, HashMap<String, OwnedVariant>>>;
+    let method = "org.freedesktop.DBus.ObjectManager.GetManagedObjects";
+    let found: Objects = call(client, "/org/zramd1", method, &()).await.unwrap();
+    let mut found: BTreeMap<String, Vec<String>> = found
+        .into_iter()
+        .map(|(path, list)| {
+            (path.to_string(), list.into_keys().filter(|name| name.starts_with("org.zramd1.")).collect())
+        })
+        .collect();
+    // zbus lists the folders as well; they have no interface of ours.
+    found.retain(|_, list: &mut Vec<String>| !list.is_empty());
+    // The object manager does not list itself.
+    found.entry("/org/zramd1".to_owned()).or_default().push("org.zramd1.Manager".to_owned());
+    found
 }
 
 /// The next message; fails when there is none for long.
