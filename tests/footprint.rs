@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | memory after use (PSS) | 3 MiB | as it is |
 //! | anonymous memory after use | 1 MiB | as it is |
-//! | context switches in 10 s | 0 | in one of five such times: the machine may wake it |
+//! | context switches in 10 s | 0 | in one of five such times: it has things to finish, and the machine may wake it |
 //! | threads | 1 | as it is, after those that worked have gone |
 //! | size of the program | 2 MiB | as it is |
 //! | start, from fork to the name on the bus | 10 ms | the median of 20 is printed; 50 ms, for a busy machine |

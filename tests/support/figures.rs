@@ -59,9 +59,9 @@ pub fn settled(pid: u32) -> usize {
     }
 }
 
-/// Whether a process is not switched to at all for this long. Whatever else happens on the machine may wake it (a device of
-/// any kind is plugged in, somebody mounts something), so one of a few such times has to be quiet; a timer of the process
-/// would be in all of them.
+/// Whether a process is not switched to at all for this long. It may still have something to do (problems are logged two
+/// seconds after a change), and whatever happens on the machine may wake it (a device of any kind is plugged in, somebody
+/// mounts something), so one of a few such times has to be quiet; a timer of the process would be in all of them.
 pub fn is_idle(pid: u32, time: Duration) -> bool {
     (0..5).any(|_| {
         let before = switches(pid);
