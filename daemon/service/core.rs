@@ -69,6 +69,8 @@ pub struct Core {
     fulfilled: watch::Sender<u64>,
     latest: watch::Sender<Arc<Snapshot>>,
     reading: AtomicBool,
+    /// When the read that goes on began, in microseconds since boot.
+    read_began: AtomicU64,
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
@@ -88,6 +90,7 @@ impl Core {
             fulfilled: watch::channel(0).0,
             latest: watch::channel(Arc::new(Snapshot::default())).0,
             reading: AtomicBool::new(false),
+            read_began: AtomicU64::new(u64::MAX),
             view: Mutex::default(),
             phase: Mutex::new(Phase::Starting),
             connection: Mutex::new(None),
@@ -162,10 +165,18 @@ impl Core {
     /// A sample that is at most [`FRESH`] old, or the last one if the kernel takes longer than [`PATIENCE`].
     pub async fn sample(self: &Arc<Self>) -> Arc<Snapshot> {
         let last = self.latest();
-        if age(&last) <= FRESH {
+        // A read that the kernel holds back was waited for once; whoever comes later need not wait again.
+        if age(&last) <= FRESH || self.is_held_back() {
             return last;
         }
         self.resample().await
+    }
+
+    /// Whether the read that goes on has taken longer than anybody waits.
+    fn is_held_back(&self) -> bool {
+        let began = Duration::from_micros(self.read_began.load(Ordering::SeqCst));
+        let now = LinuxHost::new("/").monotonic();
+        self.reading.load(Ordering::SeqCst) && now.saturating_sub(began) > PATIENCE
     }
 
     /// A sample that was begun after this was called, unless the kernel takes longer than [`PATIENCE`].
@@ -175,6 +186,7 @@ impl Core {
         let wait = async {
             while self.latest().timestamp_monotonic_usec < micros(asked) {
                 if !self.reading.swap(true, Ordering::SeqCst) {
+                    self.read_began.store(micros(LinuxHost::new("/").monotonic()), Ordering::SeqCst);
                     let core = Arc::clone(self);
                     tokio::task::spawn_blocking(move || core.read());
                 }
