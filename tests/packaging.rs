@@ -1,0 +1,248 @@
+//! One list of files: what packaging/manifest says is what each recipe packages, and nothing else.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use support::repository;
+use toml::de::{DeTable, DeValue};
+
+/// What is at a destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Entry {
+    /// Source and mode.
+    File(String, u32),
+    /// Target.
+    Link(String),
+}
+
+type Files = BTreeMap<String, Entry>;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn insert(files: &mut Files, destination: &str, entry: Entry) {
+    let destination = format!("/{}", destination.trim_start_matches('/'));
+    assert!(files.insert(destination.clone(), entry).is_none(), "{destination} is there twice");
+}
+
+fn manifest() -> Files {
+    let mut files = Files::new();
+    for line in read("packaging/manifest").lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        let [source, destination, mode] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{line}: not three words")
+        };
+        let entry = match mode {
+            "link" => Entry::Link(source.to_owned()),
+            mode => Entry::File(source.to_owned(), u32::from_str_radix(mode, 8).unwrap()),
+        };
+        insert(&mut files, destination, entry);
+    }
+    files
+}
+
+/// Where a link at `place` leads to.
+fn target(place: &str, link: &str) -> String {
+    let mut out = PathBuf::new();
+    for part in Path::new(place).parent().unwrap().join(link).components() {
+        match part {
+            Component::ParentDir => assert!(out.pop()),
+            part => out.push(part),
+        }
+    }
+    out.to_str().unwrap().to_owned()
+}
+
+fn with_cargo_toml<T>(look: impl FnOnce(&DeValue) -> T) -> T {
+    let text = read("Cargo.toml");
+    look(&DeValue::Table(DeTable::parse(&text).unwrap().into_inner()))
+}
+
+/// The files that cargo-deb or cargo-generate-rpm packages.
+fn assets(of: &str, mut add: impl FnMut(&DeValue)) {
+    with_cargo_toml(|cargo| {
+        let assets = &cargo["package"].get_ref()["metadata"].get_ref()[of].get_ref()["assets"];
+        assets.get_ref().as_array().unwrap().iter().for_each(|asset| add(asset.get_ref()));
+    });
+}
+
+fn text<'a>(value: &'a DeValue, key: &str) -> &'a str {
+    value[key].get_ref().as_str().unwrap()
+}
+
+#[test]
+fn sources_exist_and_links_lead_to_what_is_installed() {
+    let files = manifest();
+    for (destination, entry) in &files {
+        match entry {
+            Entry::Link(link) => {
+                assert!(files.contains_key(&target(destination, link)), "{destination} leads nowhere");
+            }
+            Entry::File(source, _) => match source.strip_prefix("target/release/") {
+                Some(program) => {
+                    let declared = format!("name = \"{program}\"");
+                    assert!(read("Cargo.toml").contains(&declared), "{program} is no program");
+                }
+                None => assert!(repository(source).is_file(), "{source} does not exist"),
+            },
+        }
+    }
+}
+
+#[test]
+fn install_follows_the_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, root) = (folder.path().join("target"), folder.path().join("root"));
+    let files = manifest();
+    for entry in files.values() {
+        if let Entry::File(source, _) = entry
+            && let Some(built) = source.strip_prefix("target/")
+        {
+            let built = target.join(built);
+            fs::create_dir_all(built.parent().unwrap()).unwrap();
+            fs::write(built, source).unwrap();
+        }
+    }
+    let install = |root: &Path| {
+        let mut command = Command::new(repository("packaging/install"));
+        command.env("CARGO_TARGET_DIR", &target).arg("--destdir").arg(root).output().unwrap()
+    };
+    let output = install(&root);
+    assert!(output.status.success(), "{output:?}");
+
+    let mut found = Files::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let destination = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            if path.is_symlink() {
+                let link = fs::read_link(&path).unwrap();
+                insert(&mut found, &destination, Entry::Link(link.to_str().unwrap().to_owned()));
+            } else if path.is_dir() {
+                folders.push(path);
+            } else {
+                let mode = path.metadata().unwrap().permissions().mode() & 0o7777;
+                insert(&mut found, &destination, Entry::File(String::new(), mode));
+            }
+        }
+    }
+    let mut wanted = files;
+    for entry in wanted.values_mut() {
+        if let Entry::File(source, _) = entry {
+            source.clear();
+        }
+    }
+    assert_eq!(found, wanted);
+
+    fs::remove_file(target.join("release/zramd")).unwrap();
+    let output = install(&folder.path().join("other"));
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("run packaging/build first"), "{output:?}");
+}
+
+#[test]
+fn cargo_deb_packages_the_manifest() {
+    let mut found = Files::new();
+    assets("deb", |asset| {
+        if let Some(words) = asset.as_array() {
+            let word = |index: usize| words[index].get_ref().as_str().unwrap();
+            let mode = u32::from_str_radix(word(2), 8).unwrap();
+            insert(&mut found, word(1), Entry::File(word(0).to_owned(), mode));
+        } else {
+            insert(&mut found, text(asset, "link_name"), Entry::Link(text(asset, "dest").to_owned()));
+        }
+    });
+    // As debian/rules has it.
+    let wanted: Files = manifest()
+        .into_iter()
+        .map(|(path, entry)| (path.replace("/zsh/site-functions/", "/zsh/vendor-completions/"), entry))
+        .collect();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn cargo_generate_rpm_packages_the_manifest() {
+    let mut found = Files::new();
+    assets("generate-rpm", |asset| {
+        let mode = u32::from_str_radix(text(asset, "mode"), 8).unwrap();
+        insert(&mut found, text(asset, "dest"), Entry::File(text(asset, "source").to_owned(), mode));
+    });
+    let mut wanted = manifest();
+    for (destination, entry) in manifest() {
+        if let Entry::Link(link) = entry {
+            let copy = wanted[&target(&destination, &link)].clone();
+            wanted.insert(destination, copy);
+        }
+    }
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn the_spec_packages_the_manifest() {
+    const MACROS: [(&str, &str); 9] = [
+        ("%{_bindir}", "/usr/bin"),
+        ("%{_datadir}", "/usr/share"),
+        ("%{_docdir}", "/usr/share/doc"),
+        ("%{_journalcatalogdir}", "/usr/lib/systemd/catalog"),
+        ("%{_mandir}", "/usr/share/man"),
+        ("%{_prefix}", "/usr"),
+        ("%{_presetdir}", "/usr/lib/systemd/system-preset"),
+        ("%{_systemdgeneratordir}", "/usr/lib/systemd/system-generators"),
+        ("%{_udevrulesdir}", "/usr/lib/udev/rules.d"),
+    ];
+    let spec = read("packaging/fedora/zramd.spec");
+    let (_, list) = spec.split_once("\n%files\n").unwrap();
+    let (list, _) = list.split_once("\n\n").unwrap();
+    let mut found = Vec::new();
+    for line in list.lines().filter(|line| !line.starts_with("%dir ") && !line.starts_with("%license ")) {
+        let mut path = line.trim_start_matches("%doc ").replace("%{_unitdir}", "/usr/lib/systemd/system");
+        for (name, value) in MACROS {
+            path = path.replace(name, value);
+        }
+        assert!(!path.contains('%'), "{path}: which macro is that?");
+        // Manual pages are compressed in some way.
+        found.push(path.strip_suffix('*').map(str::to_owned).unwrap_or(path));
+    }
+    found.sort();
+    assert_eq!(found, manifest().into_keys().collect::<Vec<_>>());
+}
+
+#[test]
+fn recipes_build_and_install_in_the_one_way() {
+    for recipe in ["debian/rules", "fedora/zramd.spec", "arch/PKGBUILD"] {
+        let recipe_text = read(&format!("packaging/{recipe}"));
+        for step in ["packaging/build\n", "packaging/install --destdir ", "packaging/cargo test\n"] {
+            assert_eq!(recipe_text.matches(step).count(), 1, "{recipe}: {step}");
+        }
+    }
+    for entry in fs::read_dir(repository("packaging/debian")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let installs = ["install", "links", "manpages", "docs", "examples"].iter();
+        assert!(!installs.into_iter().any(|kind| name.ends_with(kind)), "{name} installs files of its own");
+    }
+}
+
+#[test]
+fn recipes_agree_about_versions() {
+    let [version, rust] = with_cargo_toml(|cargo| {
+        ["version", "rust-version"].map(|key| text(cargo["package"].get_ref(), key).to_owned())
+    });
+    for (file, line) in [
+        ("debian/changelog", format!("zramd ({version}-1) unstable; urgency=medium\n")),
+        ("fedora/zramd.spec", format!("\nVersion:        {version}\n")),
+        ("arch/PKGBUILD", format!("\npkgver={version}\n")),
+        ("debian/control", format!("cargo (>= {rust})")),
+        ("debian/control", format!("rustc (>= {rust})")),
+        ("fedora/zramd.spec", format!("cargo >= {rust}\n")),
+        ("fedora/zramd.spec", format!("rust >= {rust}\n")),
+    ] {
+        assert!(read(&format!("packaging/{file}")).contains(&line), "{file}: not {}", line.trim());
+    }
+}
