@@ -313,6 +313,10 @@ async fn with_pid_1(core: &Core, pid_1: &Systemd, handle: &Handle, tasks: &[Task
 /// Stops the unit that uses a target, and the one that set it up.
 async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
     let numbers: Vec<u32> = number(task).into_iter().collect();
+    // Asked for all at once before anything was begun, and again for each, because the one before took memory.
+    if let Some(number) = number(task) {
+        lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
+    }
     let begun = used(&numbers).await;
     let look = || async {
         if begun > 0 {
