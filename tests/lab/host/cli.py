@@ -87,7 +87,8 @@ def _list() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    chosen = [scenario.load(name) for name in arguments.scenarios or scenario.names()]
+    every = [scenario.load(name) for name in arguments.scenarios or scenario.names()]
+    chosen = [each for each in every if arguments.scenarios or not each.by_name]
     dependencies.check()
     runnable, outcomes = [], []
     for each in chosen:

@@ -34,6 +34,7 @@ class Scenario:
     needs_zramd: bool
     power_cuts: PowerCuts | None
     stages: int
+    by_name: bool  # only when it is named: it needs something that a plain run does not bring
 
     @property
     def name(self) -> str:
@@ -69,6 +70,7 @@ def load(name: str) -> Scenario:
         needs_zramd=head.take("needs", "") == "zramd",
         power_cuts=_power_cuts(head),
         stages=len(re.findall(r"^stage_\d+\(\)", text, re.MULTILINE)),
+        by_name=head.take("by-name", "no") == "yes",
     )
     head.nothing_left()
     unknown = set(scenario.kernels) - set(VARIANTS)
