@@ -23,6 +23,9 @@ const FRESH: Duration = Duration::from_millis(20);
 /// reading of statistics while it recompresses or writes pages back.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// How often [`PATIENCE`] is had with the kernel before what has happened is published.
+const TRIES: u32 = 20;
+
 /// How long somebody waits for the objects on the bus to be brought up to date.
 const PUBLISHING: Duration = Duration::from_secs(2);
 
@@ -197,6 +200,20 @@ impl Core {
         };
         // Whether it came in time or not, the last one is what there is.
         tokio::time::timeout(PATIENCE, wait).await.ok();
+        self.latest()
+    }
+
+    /// As [`Core::resample`], for whoever must not miss what has just happened: waits until the kernel answers, within reason,
+    /// and has that tried again if it does not.
+    pub async fn resample_patiently(self: &Arc<Self>) -> Arc<Snapshot> {
+        let asked = micros(LinuxHost::new("/").monotonic());
+        for _ in 0..TRIES {
+            let snapshot = self.resample().await;
+            if snapshot.timestamp_monotonic_usec >= asked {
+                return snapshot;
+            }
+        }
+        self.changed.notify_one();
         self.latest()
     }
 

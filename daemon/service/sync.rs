@@ -103,7 +103,7 @@ pub async fn publish(
     connection: &Connection,
     published: &mut Published,
 ) -> zbus::Result<()> {
-    let snapshot = core.resample().await;
+    let snapshot = core.resample_patiently().await;
     let wanted = wanted(&snapshot);
     let gone: Vec<(String, &'static str)> = published
         .objects
