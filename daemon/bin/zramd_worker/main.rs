@@ -1,0 +1,49 @@
+//! `zramd-worker`: what takes long or large libraries: measuring, archives, passes over a whole device. Started by units,
+//! by the daemon, and by `zramdctl` where there is no daemon; there for moments only.
+#![allow(clippy::print_stdout)]
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use zramd::logic::exit::ExitStatus;
+
+/// One thing it can do: its verb, what `--help` says of it, and what does it with the words that follow.
+struct Verb {
+    name: &'static str,
+    help: &'static str,
+    run: fn(Vec<OsString>) -> Result<ExitStatus, String>,
+}
+
+/// Every verb; each has a file of its own beside this one. `Err` is wrong usage.
+const VERBS: &[Verb] = &[];
+
+fn help() -> String {
+    let mut out = "Usage: zramd-worker VERB [WORD]...\n\nDoes long work for zramd; `zramdctl` is the program for people.\n\n".to_owned();
+    for verb in VERBS {
+        out.push_str(&format!("  {:<20} {}\n", verb.name, verb.help));
+    }
+    out
+}
+
+fn run(mut words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> {
+    let verb = words.next().ok_or("which verb?")?;
+    let verb = verb.to_string_lossy();
+    match verb.as_ref() {
+        "-h" | "--help" => print!("{}", help()),
+        "-V" | "--version" => println!("zramd-worker {}", env!("CARGO_PKG_VERSION")),
+        name => {
+            let verb = VERBS.iter().find(|verb| verb.name == name);
+            let verb = verb.ok_or_else(|| format!("there is no verb `{name}`"))?;
+            return (verb.run)(words.collect());
+        }
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn main() -> ExitCode {
+    let status = run(std::env::args_os().skip(1)).unwrap_or_else(|message| {
+        eprintln!("zramd-worker: {message}\nTry `zramd-worker --help`.");
+        ExitStatus::Usage
+    });
+    ExitCode::from(status.code())
+}
