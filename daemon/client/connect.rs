@@ -21,7 +21,7 @@ pub struct Failure {
 const NOT_RUNNING: &str = "zramd.service is not running; start it with `systemctl start zramd.service`";
 
 /// Every error name that callers meet, with its exit status. What is missing here is a plain failure.
-const STATUSES: [(&str, ExitStatus); 18] = [
+const STATUSES: [(&str, ExitStatus); 19] = [
     ("org.zramd1.Error.NotFound", ExitStatus::NotFound),
     ("org.zramd1.Error.Failed", ExitStatus::Failure),
     ("org.zramd1.Error.InvalidArgument", ExitStatus::Usage),
@@ -32,6 +32,7 @@ const STATUSES: [(&str, ExitStatus); 18] = [
     ("org.zramd1.Error.ConfigInvalid", ExitStatus::Failure),
     ("org.zramd1.Error.LimitExceeded", ExitStatus::Failure),
     ("org.zramd1.Error.Cancelled", ExitStatus::Failure),
+    ("org.zramd1.Error.Postponed", ExitStatus::Failure),
     ("org.freedesktop.DBus.Error.AccessDenied", ExitStatus::NotPermitted),
     ("org.freedesktop.DBus.Error.AuthFailed", ExitStatus::NotPermitted),
     ("org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", ExitStatus::NotPermitted),

@@ -16,6 +16,7 @@ pub mod sample;
 mod self_test;
 pub mod status;
 mod undo;
+pub mod work;
 
 pub use error::{Error, ErrorKind};
 pub use provision::{apply, down, plan, plan_elsewhere, revert, up};

@@ -26,3 +26,4 @@ pub mod table;
 pub mod unit_text;
 pub mod units;
 pub mod view;
+pub mod work;

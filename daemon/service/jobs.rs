@@ -1,5 +1,7 @@
 //! Work that takes longer than a method call should: each is an object with progress, and can be cancelled.
 
+use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,17 +12,24 @@ use super::bus::error::{BusError, Name, Result};
 use super::bus::job::{Job, JobSignals};
 use super::core::{Core, lock};
 use super::setup::Cancel;
+use super::work::Order;
 
 /// Jobs that may be waiting or running at the same time.
 const MOST: usize = 16;
 /// How long a job stays on the bus after its end, for callers that come late.
 const MEMORY: Duration = Duration::from_secs(30);
 
+/// What a job does, once it has begun.
+type Doing = Pin<Box<dyn Future<Output = Result<String>> + Send>>;
+
 /// How many jobs there are.
 #[derive(Debug, Default)]
 pub struct Jobs {
     last: u32,
     unfinished: usize,
+    /// Works of `zramd-worker` that go on, by name.
+    #[allow(dead_code)] // With `work.rs`.
+    pub(super) at_work: BTreeSet<String>,
 }
 
 /// One job, from the point of view of whoever does it.
@@ -57,7 +66,7 @@ pub fn path(number: u32) -> String {
 }
 
 impl Core {
-    /// Puts a job on the bus and lets it run, one after another with all other work. Returns its path at once.
+    /// Puts a job on the bus and lets it run, one after another with all other changes. Returns its path at once.
     pub async fn start<F>(
         self: &Arc<Self>,
         kind: &'static str,
@@ -67,6 +76,29 @@ impl Core {
     where
         F: Future<Output = Result<String>> + Send + 'static,
     {
+        self.begin(kind, object, true, Box::new(|core, handle| Box::pin(work(core, handle)))).await
+    }
+
+    /// Puts a job on the bus that `zramd-worker` does, beside changes and other work.
+    #[allow(dead_code)] // With `work.rs`.
+    pub async fn start_work(
+        self: &Arc<Self>,
+        kind: &'static str,
+        object: String,
+        order: Order,
+    ) -> Result<OwnedObjectPath> {
+        let work =
+            |core: Arc<Core>, handle| -> Doing { Box::pin(async move { core.work(&handle, order).await }) };
+        self.begin(kind, object, false, Box::new(work)).await
+    }
+
+    async fn begin(
+        self: &Arc<Self>,
+        kind: &'static str,
+        object: String,
+        alone: bool,
+        work: Box<dyn FnOnce(Arc<Core>, Handle) -> Doing + Send>,
+    ) -> Result<OwnedObjectPath> {
         let number = {
             let mut jobs = lock(&self.jobs);
             if jobs.unfinished >= MOST {
@@ -86,7 +118,7 @@ impl Core {
         };
         let core = Arc::clone(self);
         tokio::spawn(async move {
-            let guard = core.lane.lock().await;
+            let guard = if alone { Some(core.lane.lock().await) } else { None };
             let result = if handle.cancel.is_cancelled() {
                 Err(BusError::new(Name::Cancelled, "cancelled before it began"))
             } else {
@@ -117,6 +149,7 @@ impl Core {
             Err(error) if error.name == Name::Cancelled || handle.cancel.is_cancelled() => {
                 ("cancelled", error.message)
             }
+            Err(error) if error.name == Name::Postponed => ("postponed", error.message),
             Err(error) => ("failed", format!("{}: {}", error.name.on_the_bus(), error.message)),
         };
         super::journal::job_ended(kind, result, &message);

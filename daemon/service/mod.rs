@@ -18,6 +18,8 @@ mod subscribe;
 mod sync;
 mod systemd;
 mod watch;
+#[allow(dead_code)] // The first object that has work done uses it.
+mod work;
 
 /// Bus name, root of the interface names and of the error names. Never changed once released.
 pub const NAME: &str = "org.zramd1";

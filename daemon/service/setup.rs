@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::bus::error::{BusError, Name, Result};
 use super::lane;
 
-/// A switch that ends early what `zramd-setup` waits for.
+/// A switch that ends early what `zramd-setup` waits for, or what `zramd-worker` does.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     inner: Arc<Inner>,
@@ -24,7 +24,7 @@ struct Inner {
 }
 
 impl Cancel {
-    /// Asks a running `zramd-setup` to give up.
+    /// Asks the program that runs to give up.
     pub fn cancel(&self) {
         self.inner.asked.store(true, Ordering::SeqCst);
         self.signal();
@@ -35,14 +35,14 @@ impl Cancel {
         self.inner.asked.load(Ordering::SeqCst)
     }
 
-    fn watch(&self, child: u32) {
+    pub(super) fn watch(&self, child: u32) {
         self.inner.child.store(i32::try_from(child).unwrap_or(0), Ordering::SeqCst);
         if self.is_cancelled() {
             self.signal();
         }
     }
 
-    fn forget(&self) {
+    pub(super) fn forget(&self) {
         self.inner.child.store(0, Ordering::SeqCst);
     }
 
@@ -62,10 +62,10 @@ pub struct Source {
     pub file: Option<PathBuf>,
 }
 
-/// `zramd-setup`, which is installed beside the daemon.
-fn program() -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("zramd-setup")));
-    beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd/zramd-setup").to_owned())
+/// Another of our programs, which is installed beside the daemon.
+pub(super) fn program(name: &str) -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join(name)));
+    beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd").join(name))
 }
 
 impl Source {
@@ -86,7 +86,7 @@ impl Source {
 
     /// Runs a command of `zramd-setup`, and returns what it printed.
     pub async fn run(&self, words: &[&str], cancel: &Cancel) -> Result<String> {
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("zramd-setup"));
         if let Some(file) = &self.file {
             command.arg("--config").arg(file);
         }

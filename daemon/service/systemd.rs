@@ -34,6 +34,11 @@ pub struct Systemd {
 /// How often progress is looked at while PID 1 works.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How PID 1 says that all went well.
+pub const DONE: &str = "done";
+
+const SIGTERM: i32 = 15;
+
 impl Systemd {
     /// Begins; end it with [`Systemd::leave`], or PID 1 goes on to tell us about every unit.
     pub async fn enter(connection: &Connection) -> Result<Systemd> {
@@ -71,6 +76,22 @@ impl Systemd {
         handle: &Handle,
         look: impl Fn() -> F,
     ) -> Result<()> {
+        // SIGTERM: swapoff then gives up between two pages, and the swap stays active.
+        let give_up = (verb == Verb::Stop).then_some("control");
+        let how = self.job(verb, unit, give_up, handle, look).await?;
+        result(verb, unit, target, &how, handle)
+    }
+
+    /// Has PID 1 do something with a unit, and returns what it says when it is done: `done`, `failed`, …. When the job is
+    /// cancelled, the processes of the unit that `give_up` names (`control`, `main`) get SIGTERM.
+    pub async fn job<F: Future<Output = ()>>(
+        &self,
+        verb: Verb,
+        unit: &str,
+        give_up: Option<&str>,
+        handle: &Handle,
+        look: impl Fn() -> F,
+    ) -> Result<String> {
         let rule = zbus::MatchRule::builder()
             .msg_type(zbus::message::Type::Signal)
             .sender(SERVICE)
@@ -87,7 +108,7 @@ impl Systemd {
         let asked = match self.call(method, &(unit, "replace")).await {
             Ok(asked) => asked,
             // What does not exist is stopped.
-            Err(error) if verb == Verb::Stop && is_no_such_unit(&error) => return Ok(()),
+            Err(error) if verb == Verb::Stop && is_no_such_unit(&error) => return Ok(DONE.to_owned()),
             Err(error) => return Err(error.into()),
         };
         let asked = asked.body();
@@ -102,13 +123,13 @@ impl Systemd {
                     let body = signal.body();
                     let (_, ended, _, how): (u32, zbus::ObjectPath<'_>, &str, &str) = body.deserialize()?;
                     if ended == job {
-                        return result(verb, unit, target, how, handle);
+                        return Ok(how.to_owned());
                     }
                 }
                 () = handle.cancelled.notified() => {
-                    // SIGTERM: swapoff then gives up between two pages, and the swap stays active.
-                    if verb == Verb::Stop {
-                        self.call("KillUnit", &(unit, "control", 15_i32)).await.ok();
+                    if let Some(who) = give_up {
+                        // When it has just ended, its end is what is told.
+                        self.call("KillUnit", &(unit, who, SIGTERM)).await.ok();
                     }
                 }
                 _ = ticks.tick() => look().await,
@@ -123,7 +144,7 @@ fn is_no_such_unit(error: &zbus::Error) -> bool {
 }
 
 fn result(verb: Verb, unit: &str, target: &Target, result: &str, handle: &Handle) -> Result<()> {
-    if result == "done" || (verb == Verb::Stop && result == "skipped") {
+    if result == DONE || (verb == Verb::Stop && result == "skipped") {
         return Ok(());
     }
     if handle.cancel.is_cancelled() {

@@ -2,9 +2,13 @@
 //! by the daemon, and by `zramdctl` where there is no daemon; there for moments only.
 #![allow(clippy::print_stdout)]
 
+mod frame;
+
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
+use zramd::host::linux::work;
 use zramd::logic::exit::ExitStatus;
 
 /// One thing it can do: its verb, what `--help` says of it, and what does it with the words that follow.
@@ -25,6 +29,18 @@ fn help() -> String {
     out
 }
 
+/// `--asked NAME` at the beginning stands for the words that the daemon has left for the work of this name: PID 1, which
+/// starts us then, cannot hand words on.
+fn complete(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    match words.as_slice() {
+        [asked, name, rest @ ..] if asked == "--asked" => {
+            let left = work::asked(Path::new("/"), &name.to_string_lossy())?;
+            Ok(left.into_iter().map(OsString::from).chain(rest.iter().cloned()).collect())
+        }
+        _ => Ok(words),
+    }
+}
+
 fn run(mut words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> {
     let verb = words.next().ok_or("which verb?")?;
     let verb = verb.to_string_lossy();
@@ -34,7 +50,7 @@ fn run(mut words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> 
         name => {
             let verb = VERBS.iter().find(|verb| verb.name == name);
             let verb = verb.ok_or_else(|| format!("there is no verb `{name}`"))?;
-            return (verb.run)(words.collect());
+            return (verb.run)(complete(words.collect())?);
         }
     }
     Ok(ExitStatus::Success)

@@ -1,14 +1,15 @@
 //! The real machine.
 //!
 //! All paths are taken below a root folder, which is `/` except in tests, so that path building and parsing can be tried
-//! on a copied tree. The only module with `unsafe`: `swapon`, `swapoff`, `fork`, `localtime_r`, `mallopt` and two block
-//! ioctls, which no crate wraps.
+//! on a copied tree. The only module with `unsafe`: `swapon`, `swapoff`, `fork`, `localtime_r`, `mallopt`, `sigaction` and
+//! two block ioctls, which no crate wraps.
 
 mod block;
 pub mod cancel;
 pub mod clock;
 pub mod files;
 pub mod heap;
+pub mod interrupt;
 mod mkfs;
 mod mount;
 pub mod peer_files;
@@ -16,6 +17,7 @@ mod process;
 mod store;
 mod swap;
 pub mod unit_files;
+pub mod work;
 
 use std::collections::BTreeMap;
 use std::fs;

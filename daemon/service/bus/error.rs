@@ -31,12 +31,14 @@ pub enum Name {
     LimitExceeded,
     /// The job was cancelled.
     Cancelled,
+    /// The machine has better things to do; it is tried again later.
+    Postponed,
     /// The caller may not.
     AccessDenied,
 }
 
 /// Every name, for documentation and tests.
-pub const NAMES: [(Name, &str); 11] = [
+pub const NAMES: [(Name, &str); 12] = [
     (Name::NotFound, "org.zramd1.Error.NotFound"),
     (Name::Failed, "org.zramd1.Error.Failed"),
     (Name::InvalidArgument, "org.zramd1.Error.InvalidArgument"),
@@ -47,6 +49,7 @@ pub const NAMES: [(Name, &str); 11] = [
     (Name::ConfigInvalid, "org.zramd1.Error.ConfigInvalid"),
     (Name::LimitExceeded, "org.zramd1.Error.LimitExceeded"),
     (Name::Cancelled, "org.zramd1.Error.Cancelled"),
+    (Name::Postponed, "org.zramd1.Error.Postponed"),
     (Name::AccessDenied, "org.freedesktop.DBus.Error.AccessDenied"),
 ];
 

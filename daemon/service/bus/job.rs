@@ -74,7 +74,7 @@ impl Job {
         self.progress
     }
 
-    /// How it ended: `done`, `failed`, `cancelled`, or empty while it has not.
+    /// How it ended: `done`, `failed`, `cancelled`, `postponed` (the machine had better things to do), or empty while it has not.
     #[zbus(property)]
     fn result(&self) -> String {
         self.result.clone()

@@ -1,0 +1,187 @@
+//! Saying how far a work is: writes the file that `logic/work.rs` describes.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::error::{Error, ErrorKind};
+use crate::host::Host;
+use crate::host::linux::{LinuxHost, interrupt, work as folder};
+use crate::logic::work::{Outcome, SCHEMA_VERSION, Work};
+
+/// How often the file is written at most.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Why a work did not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stopped {
+    /// It could not be done.
+    Failed(Error),
+    /// Somebody asked for its early end.
+    Cancelled(String),
+    /// The machine has better things to do; the sentence says which.
+    Postponed(String),
+}
+
+impl<E: Into<Error>> From<E> for Stopped {
+    fn from(error: E) -> Stopped {
+        Stopped::Failed(error.into())
+    }
+}
+
+/// A work that goes on. Only one of the same name does, on the whole machine.
+#[derive(Debug)]
+pub struct Reporter {
+    root: PathBuf,
+    name: String,
+    work: Work<Value>,
+    written: Duration,
+    _lock: OwnedFd,
+}
+
+impl Reporter {
+    /// Begins the work `name` (which names the file), done by `verb`. An error when another process does it.
+    pub fn begin(root: &Path, name: &str, verb: &str) -> Result<Reporter, Error> {
+        let Some(lock) = folder::take(root, name).map_err(Error::failed)? else {
+            return Err(Error::new(ErrorKind::Failed, format!("{verb}: another process is at it already")));
+        };
+        let now = now();
+        let work = Work {
+            schema_version: SCHEMA_VERSION,
+            verb: verb.to_owned(),
+            pid: std::process::id(),
+            started_monotonic_usec: u64::try_from(now.as_micros()).unwrap_or(u64::MAX),
+            progress: 0.0,
+            doing: String::new(),
+            result: None,
+            message: String::new(),
+            detail: Value::Null,
+        };
+        let mut reporter =
+            Reporter { root: root.to_owned(), name: name.to_owned(), work, written: now, _lock: lock };
+        reporter.write()?;
+        Ok(reporter)
+    }
+
+    /// How far it is, 0 to 1, and what is being done, for people.
+    pub fn progress(&mut self, share: f64, doing: &str) {
+        self.work.progress = share.clamp(0.0, 1.0);
+        if self.work.doing != doing {
+            doing.clone_into(&mut self.work.doing);
+        }
+        if now().saturating_sub(self.written) >= INTERVAL {
+            // Work does not end because nobody can see it go on; `end` reports what is wrong with the file.
+            self.write().ok();
+        }
+    }
+
+    /// Whether somebody asked for an early end.
+    pub fn is_cancelled(&self) -> bool {
+        interrupt::is_asked()
+    }
+
+    /// [`Stopped::Cancelled`] when somebody asked for an early end; for `?` in loops.
+    pub fn check(&self) -> Result<(), Stopped> {
+        if self.is_cancelled() {
+            return Err(Stopped::Cancelled(format!("{}: cancelled", self.work.verb)));
+        }
+        Ok(())
+    }
+
+    /// What only this kind of work has to say; written with the next progress or at the end.
+    pub fn detail(&mut self, detail: &impl Serialize) -> Result<(), Error> {
+        self.work.detail = serde_json::to_value(detail)
+            .map_err(|error| Error::failed(format!("{}: write JSON: {error}", self.name)))?;
+        Ok(())
+    }
+
+    /// Says how it ended.
+    pub fn end(mut self, ended: &Result<String, Stopped>) -> Result<Outcome, Error> {
+        let (outcome, message) = match ended {
+            Ok(message) => (Outcome::Done, message),
+            Err(Stopped::Failed(error)) => (Outcome::Failed, &error.message),
+            Err(Stopped::Cancelled(message)) => (Outcome::Cancelled, message),
+            Err(Stopped::Postponed(message)) => (Outcome::Postponed, message),
+        };
+        self.work.result = Some(outcome);
+        self.work.message.clone_from(message);
+        self.work.doing.clear();
+        if outcome == Outcome::Done {
+            self.work.progress = 1.0;
+        }
+        self.write()?;
+        Ok(outcome)
+    }
+
+    fn write(&mut self) -> Result<(), Error> {
+        let text = serde_json::to_string(&self.work)
+            .map_err(|error| Error::failed(format!("{}: write JSON: {error}", self.name)))?;
+        folder::write(&self.root, &self.name, &text).map_err(Error::failed)?;
+        self.written = now();
+        Ok(())
+    }
+}
+
+fn now() -> Duration {
+    LinuxHost::new("/").monotonic()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(root: &Path) -> Work<Value> {
+        serde_json::from_str(&folder::read(root, "benchmark").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_file_tells_the_beginning_and_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut reporter = Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
+        let work = read(folder.path());
+        assert_eq!((work.pid, work.result, work.progress), (std::process::id(), None, 0.0));
+        assert!(work.started_monotonic_usec > 0);
+        reporter.detail(&[1, 2]).unwrap();
+        assert_eq!(reporter.end(&Ok("lz4".to_owned())), Ok(Outcome::Done));
+        let work = read(folder.path());
+        assert_eq!((work.result, work.message.as_str(), work.progress), (Some(Outcome::Done), "lz4", 1.0));
+        assert_eq!(work.detail, serde_json::json!([1, 2]));
+    }
+
+    #[test]
+    fn one_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
+        assert!(Reporter::begin(folder.path(), "benchmark", "benchmark").is_err());
+        let other = Reporter::begin(folder.path(), "disk-logs", "disk-save").unwrap();
+        let failed = Err(Stopped::from(Error::failed("no room")));
+        assert_eq!(first.end(&failed), Ok(Outcome::Failed));
+        assert_eq!(read(folder.path()).message, "no room");
+        Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
+        drop(other);
+    }
+
+    #[test]
+    fn progress_is_written_a_few_times_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut reporter = Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
+        reporter.progress(0.3, "soon after the beginning");
+        assert_eq!(read(folder.path()).doing, "");
+        reporter.written = now().checked_sub(INTERVAL).unwrap();
+        reporter.progress(1.4, "later");
+        let work = read(folder.path());
+        assert_eq!((work.doing.as_str(), work.progress), ("later", 1.0));
+    }
+
+    #[test]
+    fn words_are_taken_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let words = ["--profile".to_owned(), "latency".to_owned()];
+        folder::ask(folder.path(), "benchmark", Some(&words)).unwrap();
+        assert_eq!(folder::asked(folder.path(), "benchmark"), Ok(words.to_vec()));
+        assert_eq!(folder::asked(folder.path(), "benchmark"), Ok(Vec::new()));
+    }
+}

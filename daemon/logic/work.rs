@@ -1,0 +1,113 @@
+//! What `zramd-worker` says about the work it does: one small JSON file per work, `/run/zramd/work/NAME.json`.
+//!
+//! It is written again at most four times a second while the work goes on, and stays after its end until the next of the
+//! same name begins. Whoever starts the work, or watches it, reads the file.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the form of the file.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// How work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// As it should.
+    Done,
+    /// It could not be done.
+    Failed,
+    /// Somebody asked for its early end.
+    Cancelled,
+    /// The machine had better things to do; it is tried again later.
+    Postponed,
+}
+
+impl Outcome {
+    /// Its word, in files and on the bus.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Outcome::Done => "done",
+            Outcome::Failed => "failed",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Postponed => "postponed",
+        }
+    }
+}
+
+/// The contents of the file. `D` is what only this kind of work has to say; readers that do not want it take
+/// [`serde::de::IgnoredAny`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Work<D> {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Verb of `zramd-worker`.
+    pub verb: String,
+    /// The process that does it.
+    pub pid: u32,
+    /// When it began, in microseconds since boot (CLOCK_MONOTONIC).
+    pub started_monotonic_usec: u64,
+    /// How far it is, 0 to 1.
+    pub progress: f64,
+    /// What it is doing at the moment, for people.
+    pub doing: String,
+    /// How it ended; nothing while it has not.
+    pub result: Option<Outcome>,
+    /// What there is to say about its end, for people.
+    pub message: String,
+    /// What only this kind of work has to say.
+    #[serde(default = "Default::default", bound(deserialize = "D: Default + Deserialize<'de>"))]
+    pub detail: D,
+}
+
+/// How work ended that was asked for at `asked_usec` and does not run any more, as its file tells it. One that says nothing
+/// about its end was killed; one that is older is not about this work at all.
+pub fn ending<D>(file: Option<&Work<D>>, asked_usec: u64) -> (Outcome, String) {
+    match file.filter(|work| work.started_monotonic_usec >= asked_usec) {
+        Some(work) => match work.result {
+            Some(outcome) => (outcome, work.message.clone()),
+            None => (Outcome::Failed, format!("it was killed while it did this: {}", work.doing)),
+        },
+        None => (Outcome::Failed, "it ended before it began".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IgnoredAny;
+
+    use super::*;
+
+    const TEXT: &str = r#"{"schema_version":1,"verb":"benchmark","pid":123,"started_monotonic_usec":500,"progress":0.42,
+        "doing":"zstd(level=1)","result":null,"message":"","detail":{"pages":3,"more":[1,{}]}}"#;
+
+    fn read(text: &str) -> Work<IgnoredAny> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn readers_that_do_not_care_about_details_skip_them() {
+        let work = read(TEXT);
+        assert_eq!((work.verb.as_str(), work.pid, work.result), ("benchmark", 123, None));
+        let work: Work<serde_json::Value> = serde_json::from_str(TEXT).unwrap();
+        assert_eq!(work.detail["pages"], 3);
+        assert_eq!(read(&TEXT.replace(r#","detail":{"pages":3,"more":[1,{}]}"#, "")).doing, "zstd(level=1)");
+    }
+
+    #[test]
+    fn the_end_is_told_by_the_file_of_this_work_only() {
+        let done = read(&TEXT.replace("null", r#""done""#).replace(r#""message":"""#, r#""message":"lz4""#));
+        assert_eq!(ending(Some(&done), 500), (Outcome::Done, "lz4".to_owned()));
+        assert_eq!(ending(Some(&done), 501).0, Outcome::Failed, "it is older");
+        let killed = ending(Some(&read(TEXT)), 0);
+        assert_eq!(killed.0, Outcome::Failed);
+        assert!(killed.1.contains("zstd(level=1)"), "{killed:?}");
+        assert_eq!(ending::<()>(None, 0).0, Outcome::Failed);
+    }
+
+    #[test]
+    fn words_are_those_of_the_file() {
+        for outcome in [Outcome::Done, Outcome::Failed, Outcome::Cancelled, Outcome::Postponed] {
+            assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("{:?}", outcome.word()));
+        }
+    }
+}

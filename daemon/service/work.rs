@@ -1,0 +1,115 @@
+//! Having `zramd-worker` do what takes long: through PID 1, because our sandbox may do nothing, or as a child where there is no
+//! systemd. It says in a file how far it is (`logic/work.rs`), which is read only while it works.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::IgnoredAny;
+
+use super::bus::error::{BusError, Name, Result};
+use super::core::{Core, Mode, lock};
+use super::jobs::Handle;
+use super::setup::program;
+use super::systemd::{DONE, Systemd, Verb};
+use crate::host::Host;
+use crate::host::linux::{LinuxHost, work};
+use crate::logic::work::{Outcome, Work, ending};
+
+/// How often progress is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What `zramd-worker` is to do.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// Name of the work, which is also the name of its file: `benchmark`, `disk-NAME`, `maintenance`.
+    pub name: String,
+    /// Unit that does it; its `ExecStart=` is `zramd-worker VERB --asked NAME …`.
+    pub unit: String,
+    /// Verb of `zramd-worker`, and the words that always follow it, as in that unit.
+    pub verb: Vec<String>,
+    /// Words that were asked for this time.
+    pub words: Vec<String>,
+}
+
+impl Core {
+    /// Has `zramd-worker` do something, publishes how far it is, and returns what it says at its end. The same work is not
+    /// done twice at the same time.
+    pub async fn work(self: &Arc<Self>, handle: &Handle, order: Order) -> Result<String> {
+        if !lock(&self.jobs).at_work.insert(order.name.clone()) {
+            let message = format!("{} is going on already", order.name);
+            return Err(BusError::new(Name::LimitExceeded, message));
+        }
+        let asked = u64::try_from(LinuxHost::new("/").monotonic().as_micros()).unwrap_or(u64::MAX);
+        let done = match self.mode {
+            Mode::Systemd => self.by_unit(handle, &order).await,
+            Mode::Direct => by_child(handle, &order).await,
+        };
+        lock(&self.jobs).at_work.remove(&order.name);
+        let how = done?;
+        let (outcome, message) = ending(read(&order.name).as_ref(), asked);
+        let name = match outcome {
+            // What PID 1 and the file say agree, unless it was killed right after it had written the file.
+            Outcome::Done if how == DONE => return Ok(message),
+            Outcome::Done | Outcome::Failed => Name::Failed,
+            Outcome::Cancelled => Name::Cancelled,
+            Outcome::Postponed => Name::Postponed,
+        };
+        let hint = match self.mode {
+            Mode::Systemd if name == Name::Failed => format!(": see `journalctl -b -u {}`", order.unit),
+            _ => String::new(),
+        };
+        Err(BusError::new(name, format!("{message}{hint}")))
+    }
+
+    async fn by_unit(&self, handle: &Handle, order: &Order) -> Result<String> {
+        let connection = self.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
+        let note = |words| work::ask(Path::new("/"), &order.name, words);
+        let failed = |message| BusError::new(Name::Failed, message);
+        note((!order.words.is_empty()).then_some(&order.words)).map_err(failed)?;
+        let pid_1 = Systemd::enter(&connection).await?;
+        let look = || publish(handle, &order.name);
+        let how = pid_1.job(Verb::Start, &order.unit, Some("main"), handle, look).await;
+        pid_1.leave().await;
+        // It has taken them, unless it never began.
+        note(None).map_err(failed)?;
+        how
+    }
+}
+
+/// Without systemd. Looked at now and then, rather than waited for on a thread that others may need.
+async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
+    let failed = |error: std::io::Error| BusError::new(Name::Failed, format!("run zramd-worker: {error}"));
+    let mut command = Command::new(program("zramd-worker"));
+    command.args(&order.verb).args(&order.words);
+    // What it has to say is in its file; errors go where ours go.
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(failed)?;
+    handle.cancel.watch(child.id());
+    let mut ticks = tokio::time::interval(LOOK);
+    let status = loop {
+        ticks.tick().await;
+        match child.try_wait() {
+            Ok(None) => publish(handle, &order.name).await,
+            Ok(Some(status)) => break status,
+            Err(error) => {
+                handle.cancel.forget();
+                return Err(failed(error));
+            }
+        }
+    };
+    handle.cancel.forget();
+    Ok(if status.success() { DONE.to_owned() } else { status.to_string() })
+}
+
+/// The file of a work; nothing when there is none, or when it says nothing that we understand.
+fn read(name: &str) -> Option<Work<IgnoredAny>> {
+    serde_json::from_str(&work::read(Path::new("/"), name)?).ok()
+}
+
+async fn publish(handle: &Handle, name: &str) {
+    // One that has ended is not the one that goes on.
+    if let Some(work) = read(name).filter(|work| work.result.is_none()) {
+        handle.progress(work.progress).await;
+    }
+}
