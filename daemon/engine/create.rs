@@ -61,5 +61,5 @@ pub fn remove_new<H: Host>(host: &mut H, before: &[u32], up_to: u32) -> Result<(
 pub fn save<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(record)
         .map_err(|error| Error::failed(format!("{}: write its record: {error}", record.target)))?;
-    Ok(host.write_record(&record.target.file_name(), &text)?)
+    Ok(host.write_record(&record.file_name(), &text)?)
 }

@@ -104,20 +104,25 @@ pub fn diskseq<H: Host>(host: &H, number: u32) -> Result<Option<u64>, HostError>
 pub fn records<H: Host>(host: &H) -> Result<BTreeMap<Target, Record>, Error> {
     let mut records = BTreeMap::new();
     for (name, text) in host.records()? {
-        let record: Record = serde_json::from_str(&text).map_err(|error| {
-            Error::failed(format!(
-                "/run/zramd/{name}: cannot be read: {error} (a newer zramd may have written it)"
-            ))
-        })?;
-        if record.version != VERSION {
-            let version = record.version;
-            return Err(Error::failed(format!(
-                "/run/zramd/{name}: has version {version}, this zramd knows {VERSION}"
-            )));
-        }
+        let record = record(&name, &text)?;
         records.insert(record.target.clone(), record);
     }
     Ok(records)
+}
+
+/// The record in a file.
+pub(super) fn record(name: &str, text: &str) -> Result<Record, Error> {
+    let record: Record = serde_json::from_str(text).map_err(|error| {
+        Error::failed(format!(
+            "/run/zramd/{name}: cannot be read: {error} (a newer zramd may have written it)"
+        ))
+    })?;
+    match record.version {
+        VERSION => Ok(record),
+        version => Err(Error::failed(format!(
+            "/run/zramd/{name}: has version {version}, this zramd knows {VERSION}"
+        ))),
+    }
 }
 
 fn mounts_of(settings: &Settings) -> impl Iterator<Item = &MountSettings> {

@@ -4,6 +4,7 @@
 //! every error; a second run after any failure or kill converges.
 
 pub mod apply;
+pub mod benchmark;
 pub mod control;
 mod create;
 pub mod error;
@@ -13,6 +14,7 @@ pub mod provision;
 pub mod reload;
 mod retry;
 pub mod sample;
+pub mod scratch;
 mod self_test;
 pub mod status;
 mod undo;

@@ -83,7 +83,7 @@ fn tmpfs(mount_point: &str, options: &str) -> MountSpec {
 }
 
 /// A driver that is built in has no module to load, so only what is there afterwards counts.
-fn load_module<H: Host>(host: &mut H) -> Result<(), Error> {
+pub(super) fn load_module<H: Host>(host: &mut H) -> Result<(), Error> {
     let loaded = host.load_module();
     if host.has_control() {
         return Ok(());
@@ -116,7 +116,7 @@ fn differs(number: u32, what: &str, wanted: &str, found: &str) -> Error {
     Error::failed(format!("zram{number}: {what} was set to {wanted} but reads back as {found}"))
 }
 
-fn set_algorithm<H: Host>(host: &mut H, number: u32, algorithm: &str) -> Result<(), Error> {
+pub(super) fn set_algorithm<H: Host>(host: &mut H, number: u32, algorithm: &str) -> Result<(), Error> {
     if let Err(error) = host.write_attribute(number, Attribute::CompAlgorithm, algorithm) {
         if !error.is(Errno::INVAL) {
             return Err(error.into());
@@ -145,7 +145,7 @@ fn set_recompression<H: Host>(host: &mut H, number: u32, priority: u8, algorithm
 }
 
 /// `priority=` always, never `algo=`: two slots may have the same algorithm, and the kernel takes the first by name.
-fn parameters(priority: u8, algorithm: &Algorithm) -> String {
+pub(super) fn parameters(priority: u8, algorithm: &Algorithm) -> String {
     let mut words = vec![format!("priority={priority}")];
     words.extend(algorithm.parameters.iter().map(|(key, value)| format!("{key}={value}")));
     words.join(" ")
@@ -161,7 +161,7 @@ fn set_backing_device<H: Host>(host: &mut H, number: u32, path: &str) -> Result<
     Ok(())
 }
 
-fn set_disk_size<H: Host>(host: &mut H, number: u32, bytes: u64) -> Result<(), Error> {
+pub(super) fn set_disk_size<H: Host>(host: &mut H, number: u32, bytes: u64) -> Result<(), Error> {
     if let Err(error) = host.write_attribute(number, Attribute::DiskSize, &bytes.to_string()) {
         let why = match error.errno() {
             Some(Errno::NOMEM) => "not enough memory for its table of pages or for the compressor",

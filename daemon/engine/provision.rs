@@ -3,6 +3,7 @@
 use super::apply::{self, Outcome};
 use super::error::{Error, ErrorKind};
 use super::gather::{accounts, gather, machine, records};
+use super::scratch;
 use super::undo::{roll_back, take_back};
 use crate::host::Host;
 use crate::logic::config::Loaded;
@@ -29,6 +30,7 @@ pub fn plan<H: Host>(host: &H, loaded: &Loaded, activation: Activation) -> Resul
 pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
     locked(host, |host| {
         recover(host, |_| true)?;
+        scratch::sweep(host)?;
         let plan = plan(host, loaded, Activation::Direct)?;
         let outcomes = apply::apply(host, &plan);
         Ok(Applied { plan, outcomes })
@@ -93,6 +95,7 @@ pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied
         // What other runs left behind is theirs: their unit may be at work right now.
         let target = Target::Device(number);
         recover(host, |other| *other == target)?;
+        scratch::sweep(host)?;
         let mut plan = plan(host, &one, Activation::Systemd)?;
         plan.groups.retain(|group| group.target == target);
         let outcomes = apply::apply(host, &plan);
@@ -118,6 +121,7 @@ pub type Removal = (Target, Result<(), Error>);
 /// Takes everything away that zramd set up. Every failure is reported, and the rest goes all the same.
 pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
     locked(host, |host| {
+        scratch::sweep(host)?;
         let mut records: Vec<Record> = records(host)?.into_values().collect();
         // What is mounted deepest goes first, as it came last.
         records.sort_by_key(|record| std::cmp::Reverse(planner::mount_depth(&record.request)));

@@ -144,7 +144,7 @@ pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
     }
     record.undo = left;
     let ended = if record.undo.is_empty() {
-        host.remove_record(&record.target.file_name()).map_err(Error::from)
+        host.remove_record(&record.file_name()).map_err(Error::from)
     } else {
         create::save(host, record)
     };
@@ -176,7 +176,7 @@ fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
             return Err(again.fold(error, Error::join));
         }
     }
-    Ok(host.remove_record(&record.target.file_name())?)
+    Ok(host.remove_record(&record.file_name())?)
 }
 
 /// Puts back what [`one`] took away, as far as contents allow: only activation keeps them.

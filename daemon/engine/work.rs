@@ -45,7 +45,7 @@ pub struct Reporter {
 impl Reporter {
     /// Begins the work `name` (which names the file), done by `verb`. An error when another process does it.
     pub fn begin(root: &Path, name: &str, verb: &str) -> Result<Reporter, Error> {
-        let Some(lock) = folder::take(root, name).map_err(Error::failed)? else {
+        let Some(lock) = folder::take(root, name)? else {
             return Err(Error::new(ErrorKind::Failed, format!("{verb}: another process is at it already")));
         };
         let now = now();

@@ -142,6 +142,8 @@ pub trait Host {
     fn space(&self, path: &str) -> Result<Space, HostError>;
     /// Names and texts of all records.
     fn records(&self) -> Result<Vec<(String, String)>, HostError>;
+    /// Names and texts of the records of scratch devices.
+    fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError>;
     /// Time since boot, with suspend counted.
     fn now(&self) -> Duration;
     /// Time since boot, without suspend: what time stamps on the bus are in.
@@ -155,6 +157,8 @@ pub trait Host {
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError>;
     /// Removes a record; an absent one is fine.
     fn remove_record(&mut self, name: &str) -> Result<(), HostError>;
+    /// Takes the right over a scratch record, which one process at a time has until it ends; whether we have it now.
+    fn own_scratch(&mut self, name: &str) -> Result<bool, HostError>;
     /// Waits.
     fn sleep(&mut self, time: Duration);
     /// Random bytes for a UUID.

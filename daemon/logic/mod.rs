@@ -5,6 +5,7 @@
 
 pub mod algorithm;
 pub mod attribute;
+pub mod benchmark;
 pub mod change;
 pub mod config;
 pub mod derived;

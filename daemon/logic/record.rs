@@ -13,6 +13,9 @@ use super::plan::Request;
 /// Format version of the record files; a file of another version is not touched.
 pub const VERSION: u32 = 1;
 
+/// End of the names of records of scratch devices; they are not among the records of targets.
+pub const SCRATCH: &str = ".scratch";
+
 /// What a record, a group of steps or a report is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -71,6 +74,10 @@ pub struct Record {
     pub request: Request,
     /// How to take it back; done from the end.
     pub undo: Vec<Undo>,
+    /// A device for measuring, which belongs to the process that keeps [`Record::file_name`] locked, and is nobody's
+    /// target: whoever finds the lock free takes it back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scratch: bool,
 }
 
 /// How to take back one step. Each is safe to repeat.
@@ -126,7 +133,13 @@ impl Record {
             found_algorithm: None,
             request,
             undo: Vec::new(),
+            scratch: false,
         }
+    }
+
+    /// Name of the file that it is in, below `/run/zramd`.
+    pub fn file_name(&self) -> String {
+        if self.scratch { format!("{}{SCRATCH}", self.target) } else { self.target.file_name() }
     }
 
     /// Adds an undo unless it is there already.

@@ -78,6 +78,9 @@ impl Host for Killer {
     fn space(&self, path: &str) -> Result<Space, HostError> {
         self.host.space(path)
     }
+    fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError> {
+        self.host.scratch_records()
+    }
     fn records(&self) -> Result<Vec<(String, String)>, HostError> {
         self.host.records()
     }
@@ -92,6 +95,9 @@ impl Host for Killer {
     }
     fn unlock_run(&mut self) {
         self.host.unlock_run();
+    }
+    fn own_scratch(&mut self, name: &str) -> Result<bool, HostError> {
+        self.spend().own_scratch(name)
     }
     fn sleep(&mut self, time: Duration) {
         self.host.sleep(time);

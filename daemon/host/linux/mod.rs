@@ -7,11 +7,13 @@
 mod block;
 pub mod cancel;
 pub mod clock;
+pub mod direct;
 pub mod files;
 pub mod heap;
 pub mod interrupt;
 mod mkfs;
 mod mount;
+pub mod pages;
 pub mod peer_files;
 mod process;
 mod store;
@@ -31,19 +33,21 @@ use super::{
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
+use crate::logic::record::SCRATCH;
 
 /// The machine we run on.
 #[derive(Debug)]
 pub struct LinuxHost {
     root: PathBuf,
     locks: BTreeMap<u32, OwnedFd>,
+    scratch: BTreeMap<String, OwnedFd>,
     run_lock: Option<OwnedFd>,
 }
 
 impl LinuxHost {
     /// The machine whose `/proc`, `/sys`, `/dev` and `/run` are below `root`.
     pub fn new(root: impl Into<PathBuf>) -> LinuxHost {
-        LinuxHost { root: root.into(), locks: BTreeMap::new(), run_lock: None }
+        LinuxHost { root: root.into(), locks: BTreeMap::new(), scratch: BTreeMap::new(), run_lock: None }
     }
 
     fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -168,7 +172,11 @@ impl Host for LinuxHost {
     }
 
     fn records(&self) -> Result<Vec<(String, String)>, HostError> {
-        store::list(&self.root)
+        store::list(&self.root, ".json")
+    }
+
+    fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError> {
+        store::list(&self.root, SCRATCH)
     }
 
     fn now(&self) -> Duration {
@@ -195,7 +203,21 @@ impl Host for LinuxHost {
     }
 
     fn remove_record(&mut self, name: &str) -> Result<(), HostError> {
-        store::remove(&self.root, name)
+        store::remove(&self.root, name)?;
+        if let Some(lock) = self.scratch.remove(name) {
+            work::give_up(&self.root, name, lock);
+        }
+        Ok(())
+    }
+
+    fn own_scratch(&mut self, name: &str) -> Result<bool, HostError> {
+        if self.scratch.contains_key(name) {
+            return Ok(true);
+        }
+        let taken = work::take(&self.root, name)?;
+        let ours = taken.is_some();
+        self.scratch.extend(taken.map(|lock| (name.to_owned(), lock)));
+        Ok(ours)
     }
 
     fn sleep(&mut self, time: Duration) {

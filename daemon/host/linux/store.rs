@@ -27,8 +27,8 @@ fn create_folder(root: &Path) -> Result<PathBuf, HostError> {
     Ok(folder)
 }
 
-/// Names and texts of all records. A folder that is not there has none.
-pub fn list(root: &Path) -> Result<Vec<(String, String)>, HostError> {
+/// Names and texts of all records whose names end so. A folder that is not there has none.
+pub fn list(root: &Path, suffix: &str) -> Result<Vec<(String, String)>, HostError> {
     let folder = folder(root);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
@@ -39,7 +39,7 @@ pub fn list(root: &Path) -> Result<Vec<(String, String)>, HostError> {
     for entry in entries {
         let entry = entry.map_err(|error| HostError::io(FOLDER, "list", &error))?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if !name.ends_with(".json") || name.starts_with('.') {
+        if !name.ends_with(suffix) || name.starts_with('.') {
             continue;
         }
         let text = fs::read_to_string(entry.path())

@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::files;
+use crate::host::HostError;
 
 /// The folder.
 const FOLDER: &str = "/run/zramd/work";
@@ -44,15 +45,26 @@ pub fn asked(root: &Path, name: &str) -> Result<Vec<String>, String> {
 }
 
 /// Takes the right to do a work, which one process at a time has as long as it keeps the value. Nothing when another has it.
-pub fn take(root: &Path, name: &str) -> Result<Option<OwnedFd>, String> {
-    let path = files::below(root, &format!("{FOLDER}/.{name}.lock"));
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    fs::create_dir_all(files::below(root, FOLDER)).map_err(|error| failed(&error))?;
+pub fn take(root: &Path, name: &str) -> Result<Option<OwnedFd>, HostError> {
+    let shown = format!("{FOLDER}/.{name}.lock");
+    let path = files::below(root, &shown);
+    fs::create_dir_all(files::below(root, FOLDER))
+        .map_err(|error| HostError::io(FOLDER, "create", &error))?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|error| failed(&error))?;
+    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|errno| HostError::new(shown.as_str(), "open", errno))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(failed(&error)),
+        Err(errno) => Err(HostError::new(shown, "lock", errno)),
     }
+}
+
+/// Gives the right back for good. Only where taking it is serialised by another lock: the file goes away, and whoever has
+/// it open would lock what nobody else can find.
+pub fn give_up(root: &Path, name: &str, lock: OwnedFd) {
+    // An empty file or folder that stays harms nobody.
+    fs::remove_file(files::below(root, &format!("{FOLDER}/.{name}.lock"))).ok();
+    fs::remove_dir(files::below(root, FOLDER)).ok();
+    drop(lock);
 }

@@ -92,6 +92,8 @@ pub struct State {
     pub records: BTreeMap<String, String>,
     /// Whether `/run/zramd` exists.
     pub record_folder: bool,
+    /// Which process has the right over a scratch record.
+    pub scratch: BTreeMap<String, u32>,
     /// Time since boot.
     pub clock: Duration,
     /// Faults and transcript.
@@ -145,6 +147,7 @@ impl SimMachine {
             swaps: Vec::new(),
             records: BTreeMap::new(),
             record_folder: false,
+            scratch: BTreeMap::new(),
             clock: Duration::from_secs(10),
             script: Script::default(),
             mounts: Mounts::new(),

@@ -13,6 +13,7 @@ use crate::host::{
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
+use crate::logic::record::SCRATCH;
 
 /// One process. Its locks end with it, however it ends.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ impl Drop for SimHost {
         let mut state = self.machine.change();
         let pid = self.pid;
         state.locks.retain(|_, owner| *owner != pid);
+        state.scratch.retain(|_, owner| *owner != pid);
         if state.run_lock == Some(pid) {
             state.run_lock = None;
         }
@@ -144,7 +146,13 @@ impl Host for SimHost {
     }
 
     fn records(&self) -> Result<Vec<(String, String)>, HostError> {
-        Ok(self.machine.look().records.clone().into_iter().collect())
+        let all = self.machine.look().records.clone();
+        Ok(all.into_iter().filter(|(name, _)| !name.ends_with(SCRATCH)).collect())
+    }
+
+    fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError> {
+        let all = self.machine.look().records.clone();
+        Ok(all.into_iter().filter(|(name, _)| name.ends_with(SCRATCH)).collect())
     }
 
     fn now(&self) -> Duration {
@@ -187,6 +195,12 @@ impl Host for SimHost {
             state.records.remove(name);
             Ok(())
         })
+    }
+
+    fn own_scratch(&mut self, name: &str) -> Result<bool, HostError> {
+        let mut state = self.machine.change();
+        let owner = *state.scratch.entry(name.to_owned()).or_insert(self.pid);
+        Ok(owner == self.pid)
     }
 
     fn sleep(&mut self, time: Duration) {

@@ -1,0 +1,195 @@
+//! Timing requests to a device, one by one.
+
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::engine::Error;
+use crate::host::HostError;
+use crate::host::linux::direct::Direct;
+use crate::host::linux::interrupt;
+use crate::host::linux::pages::Pages;
+use crate::logic::benchmark::random::Random;
+
+/// Which way the data goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To the device: what it costs to swap a page out.
+    Write,
+    /// From the device: what it costs to fault a page in.
+    Read,
+}
+
+/// What is done in one pass over a device.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// Which way.
+    pub direction: Direction,
+    /// Which pages; page *n* of the data is at page *n* of the device.
+    pub pages: Range<usize>,
+    /// Pages in one request: 1, or 2 to the power of `vm.page-cluster`.
+    pub pages_per_request: usize,
+    /// Threads that do it, each its own share.
+    pub threads: usize,
+    /// In the order of this seed instead of from the beginning.
+    pub shuffle: Option<u64>,
+    /// When to end, though pages are left.
+    pub limit: Duration,
+    /// Compare what was read with the data; the comparison is not timed.
+    pub verify: bool,
+}
+
+impl Spec {
+    /// One thread, one page at a time, all pages in order, as long as it takes.
+    pub fn new(direction: Direction, pages: Range<usize>) -> Spec {
+        Spec {
+            direction,
+            pages,
+            pages_per_request: 1,
+            threads: 1,
+            shuffle: None,
+            limit: Duration::MAX,
+            verify: false,
+        }
+    }
+}
+
+/// What one pass showed.
+#[derive(Debug, Clone)]
+pub struct Pass {
+    histogram: Histogram<u64>,
+    sum: Duration,
+    bytes: u64,
+    busy: Duration,
+}
+
+/// Longest request that is told apart from longer ones.
+const LONGEST: u64 = 10_000_000_000;
+
+impl Default for Pass {
+    fn default() -> Pass {
+        Pass {
+            // Three digits: quantiles are true to a thousandth. The bounds are right, so it cannot fail.
+            histogram: Histogram::new_with_bounds(1, LONGEST, 3).unwrap_or_else(|_| unreachable!("bounds")),
+            sum: Duration::ZERO,
+            bytes: 0,
+            busy: Duration::ZERO,
+        }
+    }
+}
+
+impl Pass {
+    /// Requests that were made.
+    pub fn requests(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Bytes that were moved.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Mean time of a request, in nanoseconds; 0 when there was none.
+    pub fn mean_ns(&self) -> f64 {
+        if self.requests() == 0 { 0.0 } else { self.sum.as_nanos() as f64 / self.requests() as f64 }
+    }
+
+    /// The time that this share of the requests stayed below, in nanoseconds.
+    pub fn quantile_ns(&self, share: f64) -> u64 {
+        self.histogram.value_at_quantile(share)
+    }
+
+    /// Bytes per second of all threads together; 0 when nothing was moved.
+    pub fn bytes_per_second(&self) -> f64 {
+        if self.busy.is_zero() { 0.0 } else { self.bytes as f64 / self.busy.as_secs_f64() }
+    }
+
+    /// Adds the requests of another pass that came before or after this one.
+    pub fn append(&mut self, other: &Pass) {
+        self.busy += other.busy;
+        self.merge(other);
+    }
+
+    fn merge(&mut self, other: &Pass) {
+        // Both have the same bounds.
+        self.histogram.add(&other.histogram).ok();
+        self.sum += other.sum;
+        self.bytes += other.bytes;
+    }
+
+    fn note(&mut self, time: Duration, bytes: usize) {
+        self.histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.sum += time;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// Does one pass over the device at `node`. It ends early, without an error, at its limit and when somebody asked us to end.
+pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
+    let size = spec.pages_per_request.max(1);
+    let mut requests: Vec<usize> =
+        (spec.pages.start..spec.pages.end.min(data.count())).step_by(size).collect();
+    // Only whole requests: a shorter one is another thing.
+    requests.retain(|first| first + size <= spec.pages.end.min(data.count()));
+    if let Some(seed) = spec.shuffle {
+        Random::new(seed).shuffle(&mut requests);
+    }
+    let threads = spec.threads.clamp(1, requests.len().max(1));
+    let share = requests.len().div_ceil(threads).max(1);
+    let results: Vec<Result<Pass, Error>> = if threads == 1 {
+        vec![one_thread(node, data, spec, &requests)]
+    } else {
+        std::thread::scope(|scope| {
+            let work = |list| scope.spawn(move || one_thread(node, data, spec, list));
+            let running: Vec<_> = requests.chunks(share).map(work).collect();
+            let ended = running.into_iter().map(|thread| {
+                thread.join().unwrap_or_else(|_| Err(Error::failed("a measuring thread ended early")))
+            });
+            ended.collect()
+        })
+    };
+    let mut whole = Pass::default();
+    for result in results {
+        let part = result?;
+        whole.busy = whole.busy.max(part.busy);
+        whole.merge(&part);
+    }
+    Ok(whole)
+}
+
+/// How many requests are made before the clock and our signals are looked at for the limit.
+const STRIDE: usize = 32;
+
+fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Result<Pass, Error> {
+    let writes = spec.direction == Direction::Write;
+    let device = Direct::open(node, writes)?;
+    let page = data.page_size();
+    let length = page * spec.pages_per_request.max(1);
+    let mut buffer = Pages::new(spec.pages_per_request.max(1))?;
+    let mut pass = Pass::default();
+    let begun = Instant::now();
+    for (index, &first) in requests.iter().enumerate() {
+        if index % STRIDE == 0 && (begun.elapsed() > spec.limit || interrupt::is_asked()) {
+            break;
+        }
+        let wanted = &data.bytes()[first * page..][..length];
+        let offset = (first * page) as u64;
+        let (start, result): (Instant, Result<(), HostError>) = if writes {
+            (Instant::now(), device.write(offset, wanted))
+        } else {
+            (Instant::now(), device.read(offset, buffer.bytes_mut()))
+        };
+        pass.note(start.elapsed(), length);
+        result?;
+        if !writes && spec.verify && buffer.bytes() != wanted {
+            let place = node.display();
+            return Err(Error::failed(format!(
+                "{place}: page {first} reads back differently from what was written"
+            )));
+        }
+    }
+    pass.busy = pass.sum;
+    Ok(pass)
+}

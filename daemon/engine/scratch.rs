@@ -1,0 +1,203 @@
+//! Devices for measuring: private, recorded before they are created, and never left behind.
+//!
+//! Their records are beside those of targets, and belong to the process that keeps them locked. Whoever provisions or measures
+//! next takes back those whose owner is gone, however it ended.
+
+use std::collections::BTreeSet;
+
+use super::create;
+use super::error::Error;
+use super::gather::{absent, record};
+use super::perform::{load_module, parameters, set_algorithm, set_disk_size};
+use super::retry::while_busy;
+use super::undo::{one, roll_back};
+use crate::host::Host;
+use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
+use crate::logic::attribute::Attribute;
+use crate::logic::plan::{DeviceRequest, Purpose, Request};
+use crate::logic::record::{Record, Target, Undo};
+use crate::logic::stat::MmStat;
+
+/// A device of our own, uninitialised until [`Scratch::configure`]. It has to be [released](Scratch::release): nothing can be
+/// done with an error when it is merely dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Scratch {
+    number: u32,
+    record: Record,
+}
+
+/// Takes away the devices whose owners are gone. The caller has locked the machine's state ([`Host::lock_run`]).
+pub fn sweep<H: Host>(host: &mut H) -> Result<(), Error> {
+    for (name, text) in host.scratch_records()? {
+        if host.own_scratch(&name)? {
+            let mut record = record(&name, &text)?;
+            if let Some(error) = roll_back(host, &mut record).into_iter().reduce(Error::join) {
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Scratch {
+    /// Creates one, with a number that neither a device nor one of `configured` has: what is provisioned at the same moment
+    /// finds its own number free.
+    pub fn create<H: Host>(host: &mut H, configured: &BTreeSet<u32>) -> Result<Scratch, Error> {
+        host.lock_run()?;
+        let created = Scratch::locked(host, configured);
+        host.unlock_run();
+        created
+    }
+
+    fn locked<H: Host>(host: &mut H, configured: &BTreeSet<u32>) -> Result<Scratch, Error> {
+        sweep(host)?;
+        if !host.has_control() {
+            load_module(host)?;
+        }
+        let taken = host.device_numbers().or_else(absent)?;
+        let free = |number: &u32| !taken.contains(number) && !configured.contains(number);
+        let number = (0..=u32::MAX).find(free).unwrap_or(u32::MAX);
+        let request = DeviceRequest {
+            number,
+            disk_size: 0,
+            memory_limit: 0,
+            algorithms: Vec::new(),
+            recompression: Vec::new(),
+            writeback_device: None,
+            purpose: Purpose::Raw { fs_type: None, mkfs_options: Vec::new() },
+            label: String::new(),
+        };
+        let mut record =
+            Record { scratch: true, ..Record::begin(Target::Device(number), Request::Device(request)) };
+        if !host.own_scratch(&record.file_name())? {
+            return Err(Error::failed(format!("zram{number}: somebody else is measuring with it")));
+        }
+        if let Err(error) = create::create(host, number, &mut record) {
+            return Err(roll_back(host, &mut record).into_iter().fold(error, Error::join));
+        }
+        Ok(Scratch { number, record })
+    }
+
+    /// N of its `zramN`.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The algorithms that this kernel offers.
+    pub fn offered<H: Host>(&self, host: &H) -> Result<Vec<String>, Error> {
+        Ok(parse_comp_algorithm(&host.read_attribute(self.number, Attribute::CompAlgorithm)?).0)
+    }
+
+    /// Whether this kernel takes parameters for algorithms.
+    pub fn takes_parameters<H: Host>(&self, host: &H) -> bool {
+        host.has_attribute(self.number, Attribute::AlgorithmParams)
+    }
+
+    /// Empties the device and initialises it anew with an algorithm and a size. udev is kept from probing it until
+    /// [`Scratch::unlock`] or the next call.
+    pub fn configure<H: Host>(
+        &mut self,
+        host: &mut H,
+        algorithm: &Algorithm,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        self.reset(host)?;
+        let number = self.number;
+        while_busy(host, number, |host| host.lock_device(number))?;
+        set_algorithm(host, number, &algorithm.name)?;
+        if !algorithm.parameters.is_empty() {
+            host.write_attribute(number, Attribute::AlgorithmParams, &parameters(0, algorithm))?;
+        }
+        set_disk_size(host, number, bytes)
+    }
+
+    /// Lets udev probe the device, and others use it: `swapon` and `mount` want that.
+    pub fn unlock<H: Host>(&mut self, host: &mut H) -> Result<(), Error> {
+        Ok(host.unlock_device(self.number)?)
+    }
+
+    /// Makes it uninitialised again, which gives its memory back.
+    pub fn reset<H: Host>(&mut self, host: &mut H) -> Result<(), Error> {
+        let number = self.number;
+        host.unlock_device(number)?;
+        while_busy(host, number, |host| host.write_attribute(number, Attribute::Reset, "1"))
+    }
+
+    /// Records how to take back what the caller is about to do with it (`swapon`, a mount), so that it is undone however we
+    /// end.
+    pub fn note<H: Host>(&mut self, host: &mut H, undo: Undo) -> Result<(), Error> {
+        self.record.push(undo);
+        create::save(host, &self.record)
+    }
+
+    /// Takes back what was noted last, once it is no longer needed.
+    pub fn undo<H: Host>(&mut self, host: &mut H, undo: &Undo) -> Result<(), Error> {
+        one(host, &self.record, undo)?;
+        self.record.undo.retain(|kept| kept != undo);
+        create::save(host, &self.record)
+    }
+
+    /// How much it stores and what that takes.
+    pub fn memory<H: Host>(&self, host: &H) -> Result<MmStat, Error> {
+        let text = host.read_attribute(self.number, Attribute::MmStat)?;
+        MmStat::parse(&text).ok_or_else(|| Error::failed(format!("zram{}: mm_stat is {text:?}", self.number)))
+    }
+
+    /// Removes it, and all that was noted.
+    pub fn release<H: Host>(mut self, host: &mut H) -> Result<(), Error> {
+        host.unlock_device(self.number)?;
+        host.lock_run()?;
+        let errors = roll_back(host, &mut self.record);
+        host.unlock_run();
+        errors.into_iter().reduce(Error::join).map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::sim::SimMachine;
+    use crate::host::sim::kernel::KernelConfig;
+
+    fn lz4() -> Algorithm {
+        Algorithm::parse("lz4").unwrap()
+    }
+
+    #[test]
+    fn it_leaves_nothing_behind_and_takes_no_configured_number() {
+        let machine = SimMachine::new(KernelConfig::full());
+        let before = machine.snapshot();
+        let mut host = machine.process();
+        let scratch = Scratch::create(&mut host, &BTreeSet::from([1, 2])).unwrap();
+        assert_eq!(scratch.number(), 3, "zram0 is there, 1 and 2 are configured");
+        assert_eq!(host.device_numbers().unwrap(), [0, 3]);
+        assert_eq!(host.records().unwrap(), [], "it is nobody's target");
+        let mut scratch = scratch;
+        scratch.configure(&mut host, &lz4(), 1 << 20).unwrap();
+        scratch.configure(&mut host, &lz4(), 2 << 20).unwrap();
+        assert_eq!(scratch.memory(&host).unwrap().orig_data_size, 0);
+        scratch.release(&mut host).unwrap();
+        assert_eq!(machine.snapshot(), before);
+    }
+
+    #[test]
+    fn one_whose_owner_was_killed_is_swept_and_one_in_use_is_not() {
+        let machine = SimMachine::new(KernelConfig::full());
+        let before = machine.snapshot();
+        let mut killed = machine.process();
+        let mut scratch = Scratch::create(&mut killed, &BTreeSet::new()).unwrap();
+        scratch.configure(&mut killed, &lz4(), 1 << 20).unwrap();
+        let mut alive = machine.process();
+        let other = Scratch::create(&mut alive, &BTreeSet::new()).unwrap();
+        assert_ne!(other.number(), scratch.number());
+        drop(killed);
+        let mut next = machine.process();
+        next.lock_run().unwrap();
+        sweep(&mut next).unwrap();
+        next.unlock_run();
+        assert_eq!(next.device_numbers().unwrap(), [0, other.number()]);
+        other.release(&mut alive).unwrap();
+        assert_eq!(machine.snapshot(), before);
+    }
+}
