@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use support::{golden, repository};
-use zramd::logic::config::{self, Loaded, render, schema};
+use zramd::logic::config::{self, Loaded, render, schema, settings};
 use zramd::logic::facts::Facts;
 use zramd::logic::plan::{self, Activation, Decision, Plan, Purpose, Request};
 use zramd::logic::proc::Memory;
@@ -62,6 +62,19 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
     for key in schema::KEYS {
         let section = match (key.scope, key.name) {
             (schema::Scope::RamDisk, "mount-point") => "[ramdisk.a]\n",
+            (
+                schema::Scope::RamDisk,
+                "fs-type"
+                | "compression-algorithm"
+                | "zram-device"
+                | "zram-resident-limit"
+                | "force-resident-limit",
+            ) => "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\n",
+            (
+                schema::Scope::RamDisk,
+                "save-interval" | "keep" | "store" | "store-limit" | "on-failure" | "seed" | "pre-save"
+                | "post-restore" | "hook-time-limit" | "time-limit",
+            ) => "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\n",
             (schema::Scope::RamDisk, _) => "[ramdisk.a]\nmount-point = \"/a\"\n",
             (_, "mode" | "owner" | "group" | "mkfs-options" | "force-resident-limit") => {
                 "[zram0]\nmount-point = \"/a\"\n"
@@ -278,7 +291,46 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
         ("[zramx]", 1, "[zram0], [zram1]"),
         ("[ramdisks.a]\nsize = 1", 1, "[ramdisk.NAME]"),
         ("[ramdisk.a]\nmount-point = \"/a\"\nmode = 755", 3, "\"0755\""),
-        ("[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"", 3, "cannot keep contents"),
+        ("[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshots\"", 3, "\"snapshot\""),
+        ("[ramdisk.a]\nmount-point = \"/a\"\nkeep = 3", 3, "means nothing for a RAM disk whose contents"),
+        ("[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\nkeep = 0", 4, "outside of 1 to 1000"),
+        (
+            "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\nstore = \"/a/b\"",
+            4,
+            "on the RAM disk itself",
+        ),
+        ("[ramdisk.a]\nmount-point = \"/var\"\npersist = \"snapshot\"", 1, "on the RAM disk itself"),
+        (
+            "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\nsave-interval = \"1 fortnight\"",
+            4,
+            "1h 30min",
+        ),
+        ("[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\nsave-interval = 5", 4, "less than 10 s"),
+        ("[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\ntime-limit = 0", 4, "no time"),
+        (
+            "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\non-failure = \"ignore\"",
+            4,
+            "\"passthrough\"",
+        ),
+        ("[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\npre-save = \"sync\"", 4, "no shell"),
+        (
+            "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\npre-save = \"/bin/a b\"",
+            4,
+            "[\"/bin/a\", \"b\"]",
+        ),
+        ("[ramdisk.a]\nmount-point = \"/a\"\nfs-type = \"ext4\"", 3, "means nothing for a RAM disk on tmpfs"),
+        (
+            "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nhuge-pages = \"always\"",
+            4,
+            "means nothing for a RAM disk on zram",
+        ),
+        ("[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nfs-type = \"ext3\"", 4, "\"ext4\""),
+        (
+            "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nfs-type = \"xfs\"\ninodes = 5",
+            5,
+            "no fixed number",
+        ),
+        ("[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"disk\"", 3, "\"tmpfs\", \"zram\""),
         ("[ramdisk.A]\nmount-point = \"/a\"", 1, "lower-case"),
         ("[ramdisk.a]", 1, "needs a mount-point"),
         ("[zram0]\nzram-size = 1\nzram-fraction = 0.5", 3, "keep one"),
@@ -373,4 +425,28 @@ proptest! {
             prop_assert_eq!(found, alone.settings.devices.len() == 1, "{}", all);
         }
     }
+}
+
+#[test]
+fn disks_on_zram_get_numbers_that_nobody_else_has() {
+    let disk = |name: &str, more: &str| {
+        format!("[ramdisk.{name}]\nmount-point = \"/{name}\"\nbackend = \"zram\"\nsize = \"64MiB\"\n{more}\n")
+    };
+    let numbers = |text: &str| -> Vec<(String, u32)> {
+        let loaded = load(&[text]);
+        let disks = loaded.settings.ramdisks.iter().map(|disk| match disk.backend {
+            settings::Backend::Zram { number } => (disk.name.clone(), number),
+            settings::Backend::Tmpfs { .. } => panic!("{disk:?}"),
+        });
+        disks.collect()
+    };
+    let both = format!("{}{}", disk("b", ""), disk("a", ""));
+    assert_eq!(numbers(&both), [("a".to_owned(), 0), ("b".to_owned(), 1)]);
+    // A section that is switched off keeps its number: it may come back while the disk is in use.
+    assert_eq!(numbers(&format!("[zram4]\nenabled = false\n{both}"))[0].1, 5);
+    assert_eq!(numbers(&format!("{both}{}", disk("c", "zram-device = 7")))[0].1, 8);
+    let taken = load(&[&format!("[zram7]\n{}", disk("c", "zram-device = 7"))]);
+    assert!(taken.settings.ramdisks.is_empty());
+    assert_eq!(taken.problems[0].message, "zram7 is used by another section");
+    assert_eq!(taken.problems[0].origin.line, 6);
 }

@@ -13,7 +13,8 @@ use zramd::logic::attribute::Attribute;
 use zramd::logic::config::Loaded;
 use zramd::logic::config::problem::Origin;
 use zramd::logic::config::settings::{
-    AlgorithmChoice, DeviceSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
+    AlgorithmChoice, Backend, DeviceSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr,
+    SizeRule,
 };
 use zramd::logic::expr::Expr;
 use zramd::logic::plan::Decision;
@@ -74,6 +75,9 @@ fn settings() -> Loaded {
         size: size(16),
         inodes: None,
         mount: mount("/srv/data/cache/small"),
+        backend: Backend::Tmpfs { huge: None },
+        required: false,
+        keep: None,
     };
     let devices = vec![swap(), device(2, 128, role, &["lzo", "lzo-rle"])];
     Loaded { settings: Settings { devices, ramdisks: vec![disk] }, ..Loaded::default() }

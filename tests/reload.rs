@@ -130,7 +130,11 @@ fn a_section_that_is_gone_or_switched_off_takes_its_target_along() {
 fn a_disk_that_pid_1_mounted_is_ours_although_no_record_tells_of_it() {
     let machine = machine();
     machine.change().records.remove("ramdisk-small.json");
-    let disks = vec![UnitDisk { name: "small".to_owned(), mount_point: "/srv/small".to_owned() }];
+    let disks = vec![UnitDisk {
+        name: "small".to_owned(),
+        mount_point: "/srv/small".to_owned(),
+        ..UnitDisk::default()
+    }];
     let scope = Scope { disks, ..Scope::default() };
     assert_eq!(actions(&machine, BEFORE, &scope), []);
     let gone = BEFORE.split("[ramdisk.small]").next().unwrap();
@@ -256,6 +260,9 @@ fn what_the_daemon_is_told_names_the_units() {
         (Some("dev-zram0.swap"), Some("zramd-setup@zram0.service"), Some("dev-zram0.swap"))
     );
     let disk = task(Target::RamDisk("small".to_owned()));
-    assert_eq!((disk.start.as_deref(), disk.remount), (Some("srv-small.mount"), true));
+    assert_eq!(
+        (disk.start.as_deref(), disk.remount.as_deref()),
+        (Some("srv-small.mount"), Some("srv-small.mount"))
+    );
     assert_eq!(proposal.view.sections["ramdisk.small"].file, "/etc/zramd/zramd.toml");
 }

@@ -99,6 +99,25 @@ zram-size = "oops("
 mount-point = "/.żupan"
 size = "20%"
 owner = "build"
+
+[ramdisk.logs]
+mount-point = "/var/log"
+size = "256MiB"
+persist = "snapshot"
+store = "/srv/my snapshots"
+
+[ramdisk.my-cache]
+mount-point = "/var/cache/mine"
+backend = "zram"
+size = "512MiB"
+fs-type = "btrfs"
+persist = "skeleton"
+required = true
+
+[ramdisk.plain]
+mount-point = "/plain"
+backend = "zram"
+size = "64MiB"
 "#;
 
 #[test]
@@ -154,12 +173,20 @@ fn systemd_analyze_finds_no_fault() {
     // The program is not installed where the unit says; systemd-analyze looks for it.
     let template = template.replace("/usr/lib/zramd/zramd-setup", env!("CARGO_BIN_EXE_zramd-setup"));
     fs::write(folder.join("zramd-setup@.service"), template).unwrap();
+    for name in ["zramd-disk@", "zramd-disk-save@", "zramd-disk-do@", "zramd-disk-journal@"] {
+        let template = fs::read_to_string(repository(&format!("units/{name}.service"))).unwrap();
+        let template = template.replace("/usr/lib/zramd/zramd-worker", env!("CARGO_BIN_EXE_zramd-worker"));
+        let template = template.replace("/usr/bin/journalctl", "/bin/true");
+        fs::write(folder.join(format!("{name}.service")), template).unwrap();
+    }
     let units: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|kind| kind == "swap" || kind == "mount"))
+        .filter(|path| {
+            path.extension().is_some_and(|kind| kind == "swap" || kind == "mount" || kind == "timer")
+        })
         .collect();
-    assert_eq!(units.len(), 4);
+    assert_eq!(units.len(), 11);
     let output = Command::new("systemd-analyze")
         .args(["verify", "--man=no", "--recursive-errors=no"])
         .args(&units)

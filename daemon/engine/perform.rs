@@ -9,6 +9,8 @@ use super::undo;
 use crate::host::{Errno, Host, MkfsSpec, MountSpec, RootSpec, SwapSpec};
 use crate::logic::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm};
 use crate::logic::attribute::Attribute;
+use crate::logic::disk_place::passthrough;
+use crate::logic::facts::PathKind;
 use crate::logic::plan::Step;
 use crate::logic::plan::diff::round_up;
 use crate::logic::record::{Record, Undo};
@@ -66,6 +68,17 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
                 options: mount.options.clone(),
             };
             while_busy(host, *number, |host| host.mount(&spec))
+        }
+        Step::LoadDisk { name } => {
+            // The worker reads there what is asked for.
+            create::save(host, record)?;
+            Ok(host.run_worker(&["disk", "load", name])?)
+        }
+        Step::ShowDisk { name, place, mount_point, .. } => {
+            if host.path_kind(&passthrough(name)) != PathKind::Missing {
+                return Ok(());
+            }
+            Ok(host.bind(place, mount_point)?)
         }
         Step::MountTmpfs { mount, options } => Ok(host.mount(&tmpfs(&mount.mount_point, options))?),
         Step::RemountTmpfs { mount_point, options } => Ok(host.remount(&tmpfs(mount_point, options))?),

@@ -43,7 +43,7 @@ pub fn survey<H: Host>(
     scope: &Scope,
 ) -> Result<Survey, Error> {
     let mut facts = gather(host, &loaded.settings)?;
-    measure_disks(host, &mut facts);
+    measure_disks(host, &mut facts, &scope.disks);
     facts.unit_mounts = scope.disks.iter().map(|disk| disk.mount_point.clone()).collect();
     let plan = planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Managed);
     let mut changes = changes(&plan, &facts, activation, &scope.disks, scope.forced);
@@ -53,8 +53,9 @@ pub fn survey<H: Host>(
     Ok(Survey { plan, changes })
 }
 
-fn measure_disks<H: Host>(host: &H, facts: &mut Facts) {
-    for mount in facts.mounts.iter().filter(|mount| mount.fs_type == "tmpfs") {
+fn measure_disks<H: Host>(host: &H, facts: &mut Facts, disks: &[UnitDisk]) {
+    let shown = |path: &str| disks.iter().any(|disk| disk.mount_point == path);
+    for mount in facts.mounts.iter().filter(|mount| mount.fs_type == "tmpfs" || shown(&mount.mount_point)) {
         if let Ok(space) = host.space(&mount.mount_point) {
             facts.disk_used.insert(mount.mount_point.clone(), space.used_bytes);
         }

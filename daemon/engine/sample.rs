@@ -262,13 +262,12 @@ fn disks<H: Host>(
 }
 
 fn disk_view<H: Host>(host: &H, name: &str, path: &str, mounts: &[MountLine]) -> DiskView {
-    let mount = mounts.iter().rev().find(|mount| mount.mount_point == path);
-    let mount = mount.filter(|mount| mount.fs_type == "tmpfs");
+    let mount = proc::disk_mount(mounts, name, path);
     let space = mount.and_then(|_| host.space(path).ok()).unwrap_or_default();
     DiskView {
         name: name.to_owned(),
         mount_point: path.to_owned(),
-        fs_type: "tmpfs".to_owned(),
+        fs_type: mount.map_or("tmpfs", |mount| mount.fs_type.as_str()).to_owned(),
         options: mount.map_or_else(String::new, |mount| mount.super_options.clone()),
         mounted: mount.is_some(),
         size_bytes: space.total_bytes,

@@ -71,13 +71,13 @@ fn ramdisk_row<H: Host>(host: &H, target: &Target, request: &Request) -> Result<
     let mut row = empty(target.clone());
     let Request::RamDisk(request) = request else { return Ok(row) };
     let path = request.mount.mount_point.as_str();
-    row.used_for = format!("tmpfs on {path}");
+    row.used_for = format!("{} on {path}", request.backend());
     let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
-    if mounts.iter().any(|mount| mount.mount_point == path && mount.fs_type == "tmpfs") {
+    if proc::disk_mount(&mounts, &request.name, path).is_some() {
         let space = host.space(path)?;
         (row.stored, row.size) = (space.used_bytes, space.total_bytes);
-        // A tmpfs page takes exactly its own size.
-        row.memory = row.stored;
+        // A tmpfs page takes exactly its own size; what zram takes is said of its device.
+        row.memory = if request.number.is_none() { row.stored } else { 0 };
         row.state = "mounted";
     }
     Ok(row)

@@ -8,6 +8,8 @@ use super::gather;
 use super::retry::{PATIENCE, until_released, while_busy};
 use crate::host::{Errno, Host, MachineFile, MountSpec, SwapSpec};
 use crate::logic::attribute::Attribute;
+use crate::logic::disk_place::passthrough;
+use crate::logic::facts::PathKind;
 use crate::logic::plan::{Purpose, Request, wants_discard};
 use crate::logic::proc::{self, MountLine, SwapLine};
 use crate::logic::record::{Progress, Record, Undo};
@@ -51,6 +53,14 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
         }
         Undo::SwapOff { number } if is_same_device(host, *number, record)? => swap_off(host, *number),
         Undo::Unmount { mount_point, number } => unmount(host, record, mount_point, *number),
+        Undo::HideDisk { name, place, mount_point, kept } => {
+            hide(host, place, mount_point)?;
+            let mounted = mounts(host)?.iter().any(|mount| mount.mount_point == *place);
+            if *kept && mounted && host.path_kind(&passthrough(name)) == PathKind::Missing {
+                host.run_worker(&["disk", "save", name, "--reason", "stop"])?;
+            }
+            Ok(())
+        }
         Undo::RemoveDirectory { path } => match host.remove_directory(path) {
             // Somebody put something there, or removed it: both are their business.
             Err(error) if !error.is(Errno::NOENT) && !error.is(Errno::NOTEMPTY) => Err(error.into()),
@@ -116,6 +126,21 @@ fn unmount<H: Host>(
     if !ours {
         return Ok(());
     }
+    unmount_patiently(host, mount_point)
+}
+
+/// Takes a bind mount of what is mounted at `place` away.
+fn hide<H: Host>(host: &mut H, place: &str, mount_point: &str) -> Result<(), Error> {
+    let mounts = mounts(host)?;
+    let device_at =
+        |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path).map(|mount| mount.device);
+    match (device_at(mount_point), device_at(place)) {
+        (Some(shown), Some(held)) if shown == held => unmount_patiently(host, mount_point),
+        _ => Ok(()),
+    }
+}
+
+fn unmount_patiently<H: Host>(host: &mut H, mount_point: &str) -> Result<(), Error> {
     let deadline = host.now() + PATIENCE;
     loop {
         match host.unmount(mount_point) {
@@ -181,6 +206,15 @@ fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
 
 /// Puts back what [`one`] took away, as far as contents allow: only activation keeps them.
 fn redo<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
+    if let Undo::HideDisk { name, place, mount_point, .. } = undo {
+        let mounts = mounts(host)?;
+        let is_mounted = |path: &str| mounts.iter().any(|mounted| mounted.mount_point == path);
+        let shown = is_mounted(mount_point) || host.path_kind(&passthrough(name)) != PathKind::Missing;
+        if is_mounted(place) && !shown {
+            host.bind(place, mount_point)?;
+        }
+        return Ok(());
+    }
     let Request::Device(request) = &record.request else { return Ok(()) };
     match (undo, &request.purpose) {
         (Undo::SwapOff { number }, Purpose::Swap { priority, options }) => {

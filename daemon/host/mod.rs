@@ -193,6 +193,10 @@ pub trait Host {
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
     /// Changes the options of a mounted file system.
     fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
+    /// Shows what is mounted at one path at another one as well.
+    fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError>;
+    /// Has `zramd-worker` do something, and waits for its end.
+    fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError>;
     /// Unmounts, never lazily.
     fn unmount(&mut self, path: &str) -> Result<(), HostError>;
     /// Creates one folder, mode 0755.

@@ -7,9 +7,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::disk_place::place;
 use super::facts::{Facts, Use};
 use super::plan::{Activation, Decision, DeviceRequest, Item, Kind, Plan, Purpose, RamDiskRequest, Request};
-use super::proc::MountLine;
+use super::proc::disk_mount;
 use super::record::{Progress, Target};
 use super::units::{bytes_per, human};
 
@@ -84,13 +85,26 @@ pub struct Change {
     pub wanted: Option<Request>,
 }
 
-/// A tmpfs that units of ours mounted: no record tells of it, because PID 1 did it all.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A RAM disk that units of ours mounted: no record tells of it, because PID 1 did it all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UnitDisk {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
     /// Where.
     pub mount_point: String,
+    /// What of its contents is kept: `none`, `skeleton` or `snapshot`.
+    #[serde(default)]
+    pub persist: String,
+    /// Folder of its snapshots, or empty.
+    #[serde(default)]
+    pub store: String,
+}
+
+impl UnitDisk {
+    /// Whether stopping it saves what is in it.
+    pub fn is_kept(&self) -> bool {
+        self.persist == "skeleton" || self.persist == "snapshot"
+    }
 }
 
 /// Why something goes: its section is gone, or switched off, in a file or by a request.
@@ -112,10 +126,8 @@ pub fn changes(
     }
     for disk in disks {
         let target = Target::RamDisk(disk.name.clone());
-        if !wanted(&target)
-            && !facts.records.contains_key(&target)
-            && tmpfs_at(facts, &disk.mount_point).is_some()
-        {
+        if !wanted(&target) && !facts.records.contains_key(&target) && is_mounted(disk, facts) {
+            let forced = forced || disk.is_kept();
             found.push(disk_removal(&target, &disk.mount_point, facts, forced, NOT_WANTED));
         }
     }
@@ -296,6 +308,7 @@ fn exact(bytes: u64, other: u64) -> String {
 fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bool, why: &str) -> Change {
     let found = match (target, present) {
         (Target::RamDisk(_), Some(Request::RamDisk(request))) => {
+            let forced = forced || request.keep.is_some();
             disk_removal(target, &request.mount.mount_point, facts, forced, why)
         }
         (Target::Device(number), Some(Request::Device(request)))
@@ -310,43 +323,65 @@ fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bo
 
 fn disk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool, why: &str) -> Change {
     let full = facts.disk_used.get(mount_point).copied().unwrap_or(0);
-    if full > 0 && !forced && tmpfs_at(facts, mount_point).is_some() {
+    if full > 0 && !forced {
         let message = format!("{why}, but {mount_point} holds {}, which would be lost", human(full));
         return refused(target, Kind::Unsafe, message);
     }
     change(target, Action::Remove, format!("{why}: {mount_point}"))
 }
 
-fn tmpfs_at<'a>(facts: &'a Facts, path: &str) -> Option<&'a MountLine> {
-    facts.mount_at(path).filter(|mount| mount.fs_type == "tmpfs")
+/// Whether the disk of these units is mounted.
+fn is_mounted(disk: &UnitDisk, facts: &Facts) -> bool {
+    disk_mount(&facts.mounts, &disk.name, &disk.mount_point).is_some()
 }
 
 fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Change {
-    let Target::RamDisk(name) = target else { return change(target, Action::Keep, "") };
     let path = wanted.mount.mount_point.as_str();
     let of_record = facts.records.get(target).and_then(|record| match &record.request {
-        Request::RamDisk(request) => Some(request.mount.mount_point.clone()),
+        Request::RamDisk(request) => Some(UnitDisk {
+            name: request.name.clone(),
+            mount_point: request.mount.mount_point.clone(),
+            persist: request.keep.as_ref().map_or("none", |keep| keep.mode.word()).to_owned(),
+            store: String::new(),
+        }),
         Request::Device(_) => None,
     });
-    let of_unit = || disks.iter().find(|disk| disk.name == *name).map(|disk| disk.mount_point.clone());
-    let before = of_record.or_else(of_unit).filter(|before| before != path);
-    if let Some(before) = before.filter(|before| tmpfs_at(facts, before).is_some()) {
-        let why = format!("its mount point has changed to {path}");
-        let removal = disk_removal(target, &before, facts, forced, &why);
+    let of_unit = || disks.iter().find(|disk| disk.name == wanted.name).cloned();
+    let before = of_record.or_else(of_unit).filter(|before| is_mounted(before, facts));
+    let Some(before) = before else {
+        let what = format!("{} of {} on {path}", human(wanted.size), wanted.backend());
+        return change(target, Action::Create, what);
+    };
+    let differs = if before.mount_point != path {
+        Some((
+            format!("its mount point has changed to {path}"),
+            format!("mount point {} → {path}", before.mount_point),
+        ))
+    } else if is_layered(&before, facts) != wanted.is_layered() {
+        Some(("whether it is kept has changed".to_owned(), "whether it is kept".to_owned()))
+    } else {
+        None
+    };
+    if let Some((why, detail)) = differs {
+        let removal = disk_removal(target, &before.mount_point, facts, forced || before.is_kept(), &why);
         return match removal.action {
-            Action::Remove => change(target, Action::Recreate, format!("mount point {before} → {path}")),
+            Action::Remove => change(target, Action::Recreate, detail),
             _ => removal,
         };
     }
-    let Some(mounted) = tmpfs_at(facts, path) else {
-        return change(target, Action::Create, format!("{} of tmpfs on {path}", human(wanted.size)));
-    };
-    let size = size_option(&mounted.super_options).unwrap_or(wanted.size);
+    let mounted = disk_mount(&facts.mounts, &wanted.name, path);
+    let size = mounted.and_then(|mounted| size_option(&mounted.super_options)).unwrap_or(wanted.size);
     let rounded = super::plan::diff::round_up(wanted.size, facts.page_size.max(1));
-    if size == rounded {
+    // A file system on zram has the size of its device, of which its own line tells.
+    if size == rounded || wanted.number.is_some() {
         return change(target, Action::Keep, "");
     }
     change(target, Action::Adapt, format!("size {} → {}", exact(size, rounded), exact(rounded, size)))
+}
+
+/// Whether the disk is mounted at its private place, too.
+fn is_layered(disk: &UnitDisk, facts: &Facts) -> bool {
+    facts.mount_at(&place(&disk.name)).is_some()
 }
 
 /// `size=` of a tmpfs as the kernel shows it: `size=65536k`.

@@ -3,6 +3,8 @@
 //! A line that cannot be understood is left out rather than an error: these files grow, and a boot must not fail because
 //! one of them got a new column.
 
+use super::disk_place::place;
+
 /// What `/proc/meminfo` says, in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
@@ -125,6 +127,13 @@ pub struct MountLine {
     pub source: String,
     /// Options of the file system itself.
     pub super_options: String,
+}
+
+/// What shows RAM disk `name` at `path`: the topmost mount there, if it is a tmpfs or what is at the disk's private place.
+pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
+    let top = |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path);
+    let place = top(&place(name)).map(|mount| mount.device);
+    top(path).filter(|mount| mount.fs_type == "tmpfs" || Some(mount.device) == place)
 }
 
 /// Parses `/proc/self/mountinfo` (proc_pid_mountinfo(5)).

@@ -114,6 +114,17 @@ pub enum Undo {
         /// The zram device, or nothing for a tmpfs.
         number: Option<u32>,
     },
+    /// Take a RAM disk away from its mount point, and save what is in it.
+    HideDisk {
+        /// NAME of `[ramdisk.NAME]`.
+        name: String,
+        /// Where the file system itself is mounted.
+        place: String,
+        /// Where it appears.
+        mount_point: String,
+        /// Whether its contents are kept.
+        kept: bool,
+    },
     /// Remove a folder that we created, if it is empty.
     RemoveDirectory {
         /// Its path.

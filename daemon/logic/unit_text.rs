@@ -1,8 +1,9 @@
 //! The systemd units that a configuration becomes. Text only; the generator writes it.
 
-use super::plan::diff::tmpfs_options;
+use super::plan::disk::tmpfs_options;
 use super::plan::{Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request};
 use super::record::Target;
+use super::unit_disk::{disk_files, place_unit, zram_at_place};
 
 /// One file below the folder that systemd gives a generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,18 +45,7 @@ pub fn setup_unit(number: u32) -> String {
 fn item_files(item: &Item, lower: &[String]) -> Vec<UnitFile> {
     match (&item.target, &item.request) {
         (Target::Device(_), Some(Request::Device(request))) => device_files(request, lower),
-        (Target::RamDisk(name), Some(Request::RamDisk(request))) => {
-            let mount = &request.mount;
-            let text = Unit::new(&format!("{DISK}{name} on {}", mount.mount_point))
-                .line("StartLimitIntervalSec", "0")
-                .section("Mount")
-                .line("What", "tmpfs")
-                .line("Where", &mount.mount_point)
-                .line("Type", "tmpfs")
-                .line("Options", &tmpfs_options(request))
-                .finish();
-            wanted_file(&mount_unit(mount), text, "local-fs.target")
-        }
+        (Target::RamDisk(_), Some(Request::RamDisk(request))) => disk_files(request),
         _ => Vec::new(),
     }
 }
@@ -71,6 +61,9 @@ fn device_files(request: &DeviceRequest, lower: &[String]) -> Vec<UnitFile> {
         }
         Purpose::Filesystem { fs_type, mount, .. } => {
             let unit = mount_unit(mount);
+            if let Some(file) = zram_at_place(request, fs_type, mount) {
+                return with_bindings(request, Some(&unit), lower, vec![file]);
+            }
             let text = Unit::new(&format!("Compressed RAM disk /dev/zram{number} on {}", mount.mount_point))
                 .line("Requires", &setup)
                 .line("After", &setup)
@@ -97,9 +90,18 @@ fn device_files(request: &DeviceRequest, lower: &[String]) -> Vec<UnitFile> {
             contents: Contents::Text(Unit::bare().line("JobRunningTimeoutSec", "10s").finish()),
         });
     }
+    with_bindings(request, unit.as_deref(), lower, files)
+}
+
+fn with_bindings(
+    request: &DeviceRequest,
+    unit: Option<&str>,
+    lower: &[String],
+    mut files: Vec<UnitFile>,
+) -> Vec<UnitFile> {
     files.push(UnitFile {
-        path: format!("{setup}.d/bindings.conf"),
-        contents: Contents::Text(bindings_text(request, unit.as_deref(), lower)),
+        path: format!("{}.d/bindings.conf", setup_unit(request.number)),
+        contents: Contents::Text(bindings_text(request, unit, lower)),
     });
     files
 }
@@ -153,7 +155,7 @@ fn wanted_file(unit: &str, text: String, target: &str) -> Vec<UnitFile> {
     ]
 }
 
-fn mount_unit(mount: &MountRequest) -> String {
+pub(super) fn mount_unit(mount: &MountRequest) -> String {
     format!("{}.mount", escape_path(&mount.mount_point))
 }
 
@@ -196,10 +198,18 @@ pub fn activating_unit(request: &Request) -> String {
     }
 }
 
+/// Name of the unit that mounts the file system itself, whose options are those of the request.
+pub fn mounting_unit(request: &Request) -> String {
+    match request {
+        Request::RamDisk(disk) if disk.is_layered() => place_unit(&disk.name),
+        other => activating_unit(other),
+    }
+}
+
 /// Mount options in its unit, for what is mounted.
 pub fn options_of_mount(request: &Request) -> Option<String> {
     match request {
-        Request::RamDisk(disk) => Some(tmpfs_options(disk)),
+        Request::RamDisk(disk) => disk.number.is_none().then(|| tmpfs_options(disk)),
         Request::Device(device) => match &device.purpose {
             Purpose::Filesystem { mount, .. } => Some(mount.options.clone()),
             Purpose::Swap { .. } | Purpose::Raw { .. } => None,
@@ -207,50 +217,32 @@ pub fn options_of_mount(request: &Request) -> Option<String> {
     }
 }
 
-/// Name and mount point of the tmpfs that a mount unit of ours is about, if it is about one.
-pub fn disk_of_unit(text: &str) -> Option<(String, String)> {
-    let value = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-        line.map(|value| value.replace("%%", "%"))
-    };
-    if value("Type")? != "tmpfs" {
-        return None;
-    }
-    let mount_point = value("Where")?;
-    let name =
-        value("Description")?.strip_prefix(DISK)?.strip_suffix(&format!(" on {mount_point}"))?.to_owned();
-    Some((name, mount_point))
-}
-
-/// How the description of a tmpfs begins.
-const DISK: &str = "RAM disk ";
-
 /// Builds the text of a unit file.
-struct Unit {
+pub(super) struct Unit {
     text: String,
 }
 
 impl Unit {
-    fn bare() -> Unit {
+    pub(super) fn bare() -> Unit {
         Unit { text: format!("{HEAD}[Unit]\n") }
     }
 
-    fn new(description: &str) -> Unit {
+    pub(super) fn new(description: &str) -> Unit {
         Unit::bare().line("Description", description)
     }
 
-    fn section(mut self, name: &str) -> Unit {
+    pub(super) fn section(mut self, name: &str) -> Unit {
         self.text.push_str(&format!("\n[{name}]\n"));
         self
     }
 
     /// One assignment; `%` is doubled because systemd would expand it.
-    fn line(mut self, key: &str, value: &str) -> Unit {
+    pub(super) fn line(mut self, key: &str, value: &str) -> Unit {
         self.text.push_str(&format!("{key}={}\n", value.replace('%', "%%")));
         self
     }
 
-    fn finish(self) -> String {
+    pub(super) fn finish(self) -> String {
         self.text
     }
 }

@@ -14,7 +14,8 @@ use super::config::render::one_line;
 use super::health::{Finding, config_finding};
 use super::plan::Kind;
 use super::record::Target;
-use super::unit_text::{activating_unit, options_of_mount, setup_unit};
+use super::unit_disk::place_unit;
+use super::unit_text::{activating_unit, mounting_unit, options_of_mount, setup_unit};
 
 /// The configuration, as far as others than the planner need it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,7 +28,7 @@ pub struct View {
     pub errors: Vec<String>,
     /// Every section, by name.
     pub sections: BTreeMap<String, SectionView>,
-    /// The tmpfs disks that it asks for.
+    /// The RAM disks that it asks for.
     pub disks: Vec<UnitDisk>,
 }
 
@@ -68,7 +69,12 @@ impl View {
             errors: loaded.problems.iter().filter(is_error).map(one_line).collect(),
             sections,
             disks: disks
-                .map(|disk| UnitDisk { name: disk.name.clone(), mount_point: disk.mount.mount_point.clone() })
+                .map(|disk| UnitDisk {
+                    name: disk.name.clone(),
+                    mount_point: disk.mount.mount_point.clone(),
+                    persist: disk.keep.as_ref().map_or("none", |keep| keep.mode.word()).to_owned(),
+                    store: disk.keep.as_ref().map(|keep| keep.store.clone()).unwrap_or_default(),
+                })
                 .collect(),
         }
     }
@@ -101,8 +107,8 @@ pub struct Task {
     pub setup: Option<String>,
     /// The unit that is to use what is wanted.
     pub start: Option<String>,
-    /// Whether options of its mount change.
-    pub remount: bool,
+    /// The mount unit whose options change.
+    pub remount: Option<String>,
 }
 
 impl Task {
@@ -116,7 +122,8 @@ impl Task {
         });
         let setup = match change.target {
             Target::Device(number) => Some(setup_unit(number)),
-            Target::RamDisk(_) => None,
+            // Once nobody sees it any more, it is saved, and then goes.
+            Target::RamDisk(ref name) => Some(place_unit(name)),
         };
         let after = wanted.and_then(options);
         Task {
@@ -127,7 +134,9 @@ impl Task {
             stop,
             setup,
             start: wanted.map(activating_unit),
-            remount: after.is_some() && present.and_then(options) != after,
+            remount: wanted
+                .filter(|_| after.is_some() && present.and_then(options) != after)
+                .map(mounting_unit),
         }
     }
 }

@@ -350,8 +350,8 @@ async fn adapt(core: &Core, pid_1: &Systemd, handle: &Handle, task: &Task) -> Re
     if let Target::Device(_) = task.target {
         core.source.run(&["adapt", &task.target.to_string()], &Cancel::default()).await?;
     }
-    match &task.start {
-        Some(unit) if task.remount => pid_1.unit(Verb::Reload, unit, &task.target, handle, || async {}).await,
-        _ => Ok(()),
+    match &task.remount {
+        Some(unit) => pid_1.unit(Verb::Reload, unit, &task.target, handle, || async {}).await,
+        None => Ok(()),
     }
 }

@@ -306,6 +306,14 @@ impl Host for LinuxHost {
         mount::remount(spec)
     }
 
+    fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError> {
+        rustix::mount::mount_bind(from, to).map_err(|errno| HostError::new(to, format!("bind {from}"), errno))
+    }
+
+    fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError> {
+        process::run_worker(words)
+    }
+
     fn unmount(&mut self, path: &str) -> Result<(), HostError> {
         rustix::mount::unmount(path, rustix::mount::UnmountFlags::NOFOLLOW)
             .map_err(|errno| HostError::new(path, "unmount", errno))

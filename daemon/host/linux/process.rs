@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::mkfs::find_program;
@@ -114,4 +114,33 @@ pub fn load_module(root: &Path, name: &str) -> Result<(), HostError> {
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().unwrap_or("modprobe failed").trim().to_owned();
     Err(HostError::text(name, "load the module", said))
+}
+
+/// `zramd-worker`, which is installed beside every other program of zramd but `zramdctl`.
+pub fn worker() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("zramd-worker")));
+    beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd/zramd-worker").to_owned())
+}
+
+/// Runs `zramd-worker`. What it has to say on standard error becomes the error; the rest of its output is ours.
+pub fn run_worker(words: &[&str]) -> Result<(), HostError> {
+    let what = words.join(" ");
+    let output = Command::new(worker())
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| HostError::io("zramd-worker", &what, &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = said
+        .lines()
+        .map(|line| line.trim_start_matches("zramd-worker: ").trim_start_matches("error: ").trim())
+        .filter(|line| !line.is_empty())
+        .collect();
+    let said = if lines.is_empty() { output.status.to_string() } else { lines.join("; ") };
+    Err(HostError::text("zramd-worker", what, said))
 }

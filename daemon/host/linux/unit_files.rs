@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::files;
 use crate::logic::change::UnitDisk;
-use crate::logic::unit_text::{Contents, HEAD, UnitFile, disk_of_unit};
+use crate::logic::unit_disk::{Noted, disk_of_unit};
+use crate::logic::unit_text::{Contents, HEAD, UnitFile};
 
 /// Where systemd puts what generators write.
 const GENERATED: &str = "run/systemd/generator";
@@ -40,6 +41,13 @@ fn is_same(folder: &Path, file: &UnitFile) -> bool {
 pub fn write_runtime(root: &Path, wanted: &[UnitFile]) -> Result<bool, String> {
     let folder = root.join(RUNTIME);
     let mut changed = wanted.iter().any(|file| !is_same(&folder, file));
+    for path in links_below(&folder) {
+        let name = path.strip_prefix(&folder).unwrap_or(&path);
+        if !wanted.iter().any(|file| Path::new(&file.path) == name) {
+            fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            changed = true;
+        }
+    }
     for path in ours_below(&folder) {
         let name = path.strip_prefix(&folder).unwrap_or(&path);
         if !wanted.iter().any(|file| Path::new(&file.path) == name) {
@@ -51,20 +59,34 @@ pub fn write_runtime(root: &Path, wanted: &[UnitFile]) -> Result<bool, String> {
     Ok(changed)
 }
 
-/// Removes a file of ours, the links that lead to it, and the folder of a drop-in when it becomes empty.
+/// Removes a file of ours, and the folder of a drop-in when it becomes empty.
 fn remove(folder: &Path, path: &Path) -> Result<(), String> {
     fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    if let Some(name) = path.file_name() {
-        for target in ["swap.target.wants", "local-fs.target.wants", "multi-user.target.wants"] {
-            // Not every unit has a link in each of them.
-            fs::remove_file(folder.join(target).join(name)).ok();
-        }
-    }
     if let Some(parent) = path.parent().filter(|parent| *parent != folder) {
         // Others may have drop-ins there too.
         fs::remove_dir(parent).ok();
     }
     Ok(())
+}
+
+/// Links with which targets and units want units of ours: files of ours, and instances of packaged units of ours.
+fn links_below(folder: &Path) -> Vec<PathBuf> {
+    let ours: Vec<PathBuf> = ours_below(folder);
+    let wants = |path: &Path| {
+        path.extension().is_some_and(|extension| extension == "wants" || extension == "requires")
+    };
+    let folders = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let links = folders.filter(|path| wants(path)).flat_map(|path| {
+        fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path())
+    });
+    let is_ours = |path: &PathBuf| {
+        let Ok(target) = fs::read_link(path) else { return false };
+        let packaged = target.file_name().and_then(|name| name.to_str());
+        ours.iter().any(|ours| ours.parent() == Some(folder) && ours.file_name() == path.file_name())
+            || packaged
+                .is_some_and(|name| name.starts_with("zramd-") && name.contains('@') && target.is_absolute())
+    };
+    links.filter(is_ours).collect()
 }
 
 /// Files with our heading, in the folder itself and in its folders of drop-ins.
@@ -86,7 +108,11 @@ fn ours_below(folder: &Path) -> Vec<PathBuf> {
 /// The RAM disks that PID 1 mounted from units of ours, with the names of those units.
 pub fn disks(root: &Path) -> Vec<(UnitDisk, String)> {
     let disks = mounts(root).into_iter().filter_map(|(unit, text)| Some((disk_of_unit(&text)?, unit)));
-    disks.map(|((name, mount_point), unit)| (UnitDisk { name, mount_point }, unit)).collect()
+    disks
+        .map(|(Noted { name, mount_point, persist, store }, unit)| {
+            (UnitDisk { name, mount_point, persist, store }, unit)
+        })
+        .collect()
 }
 
 /// Name and text of every mount unit of ours, generated ones and others.

@@ -96,6 +96,8 @@ pub struct State {
     pub scratch: BTreeMap<String, u32>,
     /// Time since boot.
     pub clock: Duration,
+    /// What `zramd-worker` was asked to do.
+    pub worked: Vec<String>,
     /// Faults and transcript.
     pub script: Script,
     mounts: Mounts,
@@ -149,6 +151,7 @@ impl SimMachine {
             record_folder: false,
             scratch: BTreeMap::new(),
             clock: Duration::from_secs(10),
+            worked: Vec::new(),
             script: Script::default(),
             mounts: Mounts::new(),
             held: Vec::new(),

@@ -146,6 +146,18 @@ impl Mounts {
         Ok(())
     }
 
+    /// The same file system at another path.
+    pub(super) fn bind(&mut self, from: &str, to: &str) -> Result<(), Errno> {
+        if self.path_kind(to) != PathKind::Directory {
+            return Err(Errno::NOENT);
+        }
+        let found = self.mounted.iter().rev().find(|mounted| mounted.mount.mount_point == from);
+        let mut copy = found.ok_or(Errno::NOENT)?.clone();
+        to.clone_into(&mut copy.mount.mount_point);
+        self.mounted.push(copy);
+        Ok(())
+    }
+
     pub(super) fn remount(&mut self, path: &str, options: &str) -> Result<(), Errno> {
         let found = self.mounted.iter_mut().rev().find(|mounted| mounted.mount.mount_point == path);
         options.clone_into(&mut found.ok_or(Errno::INVAL)?.mount.options);

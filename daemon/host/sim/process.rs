@@ -373,6 +373,17 @@ impl Host for SimHost {
         })
     }
 
+    fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError> {
+        self.act(to, format!("bind {from}"), |state, _| state.mounts.bind(from, to))
+    }
+
+    fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError> {
+        self.act("zramd-worker", words.join(" "), |state, _| {
+            state.worked.push(words.join(" "));
+            Ok(())
+        })
+    }
+
     fn unmount(&mut self, path: &str) -> Result<(), HostError> {
         self.act(path, "unmount", |state, _| {
             if !state.holders(&What::Mount(path.to_owned()), 0).is_empty() {

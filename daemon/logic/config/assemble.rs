@@ -2,11 +2,10 @@
 
 use super::merge::Merged;
 use super::problem::{Origin, Problem};
+use super::ramdisk;
 use super::schema::SectionKind;
 use super::section::{SectionReader, nearest, unknown_keys};
-use super::settings::{
-    AlgorithmChoice, DeviceSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
-};
+use super::settings::{AlgorithmChoice, DeviceSettings, MountSettings, Role, Settings, SizeExpr, SizeRule};
 use crate::logic::algorithm::Algorithm;
 use crate::logic::expr::Expr;
 use crate::logic::proc::zram_number;
@@ -15,18 +14,14 @@ use crate::logic::proc::zram_number;
 const DEFAULT_SIZE: &str = "min(ram / 2, 4GiB)";
 /// Share of RAM when only `max-zram-size` is given.
 const DEFAULT_FRACTION: f64 = 0.5;
-/// What tmpfs(5) itself does.
-const DEFAULT_DISK_SIZE: &str = "50%";
 /// The kernel has priorities 1 to 3 for secondary algorithms (`ZRAM_MAX_COMPS` in drivers/block/zram/zram_drv.h).
 const SECONDARY_ALGORITHMS: usize = 3;
-
-/// Of a RAM disk: it becomes part of the name of a file.
-const LONGEST_NAME: usize = 64;
 
 /// Builds the settings.
 pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
     let mut settings = Settings::default();
     let mut problems = Vec::new();
+    let mut disks = Vec::new();
     let defaults = merged.sections.get("defaults");
     if let Some(defaults) = defaults {
         problems.extend(unknown_keys(defaults, SectionKind::Defaults));
@@ -37,8 +32,8 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
         }
         if let Some(disk) = name.strip_prefix("ramdisk.") {
             let mut reader = SectionReader::new(section, None);
-            let built = ramdisk(disk, &mut reader);
-            settings.ramdisks.extend(built.filter(|_| !reader.failed));
+            let built = ramdisk::ramdisk(disk, &mut reader, defaults);
+            disks.extend(built.filter(|_| !reader.failed));
             problems.append(&mut reader.problems);
         } else if let Some(number) = zram_number(name) {
             let mut reader = SectionReader::new(section, defaults);
@@ -49,6 +44,7 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
             problems.push(unknown_section(name, &section.origin));
         }
     }
+    ramdisk::number_devices(disks, merged, &mut settings, &mut problems);
     settings.devices.sort_by_key(|device| device.number);
     (settings, problems)
 }
@@ -96,7 +92,7 @@ fn device(number: u32, reader: &mut SectionReader<'_>) -> Option<DeviceSettings>
     enabled.then_some(device)
 }
 
-fn origin_of(reader: &SectionReader<'_>, key: &str) -> Origin {
+pub(super) fn origin_of(reader: &SectionReader<'_>, key: &str) -> Origin {
     reader.get(key).map_or_else(|| reader.origin(), |assignment| assignment.origin.clone())
 }
 
@@ -138,7 +134,7 @@ fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
 }
 
 /// A default of ours, at the place of the section.
-fn built_in(text: &str, reader: &mut SectionReader<'_>) -> Option<SizeExpr> {
+pub(super) fn built_in(text: &str, reader: &mut SectionReader<'_>) -> Option<SizeExpr> {
     match Expr::parse(text) {
         Ok(expr) => Some(SizeExpr { expr, text: text.to_owned(), origin: reader.origin() }),
         Err(error) => {
@@ -148,7 +144,11 @@ fn built_in(text: &str, reader: &mut SectionReader<'_>) -> Option<SizeExpr> {
     }
 }
 
-fn algorithms(reader: &mut SectionReader<'_>, key: &str, auto_allowed: bool) -> Vec<AlgorithmChoice> {
+pub(super) fn algorithms(
+    reader: &mut SectionReader<'_>,
+    key: &str,
+    auto_allowed: bool,
+) -> Vec<AlgorithmChoice> {
     let mut choices = Vec::new();
     for (text, origin) in reader.words(key, "\"zstd(level=3)\"").unwrap_or_default() {
         if text == "auto" && auto_allowed {
@@ -264,7 +264,7 @@ fn checked_fs_type(
     Some(name.to_owned())
 }
 
-fn mount_settings(
+pub(super) fn mount_settings(
     reader: &mut SectionReader<'_>,
     mount_point: String,
     origin: Origin,
@@ -279,42 +279,4 @@ fn mount_settings(
         owner: reader.principal("owner"),
         group: reader.principal("group"),
     }
-}
-
-fn ramdisk(name: &str, reader: &mut SectionReader<'_>) -> Option<RamDiskSettings> {
-    reader.unknown_keys(SectionKind::RamDisk);
-    let mut letters = name.chars();
-    let good = name.len() <= LONGEST_NAME
-        && letters.next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
-        && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-    if !good {
-        let problem = Problem::error(reader.origin(), format!("`{name}` cannot be the name of a RAM disk"));
-        reader
-            .fail(problem.hint(format!("use lower-case letters, digits and dashes, at most {LONGEST_NAME}")));
-    }
-    let enabled = reader.boolean("enabled", true);
-    if let Some((persist, origin)) = reader.text("persist")
-        && persist != "none"
-    {
-        let problem = Problem::error(
-            origin,
-            format!("this version of zramd cannot keep contents (persist = \"{persist}\")"),
-        );
-        reader.fail(problem.hint("write persist = \"none\" if the contents may be lost at shutdown"));
-    }
-    if reader.own("mount-point").is_none() {
-        reader.fail(
-            Problem::error(reader.origin(), "a RAM disk needs a mount-point")
-                .hint("write for example mount-point = \"/var/cache/scratch\""),
-        );
-    }
-    let size = match reader.own("size") {
-        Some(size) => reader.size_of(size, false),
-        None => built_in(DEFAULT_DISK_SIZE, reader),
-    };
-    let inodes = reader.integer("inodes", 1, i64::MAX, "100000").and_then(|count| u64::try_from(count).ok());
-    let (path, origin) = reader.path("mount-point")?;
-    let mount = mount_settings(reader, path, origin, "nosuid,nodev", Some(0o755));
-    let disk = RamDiskSettings { name: name.to_owned(), origin: reader.origin(), size: size?, inodes, mount };
-    enabled.then_some(disk)
 }

@@ -9,6 +9,7 @@ pub mod fragment;
 pub mod locate;
 pub mod merge;
 pub mod problem;
+mod ramdisk;
 pub mod render;
 pub mod schema;
 mod section;

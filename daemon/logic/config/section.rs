@@ -1,9 +1,12 @@
 //! Reading typed values out of one section, collecting every problem on the way.
 
+use std::time::Duration;
+
 use super::fragment::{Assignment, Section, Value};
 use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::settings::{Principal, SizeExpr};
+use crate::logic::duration;
 use crate::logic::expr::Expr;
 use crate::logic::unit_text::escape_path;
 
@@ -79,6 +82,42 @@ impl<'a> SectionReader<'a> {
                 None
             }
         }
+    }
+
+    /// One of a few words.
+    pub fn word(&mut self, key: &str, words: &[&'static str], default: &'static str) -> &'static str {
+        let Some((text, origin)) = self.text(key) else { return default };
+        if let Some(word) = words.iter().find(|word| **word == text) {
+            return word;
+        }
+        let list: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+        let problem = Problem::error(origin, format!("`{key}` is one of {}, not `{text}`", list.join(", ")));
+        let meant = nearest(&text, words.iter().copied()).unwrap_or(default);
+        self.fail(problem.hint(format!("did you mean \"{meant}\"?")));
+        default
+    }
+
+    /// Whether a key is this text.
+    pub fn is_text(&self, key: &str, text: &str) -> bool {
+        self.get(key).is_some_and(|assignment| assignment.value == Value::String(text.to_owned()))
+    }
+
+    /// A span of time: text with units, or a number of seconds.
+    pub fn duration(&mut self, key: &str, default: Duration) -> Duration {
+        let Some(assignment) = self.get(key) else { return default };
+        let found = match &assignment.value {
+            Value::String(text) => duration::parse(text),
+            Value::Integer(seconds, _) => u64::try_from(*seconds).ok().map(Duration::from_secs),
+            _ => {
+                self.wrong_type(assignment, "a span of time", &format!("\"{}\"", duration::text(default)));
+                return default;
+            }
+        };
+        found.unwrap_or_else(|| {
+            let problem = Problem::error(assignment.origin.clone(), "this is no span of time");
+            self.fail(problem.hint("write a number with a unit: \"90s\", \"15min\", \"1h 30min\", \"2d\""));
+            default
+        })
     }
 
     /// A whole number within bounds.
@@ -314,6 +353,10 @@ fn foreign_spelling(key: &str) -> Option<&'static str> {
         "priority" | "pri" => "swap-priority",
         "user" => "owner",
         "disksize" | "disk-size" => "zram-size",
+        "persistence" => "persist",
+        "interval" | "save-every" => "save-interval",
+        "huge" => "huge-pages",
+        "nr-inodes" | "nr_inodes" => "inodes",
         _ => return None,
     })
 }

@@ -3,6 +3,10 @@
 //! Sizes stay expressions here, because their value depends on the memory of the machine; the planner evaluates
 //! them with its facts and reports a bad result at the [`Origin`] of the expression.
 
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
 use super::problem::Origin;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::expr::Expr;
@@ -140,17 +144,99 @@ pub enum Principal {
     Name(String, Origin),
 }
 
-/// One section `[ramdisk.NAME]`: a tmpfs.
+/// One section `[ramdisk.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RamDiskSettings {
     /// NAME.
     pub name: String,
     /// Where the section begins.
     pub origin: Origin,
-    /// Size of the tmpfs.
+    /// How much fits.
     pub size: SizeExpr,
     /// Upper bound of the number of inodes, `None` for the kernel's own.
     pub inodes: Option<u64>,
     /// Where and how it is mounted.
     pub mount: MountSettings,
+    /// What holds it.
+    pub backend: Backend,
+    /// Whether boot fails without it.
+    pub required: bool,
+    /// What of its contents is kept over a reboot; nothing loses them.
+    pub keep: Option<KeepSettings>,
+}
+
+/// What holds a RAM disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backend {
+    /// A tmpfs.
+    Tmpfs {
+        /// `huge=` of tmpfs(5).
+        huge: Option<String>,
+    },
+    /// A file system on this zram device, which is among [`Settings::devices`].
+    Zram {
+        /// N of `/dev/zramN`.
+        number: u32,
+    },
+}
+
+/// How the contents of a RAM disk are kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeepSettings {
+    /// What of them.
+    pub mode: KeepMode,
+    /// Folder of the snapshots, absolute and normalised.
+    pub store: String,
+    /// Where `store` was written.
+    pub store_origin: Origin,
+    /// Upper bound of what the snapshots take together.
+    pub store_limit: Option<SizeExpr>,
+    /// How many good snapshots are kept besides pinned ones, at least 1.
+    pub generations: u32,
+    /// How often it is saved besides at shutdown; nothing is never.
+    pub save_interval: Option<Duration>,
+    /// What is done when no snapshot can be loaded; nothing decides by whether the folder below is empty.
+    pub on_failure: Option<OnFailure>,
+    /// Whether the first use begins with what is in the folder below.
+    pub seed: bool,
+    /// Run before it is saved.
+    pub pre_save: Vec<String>,
+    /// Run after it was loaded.
+    pub post_restore: Vec<String>,
+    /// How long each of these may take.
+    pub hook_time_limit: Duration,
+    /// How long loading or saving may take, however well it goes on.
+    pub time_limit: Duration,
+}
+
+/// What is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeepMode {
+    /// Folders, owners, modes, and files without contents.
+    Skeleton,
+    /// Everything.
+    Snapshot,
+}
+
+impl KeepMode {
+    /// The word, as in the configuration and on the bus.
+    pub const fn word(self) -> &'static str {
+        match self {
+            KeepMode::Skeleton => "skeleton",
+            KeepMode::Snapshot => "snapshot",
+        }
+    }
+}
+
+/// What is done when no snapshot can be loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// The disk begins empty.
+    Empty,
+    /// The folder on disk stays visible, and no RAM disk is used until the next boot.
+    Passthrough,
+    /// The disk is not mounted, and what needs it fails.
+    Fail,
 }

@@ -2,8 +2,8 @@
 
 use super::check::{is_below, mount_of};
 use super::{
-    Activation, Candidate, Decision, DeviceRequest, Group, Item, Kind, MountRequest, Plan, Purpose,
-    RamDiskRequest, Request, Step, Way, mount_depth, wants_discard,
+    Activation, Candidate, Decision, DeviceRequest, Group, Item, Kind, Plan, Purpose, Request, Step, Way,
+    disk, mount_depth, wants_discard,
 };
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::{DeviceFacts, Facts, PathKind, Support, Use};
@@ -55,7 +55,7 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
         }
         let group = match &item.request {
             Some(Request::Device(request)) => device_group(item, request, facts, activation),
-            Some(Request::RamDisk(request)) => ramdisk_group(&item.target, request, facts),
+            Some(Request::RamDisk(request)) => disk::group(&item.target, request, facts, activation),
             None => continue,
         };
         match group {
@@ -81,7 +81,7 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
     plan.groups = groups;
 }
 
-fn empty(target: Target) -> Group {
+pub(super) fn empty(target: Target) -> Group {
     Group {
         target,
         request: None,
@@ -346,7 +346,10 @@ fn create_folders(groups: &mut [Group], facts: &Facts) {
         above.max_by_key(String::len)
     };
     let mounts_now = |group: &Group| {
-        group.after.iter().any(|step| matches!(step, Step::MountDevice { .. } | Step::MountTmpfs { .. }))
+        let mounts = |step: &Step| {
+            matches!(step, Step::MountDevice { .. } | Step::MountTmpfs { .. } | Step::ShowDisk { .. })
+        };
+        group.after.iter().any(mounts)
     };
     let mount_point = |group: &Group| {
         let mount = group.request.as_ref().and_then(mount_of).filter(|_| mounts_now(group));
@@ -377,44 +380,6 @@ fn create_folders(groups: &mut [Group], facts: &Facts) {
         // Mounting is the last step.
         let at = group.after.len() - 1;
         group.after.splice(at..at, steps);
-        group.needs = covering.map(|(target, _)| target);
+        group.needs = covering.map(|(target, _)| target).or(group.needs.take());
     }
-}
-
-fn ramdisk_group(target: &Target, request: &RamDiskRequest, facts: &Facts) -> Result<Group, String> {
-    let wanted = Request::RamDisk(request.clone());
-    let mut group = Group { request: Some(wanted.clone()), ..empty(target.clone()) };
-    let options = tmpfs_options(request);
-    let steps = vec![Step::MountTmpfs { mount: request.mount.clone(), options: options.clone() }];
-    let Some(record) = facts.records.get(target) else {
-        group.after = steps;
-        return Ok(group);
-    };
-    let present = mount_of(&record.request).map_or("", |mount| mount.mount_point.as_str());
-    let mounted = facts.mount_at(present).is_some_and(|mount| mount.fs_type == "tmpfs");
-    if record.progress == Progress::Working || !mounted {
-        group.retire = Some(record.clone());
-        group.after = steps;
-    } else if present != request.mount.mount_point {
-        return Err(format!(
-            "its mount point has changed from {present}, and what is in it would be lost: save it, then run `zramd-setup down {target}`"
-        ));
-    } else if record.request != wanted {
-        group.resume = Some(record.clone());
-        group.after = vec![Step::RemountTmpfs { mount_point: present.to_owned(), options }];
-    }
-    Ok(group)
-}
-
-/// Options for a tmpfs (tmpfs(5)): size, inodes, and owner and mode of the root directory.
-pub fn tmpfs_options(request: &RamDiskRequest) -> String {
-    let MountRequest { options, mode, uid, gid, .. } = &request.mount;
-    let mut words: Vec<String> =
-        options.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    words.push(format!("size={}", request.size));
-    words.extend(request.inodes.map(|inodes| format!("nr_inodes={inodes}")));
-    words.extend(mode.map(|mode| format!("mode={mode:04o}")));
-    words.extend(uid.map(|uid| format!("uid={uid}")));
-    words.extend(gid.map(|gid| format!("gid={gid}")));
-    words.join(",")
 }

@@ -6,6 +6,7 @@
 
 mod check;
 pub mod diff;
+pub mod disk;
 pub mod report;
 pub mod step;
 pub mod wanted;
@@ -14,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
 use super::config::problem::Problem;
+use super::disk_place::disk_at;
 use super::record::{Record, Target, Undo};
+pub use disk::{KeepRequest, RamDiskRequest};
 pub use step::Step;
 
 /// Who mounts and activates swap.
@@ -34,7 +37,7 @@ pub enum Activation {
 pub enum Request {
     /// A zram device.
     Device(DeviceRequest),
-    /// A tmpfs.
+    /// A RAM disk.
     RamDisk(RamDiskRequest),
 }
 
@@ -111,19 +114,6 @@ pub struct MountRequest {
     pub uid: Option<u32>,
     /// Its group.
     pub gid: Option<u32>,
-}
-
-/// A tmpfs that is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RamDiskRequest {
-    /// NAME of `[ramdisk.NAME]`.
-    pub name: String,
-    /// Size in bytes.
-    pub size: u64,
-    /// Upper bound of inodes; the kernel's own when absent.
-    pub inodes: Option<u64>,
-    /// Where and how.
-    pub mount: MountRequest,
 }
 
 /// One way to configure a device: an algorithm, or the kernel's default.
@@ -280,8 +270,9 @@ pub fn wants_discard(options: &str) -> bool {
     options.split(',').any(|option| option.trim().split('=').next() == Some("discard"))
 }
 
-/// How deep the mount point of a request is; 0 when it has none.
+/// How deep the mount point of a request is; 0 when it has none, or is a place that only other mounts show.
 pub fn mount_depth(request: &Request) -> usize {
     let parts = |path: &str| path.split('/').filter(|part| !part.is_empty()).count();
-    check::mount_of(request).map_or(0, |mount| parts(&mount.mount_point))
+    let mount = check::mount_of(request).filter(|mount| disk_at(&mount.mount_point).is_none());
+    mount.map_or(0, |mount| parts(&mount.mount_point))
 }

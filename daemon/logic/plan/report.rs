@@ -57,6 +57,8 @@ struct RamDiskReport<'a> {
     inodes: Option<u64>,
     mount_point: Option<&'a str>,
     options: Option<&'a str>,
+    persist: Option<&'static str>,
+    store: Option<&'a str>,
     state: Decision,
     reason: &'a str,
 }
@@ -176,11 +178,13 @@ fn ramdisk_report(item: &Item) -> Option<RamDiskReport<'_>> {
     };
     Some(RamDiskReport {
         name,
-        backend: "tmpfs",
+        backend: request.map_or("tmpfs", RamDiskRequest::backend),
         size_bytes: request.map(|request| request.size),
         inodes: request.and_then(|request| request.inodes),
         mount_point: request.map(|request| request.mount.mount_point.as_str()),
         options: request.map(|request| request.mount.options.as_str()),
+        persist: request.map(|request| request.keep.as_ref().map_or("none", |keep| keep.mode.word())),
+        store: request.and_then(|request| request.keep.as_ref()).map(|keep| keep.store.as_str()),
         state: item.decision,
         reason: &item.reason,
     })
@@ -258,7 +262,12 @@ fn headline(item: &Item) -> String {
             format!("{} of {what}{algorithm}", human(request.disk_size))
         }
         Some(Request::RamDisk(request)) => {
-            format!("{} of tmpfs on {}", human(request.size), request.mount.mount_point)
+            let what = format!("{} of {}", human(request.size), request.backend());
+            let kept = match &request.keep {
+                Some(keep) => format!(", kept as {} in {}", keep.mode.word(), keep.store),
+                None => String::new(),
+            };
+            format!("{what} on {}{kept}", request.mount.mount_point)
         }
         None => "planned".to_owned(),
     }

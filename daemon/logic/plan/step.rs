@@ -150,6 +150,22 @@ pub enum Step {
         /// All options.
         options: String,
     },
+    /// Fill a RAM disk at its private place from its newest good snapshot.
+    LoadDisk {
+        /// NAME of `[ramdisk.NAME]`.
+        name: String,
+    },
+    /// Have a RAM disk appear at its mount point.
+    ShowDisk {
+        /// NAME of `[ramdisk.NAME]`.
+        name: String,
+        /// Where the file system itself is mounted.
+        place: String,
+        /// Where it appears.
+        mount_point: String,
+        /// Whether its contents are kept.
+        kept: bool,
+    },
     /// Take back something that was done earlier.
     Undo(Undo),
 }
@@ -181,6 +197,13 @@ impl Step {
             Step::MountTmpfs { mount, .. } => {
                 Taken::By(Undo::Unmount { mount_point: mount.mount_point.clone(), number: None })
             }
+            Step::LoadDisk { .. } => Taken::WithEarlier,
+            Step::ShowDisk { name, place, mount_point, kept } => Taken::By(Undo::HideDisk {
+                name: name.clone(),
+                place: place.clone(),
+                mount_point: mount_point.clone(),
+                kept: *kept,
+            }),
             Step::RemountTmpfs { .. } => {
                 Taken::Never("the contents stay, and the next run sets the options again")
             }
@@ -257,6 +280,8 @@ impl fmt::Display for Step {
             }
             Step::MountTmpfs { mount, .. } => write!(f, "mount a tmpfs on {}", mount.mount_point),
             Step::RemountTmpfs { mount_point, options } => write!(f, "remount {mount_point} with {options}"),
+            Step::LoadDisk { name } => write!(f, "load ramdisk.{name} from its newest good snapshot"),
+            Step::ShowDisk { mount_point, .. } => write!(f, "have it appear on {mount_point}"),
             Step::Undo(undo) => undo.fmt(f),
         }
     }
@@ -272,6 +297,10 @@ impl fmt::Display for Undo {
             Undo::Reset { number } => write!(f, "reset /dev/zram{number}, which frees its memory"),
             Undo::SwapOff { number } => write!(f, "deactivate swap on /dev/zram{number}"),
             Undo::Unmount { mount_point, .. } => write!(f, "unmount {mount_point}"),
+            Undo::HideDisk { mount_point, kept: false, .. } => write!(f, "unmount {mount_point}"),
+            Undo::HideDisk { name, mount_point, .. } => {
+                write!(f, "unmount {mount_point} and save ramdisk.{name}")
+            }
             Undo::RemoveDirectory { path } => write!(f, "remove the folder {path} if it is empty"),
         }
     }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use super::check;
 use super::{
-    Candidate, Choice, Decision, DeviceRequest, Item, Kind, MountRequest, Purpose, RamDiskRequest, Request,
+    Candidate, Choice, Decision, DeviceRequest, Item, KeepRequest, Kind, MountRequest, Purpose,
+    RamDiskRequest, Request,
 };
 use crate::logic::algorithm::Algorithm;
 use crate::logic::config::problem::{Origin, Problem, Severity};
 use crate::logic::config::settings::{
-    AlgorithmChoice, DeviceSettings, MountSettings, Principal, RamDiskSettings, Role, Settings, SizeExpr,
-    SizeRule,
+    AlgorithmChoice, Backend, DeviceSettings, KeepSettings, MountSettings, Principal, RamDiskSettings, Role,
+    Settings, SizeExpr, SizeRule,
 };
 use crate::logic::expr::{Variables, size_in_bytes};
 use crate::logic::facts::Facts;
@@ -247,12 +248,42 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, R
     })
 }
 
+fn ramdisk_request(disk: &RamDiskSettings, facts: &Facts) -> Result<RamDiskRequest, Refusal> {
+    let (huge, number) = match &disk.backend {
+        Backend::Tmpfs { huge } => (huge.clone(), None),
+        Backend::Zram { number } => (None, Some(*number)),
+    };
+    Ok(RamDiskRequest {
+        name: disk.name.clone(),
+        size: bytes(&disk.size, facts)?,
+        inodes: disk.inodes,
+        mount: mount_request(&disk.mount, facts)?,
+        huge,
+        number,
+        required: disk.required,
+        keep: disk.keep.as_ref().map(|keep| keep_request(keep, facts)).transpose()?,
+    })
+}
+
+fn keep_request(keep: &KeepSettings, facts: &Facts) -> Result<KeepRequest, Refusal> {
+    Ok(KeepRequest {
+        mode: keep.mode,
+        store: keep.store.clone(),
+        store_limit: keep.store_limit.as_ref().map(|limit| bytes(limit, facts)).transpose()?,
+        generations: keep.generations,
+        save_interval: keep.save_interval.map(|span| span.as_secs()),
+        on_failure: keep.on_failure,
+        seed: keep.seed,
+        pre_save: keep.pre_save.clone(),
+        post_restore: keep.post_restore.clone(),
+        hook_time_limit: keep.hook_time_limit.as_secs(),
+        time_limit: keep.time_limit.as_secs(),
+    })
+}
+
 fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Problem>) -> Item {
     let mut item = item(Target::RamDisk(disk.name.clone()));
-    let request = bytes(&disk.size, facts).and_then(|size| {
-        let mount = mount_request(&disk.mount, facts)?;
-        Ok(RamDiskRequest { name: disk.name.clone(), size, inodes: disk.inodes, mount })
-    });
+    let request = ramdisk_request(disk, facts);
     match request {
         Ok(request) => {
             item.request = Some(Request::RamDisk(request.clone()));

@@ -9,7 +9,8 @@ use zramd::logic::facts::Facts;
 use zramd::logic::overlay::{self, Overlay};
 use zramd::logic::plan::{self, Activation, Decision, Request, report};
 use zramd::logic::proc::Memory;
-use zramd::logic::unit_text::{Contents, HEAD, activating_unit, disk_of_unit, unit_files};
+use zramd::logic::unit_disk::disk_of_unit;
+use zramd::logic::unit_text::{Contents, HEAD, activating_unit, unit_files};
 
 /// Files, separated by NUL bytes, as they would be read one after the other.
 pub fn config(data: &[u8]) {
@@ -129,7 +130,8 @@ fn planned(loaded: &Loaded) {
             Request::RamDisk(disk) => Some((disk.name.clone(), disk.mount.mount_point.clone())),
             Request::Device(_) => None,
         };
-        assert_eq!(text.and_then(|text| disk_of_unit(text)), expected);
+        let noted = text.and_then(|text| disk_of_unit(text));
+        assert_eq!(noted.map(|noted| (noted.name, noted.mount_point)), expected);
         assert!(text.is_none_or(|text| text.starts_with(HEAD)));
     }
     for file in files {
@@ -144,18 +146,26 @@ fn planned(loaded: &Loaded) {
     }
 }
 
-const UNIT_KEYS: [&str; 15] = [
+const UNIT_KEYS: [&str; 23] = [
+    "AccuracySec",
     "After",
     "Before",
     "BindsTo",
+    "ConditionPathExists",
     "Conflicts",
     "DefaultDependencies",
     "Description",
     "JobRunningTimeoutSec",
+    "OnActiveSec",
+    "OnUnitInactiveSec",
     "Options",
+    "Persist",
     "Priority",
+    "RandomizedDelaySec",
     "Requires",
+    "RequiresMountsFor",
     "StartLimitIntervalSec",
+    "Store",
     "Type",
     "Wants",
     "What",
@@ -166,7 +176,7 @@ const UNIT_KEYS: [&str; 15] = [
 fn is_unit_line(line: &str) {
     let known = line.is_empty()
         || line.starts_with("# Written by zramd-setup")
-        || ["[Unit]", "[Mount]", "[Swap]"].contains(&line)
+        || ["[Unit]", "[Mount]", "[Swap]", "[Timer]", "[X-Zramd]"].contains(&line)
         || line
             .split_once('=')
             .is_some_and(|(key, value)| UNIT_KEYS.contains(&key) && value == value.trim_matches([' ', '\t']));
