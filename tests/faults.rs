@@ -13,8 +13,8 @@ use zramd::logic::attribute::Attribute;
 use zramd::logic::config::Loaded;
 use zramd::logic::config::problem::Origin;
 use zramd::logic::config::settings::{
-    AlgorithmChoice, Backend, DeviceSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr,
-    SizeRule,
+    AlgorithmChoice, Backend, DeviceSettings, KeepMode, KeepSettings, MountSettings, RamDiskSettings, Role,
+    Settings, SizeExpr, SizeRule,
 };
 use zramd::logic::expr::Expr;
 use zramd::logic::plan::Decision;
@@ -79,8 +79,27 @@ fn settings() -> Loaded {
         required: false,
         keep: None,
     };
+    let kept = RamDiskSettings {
+        name: "logs".to_owned(),
+        mount: mount("/var/log"),
+        keep: Some(KeepSettings {
+            mode: KeepMode::Snapshot,
+            store: "/var/lib/zramd/disks/logs".to_owned(),
+            store_origin: Origin::default(),
+            store_limit: None,
+            generations: 2,
+            save_interval: None,
+            on_failure: None,
+            seed: true,
+            pre_save: Vec::new(),
+            post_restore: Vec::new(),
+            hook_time_limit: Duration::from_secs(30),
+            time_limit: Duration::from_secs(300),
+        }),
+        ..disk.clone()
+    };
     let devices = vec![swap(), device(2, 128, role, &["lzo", "lzo-rle"])];
-    Loaded { settings: Settings { devices, ramdisks: vec![disk] }, ..Loaded::default() }
+    Loaded { settings: Settings { devices, ramdisks: vec![disk, kept] }, ..Loaded::default() }
 }
 
 fn only_swap() -> Loaded {
@@ -212,7 +231,7 @@ fn everything_is_put_in_place_and_a_second_run_has_nothing_to_do() {
         assert_eq!(complete.devices.keys().copied().collect::<Vec<_>>(), [0, 2, 3, 4]);
         assert_eq!(complete.swaps.iter().map(|swap| swap.priority).collect::<Vec<_>>(), [100, 5]);
         let mounts: Vec<&str> = complete.mounts.iter().map(|(mount, _)| mount.mount_point.as_str()).collect();
-        assert_eq!(mounts, ["/", "/srv/data", "/srv/data/cache/small"]);
+        assert_eq!(mounts, ["/", "/run/zramd/disk/logs", "/srv/data", "/srv/data/cache/small", "/var/log"]);
         assert!(
             machine.take_transcript().contains(&"zram1: hot_remove".to_owned()),
             "one was created on the way"
@@ -358,7 +377,11 @@ fn nothing_is_mounted_below_a_mount_that_failed() {
     let found = errors(&apply(&machine, &settings()));
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[1].contains("because zram2"), "{found:?}");
-    assert_eq!(machine.snapshot().mounts, initial.mounts);
+    let below = |snapshot: &zramd::host::sim::Snapshot| {
+        let mounts = snapshot.mounts.iter().map(|(mount, _)| mount.mount_point.clone());
+        mounts.filter(|path| path.starts_with("/srv")).collect::<Vec<_>>()
+    };
+    assert_eq!(below(&machine.snapshot()), below(&initial));
     assert_eq!(errors(&apply(&machine, &settings())), Vec::<String>::new());
     assert!(machine.snapshot() == complete, "{}", difference(&machine.snapshot(), &complete));
     assert_eq!(revert_errors(&machine), Vec::<String>::new());
@@ -434,7 +457,7 @@ fn without_rights_or_zram_nothing_is_done() {
     machine.change().container = Some("lxc".to_owned());
     let applied = engine::apply(&mut machine.process(), &settings()).unwrap();
     let kinds: Vec<_> = applied.plan.items.iter().map(|item| (item.decision, item.kind)).collect();
-    assert_eq!(kinds, [(Decision::Refused, Some(zramd::logic::plan::Kind::Unsupported)); 3]);
+    assert_eq!(kinds, [(Decision::Refused, Some(zramd::logic::plan::Kind::Unsupported)); 4]);
     assert_eq!(applied.outcomes, []);
     assert_eq!(machine.take_transcript(), Vec::<String>::new());
     assert_eq!(machine.snapshot(), initial);

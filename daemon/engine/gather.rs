@@ -7,6 +7,7 @@ use crate::host::{Host, HostError, MachineFile};
 use crate::logic::algorithm::parse_comp_algorithm;
 use crate::logic::attribute::Attribute;
 use crate::logic::config::settings::{MountSettings, Principal, Role, Settings};
+use crate::logic::disk_place::passthrough;
 use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, OTHER_MANAGERS, PathKind, Support};
 use crate::logic::plan::diff::ancestors_and_self;
 use crate::logic::proc;
@@ -31,6 +32,11 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
         for path in ancestors_and_self(&mount.mount_point) {
             let kind = host.path_kind(&path);
             facts.mount_points.insert(path, kind);
+        }
+    }
+    for disk in &settings.ramdisks {
+        if host.path_kind(&passthrough(&disk.name)) != PathKind::Missing {
+            facts.passthrough.insert(disk.name.clone());
         }
     }
     accounts(host, settings, &mut facts)?;

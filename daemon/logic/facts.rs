@@ -39,6 +39,8 @@ pub struct Facts {
     pub mkfs: BTreeMap<String, bool>,
     /// Where PID 1 mounted a tmpfs from a unit of ours.
     pub unit_mounts: BTreeSet<String>,
+    /// RAM disks that are not shown, because no snapshot could be loaded and the folder on disk is used instead.
+    pub passthrough: BTreeSet<String>,
     /// Bytes in use on each mounted tmpfs, by mount point.
     pub disk_used: BTreeMap<String, u64>,
     /// What is at each mount point that the settings name.

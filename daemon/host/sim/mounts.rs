@@ -45,7 +45,7 @@ impl Mounts {
             options: "rw".to_owned(),
             number: None,
         };
-        let folders = ["/run", "/tmp", "/var"].map(str::to_owned);
+        let folders = ["/run", "/run/zramd", "/tmp", "/var"].map(str::to_owned);
         Mounts {
             mounted: vec![Mounted { mount: root, tree: 0, minor: 1 }],
             trees: vec![BTreeSet::from(folders)],

@@ -76,7 +76,7 @@ pub(super) fn ramdisk(
     let keep = keep(name, &path, reader);
     let mount = mount_settings(reader, path, origin, "nosuid,nodev", Some(0o755));
     let size = size?;
-    let zram = if on_zram { Some(zram(name, reader, defaults, &size, inodes, mount.clone())?) } else { None };
+    let zram = on_zram.then(|| zram(name, reader, defaults, &size, inodes, mount.clone()));
     let settings = RamDiskSettings {
         name: name.to_owned(),
         origin: reader.origin(),
@@ -121,7 +121,7 @@ fn zram(
     size: &SizeExpr,
     inodes: Option<u64>,
     mount: MountSettings,
-) -> Option<Zram> {
+) -> Zram {
     let fs_type = reader.word("fs-type", &["ext4", "btrfs", "xfs"], "ext4").to_owned();
     let number = reader.integer("zram-device", 0, 1_048_575, "7").and_then(|n| u32::try_from(n).ok());
     let number = number.map(|number| (number, origin_of(reader, "zram-device")));
@@ -169,7 +169,7 @@ fn zram(
         },
         label: None,
     };
-    Some(Zram { number, device })
+    Zram { number, device }
 }
 
 /// How the contents are kept, if they are.

@@ -11,6 +11,7 @@ use super::{Activation, Group, MountRequest, Request, Step};
 use crate::logic::config::settings::{KeepMode, OnFailure};
 use crate::logic::disk_place::{PLACES, place};
 use crate::logic::facts::Facts;
+use crate::logic::proc::disk_mount;
 use crate::logic::record::{Progress, Target};
 
 /// A RAM disk that is asked for.
@@ -116,12 +117,18 @@ pub(super) fn group(
         return Err(format!(
             "what holds it, or whether it is kept, has changed, and what is in it would be lost: save it, then run `zramd-setup down {target}`"
         ));
-    } else if record.request != wanted {
-        group.resume = Some(record.clone());
+    } else {
         let options = tmpfs_options(request);
         if request.number.is_none() && options != tmpfs_options(present) {
-            group.after = vec![Step::RemountTmpfs { mount_point: place, options }];
+            group.after.push(Step::RemountTmpfs { mount_point: place, options });
         }
+        // Taking it away was interrupted after it was hidden.
+        let hidden = disk_mount(&facts.mounts, &request.name, now).is_none();
+        if hidden && !facts.passthrough.contains(&request.name) {
+            group.after.extend(steps(request).pop());
+        }
+        let altered = record.request != wanted || !group.after.is_empty();
+        group.resume = altered.then(|| record.clone());
     }
     Ok(group)
 }

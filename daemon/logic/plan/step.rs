@@ -186,7 +186,8 @@ impl Step {
             | Step::SelfTest { .. }
             | Step::MakeSwap { .. }
             | Step::MakeFilesystem { .. }
-            | Step::SetRoot { .. } => Taken::WithEarlier,
+            | Step::SetRoot { .. }
+            | Step::LoadDisk { .. } => Taken::WithEarlier,
             Step::ReleaseLock { .. } => Taken::Never("the lock ends with the process anyway"),
             Step::CreateDirectory { path } => Taken::By(Undo::RemoveDirectory { path: path.clone() }),
             Step::SwapOn { number, .. } => Taken::By(Undo::SwapOff { number: *number }),
@@ -197,7 +198,6 @@ impl Step {
             Step::MountTmpfs { mount, .. } => {
                 Taken::By(Undo::Unmount { mount_point: mount.mount_point.clone(), number: None })
             }
-            Step::LoadDisk { .. } => Taken::WithEarlier,
             Step::ShowDisk { name, place, mount_point, kept } => Taken::By(Undo::HideDisk {
                 name: name.clone(),
                 place: place.clone(),
@@ -296,8 +296,9 @@ impl fmt::Display for Undo {
             Undo::RemoveDevice { number } => write!(f, "remove /dev/zram{number} (hot_remove)"),
             Undo::Reset { number } => write!(f, "reset /dev/zram{number}, which frees its memory"),
             Undo::SwapOff { number } => write!(f, "deactivate swap on /dev/zram{number}"),
-            Undo::Unmount { mount_point, .. } => write!(f, "unmount {mount_point}"),
-            Undo::HideDisk { mount_point, kept: false, .. } => write!(f, "unmount {mount_point}"),
+            Undo::Unmount { mount_point, .. } | Undo::HideDisk { mount_point, kept: false, .. } => {
+                write!(f, "unmount {mount_point}")
+            }
             Undo::HideDisk { name, mount_point, .. } => {
                 write!(f, "unmount {mount_point} and save ramdisk.{name}")
             }
