@@ -156,6 +156,12 @@ impl Host for Killer {
     fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError> {
         self.spend().remount(spec)
     }
+    fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError> {
+        self.spend().bind(from, to)
+    }
+    fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError> {
+        self.spend().run_worker(words)
+    }
     fn unmount(&mut self, path: &str) -> Result<(), HostError> {
         self.spend().unmount(path)
     }
