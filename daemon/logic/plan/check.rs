@@ -300,7 +300,8 @@ pub(super) fn neighbours(settings: &DeviceSettings, request: &DeviceRequest, fac
         ));
     }
     let better = |swap: &&crate::logic::proc::SwapLine| {
-        swap.zram_number() != Some(request.number) && *priority >= 0 && swap.priority > *priority
+        // One zram before another is how it was meant.
+        swap.zram_number().is_none() && *priority >= 0 && swap.priority > *priority
     };
     for swap in facts.swaps.iter().filter(better) {
         problems.push(warn(
