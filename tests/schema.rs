@@ -17,7 +17,7 @@ use zramd::logic::config::{Loaded, load};
 const SCHEMA: &str = "config/zramd.schema.json";
 
 /// Reads a list of `[name, toml]` and prints what the schema says about each: `[name, complaint or null]`.
-const VALIDATE: &str = r#"
+const VALIDATE: &str = r"
 import json, sys, tomllib
 from jsonschema import Draft7Validator
 schema = json.load(open(sys.argv[1]))
@@ -26,7 +26,7 @@ validator = Draft7Validator(schema)
 def complaint(text):
     return next((error.message for error in validator.iter_errors(tomllib.loads(text))), None)
 json.dump([[name, complaint(text)] for name, text in json.load(sys.stdin)], sys.stdout)
-"#;
+";
 
 fn examples() -> Vec<(String, String)> {
     let mut paths: Vec<PathBuf> =

@@ -71,7 +71,7 @@ impl OtherManager {
         let works = |other: &OtherManager| {
             matches!(kind(other.file), PathKind::Other | PathKind::Directory)
                 && other.needs.iter().all(is_there)
-                && !other.unless.iter().any(|path| is_there(path))
+                && !other.unless.iter().any(is_there)
         };
         OTHER_MANAGERS.into_iter().filter(works).collect()
     }

@@ -89,10 +89,9 @@ fn phrase(words: &str) -> Option<Value> {
             json!({ "anyOf": [{ "type": "number", "minimum": 0 }, { "type": "string", "pattern": "^[0-9]" }] })
         }
         "number, 0 or more" => json!({ "type": "number", "minimum": 0 }),
-        "whole number" => json!({ "type": "integer", "minimum": 0 }),
+        "whole number" | "number" => json!({ "type": "integer", "minimum": 0 }),
         "text" | "name" | "type" => json!({ "type": "string" }),
         "absolute path" | "the path of a program" => json!({ "type": "string", "pattern": "^/" }),
-        "number" => json!({ "type": "integer", "minimum": 0 }),
         "octal text" => json!({ "type": "string", "pattern": "^0?[0-7]{1,4}$" }),
         "0o number" => json!({ "type": "integer", "minimum": 0, "maximum": 0o7777 }),
         "command as a list" => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
