@@ -70,11 +70,8 @@ pub fn form(values: &str) -> Option<Value> {
 
 /// The parts of `a, "b" or c`.
 fn alternatives(values: &str) -> impl Iterator<Item = &str> {
-    values
-        .split(" or ")
-        .flat_map(|part| part.split(", "))
-        .map(|part| part.trim_start_matches("or ").trim())
-        .filter(|part| !part.is_empty())
+    let commas = values.split(" or ").flat_map(|part| part.split(','));
+    commas.map(|part| part.trim().trim_start_matches("or ")).filter(|part| !part.is_empty())
 }
 
 fn phrase(words: &str) -> Option<Value> {
