@@ -7,6 +7,7 @@ pub mod apply;
 pub mod benchmark;
 pub mod control;
 mod create;
+pub mod disk;
 pub mod error;
 pub mod gather;
 mod perform;

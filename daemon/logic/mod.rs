@@ -9,6 +9,7 @@ pub mod benchmark;
 pub mod change;
 pub mod config;
 pub mod derived;
+pub mod disk;
 pub mod disk_place;
 pub mod duration;
 pub mod exit;

@@ -2,6 +2,7 @@
 //! by the daemon, and by `zramdctl` where there is no daemon; there for moments only.
 #![allow(clippy::print_stdout)]
 
+mod disk;
 mod frame;
 
 use std::ffi::OsString;
@@ -19,7 +20,7 @@ struct Verb {
 }
 
 /// Every verb; each has a file of its own beside this one. `Err` is wrong usage.
-const VERBS: &[Verb] = &[];
+const VERBS: &[Verb] = &[Verb { name: "disk", help: disk::HELP, run: disk::run }];
 
 fn help() -> String {
     let mut out = "Usage: zramd-worker VERB [WORD]...\n\nDoes long work for zramd; `zramdctl` is the program for people.\n\n".to_owned();

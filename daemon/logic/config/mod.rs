@@ -6,7 +6,6 @@
 
 mod assemble;
 pub mod fragment;
-pub mod json_schema;
 pub mod locate;
 pub mod merge;
 pub mod problem;

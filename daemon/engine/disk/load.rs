@@ -1,0 +1,493 @@
+//! A generation becomes a disk.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use crate::engine::{Error, ErrorKind};
+use crate::host::linux::disk::Calls;
+use crate::host::{Errno, HostError};
+use crate::logic::disk::manifest::{Manifest, Unusable, refuse_size};
+use crate::logic::disk::state::{LoadRecord, Outcome, Place, State};
+use crate::logic::disk::{Mode, OnFailure};
+
+use super::archive::ArchiveReader;
+use super::extract::{Extracted, Options, extract, is_empty, wipe};
+use super::pack::pack;
+use super::save::identify;
+use super::store::{Generation, Listing, Store};
+use super::trouble::{Trouble, at, io_error};
+use super::walk::walk;
+use super::{Disk, Watcher};
+
+const CHUNK: usize = 512 << 10;
+/// Chunks between two threads.
+const AHEAD: usize = 6;
+/// The largest window that a decompressor has to provide: more than our levels use.
+const WINDOW_LOG: u32 = 27;
+
+/// How a disk was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What was loaded.
+    pub generation: Option<u64>,
+    /// When that was made, in microseconds since 1970.
+    pub made_at_usec: Option<u64>,
+    /// What was made of it.
+    pub extracted: Extracted,
+    /// Whether the boot before this one ended without a last save: then changes since `made_at_usec` are lost.
+    pub unclean: bool,
+    /// Whether there was nothing to do, since this very directory had been loaded in this boot.
+    pub already: bool,
+    /// Generations that could not be loaded, and why.
+    pub refused: Vec<(u64, String)>,
+    /// What else should be known.
+    pub warnings: Vec<String>,
+}
+
+impl Loaded {
+    fn new(outcome: Outcome) -> Loaded {
+        Loaded {
+            outcome,
+            generation: None,
+            made_at_usec: None,
+            extracted: Extracted::default(),
+            unclean: false,
+            already: false,
+            refused: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Fills a disk with its newest good generation. The place has to be empty, and nobody else may use it yet.
+pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+    let store = Store::lock_for(calls, disk)?;
+    let mut job = Job::new(calls, disk, store)?;
+    if job.state.is_loaded(&job.boot_id, job.at) {
+        let record = job.state.load.clone();
+        let (outcome, generation) =
+            record.map_or((Outcome::Loaded, None), |load| (load.outcome, load.generation));
+        return Ok(Loaded { generation, already: true, ..Loaded::new(outcome) });
+    }
+    if !is_empty(calls, job.place.as_fd())? {
+        if !job.state.is_half_loaded(&job.boot_id, job.at) {
+            let message =
+                format!("{} is not empty, and {} was not loaded into it", disk.place.display(), disk.name);
+            return Err(Error::new(ErrorKind::Unsafe, message));
+        }
+        wipe(calls, job.place.as_fd())?;
+    }
+    job.state.unclean |= job.state.is_unclean(&job.boot_id);
+    // A store that cannot be written to is no reason not to load from it.
+    job.record(Outcome::Unfinished, None).ok();
+    match job.run(watcher) {
+        Ok(mut loaded) => {
+            loaded.unclean = job.state.unclean;
+            if let Err(error) = job.remember(&loaded) {
+                loaded.warnings.push(format!("{} cannot be saved in this boot: {error}", disk.name));
+            }
+            Ok(loaded)
+        }
+        Err(error) => {
+            job.record(Outcome::Failed, None).ok();
+            Err(error)
+        }
+    }
+}
+
+/// Declares that what is in the disk now is to be kept, without loading anything: for disks that were filled otherwise.
+pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
+    let store = Store::lock_for(calls, disk)?;
+    let mut job = Job::new(calls, disk, store)?;
+    let newest: Vec<u64> =
+        job.listing.generations.iter().take(1).map(|generation| generation.number).collect();
+    for number in newest {
+        job.store.pin(number, "not loaded: what was in the disk was adopted instead")?;
+    }
+    job.record(Outcome::FirstUse, None)
+}
+
+struct Job<'a> {
+    calls: &'a Calls,
+    disk: &'a Disk,
+    store: Store,
+    place: OwnedFd,
+    at: Place,
+    boot_id: String,
+    state: State,
+    listing: Listing,
+}
+
+/// What came of one generation.
+enum Attempt {
+    Loaded(Extracted),
+    /// It is broken: set aside, and an older one is tried.
+    Broken(String),
+    /// It may be good, but not for this program or not now: it is pinned, and an older one is tried.
+    Unreadable(String),
+    /// It is good, and something else is wrong: an older one would not be better.
+    Impossible(Error),
+    /// The watcher wants no more.
+    Ended,
+}
+
+impl<'a> Job<'a> {
+    fn new(calls: &'a Calls, disk: &'a Disk, store: Store) -> Result<Job<'a>, Error> {
+        let boot_id = calls.boot_id().map_err(at("/proc/sys/kernel/random/boot_id", "read"))?;
+        let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
+        let at = identify(calls, disk, place.as_fd())?;
+        let (state, listing) = (store.state()?, store.listing()?);
+        Ok(Job { calls, disk, store, place, at, boot_id, state, listing })
+    }
+
+    fn record(&mut self, outcome: Outcome, generation: Option<u64>) -> Result<(), Error> {
+        let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at, self.calls.now_usec());
+        self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec });
+        self.state.dirty = true;
+        self.state.fingerprint = None;
+        self.store.write_state(&self.state)
+    }
+
+    /// Writes down how it ended, and what the disk looks like now: unchanged, it is not saved again.
+    fn remember(&mut self, loaded: &Loaded) -> Result<(), Error> {
+        let (calls, disk) = (self.calls, self.disk);
+        let mut fingerprint = None;
+        if loaded.outcome == Outcome::Loaded && loaded.extracted.unsupported == 0 {
+            calls.wait_for_tick();
+            fingerprint = walk(calls, self.place.as_fd(), disk.mode)?.fingerprint;
+        }
+        let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at, calls.now_usec());
+        let (outcome, generation) = (loaded.outcome, loaded.generation);
+        self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec });
+        self.state.fingerprint = fingerprint;
+        self.state.fingerprint_of = generation;
+        self.store.write_state(&self.state)
+    }
+
+    fn run(&mut self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+        if self.listing.is_virgin() {
+            return self.first_use(watcher);
+        }
+        let mut refused = Vec::new();
+        let mut warnings = Vec::new();
+        let mut reason = None;
+        let generations = self.listing.generations.clone();
+        for generation in &generations {
+            let number = generation.number;
+            match self.attempt(generation, watcher) {
+                Attempt::Loaded(extracted) => {
+                    let outcome = if refused.is_empty() { Outcome::Loaded } else { Outcome::Fallback };
+                    let made_at_usec =
+                        generation.manifest.as_ref().ok().map(|manifest| manifest.began_at_usec);
+                    let loaded = Loaded {
+                        generation: Some(number),
+                        made_at_usec,
+                        extracted,
+                        refused,
+                        warnings,
+                        ..Loaded::new(outcome)
+                    };
+                    return Ok(loaded);
+                }
+                Attempt::Broken(why) => {
+                    if let Err(error) = self.store.set_aside(number) {
+                        warnings.push(error.to_string());
+                    }
+                    refused.push((number, why));
+                }
+                Attempt::Unreadable(why) => {
+                    self.hold(number, &why, &mut warnings);
+                    refused.push((number, why));
+                }
+                Attempt::Ended => return Err(Trouble::Ended.into()),
+                Attempt::Impossible(error) => {
+                    self.hold(number, &error.message, &mut warnings);
+                    refused.push((number, error.message.clone()));
+                    reason = Some(error);
+                    break;
+                }
+            }
+        }
+        let names: Vec<String> =
+            refused.iter().map(|(number, why)| format!("generation {number}: {why}")).collect();
+        let reason = reason.unwrap_or_else(|| {
+            let why =
+                if names.is_empty() { "all were set aside earlier".to_owned() } else { names.join("; ") };
+            Error::failed(format!("no generation of {} can be loaded: {why}", self.disk.name))
+        });
+        let outcome = match self.disk.on_failure {
+            OnFailure::Fail => return Err(reason),
+            OnFailure::Empty => Outcome::Empty,
+            OnFailure::Passthrough => Outcome::Passthrough,
+        };
+        warnings.insert(0, reason.message);
+        Ok(Loaded { refused, warnings, ..Loaded::new(outcome) })
+    }
+
+    /// A generation that was not loaded stays until somebody has looked at it.
+    fn hold(&self, number: u64, why: &str, warnings: &mut Vec<String>) {
+        if let Err(error) = self.store.pin(number, &format!("not loaded: {why}")) {
+            warnings.push(error.to_string());
+        }
+    }
+
+    fn attempt(&self, generation: &Generation, watcher: Watcher<'_>) -> Attempt {
+        let manifest = match &generation.manifest {
+            Ok(manifest) => manifest,
+            Err(Unusable::Broken(why)) => return Attempt::Broken(why.clone()),
+            Err(Unusable::OtherVersion(version)) => {
+                return Attempt::Unreadable(format!(
+                    "its format is version {version}, which this program does not know"
+                ));
+            }
+        };
+        if generation.archive_bytes != manifest.archive_bytes {
+            let (found, wanted) = (generation.archive_bytes, manifest.archive_bytes);
+            return Attempt::Broken(format!("its archive has {found} bytes instead of {wanted}"));
+        }
+        if let Err(error) = self.check_size(manifest) {
+            return Attempt::Impossible(error);
+        }
+        let name = self.disk.store.display();
+        let mode = if self.disk.mode == Mode::Skeleton { Mode::Skeleton } else { manifest.mode };
+        let options = Options { mode, threads: threads(), doing: "loading", total: manifest.contents.bytes };
+        let archive = self.store.open_archive(generation.number).map_err(Trouble::Archive);
+        let extracted = archive.and_then(|archive| {
+            unpack(self.calls, archive.as_fd(), manifest, |reader| {
+                extract(self.calls, reader, self.place.as_fd(), options, watcher)
+            })
+        });
+        let trouble = match extracted {
+            Ok(extracted) => return Attempt::Loaded(extracted),
+            Err(trouble) => trouble,
+        };
+        if let Err(error) = wipe(self.calls, self.place.as_fd()) {
+            return Attempt::Impossible(Error::from(trouble).join(error.into()));
+        }
+        match trouble {
+            Trouble::Bad(why) => Attempt::Broken(format!("its archive is not good: {why}")),
+            Trouble::Archive(error) => Attempt::Unreadable(format!("{name}: {error}")),
+            Trouble::Tree(error) => Attempt::Impossible(error.into()),
+            Trouble::Ended => Attempt::Ended,
+        }
+    }
+
+    fn check_size(&self, manifest: &Manifest) -> Result<(), Error> {
+        if self.disk.mode == Mode::Snapshot || manifest.mode == Mode::Skeleton {
+            let found = self
+                .calls
+                .file_system(self.place.as_fd())
+                .map_err(at(self.disk.place.display(), "look at"))?;
+            let free = found.space.total_bytes.saturating_sub(found.space.used_bytes);
+            // A tmpfs without a limit says that it has no room at all.
+            let free = if found.space.total_bytes == 0 { u64::MAX } else { free };
+            if let Some(why) = refuse_size(&manifest.contents, free, found.space.free_inodes) {
+                return Err(Error::new(
+                    ErrorKind::Unsafe,
+                    format!("{} is not loaded: {why}", self.disk.name),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// There never was a generation: the disk is filled from a directory, if one is given.
+    fn first_use(&self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+        let loaded = Loaded::new(Outcome::FirstUse);
+        let Some(seed) = &self.disk.seed else { return Ok(loaded) };
+        let opened = match self.calls.open_directory(seed) {
+            Err(Errno::NOENT) => return Ok(loaded),
+            opened => opened.map_err(at(seed.display(), "open"))?,
+        };
+        let extracted = self.copy(seed, opened.as_fd(), watcher);
+        if extracted.is_err() {
+            wipe(self.calls, self.place.as_fd())?;
+        }
+        Ok(Loaded { extracted: extracted?, ..loaded })
+    }
+
+    fn copy(&self, seed: &Path, source: BorrowedFd<'_>, watcher: Watcher<'_>) -> Result<Extracted, Error> {
+        let mode = self.disk.mode;
+        let tree = walk(self.calls, source, mode)?;
+        let found =
+            self.calls.file_system(self.place.as_fd()).map_err(at(self.disk.place.display(), "look at"))?;
+        let free = found.space.total_bytes.saturating_sub(found.space.used_bytes);
+        let free = if found.space.total_bytes == 0 { u64::MAX } else { free };
+        if let Some(why) = refuse_size(&tree.contents, free, found.space.free_inodes) {
+            let message = format!("{} is not filled from {}: {why}", self.disk.name, seed.display());
+            return Err(Error::new(ErrorKind::Unsafe, message));
+        }
+        let options = Options { mode, threads: threads(), doing: "copying", total: tree.contents.bytes };
+        let (sender, receiver) = sync_channel(AHEAD);
+        std::thread::scope(|scope| {
+            let packing = scope.spawn(|| {
+                let mut pipe = Pipe { sender: Some(sender), chunk: Vec::with_capacity(CHUNK) };
+                let packed = pack(self.calls, source, &tree, mode, &mut pipe, "copying", &mut |_| true);
+                pipe.finish(packed.is_ok());
+                packed
+            });
+            let mut reader = ArchiveReader::new(Chunks::new(receiver));
+            let extracted = extract(self.calls, &mut reader, self.place.as_fd(), options, watcher);
+            // A copier that still writes ends when nobody reads.
+            drop(reader);
+            let packed = packing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+            // A packer that nobody reads from, and an extractor whose archive ends, only tell of the other's failure.
+            match packed {
+                Err(trouble @ Trouble::Tree(_)) => Err(trouble.into()),
+                packed => extracted.and_then(|extracted| packed.map(|_| extracted)).map_err(Error::from),
+            }
+        })
+    }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4)
+}
+
+/// Reads an archive, has something made of what is in it, and compares what was read with the manifest.
+pub fn unpack<T>(
+    calls: &Calls,
+    archive: BorrowedFd<'_>,
+    manifest: &Manifest,
+    work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let (sender, receiver) = sync_channel(AHEAD);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(move || read_archive(calls, archive, &sender));
+        let done = decompress(receiver).and_then(|mut reader| {
+            let done = work(&mut reader)?;
+            Ok((done, reader))
+        });
+        let done = done.map(|(done, reader)| {
+            drop(reader);
+            done
+        });
+        let digest = reading.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+        // An archive that cannot be read looks like one that ends too early, and one with other contents may look like anything.
+        let found = digest.map_err(Trouble::Archive)?;
+        if format!("blake3:{}", found.to_hex()) != manifest.digest {
+            let what = match done {
+                Err(Trouble::Bad(what)) => format!(", {what}"),
+                _ => String::new(),
+            };
+            return Err(Trouble::Bad(format!("its digest is not that of its manifest{what}")));
+        }
+        done
+    })
+}
+
+fn decompress(
+    receiver: Receiver<Chunk>,
+) -> Result<ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>, Trouble> {
+    let mut decoder =
+        zstd::Decoder::with_buffer(Chunks::new(receiver)).map_err(|error| Trouble::reading(&error))?;
+    decoder.window_log_max(WINDOW_LOG).map_err(|error| Trouble::reading(&error))?;
+    Ok(ArchiveReader::new(BufReader::with_capacity(128 << 10, decoder)))
+}
+
+/// What one thread hands to the next: bytes, or that there will be no more though they were not all.
+type Chunk = Result<Vec<u8>, Errno>;
+
+/// Reads the archive ahead of the decompressor, and to its end even if that one has given up. Its digest.
+fn read_archive(
+    calls: &Calls,
+    archive: BorrowedFd<'_>,
+    sender: &SyncSender<Chunk>,
+) -> Result<blake3::Hash, HostError> {
+    calls.will_read(archive);
+    let mut hash = blake3::Hasher::new();
+    loop {
+        let mut chunk = vec![0; CHUNK];
+        let length = match calls.read(archive, &mut chunk) {
+            Ok(length) => length,
+            Err(errno) => {
+                sender.send(Err(errno)).ok();
+                return Err(HostError::new("the archive", "read", errno));
+            }
+        };
+        if length == 0 {
+            return Ok(hash.finalize());
+        }
+        chunk.truncate(length);
+        hash.update(&chunk);
+        sender.send(Ok(chunk)).ok();
+    }
+}
+
+/// The receiving end, as something to read from.
+#[derive(Debug)]
+pub struct Chunks {
+    receiver: Receiver<Chunk>,
+    present: Vec<u8>,
+    at: usize,
+}
+
+impl Chunks {
+    fn new(receiver: Receiver<Chunk>) -> Chunks {
+        Chunks { receiver, present: Vec::new(), at: 0 }
+    }
+}
+
+impl BufRead for Chunks {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        if self.at == self.present.len()
+            && let Ok(next) = self.receiver.recv()
+        {
+            (self.present, self.at) = (next.map_err(io_error)?, 0);
+        }
+        Ok(&self.present[self.at..])
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.at += length;
+    }
+}
+
+impl Read for Chunks {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let found = self.fill_buf()?;
+        let length = found.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&found[..length]);
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+/// The sending end, as something to write to.
+struct Pipe {
+    sender: Option<SyncSender<Chunk>>,
+    chunk: Vec<u8>,
+}
+
+impl Pipe {
+    fn send(&mut self) -> std::io::Result<()> {
+        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
+        let sent = self.sender.as_ref().is_some_and(|sender| sender.send(Ok(chunk)).is_ok());
+        if sent { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+    }
+
+    fn finish(mut self, complete: bool) {
+        if complete && !self.chunk.is_empty() {
+            self.send().ok();
+        }
+        self.sender = None;
+    }
+}
+
+impl std::io::Write for Pipe {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        self.chunk.extend_from_slice(data);
+        if self.chunk.len() >= CHUNK {
+            self.send()?;
+        }
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

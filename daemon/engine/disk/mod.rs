@@ -1,0 +1,122 @@
+//! RAM disks that keep what is in them: saved as whole, verified generations, loaded at boot before anyone uses the disk.
+//!
+//! At every instant the last good generation exists: a new one is complete and on the disk before an old one goes, and what
+//! cannot be loaded is set aside under another name. All of it runs in `zramd-worker`; only [`status`] is for everybody.
+
+mod archive;
+mod export;
+mod extract;
+mod load;
+mod pack;
+mod save;
+mod store;
+mod trouble;
+mod walk;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::linux::disk::Calls;
+use crate::logic::disk::manifest::Manifest;
+use crate::logic::disk::state::State;
+use crate::logic::disk::{Mode, OnFailure};
+
+use super::Error;
+pub use archive::ArchiveReader;
+pub use export::{Checked, export, verify};
+pub use load::{Loaded, adopt, load};
+pub use save::{Request, Saved, save};
+pub use store::Generation;
+pub use trouble::Trouble;
+
+/// A disk, and how it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Disk {
+    /// Its name, for messages.
+    pub name: String,
+    /// The folder of its generations, `/var/lib/zramd/disks/NAME`. It is made when it is not there.
+    pub store: PathBuf,
+    /// Where it is mounted when it is loaded and saved: a place that nobody else uses.
+    pub place: PathBuf,
+    /// Where its users see it, if that is another path: the store must not be below it.
+    #[serde(default)]
+    pub target: Option<PathBuf>,
+    /// What is kept.
+    pub mode: Mode,
+    /// How many generations are kept besides pinned ones, at least one.
+    pub keep: u32,
+    /// How many bytes they may take together.
+    #[serde(default)]
+    pub store_limit: Option<u64>,
+    /// What happens when no generation can be loaded.
+    pub on_failure: OnFailure,
+    /// The directory whose contents fill the disk when there is no generation yet. It is read only.
+    #[serde(default)]
+    pub seed: Option<PathBuf>,
+    /// Takes a plain directory as the disk, and a store that may be gone after a reboot: for trying things out.
+    #[serde(default)]
+    pub trial: bool,
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done.
+    pub doing: &'static str,
+    /// Bytes of files that are through.
+    pub done_bytes: u64,
+    /// All of them, as far as is known.
+    pub total_bytes: u64,
+}
+
+/// Who wants to know how far a job is, and says whether it goes on. Called often: it should be quick.
+pub type Watcher<'a> = &'a mut dyn FnMut(Progress) -> bool;
+
+/// What a job fails with that its watcher has ended.
+pub const ENDED: &str = "ended before it was complete; everything is as it was";
+
+/// What is known of a disk without touching anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Whether it is loaded, and what was saved last.
+    pub state: State,
+    /// Its generations, newest first.
+    pub generations: Vec<Generation>,
+    /// Names of files that were set aside.
+    pub bad: Vec<String>,
+}
+
+impl Status {
+    /// The newest generation whose manifest is good.
+    pub fn newest(&self) -> Option<(u64, &Manifest)> {
+        self.generations
+            .iter()
+            .find_map(|generation| Some((generation.number, generation.manifest.as_ref().ok()?)))
+    }
+}
+
+/// What is known of a disk. A store that is not there yet has nothing.
+pub fn status(calls: &Calls, disk: &Disk) -> Result<Status, Error> {
+    let Some(store) = store::Store::look(calls, disk)? else {
+        return Ok(Status { state: State::default(), generations: Vec::new(), bad: Vec::new() });
+    };
+    let listing = store.listing()?;
+    Ok(Status { state: store.state()?, generations: listing.generations, bad: listing.bad })
+}
+
+/// Keeps a generation from being pruned, with a word why; takes that back without one.
+pub fn pin(calls: &Calls, disk: &Disk, generation: u64, why: Option<&str>) -> Result<(), Error> {
+    let store = store::Store::lock_existing(calls, disk)?;
+    store.find(generation)?;
+    match why {
+        Some(why) => store.pin(generation, why),
+        None => store.unpin(generation),
+    }
+}
+
+/// Deletes a generation, pinned or not, with what was set aside of it.
+pub fn delete(calls: &Calls, disk: &Disk, generation: u64) -> Result<(), Error> {
+    store::Store::lock_existing(calls, disk)?.delete(generation)
+}

@@ -1,0 +1,337 @@
+//! A tree becomes an archive.
+
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::host::Errno;
+use crate::host::linux::disk::{Calls, Subject};
+use crate::logic::disk::Mode;
+use crate::logic::disk::entry::{Attribute, Body, Entry, Kind, Meta, Segment};
+use crate::logic::disk::header::{self, END, MAX_SEGMENTS};
+
+use super::trouble::{Trouble, in_tree};
+use super::walk::{Tree, join};
+use super::{Progress, Watcher};
+
+/// Files up to this size are read as a whole before anything of them is written: a file that changed meanwhile is read again.
+const WHOLE: u64 = 16 << 20;
+const CHUNK: usize = 1 << 20;
+/// How often a file that changes is read again.
+const RETRIES: u32 = 2;
+/// How many of the changed files are named.
+const NAMED: usize = 10;
+
+/// What became of a tree.
+#[derive(Debug, Default)]
+pub struct Packed {
+    /// Some of the files that changed or went away while they were read.
+    pub changed: Vec<String>,
+    /// How many did.
+    pub changed_count: u64,
+    /// Bytes of the archive before compression.
+    pub bytes: u64,
+}
+
+struct Packer<'a, W> {
+    calls: &'a Calls,
+    mode: Mode,
+    out: &'a mut W,
+    watcher: Watcher<'a>,
+    doing: &'static str,
+    total: u64,
+    done: u64,
+    result: Packed,
+    header: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+/// Writes the whole tree to `out`.
+pub fn pack(
+    calls: &Calls,
+    root: BorrowedFd<'_>,
+    tree: &Tree,
+    mode: Mode,
+    out: &mut impl Write,
+    doing: &'static str,
+    watcher: Watcher<'_>,
+) -> Result<Packed, Trouble> {
+    let mut packer = Packer {
+        calls,
+        mode,
+        out,
+        watcher,
+        doing,
+        total: tree.contents.bytes,
+        done: 0,
+        result: Packed::default(),
+        header: Vec::new(),
+        buffer: Vec::new(),
+    };
+    for directory in &tree.directories {
+        let opened = match calls.open_below(root, &directory.path) {
+            Err(Errno::NOENT | Errno(libc::ENOTDIR)) if !directory.path.is_empty() => {
+                packer.changed(&directory.path);
+                continue;
+            }
+            opened => opened.map_err(in_tree(&directory.path, "open"))?,
+        };
+        let attributes = packer.attributes(Subject::Open(opened.as_fd()), &directory.path)?;
+        packer.entry(
+            directory.path.clone(),
+            &directory.meta,
+            attributes.unwrap_or_default(),
+            Body::Directory,
+        )?;
+        for number in directory.leaves.clone() {
+            let leaf = &tree.leaves[number];
+            let path = join(&directory.path, &leaf.name);
+            if let Some((directory, first)) = leaf.first {
+                let target = tree.path(directory, first);
+                packer.entry(path, &leaf.meta, Vec::new(), Body::HardLink(target))?;
+            } else {
+                packer.leaf(opened.as_fd(), path, &leaf.name, &leaf.meta)?;
+            }
+        }
+    }
+    packer.write(&END)?;
+    Ok(packer.result)
+}
+
+impl<W: Write> Packer<'_, W> {
+    fn changed(&mut self, path: &[u8]) {
+        self.result.changed_count += 1;
+        if self.result.changed.len() < NAMED {
+            self.result.changed.push(String::from_utf8_lossy(path).into_owned());
+        }
+    }
+
+    fn write(&mut self, data: &[u8]) -> Result<(), Trouble> {
+        self.result.bytes += data.len() as u64;
+        self.out.write_all(data).map_err(|error| Trouble::writing(&error))
+    }
+
+    fn pad(&mut self, length: u64) -> Result<(), Trouble> {
+        let zeros = header::padding(length);
+        self.write(&END[..zeros])
+    }
+
+    fn progress(&mut self, bytes: u64) -> Result<(), Trouble> {
+        self.done = self.done.saturating_add(bytes);
+        let goes_on =
+            (self.watcher)(Progress { doing: self.doing, done_bytes: self.done, total_bytes: self.total });
+        if goes_on { Ok(()) } else { Err(Trouble::Ended) }
+    }
+
+    fn entry(
+        &mut self,
+        path: Vec<u8>,
+        meta: &Meta,
+        attributes: Vec<Attribute>,
+        body: Body,
+    ) -> Result<(), Trouble> {
+        let (mode, uid, gid, mtime) = (meta.mode, meta.uid, meta.gid, meta.mtime);
+        let mut header = std::mem::take(&mut self.header);
+        header.clear();
+        header::encode(&Entry { path, mode, uid, gid, mtime, attributes, body }, &mut header);
+        let written = self.write(&header);
+        self.header = header;
+        written
+    }
+
+    /// Nothing when it is gone.
+    fn attributes(&mut self, subject: Subject<'_>, path: &[u8]) -> Result<Option<Vec<Attribute>>, Trouble> {
+        match self.calls.attributes(subject) {
+            Err(Errno::NOENT) => Ok(None),
+            read => read.map(Some).map_err(in_tree(path, "read attributes of")),
+        }
+    }
+
+    fn leaf(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: Vec<u8>,
+        name: &[u8],
+        meta: &Meta,
+    ) -> Result<(), Trouble> {
+        if meta.kind == Kind::File && self.mode == Mode::Snapshot {
+            return self.file(directory, path, name, meta);
+        }
+        let body = match meta.kind {
+            Kind::File => Body::File(0),
+            Kind::Fifo => Body::Fifo,
+            Kind::Character => Body::Character(meta.special.0, meta.special.1),
+            Kind::Block => Body::Block(meta.special.0, meta.special.1),
+            Kind::Symlink => match self.calls.read_link(directory, name) {
+                Err(Errno::NOENT | Errno::INVAL) => {
+                    self.changed(&path);
+                    return Ok(());
+                }
+                read => Body::Symlink(read.map_err(in_tree(&path, "read"))?),
+            },
+            Kind::Directory | Kind::Socket | Kind::Unknown => return Ok(()),
+        };
+        match self.attributes(Subject::Named(directory, name), &path)? {
+            Some(attributes) => self.entry(path, meta, attributes, body),
+            None => {
+                self.changed(&path);
+                Ok(())
+            }
+        }
+    }
+
+    fn file(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: Vec<u8>,
+        name: &[u8],
+        seen: &Meta,
+    ) -> Result<(), Trouble> {
+        let file = match self.calls.open_file(directory, name) {
+            Err(Errno::NOENT | Errno(libc::ELOOP | libc::ENXIO)) => {
+                self.changed(&path);
+                return Ok(());
+            }
+            opened => opened.map_err(in_tree(&path, "open"))?,
+        };
+        let file = file.as_fd();
+        let mut meta = *seen;
+        let mut attempt = 0;
+        loop {
+            let attributes = self.attributes(Subject::Open(file), &path)?.unwrap_or_default();
+            let segments = self.segments(file, &path, &meta)?;
+            if meta.size > WHOLE {
+                return self.large(file, &path, &meta, attributes, &segments);
+            }
+            let mut data = std::mem::take(&mut self.buffer);
+            let complete = self.read_whole(file, &path, &segments, &mut data)?;
+            let later = self.calls.look(file, b"").map_err(in_tree(&path, "look at"))?;
+            if later.kind != Kind::File {
+                self.buffer = data;
+                self.changed(&path);
+                return Ok(());
+            }
+            let unchanged = complete && meta.is_unchanged(&later);
+            if !unchanged && attempt < RETRIES {
+                (attempt, meta) = (attempt + 1, later);
+                self.buffer = data;
+                continue;
+            }
+            if !unchanged {
+                self.changed(&path);
+            }
+            let map = body_map(&segments, meta.size);
+            let stored = data.len() as u64 + map.as_ref().map_or(0, |map| map.len() as u64);
+            let body = body(meta.size, stored, map.is_some());
+            self.entry(path, &meta, attributes, body)?;
+            self.write(&map.unwrap_or_default())?;
+            self.write(&data)?;
+            self.pad(stored)?;
+            self.progress(meta.size)?;
+            self.buffer = data;
+            return Ok(());
+        }
+    }
+
+    /// The parts of a file that are no holes.
+    fn segments(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<Vec<Segment>, Trouble> {
+        let whole = vec![Segment { offset: 0, length: meta.size }];
+        if meta.occupied >= meta.size || meta.size == 0 {
+            return Ok(whole);
+        }
+        let mut segments = Vec::new();
+        let mut at = 0;
+        while at < meta.size {
+            let found = self.calls.next_data(file, at).map_err(in_tree(path, "look for holes in"))?;
+            let Some((start, end)) = found.filter(|(start, _)| *start < meta.size) else { break };
+            let end = end.min(meta.size).max(start + 1);
+            segments.push(Segment { offset: start, length: end - start });
+            at = end;
+            if segments.len() > MAX_SEGMENTS {
+                return Ok(whole);
+            }
+        }
+        Ok(segments)
+    }
+
+    /// Reads all segments into `data`; what has gone from the end of the file becomes zeros. Whether nothing has.
+    fn read_whole(
+        &mut self,
+        file: BorrowedFd<'_>,
+        path: &[u8],
+        segments: &[Segment],
+        data: &mut Vec<u8>,
+    ) -> Result<bool, Trouble> {
+        data.clear();
+        let mut complete = true;
+        for (number, segment) in segments.iter().enumerate() {
+            if number > 0 || segment.offset > 0 || !data.is_empty() {
+                self.calls.seek(file, segment.offset).map_err(in_tree(path, "read"))?;
+            }
+            let start = data.len();
+            // At most WHOLE.
+            data.resize(start + usize::try_from(segment.length).unwrap_or(0), 0);
+            let mut at = start;
+            while at < data.len() {
+                match self.calls.read(file, &mut data[at..]).map_err(in_tree(path, "read"))? {
+                    0 => {
+                        complete = false;
+                        break;
+                    }
+                    length => at += length,
+                }
+            }
+        }
+        Ok(complete)
+    }
+
+    fn large(
+        &mut self,
+        file: BorrowedFd<'_>,
+        path: &[u8],
+        meta: &Meta,
+        attributes: Vec<Attribute>,
+        segments: &[Segment],
+    ) -> Result<(), Trouble> {
+        let map = body_map(segments, meta.size);
+        let length = segments.iter().fold(0, |sum, segment| sum + segment.length);
+        let stored = length + map.as_ref().map_or(0, |map| map.len() as u64);
+        self.entry(path.to_vec(), meta, attributes, body(meta.size, stored, map.is_some()))?;
+        self.write(&map.unwrap_or_default())?;
+        let mut data = std::mem::take(&mut self.buffer);
+        data.resize(CHUNK, 0);
+        let mut complete = true;
+        for segment in segments {
+            self.calls.seek(file, segment.offset).map_err(in_tree(path, "read"))?;
+            let mut left = segment.length;
+            while left > 0 {
+                let most = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
+                let mut length = self.calls.read(file, &mut data[..most]).map_err(in_tree(path, "read"))?;
+                if length == 0 {
+                    complete = false;
+                    data[..most].fill(0);
+                    length = most;
+                }
+                self.write(&data[..length])?;
+                self.progress(length as u64)?;
+                left -= length as u64;
+            }
+        }
+        self.buffer = data;
+        self.pad(stored)?;
+        let later = self.calls.look(file, b"").map_err(in_tree(path, "look at"))?;
+        if !complete || !meta.is_unchanged(&later) {
+            self.changed(path);
+        }
+        Ok(())
+    }
+}
+
+/// The map of a file, if it has holes.
+fn body_map(segments: &[Segment], size: u64) -> Option<Vec<u8>> {
+    let is_whole = segments == [Segment { offset: 0, length: size }];
+    (!is_whole).then(|| header::map_text(segments))
+}
+
+fn body(size: u64, stored: u64, has_holes: bool) -> Body {
+    if has_holes { Body::Sparse { size, stored } } else { Body::File(size) }
+}

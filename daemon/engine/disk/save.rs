@@ -1,0 +1,364 @@
+//! A disk becomes a generation.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::engine::{Error, ErrorKind};
+use crate::host::linux::disk::{BTRFS, Calls, SUBVOLUME_ROOT};
+use crate::host::{Errno, HostError};
+use crate::logic::disk::choose::{self, Experience, Limits};
+use crate::logic::disk::manifest::{Consistency, FORMAT, Manifest, size_text};
+use crate::logic::disk::state::{Place, SaveOutcome, SaveRecord, State};
+
+use super::pack::{Packed, pack};
+use super::store::{Draft, Listing, Store};
+use super::trouble::{Trouble, at, io_error};
+use super::walk::{SNAPSHOT, Tree, walk};
+use super::{Disk, Watcher};
+
+/// The level of zstd: higher ones make archives a little smaller and take much longer.
+const LEVEL: i32 = 1;
+/// After so many bytes the kernel is asked to begin writing, so that less is left to wait for at the end.
+const WRITE_BEHIND: u64 = 8 << 20;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// Why, in a word: `stop`, `timer`, `asked`.
+    pub reason: &'a str,
+    /// Writes a generation although nothing has changed.
+    pub force: bool,
+    /// Whether this is the last save of this boot: what changes after it is lost.
+    pub last: bool,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    /// Nothing had changed since this generation: nothing was written.
+    Unchanged(u64),
+    /// This generation was written.
+    Written {
+        /// N.
+        generation: u64,
+        /// Its manifest.
+        manifest: Box<Manifest>,
+        /// Numbers of those that were pruned.
+        pruned: Vec<u64>,
+        /// What went wrong after the generation was safe.
+        warnings: Vec<String>,
+    },
+}
+
+/// Saves a disk that was loaded in this boot. Whatever goes wrong, the generations that are there stay as they are.
+pub fn save(calls: &Calls, disk: &Disk, request: Request<'_>, watcher: Watcher<'_>) -> Result<Saved, Error> {
+    let began = calls.now_usec();
+    let store = Store::lock_for(calls, disk)?;
+    let mut state = store.state()?;
+    let was = state.clone();
+    let saved = save_locked(calls, disk, request, &store, &mut state, watcher);
+    let (outcome, generation, message) = match &saved {
+        Ok(Saved::Unchanged(generation)) => (SaveOutcome::Unchanged, Some(*generation), None),
+        Ok(Saved::Written { generation, .. }) => (SaveOutcome::Saved, Some(*generation), None),
+        Err(error) => (SaveOutcome::Failed, None, Some(error.to_string())),
+    };
+    if saved.is_ok() && request.last {
+        state.dirty = false;
+    }
+    // When nothing has changed nothing is written, not even this: every write wears flash.
+    if outcome != SaveOutcome::Unchanged || state != was {
+        let at_usec = calls.now_usec();
+        let took_usec = at_usec.saturating_sub(began);
+        let reason = request.reason.to_owned();
+        state.save = Some(SaveRecord { at_usec, reason, outcome, generation, message, took_usec });
+        let recorded = store.write_state(&state);
+        return match (saved, recorded) {
+            (Ok(mut saved), Err(error)) => {
+                match &mut saved {
+                    Saved::Written { warnings, .. } => warnings.push(error.to_string()),
+                    Saved::Unchanged(_) => return Err(error),
+                }
+                Ok(saved)
+            }
+            (saved, _) => saved,
+        };
+    }
+    saved
+}
+
+fn refused(disk: &Disk, why: &str) -> Error {
+    Error::new(ErrorKind::Unsafe, format!("{} is not saved: {why}", disk.name))
+}
+
+fn save_locked(
+    calls: &Calls,
+    disk: &Disk,
+    request: Request<'_>,
+    store: &Store,
+    state: &mut State,
+    watcher: Watcher<'_>,
+) -> Result<Saved, Error> {
+    let boot_id = calls.boot_id().map_err(at("/proc/sys/kernel/random/boot_id", "read"))?;
+    let place = match calls.open_directory(&disk.place) {
+        Err(Errno::NOENT | Errno(libc::ENOTDIR)) => return Err(refused(disk, "it is not mounted")),
+        opened => opened.map_err(at(disk.place.display(), "open"))?,
+    };
+    if let Some(why) = state.refuse_save(&boot_id, identify(calls, disk, place.as_fd())?) {
+        return Err(refused(disk, why));
+    }
+    store.clean()?;
+    let listing = store.listing()?;
+    let tree = walk(calls, place.as_fd(), disk.mode)?;
+    if let Some(generation) = unchanged(disk, state, &listing, &tree).filter(|_| !request.force) {
+        return Ok(Saved::Unchanged(generation));
+    }
+    let loaded = state.loaded_now(&boot_id);
+    let mut pruned = find_room(store, &listing, &tree, disk, loaded)?;
+
+    let number = listing.next;
+    let began_at_usec = calls.now_usec();
+    let source = Source::new(calls, &place, tree, disk)?;
+    let draft = store.draft(number)?;
+    let packed = write_archive(calls, &source, disk, &draft, watcher);
+    let exact = source.is_exact(calls, disk, &packed);
+    let tree = source.end(calls);
+    let written = packed.and_then(|(packed, output)| {
+        let manifest = Manifest {
+            format_version: FORMAT,
+            mode: disk.mode,
+            began_at_usec,
+            finished_at_usec: calls.now_usec(),
+            boot_id,
+            reason: request.reason.to_owned(),
+            consistency: if exact { Consistency::Exact } else { Consistency::Fuzzy },
+            changed: packed.changed,
+            skipped: tree.skipped,
+            contents: tree.contents,
+            archive_bytes: output.bytes,
+            digest: format!("blake3:{}", output.hash.to_hex()),
+        };
+        if let Some(limit) = disk.store_limit.filter(|limit| output.bytes > *limit) {
+            let (size, limit) = (size_text(output.bytes), size_text(limit));
+            return Err(refused(disk, &format!("the archive has {size}, and store-limit is {limit}")));
+        }
+        store.commit(number, &draft, &manifest)?;
+        Ok(manifest)
+    });
+    let manifest = match written {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            store.discard(&draft);
+            return Err(error);
+        }
+    };
+    // From here on the new generation is safe.
+    state.unclean = false;
+    state.fingerprint = tree.fingerprint.filter(|_| exact);
+    state.fingerprint_of = Some(number);
+    let mut warnings = Vec::new();
+    match prune(store, disk, loaded) {
+        Ok(gone) => pruned.extend(gone),
+        Err(error) => warnings.push(error.to_string()),
+    }
+    Ok(Saved::Written { generation: number, manifest: Box::new(manifest), pruned, warnings })
+}
+
+/// Which directory this is; it has to be where something is mounted.
+pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Place, Error> {
+    let path = disk.place.display();
+    let meta = calls.look(place, b"").map_err(at(&path, "look at"))?;
+    if !disk.trial && !calls.is_mount_point(place).map_err(at(&path, "look at"))? {
+        return Err(Error::new(
+            ErrorKind::Unsafe,
+            format!("nothing is mounted at {path}, where {} should be", disk.name),
+        ));
+    }
+    Ok(Place { device: meta.device, inode: meta.inode, mount: meta.mount })
+}
+
+/// The newest generation, when it holds just what is on the disk.
+fn unchanged(disk: &Disk, state: &State, listing: &Listing, tree: &Tree) -> Option<u64> {
+    let newest = listing.generations.first()?;
+    let same_mode = newest.manifest.as_ref().is_ok_and(|manifest| manifest.mode == disk.mode);
+    let same = tree.fingerprint.is_some() && state.fingerprint == tree.fingerprint;
+    (same_mode && same && state.fingerprint_of == Some(newest.number)).then_some(newest.number)
+}
+
+/// Makes sure that the store is likely to have room, if need be by deleting old generations. Which it deleted.
+fn find_room(
+    store: &Store,
+    listing: &Listing,
+    tree: &Tree,
+    disk: &Disk,
+    loaded: Option<u64>,
+) -> Result<Vec<u64>, Error> {
+    let last = listing.generations.iter().find_map(|generation| {
+        let manifest = generation.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
+        Some(Experience { archive_bytes: manifest.archive_bytes, content_bytes: manifest.contents.bytes })
+    });
+    let wanted = choose::wanted_room(tree.contents.bytes, last);
+    let free = store.file_system()?.available_bytes;
+    let Some(gone) = choose::make_room(&listing.kept(), wanted, free, loaded) else {
+        let (wanted, free) = (size_text(wanted), size_text(free));
+        return Err(refused(disk, &format!("the store has {free} free, and about {wanted} are needed")));
+    };
+    for number in &gone {
+        store.delete(*number)?;
+    }
+    Ok(gone)
+}
+
+fn prune(store: &Store, disk: &Disk, loaded: Option<u64>) -> Result<Vec<u64>, Error> {
+    let limits = Limits { keep: disk.keep, store_bytes: disk.store_limit };
+    let gone = choose::prune(&store.listing()?.kept(), limits, loaded);
+    for number in &gone {
+        store.delete(*number)?;
+    }
+    Ok(gone)
+}
+
+/// What is read: the disk itself, or a snapshot of it.
+struct Source<'a> {
+    place: &'a OwnedFd,
+    snapshot: Option<OwnedFd>,
+    tree: Tree,
+}
+
+impl<'a> Source<'a> {
+    fn new(calls: &Calls, place: &'a OwnedFd, tree: Tree, disk: &Disk) -> Result<Source<'a>, Error> {
+        let live = |tree| Ok(Source { place, snapshot: None, tree });
+        let magic =
+            calls.file_system(place.as_fd()).map_err(at(&disk.name, "look at the file system of"))?.magic;
+        let root = calls.look(place.as_fd(), b"").map_err(at(&disk.name, "look at"))?;
+        if magic != BTRFS || root.inode != SUBVOLUME_ROOT || tree.has_subvolumes {
+            return live(tree);
+        }
+        // One that an interrupted save has left.
+        calls.remove_snapshot(place.as_fd(), SNAPSHOT).ok();
+        if calls.make_snapshot(place.as_fd(), SNAPSHOT).is_err() {
+            return live(tree);
+        }
+        let opened = calls.open_below(place.as_fd(), SNAPSHOT.as_bytes()).map_err(Into::into);
+        let opened = opened.and_then(|snapshot| Ok((walk(calls, snapshot.as_fd(), disk.mode)?, snapshot)));
+        match opened {
+            Ok((tree, snapshot)) => Ok(Source { place, snapshot: Some(snapshot), tree }),
+            Err(Failed(error)) => {
+                calls.remove_snapshot(place.as_fd(), SNAPSHOT).ok();
+                Err(error)
+            }
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.snapshot.as_ref().unwrap_or(self.place).as_fd()
+    }
+
+    /// Whether everything is of one moment.
+    fn is_exact(&self, calls: &Calls, disk: &Disk, packed: &Result<(Packed, Written), Error>) -> bool {
+        let unchanged = packed.as_ref().is_ok_and(|(packed, _)| packed.changed_count == 0);
+        let still = || walk(calls, self.fd(), disk.mode).is_ok_and(|later| later.seen == self.tree.seen);
+        unchanged && (self.snapshot.is_some() || still())
+    }
+
+    fn end(self, calls: &Calls) -> Tree {
+        if self.snapshot.is_some() {
+            drop(self.snapshot);
+            // If it stays, the next save removes it.
+            calls.remove_snapshot(self.place.as_fd(), SNAPSHOT).ok();
+        }
+        self.tree
+    }
+}
+
+/// What a snapshot that cannot be read fails with.
+struct Failed(Error);
+
+impl From<Errno> for Failed {
+    fn from(errno: Errno) -> Failed {
+        Failed(at(SNAPSHOT, "open")(errno))
+    }
+}
+
+impl From<Trouble> for Failed {
+    fn from(trouble: Trouble) -> Failed {
+        Failed(trouble.into())
+    }
+}
+
+/// An archive that was written.
+struct Written {
+    bytes: u64,
+    hash: blake3::Hash,
+}
+
+fn write_archive(
+    calls: &Calls,
+    source: &Source<'_>,
+    disk: &Disk,
+    draft: &Draft,
+    watcher: Watcher<'_>,
+) -> Result<(Packed, Written), Error> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let output = Output {
+        calls,
+        file: draft.file.as_fd(),
+        hash: blake3::Hasher::new(),
+        bytes: 0,
+        behind: 0,
+        failure: None,
+    };
+    let fail =
+        |error: &io::Error| Error::from(HostError::io(disk.store.display().to_string(), "write to", error));
+    let mut encoder = zstd::Encoder::new(output, LEVEL).map_err(|error| fail(&error))?;
+    let threads = u32::try_from(cpus.min(4)).unwrap_or(1);
+    let set = encoder
+        .include_checksum(true)
+        .and_then(|()| encoder.multithread(if threads > 1 { threads } else { 0 }));
+    set.map_err(|error| fail(&error))?;
+    let packed = pack(calls, source.fd(), &source.tree, disk.mode, &mut encoder, "saving", watcher);
+    let packed = packed.map_err(|trouble| match trouble {
+        Trouble::Archive(HostError { cause, .. }) => Error::from(HostError {
+            object: disk.store.display().to_string(),
+            operation: "write to".to_owned(),
+            cause,
+        }),
+        other => other.into(),
+    })?;
+    let output = encoder.finish().map_err(|error| fail(&error))?;
+    Ok((packed, Written { bytes: output.bytes, hash: output.hash.finalize() }))
+}
+
+/// The archive: what is written is also digested.
+struct Output<'a> {
+    calls: &'a Calls,
+    file: BorrowedFd<'a>,
+    hash: blake3::Hasher,
+    bytes: u64,
+    behind: u64,
+    failure: Option<Errno>,
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        // A compressor may try again, and what it then writes would not follow what is there.
+        if let Some(errno) = self.failure {
+            return Err(io_error(errno));
+        }
+        let length = self.calls.write(self.file, data).map_err(|errno| {
+            self.failure = Some(errno);
+            io_error(errno)
+        })?;
+        self.hash.update(&data[..length]);
+        self.bytes += length as u64;
+        self.behind += length as u64;
+        if self.behind >= WRITE_BEHIND {
+            self.behind = 0;
+            self.calls.start_writing(self.file);
+        }
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

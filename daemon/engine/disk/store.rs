@@ -1,0 +1,357 @@
+//! The folder of a disk's generations.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::engine::{Error, ErrorKind};
+use crate::host::linux::disk::{Calls, FileSystem};
+use crate::host::{Errno, HostError};
+use crate::logic::disk::choose::Kept;
+use crate::logic::disk::manifest::{Manifest, Unusable};
+use crate::logic::disk::state::State;
+use crate::logic::disk::{StoreFile, archive_name, classify, manifest_name, paths, pin_name};
+
+use super::Disk;
+use super::trouble::at;
+
+const STATE: &str = "state.json";
+
+/// A generation with both of its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generation {
+    /// N of `gen-N`.
+    pub number: u64,
+    /// Its manifest, or why it cannot be used.
+    pub manifest: Result<Manifest, Unusable>,
+    /// Size of its archive.
+    pub archive_bytes: u64,
+    /// Why it is never pruned, if so.
+    pub pinned: Option<String>,
+}
+
+/// What is in a store.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Generations, newest first.
+    pub generations: Vec<Generation>,
+    /// Names of what was set aside.
+    pub bad: Vec<String>,
+    /// Archives without manifest.
+    lone_archives: Vec<u64>,
+    /// Other files of saves that did not end.
+    leftovers: Vec<String>,
+    /// The next N that no file has ever had.
+    pub next: u64,
+}
+
+impl Listing {
+    /// What the decisions about pruning need. A generation that this version cannot read is somebody's: it is not counted.
+    pub fn kept(&self) -> Vec<Kept> {
+        let usable = |generation: &Generation| {
+            let manifest = generation.manifest.as_ref().ok()?;
+            let (number, bytes) = (generation.number, generation.archive_bytes);
+            Some(Kept { number, bytes, mode: manifest.mode, pinned: generation.pinned.is_some() })
+        };
+        self.generations.iter().filter_map(usable).collect()
+    }
+
+    /// Whether there never was a generation.
+    pub fn is_virgin(&self) -> bool {
+        self.generations.is_empty() && self.bad.is_empty() && self.lone_archives.is_empty()
+    }
+}
+
+/// A store that is open; for changes also locked, until it is dropped.
+#[derive(Debug)]
+pub struct Store {
+    calls: Calls,
+    folder: OwnedFd,
+    path: String,
+}
+
+/// An archive that is being written.
+#[derive(Debug)]
+pub struct Draft {
+    /// The file.
+    pub file: OwnedFd,
+    /// Its name until it is complete, on file systems where every file has one.
+    name: Option<String>,
+}
+
+impl Store {
+    fn open(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+        let path = disk.store.display().to_string();
+        match calls.open_directory(&disk.store) {
+            Ok(folder) => Ok(Some(Store { calls: calls.clone(), folder, path })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(at(path, "open")(errno)),
+        }
+    }
+
+    /// Opens a store for reading; nothing when it is not there.
+    pub fn look(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+        Store::open(calls, disk)
+    }
+
+    /// Opens and locks a store that has to be there.
+    pub fn lock_existing(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+        let store = Store::open(calls, disk)?
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no generations", disk.name)))?;
+        store.lock()?;
+        Ok(store)
+    }
+
+    /// Makes the store if need be, refuses one that is not sure to outlive a reboot, and locks it.
+    pub fn lock_for(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+        let store = match Store::open(calls, disk)? {
+            Some(store) => store,
+            None => {
+                calls.make_directories(&disk.store, 0o700).map_err(at(disk.store.display(), "create"))?;
+                Store::open(calls, disk)?.ok_or_else(|| at(disk.store.display(), "open")(Errno::NOENT))?
+            }
+        };
+        if !disk.trial {
+            let found = store.file_system()?;
+            let disks = [Some(&disk.place), disk.target.as_ref()];
+            let disks: Vec<String> =
+                disks.into_iter().flatten().map(|path| path.display().to_string()).collect();
+            let disks: Vec<&str> = disks.iter().map(String::as_str).collect();
+            if let Some(reason) =
+                paths::refuse_store(&store.path, found.magic, found.device.as_deref(), &disks)
+            {
+                return Err(Error::new(ErrorKind::Unsafe, reason));
+            }
+        }
+        store.lock()?;
+        Ok(store)
+    }
+
+    fn lock(&self) -> Result<(), Error> {
+        self.calls.lock(self.fd()).map_err(at(&self.path, "lock"))
+    }
+
+    /// The folder.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// The file system that it is on.
+    pub fn file_system(&self) -> Result<FileSystem, Error> {
+        self.calls.file_system(self.fd()).map_err(at(&self.path, "look at the file system of"))
+    }
+
+    fn at(&self, name: &str, operation: &'static str) -> impl FnOnce(Errno) -> Error {
+        at(format!("{}/{name}", self.path), operation)
+    }
+
+    /// All that is in it.
+    pub fn listing(&self) -> Result<Listing, Error> {
+        let names = self.calls.list(self.fd()).map_err(at(&self.path, "list"))?;
+        let names: Vec<String> = names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect();
+        let mut listing = Listing { next: 1, ..Listing::default() };
+        let (mut archives, mut manifests, mut pins) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        for name in names {
+            let number = match classify(&name) {
+                StoreFile::Archive(number) => {
+                    archives.insert(number);
+                    number
+                }
+                StoreFile::Manifest(number) => {
+                    manifests.insert(number);
+                    number
+                }
+                StoreFile::Pin(number) => {
+                    pins.insert(number, self.text(&name)?.unwrap_or_default());
+                    number
+                }
+                StoreFile::Bad(number) => {
+                    listing.bad.push(name);
+                    number
+                }
+                StoreFile::Partial => {
+                    listing.leftovers.push(name);
+                    continue;
+                }
+                StoreFile::Other => continue,
+            };
+            listing.next = listing.next.max(number.saturating_add(1));
+        }
+        listing.lone_archives = archives.difference(&manifests).copied().collect();
+        listing.leftovers.extend(manifests.difference(&archives).map(|number| manifest_name(*number)));
+        listing
+            .leftovers
+            .extend(pins.keys().filter(|number| !archives.contains(number)).map(|number| pin_name(*number)));
+        for number in archives.iter().rev().filter(|number| manifests.contains(number)) {
+            let name = manifest_name(*number);
+            let text = self.text(&name)?.unwrap_or_default();
+            let archive = archive_name(*number);
+            let meta =
+                self.calls.look(self.fd(), archive.as_bytes()).map_err(self.at(&archive, "look at"))?;
+            listing.generations.push(Generation {
+                number: *number,
+                manifest: Manifest::parse(&text),
+                archive_bytes: meta.size,
+                pinned: pins.get(number).map(|why| why.trim_end().to_owned()),
+            });
+        }
+        Ok(listing)
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, Error> {
+        self.calls.read_text(self.fd(), name).map_err(self.at(name, "read"))
+    }
+
+    /// One generation.
+    pub fn find(&self, number: u64) -> Result<Generation, Error> {
+        let found = self.listing()?.generations.into_iter().find(|generation| generation.number == number);
+        found.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no generation {number} in {}", self.path))
+        })
+    }
+
+    /// What is known besides the generations.
+    pub fn state(&self) -> Result<State, Error> {
+        Ok(State::parse(&self.text(STATE)?.unwrap_or_default()))
+    }
+
+    /// Replaces that.
+    pub fn write_state(&self, state: &State) -> Result<(), Error> {
+        self.replace(STATE, &state.text())
+    }
+
+    /// Replaces a small file as a whole; after a power cut either the old or the new text is there.
+    fn replace(&self, name: &str, text: &str) -> Result<(), Error> {
+        let partial = format!("{name}.partial");
+        let written = self.write_small(&partial, text);
+        written.and_then(|()| {
+            self.calls.rename(self.fd(), &partial, name, false).map_err(self.at(name, "replace"))
+        })
+    }
+
+    fn write_small(&self, name: &str, text: &str) -> Result<(), Error> {
+        match self.calls.remove(self.fd(), name.as_bytes(), false) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(self.at(name, "remove")(errno)),
+        }
+        let file = self.calls.create(self.fd(), name.as_bytes(), 0o600).map_err(self.at(name, "create"))?;
+        self.calls.write_all(file.as_fd(), text.as_bytes()).map_err(self.at(name, "write"))?;
+        self.calls.sync(file.as_fd()).map_err(self.at(name, "sync"))
+    }
+
+    /// Removes what saves that did not end have left. An archive whose manifest is gone is set aside: somebody may want it.
+    pub fn clean(&self) -> Result<(), Error> {
+        let listing = self.listing()?;
+        for name in &listing.leftovers {
+            self.calls.remove(self.fd(), name.as_bytes(), false).map_err(self.at(name, "remove"))?;
+        }
+        for number in &listing.lone_archives {
+            self.put_aside(&archive_name(*number))?;
+        }
+        Ok(())
+    }
+
+    /// Renames both files of a generation so that it is never tried again; nothing is overwritten.
+    pub fn set_aside(&self, number: u64) -> Result<(), Error> {
+        self.put_aside(&manifest_name(number))?;
+        self.put_aside(&archive_name(number))?;
+        self.sync()
+    }
+
+    fn put_aside(&self, name: &str) -> Result<(), Error> {
+        let mut to = format!("{name}.bad");
+        for attempt in 2.. {
+            match self.calls.rename(self.fd(), name, &to, true) {
+                Err(Errno::EXIST) if attempt < 100 => to = format!("{name}.{attempt}.bad"),
+                renamed => return renamed.map_err(self.at(name, "set aside")),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        self.calls.sync(self.fd()).map_err(at(&self.path, "sync"))
+    }
+
+    /// Keeps a generation from being pruned.
+    pub fn pin(&self, number: u64, why: &str) -> Result<(), Error> {
+        self.replace(&pin_name(number), &format!("{why}\n"))?;
+        self.sync()
+    }
+
+    /// Takes that back.
+    pub fn unpin(&self, number: u64) -> Result<(), Error> {
+        self.remove_if_there(&pin_name(number))
+    }
+
+    fn remove_if_there(&self, name: &str) -> Result<(), Error> {
+        match self.calls.remove(self.fd(), name.as_bytes(), false) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.at(name, "remove")(errno)),
+        }
+    }
+
+    /// Deletes a generation with what was set aside of it. The archive goes first: without it there is no generation.
+    pub fn delete(&self, number: u64) -> Result<(), Error> {
+        let mut names = vec![archive_name(number), manifest_name(number), pin_name(number)];
+        let listing = self.listing()?;
+        names.extend(listing.bad.into_iter().filter(|name| classify(name) == StoreFile::Bad(number)));
+        let mut found = false;
+        for name in &names {
+            match self.calls.remove(self.fd(), name.as_bytes(), false) {
+                Ok(()) => found = true,
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(self.at(name, "remove")(errno)),
+            }
+        }
+        if !found {
+            let message = format!("there is no generation {number} in {}", self.path);
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        self.sync()
+    }
+
+    /// Opens the archive of a generation.
+    pub fn open_archive(&self, number: u64) -> Result<OwnedFd, HostError> {
+        let name = archive_name(number);
+        let opened = self.calls.open_file(self.fd(), name.as_bytes());
+        opened.map_err(|errno| HostError::new(format!("{}/{name}", self.path), "open", errno))
+    }
+
+    /// A file for the archive of generation `number`. Where the file system can, it has no name yet, and is gone with us.
+    pub fn draft(&self, number: u64) -> Result<Draft, Error> {
+        match self.calls.create_unnamed(self.fd()) {
+            Ok(file) => return Ok(Draft { file, name: None }),
+            Err(Errno(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL)) => {}
+            Err(errno) => return Err(at(&self.path, "create a file in")(errno)),
+        }
+        let name = format!("{}.partial", archive_name(number));
+        let file = self.calls.create(self.fd(), name.as_bytes(), 0o600).map_err(self.at(&name, "create"))?;
+        Ok(Draft { file, name: Some(name) })
+    }
+
+    /// Throws a draft away.
+    pub fn discard(&self, draft: &Draft) {
+        if let Some(name) = &draft.name {
+            // If that fails, the next save does it.
+            self.calls.remove(self.fd(), name.as_bytes(), false).ok();
+        }
+    }
+
+    /// Makes a draft a generation: all of it is on the disk before its name is.
+    pub fn commit(&self, number: u64, draft: &Draft, manifest: &Manifest) -> Result<(), Error> {
+        let (archive, name) = (archive_name(number), manifest_name(number));
+        self.calls.sync(draft.file.as_fd()).map_err(self.at(&archive, "sync"))?;
+        let partial = format!("{name}.partial");
+        self.write_small(&partial, &manifest.text())?;
+        self.calls.rename(self.fd(), &partial, &name, true).map_err(self.at(&name, "name"))?;
+        let named = match &draft.name {
+            None => self.calls.name(draft.file.as_fd(), self.fd(), &archive),
+            Some(partial) => self.calls.rename(self.fd(), partial, &archive, true),
+        };
+        if let Err(errno) = named {
+            self.calls.remove(self.fd(), name.as_bytes(), false).ok();
+            return Err(self.at(&archive, "name")(errno));
+        }
+        self.sync()
+    }
+}

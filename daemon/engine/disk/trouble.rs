@@ -1,0 +1,69 @@
+//! What goes wrong between an archive and a tree, and whose fault it is: that decides what happens next.
+
+use std::fmt::Display;
+use std::io;
+
+use crate::engine::Error;
+use crate::host::{Errno, HostError};
+
+/// A failure on the way from an archive to a tree or back.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// The archive is not what it should be.
+    #[error("the archive is not good: {0}")]
+    Bad(String),
+    /// The archive could not be read or written.
+    #[error("{0}")]
+    Archive(HostError),
+    /// The tree could not be read or written.
+    #[error("{0}")]
+    Tree(HostError),
+    /// The watcher wants no more.
+    #[error("{}", super::ENDED)]
+    Ended,
+}
+
+impl Trouble {
+    /// What reading from a decompressor failed with: the kernel has numbers, the decompressor words.
+    pub fn reading(error: &io::Error) -> Trouble {
+        match error.raw_os_error() {
+            Some(number) => Trouble::Archive(HostError::new("the archive", "read", Errno(number))),
+            None if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Trouble::Bad("it ends too early".to_owned())
+            }
+            None => Trouble::Bad(error.to_string()),
+        }
+    }
+
+    /// What writing to a compressor failed with.
+    pub fn writing(error: &io::Error) -> Trouble {
+        Trouble::Archive(HostError::io("the archive", "write", error))
+    }
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Bad(_) | Trouble::Ended => Error::failed(trouble.to_string()),
+            Trouble::Archive(error) | Trouble::Tree(error) => Error::from(error),
+        }
+    }
+}
+
+/// Says of an error number of the store what it was.
+pub fn at(object: impl Display, operation: &'static str) -> impl FnOnce(Errno) -> Error {
+    move |errno| Error::from(HostError::new(object.to_string(), operation, errno))
+}
+
+/// Says of an error number of the tree what it was.
+pub fn in_tree(path: &[u8], operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
+    move |errno| {
+        let path = if path.is_empty() { ".".to_owned() } else { String::from_utf8_lossy(path).into_owned() };
+        Trouble::Tree(HostError::new(path, operation, errno))
+    }
+}
+
+/// An error number as the standard library has it, to pass through a compressor.
+pub fn io_error(errno: Errno) -> io::Error {
+    io::Error::from_raw_os_error(errno.0)
+}

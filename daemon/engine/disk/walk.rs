@@ -1,0 +1,202 @@
+//! What is in a tree: every name with what statx(2) says of it, before anything is read.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::host::Errno;
+use crate::host::linux::disk::{Calls, Subject};
+use crate::logic::disk::Mode;
+use crate::logic::disk::entry::{Kind, Meta, Time};
+use crate::logic::disk::fingerprint::Fingerprint;
+use crate::logic::disk::manifest::{BIGGEST, Contents, Sized};
+
+use super::trouble::{Trouble, in_tree};
+
+/// The name under which a snapshot of the disk appears for a moment where the file system can make one.
+pub const SNAPSHOT: &str = ".zramd-snapshot";
+
+const PAGE: u64 = 4096;
+const EXT: u64 = 0xef53;
+
+/// A directory.
+#[derive(Debug)]
+pub struct Directory {
+    /// Path below the root.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub meta: Meta,
+    /// What it has besides directories.
+    pub leaves: Range<usize>,
+}
+
+/// What is no directory.
+#[derive(Debug)]
+pub struct Leaf {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// What it is.
+    pub meta: Meta,
+    /// The index of the directory, and of the leaf, that is the same file under an earlier name.
+    pub first: Option<(usize, usize)>,
+}
+
+/// A tree.
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// All directories, each after the one it is in.
+    pub directories: Vec<Directory>,
+    /// Everything else, in the order of the directories.
+    pub leaves: Vec<Leaf>,
+    /// The sums.
+    pub contents: Contents,
+    /// Sockets, and mounts in the tree that are not ours.
+    pub skipped: u64,
+    /// Whether parts of it are file systems of their own within the same mount (subvolumes of btrfs).
+    pub has_subvolumes: bool,
+    /// A digest of what was seen; nothing when what was seen is too young to rely on.
+    pub fingerprint: Option<String>,
+    /// The digest in any case.
+    pub seen: String,
+}
+
+impl Tree {
+    /// The path of a leaf.
+    pub fn path(&self, directory: usize, leaf: usize) -> Vec<u8> {
+        join(&self.directories[directory].path, &self.leaves[leaf].name)
+    }
+}
+
+/// A name in a directory, as a path.
+pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}
+
+/// Bytes that a file of this size needs where pages have 4 KiB.
+fn occupied(meta: &Meta) -> u64 {
+    let whole = meta.size.div_ceil(PAGE).saturating_mul(PAGE);
+    // Below that it is not holes that save room but ways to store small files.
+    if meta.size > 16 * PAGE { whole.min(meta.occupied.div_ceil(PAGE).saturating_mul(PAGE)) } else { whole }
+}
+
+/// Whether a name at the top of a disk belongs to its file system, or to us.
+pub fn is_reserved(magic: u64, name: &[u8]) -> bool {
+    name == SNAPSHOT.as_bytes() || (magic == EXT && name == b"lost+found")
+}
+
+/// Walks through the tree below `root`, which stays in its mount.
+pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
+    let (began, tick) = calls.file_clock();
+    let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
+    let top = calls.look(root, b"").map_err(in_tree(b"", "look at"))?;
+    let mut tree = Tree::default();
+    let mut fingerprint = Fingerprint::default();
+    let mut links: HashMap<((u32, u32), u64), (usize, usize)> = HashMap::new();
+    let mut pending = vec![(Vec::new(), top)];
+    while let Some((path, meta)) = pending.pop() {
+        // It may be gone by now.
+        let directory = match calls.open_below(root, &path) {
+            Err(Errno::NOENT | Errno(libc::ENOTDIR)) if !path.is_empty() => continue,
+            opened => opened.map_err(in_tree(&path, "open"))?,
+        };
+        if path.is_empty() {
+            // Making a snapshot changes these times; what else changes here is seen by its names and attributes.
+            let zero = Time::default();
+            let fixed = Meta { mtime: zero, ctime: zero, size: 0, links: 0, inode: 0, ..meta };
+            fingerprint.add(b"", b"", &fixed);
+            let attributes = calls
+                .attributes(Subject::Open(directory.as_fd()))
+                .map_err(in_tree(&path, "read attributes of"))?;
+            for (name, value) in &attributes {
+                fingerprint.add(name, value, &fixed);
+            }
+        } else {
+            fingerprint.add(&path, b"", &meta);
+        }
+        let number = tree.directories.len();
+        let first_leaf = tree.leaves.len();
+        let mut below = Vec::new();
+        for name in calls.list(directory.as_fd()).map_err(in_tree(&path, "list"))? {
+            if path.is_empty() && is_reserved(magic, &name) {
+                continue;
+            }
+            let meta = match calls.look(directory.as_fd(), &name) {
+                Err(Errno::NOENT) => continue,
+                looked => looked.map_err(in_tree(&join(&path, &name), "look at"))?,
+            };
+            let is_other_mount =
+                if top.mount == 0 { meta.device != top.device } else { meta.mount != top.mount };
+            if is_other_mount || matches!(meta.kind, Kind::Socket | Kind::Unknown) {
+                tree.skipped += 1;
+                continue;
+            }
+            tree.has_subvolumes |= meta.device != top.device;
+            if meta.kind == Kind::Directory {
+                below.push((join(&path, &name), meta));
+                continue;
+            }
+            if mode == Mode::Skeleton && meta.kind == Kind::File {
+                // Its contents are not kept, so they may change.
+                let zero = Time::default();
+                fingerprint.add(&path, &name, &Meta { mtime: zero, ctime: zero, size: 0, inode: 0, ..meta });
+                let subject = Subject::Named(directory.as_fd(), &name);
+                match calls.attributes(subject) {
+                    Err(Errno::NOENT) => continue,
+                    read => {
+                        for (name, value) in
+                            read.map_err(in_tree(&join(&path, &name), "read attributes of"))?
+                        {
+                            fingerprint.add(
+                                &name,
+                                &value,
+                                &Meta { mtime: zero, ctime: zero, size: 0, links: 0, inode: 0, ..top },
+                            );
+                        }
+                    }
+                }
+            } else {
+                fingerprint.add(&path, &name, &meta);
+            }
+            let leaf = tree.leaves.len();
+            let first = if meta.links > 1 {
+                let known = links.entry((meta.device, meta.inode)).or_insert((number, leaf));
+                (*known != (number, leaf)).then_some(*known)
+            } else {
+                None
+            };
+            count(&mut tree.contents, &path, &name, &meta, first.is_some(), mode);
+            tree.leaves.push(Leaf { name, meta, first });
+        }
+        tree.contents.directories += 1;
+        tree.directories.push(Directory { path, meta, leaves: first_leaf..tree.leaves.len() });
+        pending.extend(below.into_iter().rev());
+    }
+    tree.seen = fingerprint.text();
+    tree.fingerprint = fingerprint.finish(began, tick);
+    Ok(tree)
+}
+
+fn count(contents: &mut Contents, path: &[u8], name: &[u8], meta: &Meta, is_further: bool, mode: Mode) {
+    if is_further {
+        contents.hard_links += 1;
+        return;
+    }
+    if meta.kind != Kind::File {
+        contents.others += 1;
+        return;
+    }
+    contents.files += 1;
+    if mode == Mode::Skeleton {
+        return;
+    }
+    contents.bytes += meta.size;
+    let bytes = occupied(meta);
+    contents.occupied_bytes += bytes;
+    let biggest = &mut contents.biggest;
+    if biggest.len() < BIGGEST || biggest.last().is_some_and(|least| least.bytes < bytes) {
+        let place = biggest.partition_point(|other| other.bytes >= bytes);
+        let path = String::from_utf8_lossy(&join(path, name)).into_owned();
+        biggest.insert(place, Sized { path, bytes });
+        biggest.truncate(BIGGEST);
+    }
+}

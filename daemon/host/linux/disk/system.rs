@@ -1,0 +1,147 @@
+//! What saving and loading want to know of the machine: file systems, room, boots, clocks.
+
+use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{Calls, Result};
+use crate::host::{Errno, Space};
+use crate::logic::disk::entry::Time;
+
+/// The file system on which a directory is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSystem {
+    /// `f_type` of statfs(2).
+    pub magic: u64,
+    /// The name of its block device in sysfs, where it has one.
+    pub device: Option<String>,
+    /// Bytes and files that fit.
+    pub space: Space,
+    /// Bytes that are left for programs without privileges.
+    pub available_bytes: u64,
+}
+
+/// `BTRFS_SUPER_MAGIC`.
+pub const BTRFS: u64 = 0x9123_683e;
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+impl Calls {
+    /// The file system of an open directory. A device that is not seen through its number (btrfs) is looked up by mount.
+    pub fn file_system(&self, directory: BorrowedFd<'_>) -> Result<FileSystem> {
+        self.enter("fstatfs", String::new)?;
+        let found = rustix::fs::fstatfs(directory)?;
+        let room = rustix::fs::fstatvfs(directory)?;
+        let meta = self.look(directory, b"")?;
+        let by_number = fs::read_link(format!("/sys/dev/block/{}:{}", meta.device.0, meta.device.1));
+        let by_number =
+            by_number.ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let unit = room.f_frsize;
+        #[allow(clippy::cast_sign_loss, clippy::cast_lossless, clippy::useless_conversion)]
+        // Not the same on all machines.
+        let magic = found.f_type as u64 & 0xffff_ffff;
+        Ok(FileSystem {
+            magic,
+            device: by_number.or_else(|| source_of(meta.mount)),
+            space: Space {
+                used_bytes: room.f_blocks.saturating_sub(room.f_bfree).saturating_mul(unit),
+                total_bytes: room.f_blocks.saturating_mul(unit),
+                // btrfs makes inodes as it needs them and says 0 of 0.
+                free_inodes: if room.f_files == 0 { u64::MAX } else { room.f_ffree },
+            },
+            available_bytes: room.f_bavail.saturating_mul(unit),
+        })
+    }
+
+    /// The id of this boot.
+    pub fn boot_id(&self) -> Result<String> {
+        self.enter("read", || "boot_id".to_owned())?;
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        text.map(|text| text.trim().to_owned()).map_err(|error| errno(&error))
+    }
+
+    /// The text of a small file in a directory; nothing when it is not there.
+    pub fn read_text(&self, directory: BorrowedFd<'_>, name: &str) -> Result<Option<String>> {
+        let file = match self.open_file(directory, name.as_bytes()) {
+            Err(Errno::NOENT) => return Ok(None),
+            opened => opened?,
+        };
+        let mut text = Vec::new();
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            use std::os::fd::AsFd;
+            let length = self.read(file.as_fd(), &mut buffer)?;
+            text.extend_from_slice(&buffer[..length]);
+            // State and manifests have some KiB.
+            if length == 0 || text.len() > 1 << 20 {
+                return Ok(Some(String::from_utf8_lossy(&text).into_owned()));
+            }
+        }
+    }
+
+    /// The time of day, in microseconds since 1970.
+    pub fn now_usec(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// The time that a file gets that changes now, and the step in which that clock moves.
+    pub fn file_clock(&self) -> (Time, Time) {
+        let clock = rustix::time::ClockId::RealtimeCoarse;
+        let step = rustix::time::clock_getres(clock);
+        (from_timespec(rustix::time::clock_gettime(clock)), from_timespec(step))
+    }
+
+    /// Whether an open directory is where something is mounted.
+    pub fn is_mount_point(&self, directory: BorrowedFd<'_>) -> Result<bool> {
+        use rustix::fs::{AtFlags, StatxAttributes, StatxFlags};
+        self.enter("statx", || "mount".to_owned())?;
+        let found = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
+        Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+    }
+
+    /// Waits until the clock of files has moved twice: a change after that carries another time than one before it.
+    pub fn wait_for_tick(&self) {
+        let (_, step) = self.file_clock();
+        let step = Duration::new(u64::try_from(step.seconds).unwrap_or(0), step.nanoseconds);
+        std::thread::sleep(2 * step + Duration::from_millis(1));
+    }
+
+    /// Has the kernel begin to write what was written to the file so far, without waiting for it.
+    #[allow(unsafe_code)]
+    pub fn start_writing(&self, file: BorrowedFd<'_>) {
+        // SAFETY: the call takes numbers only. It is advice: what it would have done, fsync does later.
+        unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    }
+
+    /// Tells the kernel that the file will be read from its start to its end.
+    pub fn will_read(&self, file: BorrowedFd<'_>) {
+        // Advice again.
+        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential).ok();
+        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::WillNeed).ok();
+    }
+}
+
+/// From now on this program reads and writes its files only when no other does (ioprio_set(2), `IOPRIO_CLASS_IDLE`).
+#[allow(unsafe_code)]
+pub fn be_idle() {
+    const WHO_PROCESS: libc::c_int = 1;
+    const CLASS_IDLE: libc::c_int = 3 << 13;
+    // SAFETY: the call takes numbers only. Kernels without I/O priorities refuse, and nothing is lost.
+    unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) };
+}
+
+fn from_timespec(time: rustix::fs::Timespec) -> Time {
+    Time { seconds: time.tv_sec, nanoseconds: u32::try_from(time.tv_nsec).unwrap_or(0) }
+}
+
+/// The name of the device that is mounted, from its line in `/proc/self/mountinfo`.
+fn source_of(mount: u64) -> Option<String> {
+    let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let line = text.lines().find(|line| line.split(' ').next() == Some(&mount.to_string()))?;
+    let source = line.split_once(" - ")?.1.split(' ').nth(1)?;
+    let path = fs::canonicalize(source).ok()?;
+    path.starts_with("/dev").then(|| path.file_name().map(|name| name.to_string_lossy().into_owned()))?
+}

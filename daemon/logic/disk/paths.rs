@@ -1,0 +1,95 @@
+//! Which paths are what they should be: inside an archive, and where a store is.
+
+use crate::logic::disk_place::is_at_or_below;
+
+/// The longest name of a file (`NAME_MAX`).
+const NAME_MAX: usize = 255;
+
+/// Why `path` may not be the path of an entry: only what leads straight down is allowed. Empty is the disk itself.
+pub fn refuse_entry(path: &[u8]) -> Option<&'static str> {
+    if path.is_empty() {
+        return None;
+    }
+    for part in path.split(|byte| *byte == b'/') {
+        let reason = match part {
+            b"" => "an absolute path, or an empty name in it",
+            b"." | b".." => "`.` or `..` in a path",
+            _ if part.contains(&0) => "a zero byte in a path",
+            _ if part.len() > NAME_MAX => "a name of more than 255 bytes",
+            _ => continue,
+        };
+        return Some(reason);
+    }
+    None
+}
+
+/// The directory and the name of an entry.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// Why a store may not be where it is: what kind of file system it is on (as statfs(2) has it), the block device of that in
+/// sysfs, and the paths where the disk is seen.
+pub fn refuse_store(store: &str, fs_magic: u64, device: Option<&str>, disks: &[&str]) -> Option<String> {
+    let kind = match fs_magic {
+        0x0102_1994 => Some("a tmpfs"),
+        0x8584_58f6 => Some("a ramfs"),
+        0x794c_7630 => Some("an overlay, whose upper layer may be in memory"),
+        0x9fa0 | 0x6265_6572 => Some("a file system of the kernel"),
+        _ => None,
+    };
+    if let Some(kind) = kind {
+        return Some(format!("{store} is on {kind}: nothing there is sure to outlive a reboot"));
+    }
+    if let Some(device) = device.filter(|device| device.starts_with("zram") || device.starts_with("ram")) {
+        return Some(format!("{store} is on {device}, which is memory: nothing there outlives a reboot"));
+    }
+    let below = disks.iter().find(|disk| is_at_or_below(store, disk))?;
+    Some(format!("{store} is on the RAM disk {below} that it should keep"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_that_lead_straight_down_are_allowed() {
+        let long = "n".repeat(255);
+        for path in ["", "a", "a/b", "a/...", ".a", "a/ /b", "a\nb", &long] {
+            assert_eq!(refuse_entry(path.as_bytes()), None, "{path}");
+        }
+        let longer = "n".repeat(256);
+        for path in ["/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/./b", "a\0b", &longer] {
+            assert!(refuse_entry(path.as_bytes()).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_store_is_on_what_outlives_a_reboot() {
+        let ext4 = 0xef53;
+        assert_eq!(refuse_store("/var/lib/zramd/disks/a", ext4, Some("sda1"), &["/var/log"]), None);
+        assert_eq!(refuse_store("/var/lib/zramd/disks/a", ext4, None, &["/var/li"]), None);
+        for (magic, device, disk) in [
+            (0x0102_1994, None, "/x"),
+            (0x8584_58f6, None, "/x"),
+            (0x794c_7630, None, "/x"),
+            (ext4, Some("zram3"), "/x"),
+            (ext4, Some("ram0"), "/x"),
+            (ext4, Some("sda1"), "/var/lib"),
+            (ext4, Some("sda1"), "/var/lib/zramd/disks/a"),
+            (ext4, None, "/"),
+        ] {
+            let reason = refuse_store("/var/lib/zramd/disks/a", magic, device, &[disk]);
+            assert!(reason.is_some(), "{magic:x} {device:?} {disk}");
+        }
+    }
+
+    #[test]
+    fn the_last_name_of_a_path() {
+        assert_eq!(split(b"a"), (&b""[..], &b"a"[..]));
+        assert_eq!(split(b"a/b/c"), (&b"a/b"[..], &b"c"[..]));
+    }
+}
