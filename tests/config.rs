@@ -86,14 +86,6 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
     }
 }
 
-#[test]
-fn the_shipped_example_is_without_mistakes() {
-    let text = fs::read_to_string(repository("config/example.toml")).unwrap();
-    let loaded = load(&[&text]);
-    assert_eq!(loaded.problems, []);
-    assert_eq!((loaded.settings.devices.len(), loaded.settings.ramdisks.len()), (2, 1));
-}
-
 type SizeCase = (&'static str, u64, &'static str, &'static [(u32, Option<u64>)]);
 
 /// RAM in KiB, configuration, and the expected size of each device (`None`: left out). The cases are those of

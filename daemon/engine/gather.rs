@@ -8,7 +8,7 @@ use crate::logic::algorithm::parse_comp_algorithm;
 use crate::logic::attribute::Attribute;
 use crate::logic::config::settings::{MountSettings, Principal, Role, Settings};
 use crate::logic::disk_place::passthrough;
-use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, OTHER_MANAGERS, PathKind, Support};
+use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, OtherManager, PathKind, Support};
 use crate::logic::plan::diff::ancestors_and_self;
 use crate::logic::proc;
 use crate::logic::record::{Record, Target, VERSION};
@@ -22,8 +22,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     facts.support = support(host);
     let zswap: String = host.text(MachineFile::Zswap).or_else(absent)?;
     facts.zswap = zswap.trim() == "Y";
-    facts.other_managers =
-        OTHER_MANAGERS.into_iter().filter(|other| host.path_kind(other.file) == PathKind::Other).collect();
+    facts.other_managers = OtherManager::at_work(|path| host.path_kind(path));
     for number in host.device_numbers().or_else(absent)? {
         facts.devices.insert(number, device(host, number)?);
     }

@@ -8,7 +8,7 @@ use crate::host::{Host, MachineFile};
 use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
 use crate::logic::attribute::Attribute;
 use crate::logic::derived::{Frame, derive};
-use crate::logic::facts::{DeviceFacts, OTHER_MANAGERS, PathKind};
+use crate::logic::facts::{DeviceFacts, OtherManager};
 use crate::logic::health::{Surroundings, findings};
 use crate::logic::plan::{Choice, DeviceRequest, Request};
 use crate::logic::proc::{self, MountLine, SwapLine};
@@ -50,14 +50,12 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
     let surroundings = Surroundings {
         zswap: host.text(MachineFile::Zswap).or_else(absent::<String>)?.trim() == "Y",
-        other_managers: OTHER_MANAGERS
-            .into_iter()
-            .filter(|other| host.path_kind(other.file) == PathKind::Other)
-            .collect(),
+        other_managers: OtherManager::at_work(|path| host.path_kind(path)),
         cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
         lost,
         swaps,
         config: config.findings.clone(),
+        configured: !config.sections.is_empty(),
     };
     snapshot.problems = findings(&snapshot, &surroundings);
     Ok(snapshot)

@@ -52,43 +52,88 @@ pub struct Facts {
 pub struct OtherManager {
     /// Its name.
     pub name: &'static str,
-    /// The file that shows that it is at work.
+    /// The file or folder that shows that it is at work, unless it is empty.
     pub file: &'static str,
+    /// What has to be there besides, so that something comes of it.
+    needs: &'static [&'static str],
+    /// What hides it or switches it off by being there.
+    unless: &'static [&'static str],
+    /// By which name `zramdctl import` knows it, if it does.
+    pub import: Option<&'static str>,
     /// How to end that.
     pub remedy: &'static str,
 }
 
+impl OtherManager {
+    /// Those that are at work on a machine that has these paths.
+    pub fn at_work(kind: impl Fn(&str) -> PathKind) -> Vec<OtherManager> {
+        let is_there = |path: &&str| kind(path) != PathKind::Missing;
+        let works = |other: &OtherManager| {
+            matches!(kind(other.file), PathKind::Other | PathKind::Directory)
+                && other.needs.iter().all(is_there)
+                && !other.unless.iter().any(is_there)
+        };
+        OTHER_MANAGERS.into_iter().filter(works).collect()
+    }
+}
+
 /// Those that zramd knows of.
-pub const OTHER_MANAGERS: [OtherManager; 6] = [
+pub const OTHER_MANAGERS: [OtherManager; 7] = [
     OtherManager {
         name: "zram-generator",
         file: "/etc/systemd/zram-generator.conf",
-        remedy: "take its settings over with `zramdctl import zram-generator`, then remove /etc/systemd/zram-generator.conf or the package",
+        needs: &["/usr/lib/systemd/system-generators/zram-generator"],
+        unless: &["/etc/systemd/system-generators/zram-generator"],
+        import: Some("zram-generator"),
+        remedy: "take its settings over with `zramdctl import zram-generator`, then remove its package or /etc/systemd/zram-generator.conf",
     },
     OtherManager {
         name: "zram-generator",
         file: "/usr/lib/systemd/zram-generator.conf",
-        remedy: "take its settings over with `zramdctl import zram-generator`, then link /etc/systemd/zram-generator.conf to /dev/null, or remove the package",
+        needs: &["/usr/lib/systemd/system-generators/zram-generator"],
+        unless: &["/etc/systemd/zram-generator.conf", "/etc/systemd/system-generators/zram-generator"],
+        import: Some("zram-generator"),
+        remedy: "take its settings over with `zramdctl import zram-generator`, then remove its package, or link /etc/systemd/zram-generator.conf to /dev/null",
     },
     OtherManager {
         name: "zram-tools",
         file: "/etc/systemd/system/multi-user.target.wants/zramswap.service",
-        remedy: "take its settings over with `zramdctl import zram-tools`, then run `systemctl disable --now zramswap.service`",
+        needs: &[],
+        unless: &[],
+        import: Some("zram-tools"),
+        remedy: "take its settings over with `zramdctl import zram-tools`, then run `systemctl disable zramswap.service`",
     },
     OtherManager {
         name: "log2ram",
         file: "/etc/systemd/system/sysinit.target.wants/log2ram.service",
-        remedy: "run `systemctl disable --now log2ram.service` if it uses zram",
+        needs: &[],
+        unless: &[],
+        import: Some("log2ram"),
+        remedy: "take its settings over with `zramdctl import log2ram`, then run `systemctl disable log2ram.service`",
     },
     OtherManager {
         name: "rpi-swap",
         file: "/etc/rpi/swap.conf",
-        remedy: "set Mechanism=none in /etc/rpi/swap.conf",
+        needs: &["/usr/lib/systemd/system-generators/rpi-swap-generator"],
+        unless: &["/etc/systemd/system-generators/rpi-swap-generator"],
+        import: None,
+        remedy: "remove its package, or link /etc/systemd/system-generators/rpi-swap-generator to /dev/null",
+    },
+    OtherManager {
+        name: "udisks",
+        file: "/usr/lib/zram.conf.d",
+        needs: &["/usr/lib/udev/rules.d/90-udisks2-zram.rules"],
+        unless: &["/etc/udev/rules.d/90-udisks2-zram.rules"],
+        import: None,
+        remedy: "remove the package udisks2-zram, or link /etc/udev/rules.d/90-udisks2-zram.rules to /dev/null",
     },
     OtherManager {
         name: "the unrelated older zramd",
         file: "/etc/default/zramd",
-        remedy: "remove its package",
+        needs: &[],
+        unless: &[],
+        import: Some("zramd-go"),
+        remedy: "take its settings over with `zramdctl import zramd-go`, then remove its package and /etc/default/zramd",
     },
 ];
 
@@ -111,6 +156,8 @@ pub enum PathKind {
     Missing,
     /// A folder.
     Directory,
+    /// A file without content, or `/dev/null`.
+    Empty,
     /// Something else.
     Other,
 }
@@ -190,5 +237,43 @@ impl Facts {
     /// Any device: the driver gives all of them the same attributes and algorithms.
     pub fn specimen(&self) -> Option<&DeviceFacts> {
         self.devices.values().next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_work(paths: &[(&str, PathKind)]) -> Vec<&'static str> {
+        let kind = |path: &str| {
+            paths.iter().find(|(known, _)| *known == path).map_or(PathKind::Missing, |(_, kind)| *kind)
+        };
+        OtherManager::at_work(kind).iter().map(|other| other.file).collect()
+    }
+
+    #[test]
+    fn each_other_program_is_seen_when_it_does_something() {
+        for other in OTHER_MANAGERS {
+            let mut paths: Vec<_> = other.needs.iter().map(|path| (*path, PathKind::Other)).collect();
+            assert_eq!(at_work(&paths), [""; 0], "{}: the program alone", other.name);
+            paths.push((other.file, PathKind::Empty));
+            assert_eq!(at_work(&paths), [""; 0], "{}: an empty file", other.name);
+            paths.pop();
+            paths.push((other.file, PathKind::Other));
+            assert_eq!(at_work(&paths), [other.file]);
+            for path in other.unless {
+                let masked = [paths.as_slice(), &[(*path, PathKind::Empty)]].concat();
+                assert_eq!(at_work(&masked), [""; 0], "{}: {path} switches it off", other.name);
+            }
+            if !other.needs.is_empty() {
+                assert_eq!(
+                    at_work(&[(other.file, PathKind::Other)]),
+                    [""; 0],
+                    "{}: without its program",
+                    other.name
+                );
+            }
+        }
+        assert_eq!(at_work(&[]), [""; 0]);
     }
 }

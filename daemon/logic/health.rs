@@ -58,6 +58,8 @@ pub struct Surroundings {
     pub lost: Vec<String>,
     /// What is wrong with the configuration.
     pub config: Vec<Finding>,
+    /// Whether it has a section.
+    pub configured: bool,
 }
 
 /// Share of a swap device, in percent, above which it counts as nearly full.
@@ -207,13 +209,21 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
         }
     }
     for other in &around.other_managers {
-        found.push(Finding::new(
-            Level::Warning,
-            "foreign-manager",
-            other.file,
-            format!("{} is configured here too; two may claim the same device", other.name),
-            other.remedy.to_owned(),
-        ));
+        let (code, message, remedy) = match other.import {
+            Some(name) if !around.configured => (
+                "import-offered",
+                format!("{} sets up zram here, and zramd is not configured", other.name),
+                format!(
+                    "run `zramdctl import {name}` to see what it would be for zramd, and with --write to keep it"
+                ),
+            ),
+            _ => (
+                "foreign-manager",
+                format!("{} is configured here too; two may claim the same device", other.name),
+                other.remedy.to_owned(),
+            ),
+        };
+        found.push(Finding::new(Level::Warning, code, other.file, message, remedy));
     }
     if let Some(device) = resume_device(&around.cmdline) {
         found.push(Finding::new(
@@ -315,10 +325,13 @@ mod tests {
             cmdline: "quiet resume=/dev/zram0".to_owned(),
             lost: vec!["zram3".to_owned()],
             config: Vec::new(),
+            configured: true,
         };
         let expected =
             ["device-lost", "resume-on-zram", "zswap-active", "priority-inverted", "foreign-manager"];
         assert_eq!(codes(swap_device(), &around), expected);
+        let around = Surroundings { other_managers: around.other_managers, ..Surroundings::default() };
+        assert_eq!(codes(swap_device(), &around), ["import-offered"]);
         assert_eq!(resume_device("resume=/dev/sda2 resume=UUID=1"), None);
     }
 

@@ -25,6 +25,7 @@ pub mod work;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -156,6 +157,8 @@ impl Host for LinuxHost {
     fn path_kind(&self, path: &str) -> PathKind {
         match fs::metadata(self.path(path)) {
             Ok(metadata) if metadata.is_dir() => PathKind::Directory,
+            Ok(metadata) if metadata.file_type().is_char_device() => PathKind::Empty,
+            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => PathKind::Empty,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => PathKind::Missing,
             Ok(_) | Err(_) => PathKind::Other,
         }

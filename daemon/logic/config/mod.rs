@@ -6,6 +6,7 @@
 
 mod assemble;
 pub mod fragment;
+pub mod json_schema;
 pub mod locate;
 pub mod merge;
 pub mod problem;

@@ -384,6 +384,7 @@ impl SectionKind {
 }
 
 const HEAD: &str = "\
+#:schema /usr/share/zramd/zramd.schema.json
 # zramd.toml: compressed swap and RAM disks.
 #
 # Read from /usr/lib/zramd, /etc/zramd and /run/zramd, then from zramd.toml.d/*.toml beside each, sorted by file name. Per key the
@@ -396,26 +397,24 @@ const HEAD: &str = "\
 # Every key is shown below with an example; nothing is configured until a line without # is added.
 ";
 
+/// The sections of the example file: name, what it is about, kind.
+pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
+    ("defaults", "What holds for every [zramN] below that does not say otherwise.", SectionKind::Defaults),
+    ("zram0", "One device, /dev/zram0: swap, or a file system with a mount-point.", SectionKind::Device),
+    (
+        "ramdisk.scratch",
+        "One RAM disk. A span of time is a number of seconds, or text: \"90s\", \"15min\", \"1h 30min\", \"2d\".",
+        SectionKind::RamDisk,
+    ),
+];
+
 /// The commented file with every key.
 pub fn example_file() -> String {
     let mut out = HEAD.to_owned();
-    let sections: [(&str, &str, SectionKind); 3] = [
-        (
-            "defaults",
-            "What holds for every [zramN] below that does not say otherwise.",
-            SectionKind::Defaults,
-        ),
-        ("zram0", "One device, /dev/zram0: swap, or a file system with a mount-point.", SectionKind::Device),
-        (
-            "ramdisk.scratch",
-            "One RAM disk. A span of time is a number of seconds, or text: \"90s\", \"15min\", \"1h 30min\", \"2d\".",
-            SectionKind::RamDisk,
-        ),
-    ];
-    for (name, about, kind) in sections {
+    for (name, about, kind) in SECTIONS {
         // Writing to a String cannot fail.
         write!(out, "\n# {about}\n# [{name}]\n").unwrap_or_default();
-        if kind == SectionKind::Defaults {
+        if *kind == SectionKind::Defaults {
             let names: Vec<&str> = kind.keys().map(|key| key.name).collect();
             writeln!(out, "# Keys: {}.", names.join(", ")).unwrap_or_default();
             continue;

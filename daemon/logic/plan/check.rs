@@ -197,7 +197,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
         let reason = format!("mounting on {path} would hide the running system");
         return Some(Refusal::new(Kind::Unsafe, origin, reason));
     }
-    if facts.mount_points.get(path) == Some(&PathKind::Other) {
+    if matches!(facts.mount_points.get(path), Some(PathKind::Other | PathKind::Empty)) {
         return Some(Refusal::new(Kind::Config, origin, format!("{path} is not a folder")));
     }
     let ours = facts.records.get(target).and_then(|record| mount_of(&record.request));
@@ -299,8 +299,10 @@ pub(super) fn neighbours(settings: &DeviceSettings, request: &DeviceRequest, fac
             "boot with zswap.enabled=0, or write N to /sys/module/zswap/parameters/enabled".to_owned(),
         ));
     }
+    // One of ours before another is how it was meant.
+    let is_ours = |number| facts.records.contains_key(&Target::Device(number));
     let better = |swap: &&crate::logic::proc::SwapLine| {
-        swap.zram_number() != Some(request.number) && *priority >= 0 && swap.priority > *priority
+        *priority >= 0 && swap.priority > *priority && !swap.zram_number().is_some_and(is_ours)
     };
     for swap in facts.swaps.iter().filter(better) {
         problems.push(warn(

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034 # What is set here, scenarios read.
 # What a scenario can say. Sourced by the guest's init (where only `prepare` runs), by each stage and by the lab's shell.
 #
 # In `prepare`:
@@ -112,6 +113,19 @@ all_well() {
 swap_is_on() { grep -q "^/dev/$1 " /proc/swaps; }
 swap_field() { awk -v device="/dev/$1" -v field="$2" '$1 == device { print $field }' /proc/swaps; }
 zram_devices() { (cd /sys/block && echo zram*); }
+
+# Between the two, nobody can switch a swap off and on again without being seen: the second prints every change of /proc/swaps.
+watch_swaps() {
+    rm -f /run/swap-changes
+    systemd-run --quiet --collect --unit=watch-swaps python3 /lab/guest/watch-swaps /run/swap-changes
+    eventually 30 test -s /run/swap-changes || fail 'the swaps can be watched'
+}
+swap_changes() {
+    systemctl is-active --quiet watch-swaps.service || echo 'nobody watched any more'
+    systemctl stop watch-swaps.service
+    tail -n +2 /run/swap-changes
+}
+
 mm_stat() { awk -v field="$2" '{ print $field }' "/sys/block/$1/mm_stat"; } # 1 is the original size, 2 the compressed
 
 # The lines of this boot's journal, the kernel's included, that match a regular expression, case aside.
