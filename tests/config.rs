@@ -76,6 +76,8 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
                 | "post-restore" | "hook-time-limit" | "time-limit",
             ) => "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\n",
             (schema::Scope::RamDisk, _) => "[ramdisk.a]\nmount-point = \"/a\"\n",
+            (schema::Scope::Vm, "tune") => "[vm]\n",
+            (schema::Scope::Vm, _) => "[vm]\ntune = true\n",
             (_, "mode" | "owner" | "group" | "mkfs-options" | "force-resident-limit") => {
                 "[zram0]\nmount-point = \"/a\"\n"
             }

@@ -213,6 +213,7 @@ fn zramd_toml_5_is_current() {
             ("ROOTS", roots),
             ("DEVICE_KEYS", keys(SectionKind::Device)),
             ("RAMDISK_KEYS", keys(SectionKind::RamDisk)),
+            ("VM_KEYS", keys(SectionKind::Vm)),
             ("SIZES", sizes),
             ("EXAMPLE", example),
         ],

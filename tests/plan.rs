@@ -168,7 +168,8 @@ fn a_device_of_somebody_else_is_refused_and_its_user_named() {
 #[test]
 fn what_stands_in_the_way_is_warned_of() {
     let better = SwapLine { path: "/dev/sda2".into(), size_kib: 9, used_kib: 0, priority: 200 };
-    let facts = Facts { zswap: true, swaps: vec![better], ..facts() };
+    let tunables = [(zramd::logic::vm::Tunable::Zswap, "Y".to_owned())].into();
+    let facts = Facts { tunables, swaps: vec![better], ..facts() };
     let plan = plan_of("[zram0]", &facts);
     let messages: Vec<&str> = plan.problems.iter().map(|problem| problem.message.as_str()).collect();
     assert_eq!(messages.len(), 2);

@@ -118,6 +118,9 @@ required = true
 mount-point = "/plain"
 backend = "zram"
 size = "64MiB"
+
+[vm]
+tune = true
 "#;
 
 #[test]
@@ -169,10 +172,12 @@ fn systemd_analyze_finds_no_fault() {
     let root = root(CONFIGURATION, true);
     generate(root.path());
     let folder = root.path().join("generated");
-    let template = fs::read_to_string(repository("units/zramd-setup@.service")).unwrap();
-    // The program is not installed where the unit says; systemd-analyze looks for it.
-    let template = template.replace("/usr/lib/zramd/zramd-setup", env!("CARGO_BIN_EXE_zramd-setup"));
-    fs::write(folder.join("zramd-setup@.service"), template).unwrap();
+    for name in ["zramd-setup@", "zramd-vm", "zramd-zswap"] {
+        let text = fs::read_to_string(repository(&format!("units/{name}.service"))).unwrap();
+        // The program is not installed where the unit says; systemd-analyze looks for it.
+        let text = text.replace("/usr/lib/zramd/zramd-setup", env!("CARGO_BIN_EXE_zramd-setup"));
+        fs::write(folder.join(format!("{name}.service")), text).unwrap();
+    }
     for name in ["zramd-disk@", "zramd-disk-save@", "zramd-disk-do@", "zramd-disk-journal@"] {
         let template = fs::read_to_string(repository(&format!("units/{name}.service"))).unwrap();
         let template = template.replace("/usr/lib/zramd/zramd-worker", env!("CARGO_BIN_EXE_zramd-worker"));
@@ -183,10 +188,12 @@ fn systemd_analyze_finds_no_fault() {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
-            path.extension().is_some_and(|kind| kind == "swap" || kind == "mount" || kind == "timer")
+            let is_settings = path.ends_with("zramd-vm.service") || path.ends_with("zramd-zswap.service");
+            is_settings
+                || path.extension().is_some_and(|kind| kind == "swap" || kind == "mount" || kind == "timer")
         })
         .collect();
-    assert_eq!(units.len(), 11);
+    assert_eq!(units.len(), 13);
     let output = Command::new("systemd-analyze")
         .args(["verify", "--man=no", "--recursive-errors=no"])
         .args(&units)

@@ -9,6 +9,7 @@ use crate::logic::snapshot::{
     Stats, SwapView,
 };
 use crate::logic::stat::{BdStat, BlockStat, IoStat, MmStat};
+use crate::logic::vm::VmView;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -207,6 +208,14 @@ pub fn machine() -> Snapshot {
                 free_inodes: 99_000,
             },
         ],
+        vm: [("vm.swappiness", "150", "60"), ("vm.page-cluster", "3", "3")]
+            .map(|(name, value, before)| VmView {
+                name: name.to_owned(),
+                value: value.to_owned(),
+                set_to: if value == "3" { "0" } else { value }.to_owned(),
+                before: before.to_owned(),
+            })
+            .to_vec(),
         problems: vec![
             Finding {
                 level: Level::Error,
@@ -221,7 +230,7 @@ pub fn machine() -> Snapshot {
                 object: String::new(),
                 message: "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
                     .to_owned(),
-                remedy: "boot with zswap.enabled=0, or write N to /sys/module/zswap/parameters/enabled".to_owned(),
+                remedy: crate::logic::health::ZSWAP_REMEDY.to_owned(),
             },
         ],
     }

@@ -55,7 +55,7 @@ mod tests {
              \x20 fix: raise or remove zram-resident-limit (now 64.0 MiB)\n\
              warning: /etc/zramd/zramd.toml:3: zswap is on: it compresses pages before they reach any swap device, so \
              zram stays nearly empty\n\
-             \x20 fix: boot with zswap.enabled=0, or write N to /sys/module/zswap/parameters/enabled\n"
+             \x20 fix: write zswap = \"off\" into [vm], or boot with zswap.enabled=0\n"
         );
         assert_eq!(count(&findings), "1 error, 1 warning");
         assert_eq!(count(&[]), "no problems");

@@ -9,6 +9,7 @@ use super::{out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 use crate::logic::snapshot::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
+use crate::logic::vm::VmView;
 
 /// Properties in their order: name and value.
 pub type Properties = Vec<(&'static str, String)>;
@@ -67,11 +68,17 @@ pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf]) -> Properties {
         ("Capabilities", words(&snapshot.capabilities)),
         ("SupportedAlgorithms", words(algorithms.unwrap_or_default())),
         ("ConfigFiles", words(&files)),
+        ("VmSettings", words(&snapshot.vm.iter().map(setting).collect::<Vec<_>>())),
         ("TotalOriginalBytes", snapshot.total(|stats| stats.memory.orig_data_size).to_string()),
         ("TotalCompressedBytes", snapshot.total(|stats| stats.memory.compr_data_size).to_string()),
         ("TotalMemoryUsedBytes", snapshot.total(|stats| stats.memory.mem_used_total).to_string()),
     ]);
     all
+}
+
+/// `vm.swappiness=150,150,60`: now, as zramd set it, and before.
+fn setting(view: &VmView) -> String {
+    format!("{}={},{},{}", view.name, view.value, view.set_to, view.before)
 }
 
 /// The properties of a device: those of `org.zramd1.Device`, what else GetStats has, and those of `org.zramd1.Swap` or

@@ -15,6 +15,7 @@ use crate::logic::exit::ExitStatus;
 use crate::logic::health::Finding;
 use crate::logic::snapshot::{DeviceView, DiskView, ReasonView, RoleView, Snapshot, StateView};
 use crate::logic::units::human;
+use crate::logic::vm::VmView;
 
 /// Bytes below which a ratio says little.
 const WORTH_JUDGING: u64 = 16 << 20;
@@ -73,12 +74,38 @@ pub fn render(snapshot: &Snapshot, rows: &[Row<'_>], config: &Merged, whole: boo
         Row::Device(view) => device(view, snapshot, config, style),
         Row::Disk(view) => disk(view, style),
     }));
+    if whole && !snapshot.vm.is_empty() {
+        parts.push(settings(&snapshot.vm, style));
+    }
     let about = |finding: &&Finding| whole || rows.iter().any(|row| concerns(finding, *row));
     let found = problems::render(snapshot.problems.iter().filter(about), style);
     if !found.is_empty() {
         parts.push(found);
     }
     parts.join("\n")
+}
+
+/// The settings of the kernel that hold while compressed swap is in use.
+fn settings(all: &[VmView], style: Style) -> String {
+    let mut paragraph = Paragraph {
+        headline: headline("vm", "settings for compressed swap", true, style),
+        lines: Vec::new(),
+    };
+    for view in all {
+        let text = if view.is_changed() {
+            format!(
+                "{} is {}: zramd set it to {}, somebody else has changed it",
+                view.name, view.value, view.set_to
+            )
+        } else {
+            format!(
+                "{} is {}, and will be {} again without compressed swap",
+                view.name, view.value, view.before
+            )
+        };
+        paragraph.line("Set", text);
+    }
+    paragraph.render()
 }
 
 fn concerns(finding: &Finding, row: Row<'_>) -> bool {

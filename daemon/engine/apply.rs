@@ -40,9 +40,11 @@ pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
 /// Mounted without what it is to be mounted on, it would lie below it, and the next run could not put that in place.
 fn blocked(group: &Group, needed: &Target) -> Outcome {
     let target = group.target.clone();
-    let error = Error::failed(format!(
-        "{target}: not mounted, because {needed}, on which it is to be mounted, failed"
-    ));
+    let why = match target {
+        Target::Vm => format!("{target}: not changed, because {needed}, for which that is done, failed"),
+        _ => format!("{target}: not mounted, because {needed}, on which it is to be mounted, failed"),
+    };
+    let error = Error::failed(why);
     Outcome { target, done: Vec::new(), warnings: Vec::new(), errors: vec![error] }
 }
 

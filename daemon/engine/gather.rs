@@ -13,6 +13,7 @@ use crate::logic::plan::diff::ancestors_and_self;
 use crate::logic::proc;
 use crate::logic::record::{Record, Target, VERSION};
 use crate::logic::signature;
+use crate::logic::vm::{self, Tunable};
 
 /// Reads everything that planning for these settings needs.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
@@ -20,8 +21,10 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     facts.mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
     facts.swaps = proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
     facts.support = support(host);
-    let zswap: String = host.text(MachineFile::Zswap).or_else(absent)?;
-    facts.zswap = zswap.trim() == "Y";
+    facts.tunables = tunables(host)?;
+    if settings.vm.is_some() {
+        facts.page_in_ns = vm::page_in_ns(&host.text(MachineFile::Verdict).unwrap_or_default());
+    }
     facts.other_managers = OtherManager::at_work(|path| host.path_kind(path));
     for number in host.device_numbers().or_else(absent)? {
         facts.devices.insert(number, device(host, number)?);
@@ -51,6 +54,19 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
         facts.mkfs.insert(fs_type.clone(), installed);
     }
     Ok(facts)
+}
+
+/// The settings of the kernel that it has.
+pub fn tunables<H: Host>(host: &H) -> Result<BTreeMap<Tunable, String>, HostError> {
+    let mut found = BTreeMap::new();
+    for tunable in Tunable::ALL {
+        match host.read_tunable(tunable) {
+            Ok(value) => drop(found.insert(tunable, value)),
+            Err(error) if error.is(crate::host::Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
 }
 
 /// The facts that sizes depend on: all that the generator needs.

@@ -22,4 +22,4 @@ mod undo;
 pub mod work;
 
 pub use error::{Error, ErrorKind};
-pub use provision::{apply, down, plan, plan_elsewhere, revert, up};
+pub use provision::{apply, down, plan, plan_elsewhere, revert, up, up_vm};

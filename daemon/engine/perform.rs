@@ -16,6 +16,7 @@ use crate::logic::plan::diff::round_up;
 use crate::logic::record::{Record, Undo};
 use crate::logic::swap_header;
 use crate::logic::units::human;
+use crate::logic::vm::Tunable;
 
 /// Does one step. The undo of the step is in the record already, except for the two steps that find it out themselves.
 pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Result<(), Error> {
@@ -82,6 +83,7 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
         }
         Step::MountTmpfs { mount, options } => Ok(host.mount(&tmpfs(&mount.mount_point, options))?),
         Step::RemountTmpfs { mount_point, options } => Ok(host.remount(&tmpfs(mount_point, options))?),
+        Step::SetTunable { tunable, value, .. } => set_tunable(host, *tunable, value),
         Step::Undo(step) => undo::one(host, record, step),
     }
 }
@@ -223,6 +225,15 @@ fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> 
             Err(Error::failed(format!("zram{number}: swapon succeeded but /proc/swaps does not show it")))
         }
     }
+}
+
+fn set_tunable<H: Host>(host: &mut H, tunable: Tunable, value: &str) -> Result<(), Error> {
+    host.write_tunable(tunable, value)?;
+    let found = host.read_tunable(tunable)?;
+    if found == value {
+        return Ok(());
+    }
+    Err(Error::failed(format!("{tunable} was set to {value} but reads back as {found}")))
 }
 
 /// Whether a step failed only because this kernel lacks the attribute.

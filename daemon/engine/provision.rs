@@ -9,7 +9,8 @@ use crate::host::Host;
 use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
 use crate::logic::plan::{self as planner, Activation, Plan};
-use crate::logic::record::{Progress, Record, Target};
+use crate::logic::proc::SwapLine;
+use crate::logic::record::{Progress, Record, Target, Undo};
 
 /// A plan that was made, what was known when it was made, and what became of it.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
         scratch::sweep(host)?;
         let plan = plan(host, loaded, Activation::Direct)?;
         let outcomes = apply::apply(host, &plan);
+        settings_follow(host, |_| true)?;
         Ok(Applied { plan, outcomes })
     })
 }
@@ -45,20 +47,23 @@ pub fn apply_some<H: Host>(host: &mut H, some: &Loaded) -> Result<Applied, Error
         let mut plan = plan(host, some, Activation::Direct)?;
         plan.groups.retain(|group| ours.contains(&group.target));
         let outcomes = apply::apply(host, &plan);
+        settings_follow(host, |_| true)?;
         Ok(Applied { plan, outcomes })
     })
 }
 
 fn targets(settings: &Settings) -> Vec<Target> {
     let devices = settings.devices.iter().map(|device| Target::Device(device.number));
-    devices.chain(settings.ramdisks.iter().map(|disk| Target::RamDisk(disk.name.clone()))).collect()
+    let disks = settings.ramdisks.iter().map(|disk| Target::RamDisk(disk.name.clone()));
+    let vm = settings.vm.iter().flat_map(|_| [Target::Vm, Target::Zswap]);
+    devices.chain(disks).chain(vm).collect()
 }
 
 /// Makes those changes to a device that PID 1 has activated which can be made while it is in use.
 pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), Error> {
     let target = Target::Device(number);
     let device = loaded.settings.devices.iter().filter(|device| device.number == number);
-    let settings = Settings { devices: device.cloned().collect(), ramdisks: Vec::new() };
+    let settings = Settings { devices: device.cloned().collect(), ..Settings::default() };
     let some = Loaded { settings, ..loaded.clone() };
     host.lock_run()?;
     let done = plan(host, &some, Activation::Systemd).and_then(|mut plan| {
@@ -90,7 +95,8 @@ pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied
             format!("zram{number}: no usable section [zram{number}] in the configuration"),
         ));
     };
-    let one = Loaded { settings: Settings { devices: vec![device], ramdisks: Vec::new() }, ..loaded.clone() };
+    let settings = Settings { devices: vec![device], ..Settings::default() };
+    let one = Loaded { settings, ..loaded.clone() };
     locked(host, |host| {
         // What other runs left behind is theirs: their unit may be at work right now.
         let target = Target::Device(number);
@@ -103,12 +109,41 @@ pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied
     })
 }
 
+/// Makes the settings of `[vm]` that `target` stands for, for swap that PID 1 has activated or is about to.
+pub fn up_vm<H: Host>(host: &mut H, loaded: &Loaded, target: &Target) -> Result<Applied, Error> {
+    locked(host, |host| {
+        recover(host, |other| other == target)?;
+        let mut plan = plan(host, loaded, Activation::Systemd)?;
+        plan.items.retain(|item| item.target == *target);
+        plan.groups.retain(|group| group.target == *target);
+        // It is activated already, and by somebody else.
+        plan.groups.iter_mut().for_each(|group| group.needs = None);
+        let outcomes = apply::apply(host, &plan);
+        Ok(Applied { plan, outcomes })
+    })
+}
+
 /// Takes one target away. Whether there was anything to take away.
 pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
-    locked(host, |host| match records(host)?.get(target) {
-        None => Ok(false),
-        Some(record) => take_away(host, record).map(|()| true),
+    locked(host, |host| {
+        let Some(record) = records(host)?.remove(target) else { return Ok(false) };
+        take_away(host, &record)?;
+        // Where PID 1 has activated the swap, it also stops the units of the settings.
+        let ours = record.undo.iter().any(|undo| matches!(undo, Undo::SwapOff { .. }));
+        settings_follow(host, |_| ours).map(|()| true)
     })
+}
+
+/// Settings go when none of our swap is in use any more.
+fn settings_follow<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
+    let records = records(host)?;
+    let swaps = super::undo::swaps(host)?;
+    let numbers: Vec<u32> = swaps.iter().filter_map(SwapLine::zram_number).collect();
+    if records.keys().any(|target| matches!(target, Target::Device(number) if numbers.contains(number))) {
+        return Ok(());
+    }
+    let settings = [Target::Vm, Target::Zswap].into_iter().filter(concerned);
+    settings.filter_map(|target| records.get(&target)).try_for_each(|record| take_away(host, record))
 }
 
 fn take_away<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
@@ -123,8 +158,12 @@ pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
     locked(host, |host| {
         scratch::sweep(host)?;
         let mut records: Vec<Record> = records(host)?.into_values().collect();
-        // What is mounted deepest goes first, as it came last.
-        records.sort_by_key(|record| std::cmp::Reverse(planner::mount_depth(&record.request)));
+        // What is mounted deepest goes first, as it came last; so do settings, and zswap comes back after all swap is gone.
+        records.sort_by_key(|record| match record.target {
+            Target::Vm => (0, 0),
+            Target::Zswap => (2, 0),
+            _ => (1, usize::MAX - planner::mount_depth(&record.request)),
+        });
         Ok(records.iter().map(|record| (record.target.clone(), take_away(host, record))).collect())
     })
 }

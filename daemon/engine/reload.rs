@@ -106,5 +106,12 @@ fn only(settings: &Settings, wanted: &BTreeSet<&Target>) -> Settings {
     let devices = settings.devices.iter().filter(|device| wanted.contains(&Target::Device(device.number)));
     let ramdisks =
         settings.ramdisks.iter().filter(|disk| wanted.contains(&Target::RamDisk(disk.name.clone())));
-    Settings { devices: devices.cloned().collect(), ramdisks: ramdisks.cloned().collect() }
+    let mut vm = settings.vm.clone();
+    if let Some(vm) = &mut vm {
+        vm.zswap_off &= wanted.contains(&Target::Zswap);
+        if !wanted.contains(&Target::Vm) {
+            vm.levels.clear();
+        }
+    }
+    Settings { devices: devices.cloned().collect(), ramdisks: ramdisks.cloned().collect(), vm }
 }

@@ -12,13 +12,14 @@ use crate::logic::facts::{DeviceFacts, OtherManager};
 use crate::logic::health::{Surroundings, findings};
 use crate::logic::plan::{Choice, DeviceRequest, Request};
 use crate::logic::proc::{self, MountLine, SwapLine};
-use crate::logic::record::{Progress, Record, Target};
+use crate::logic::record::{Progress, Record, Target, Undo};
 use crate::logic::snapshot::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
 };
 use crate::logic::stat::{BACKING_BLOCK, BdStat, BlockStat, IoStat, MmStat};
 use crate::logic::view::View;
+use crate::logic::vm::{Tunable, VmView};
 
 /// Reads the machine. The configuration tells which tmpfs is ours, and what is wrong with it is part of the problems.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
@@ -47,9 +48,12 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     }
     snapshot.capabilities = capabilities(host, snapshot.devices.first().map(|device| device.number));
     snapshot.disks = disks(host, &records, config, &mounts);
+    for record in records.values() {
+        snapshot.vm.extend(vm_views(host, record)?);
+    }
     let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
     let surroundings = Surroundings {
-        zswap: host.text(MachineFile::Zswap).or_else(absent::<String>)?.trim() == "Y",
+        zswap: host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y",
         other_managers: OtherManager::at_work(|path| host.path_kind(path)),
         cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
         lost,
@@ -59,6 +63,21 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     };
     snapshot.problems = findings(&snapshot, &surroundings);
     Ok(snapshot)
+}
+
+/// The settings that a record says were changed.
+pub fn vm_views<H: Host>(host: &H, record: &Record) -> Result<Vec<VmView>, Error> {
+    let mut views = Vec::new();
+    for undo in &record.undo {
+        let Undo::RestoreTunable { tunable, before, ours } = undo else { continue };
+        views.push(VmView {
+            name: tunable.name().to_owned(),
+            value: host.read_tunable(*tunable).or_else(absent)?,
+            set_to: ours.clone(),
+            before: before.clone(),
+        });
+    }
+    Ok(views)
 }
 
 /// What the kernel can do; without a device, most of it cannot be seen.
@@ -89,6 +108,7 @@ fn is_lost(target: &Target, snapshot: &Snapshot) -> bool {
     match target {
         Target::Device(_) => !snapshot.device(&target.to_string()).is_some_and(|device| device.managed),
         Target::RamDisk(name) => !snapshot.disk(name).is_some_and(|disk| disk.mounted),
+        Target::Vm | Target::Zswap => false,
     }
 }
 
@@ -111,7 +131,7 @@ fn device<H: Host>(
     });
     let request = record.and_then(|record| match &record.request {
         Request::Device(request) => Some(request),
-        Request::RamDisk(_) => None,
+        Request::RamDisk(_) | Request::Vm(_) => None,
     });
     let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
     let swap = around.swaps.iter().find(|swap| swap.zram_number() == Some(number)).map(|swap| SwapView {

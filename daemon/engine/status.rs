@@ -8,6 +8,7 @@ use crate::logic::plan::{Purpose, Request};
 use crate::logic::proc;
 use crate::logic::record::{Progress, Record, Target};
 use crate::logic::stat::MmStat;
+use crate::logic::vm::{VmRequest, VmView};
 
 /// One target that zramd set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub fn rows<H: Host>(host: &H) -> Result<Vec<Row>, Error> {
 fn row<H: Host>(host: &H, record: &Record) -> Result<Row, Error> {
     let mut row = match (&record.target, &record.request) {
         (Target::Device(number), Request::Device(request)) => device_row(host, *number, &request.purpose)?,
+        (_, Request::Vm(request)) => vm_row(host, record, request)?,
         (_, request) => ramdisk_row(host, &record.target, request)?,
     };
     if record.progress == Progress::Working {
@@ -65,6 +67,12 @@ fn device_row<H: Host>(host: &H, number: u32, purpose: &Purpose) -> Result<Row, 
         (None, None) => (purpose.role().to_owned(), "gone"),
     };
     Ok(row)
+}
+
+fn vm_row<H: Host>(host: &H, record: &Record, request: &VmRequest) -> Result<Row, Error> {
+    let changed = super::sample::vm_views(host, record)?.iter().any(VmView::is_changed);
+    let state = if changed { "changed by somebody else" } else { "set" };
+    Ok(Row { used_for: request.to_string(), state, ..empty(record.target.clone()) })
 }
 
 fn ramdisk_row<H: Host>(host: &H, target: &Target, request: &Request) -> Result<Row, Error> {

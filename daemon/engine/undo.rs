@@ -14,6 +14,7 @@ use crate::logic::plan::{Purpose, Request, wants_discard};
 use crate::logic::proc::{self, MountLine, SwapLine};
 use crate::logic::record::{Progress, Record, Undo};
 use crate::logic::units::human;
+use crate::logic::vm::Tunable;
 
 /// Memory that must stay available when swap is taken away, as a divisor of all memory: 50 is 2 %.
 const RESERVE_SHARE: u64 = 50;
@@ -61,12 +62,23 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             }
             Ok(())
         }
+        // Whoever has changed it since wanted that.
+        Undo::RestoreTunable { tunable, before, ours } => set_if(host, *tunable, ours, before),
         Undo::RemoveDirectory { path } => match host.remove_directory(path) {
             // Somebody put something there, or removed it: both are their business.
             Err(error) if !error.is(Errno::NOENT) && !error.is(Errno::NOTEMPTY) => Err(error.into()),
             _ => Ok(()),
         },
         Undo::RemoveDevice { .. } | Undo::Reset { .. } | Undo::SwapOff { .. } => Ok(()),
+    }
+}
+
+/// Changes a setting from one value to another; one that is neither there nor that value stays as it is.
+fn set_if<H: Host>(host: &mut H, tunable: Tunable, from: &str, to: &str) -> Result<(), Error> {
+    match host.read_tunable(tunable) {
+        Ok(found) if found == from => Ok(host.write_tunable(tunable, to)?),
+        Err(error) if !error.is(Errno::NOENT) => Err(error.into()),
+        _ => Ok(()),
     }
 }
 
@@ -179,6 +191,14 @@ pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
 
 /// Takes a whole record back: one that was finished is left as it was when that fails, an unfinished one as far as it goes.
 pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
+    if matches!(record.request, Request::Vm(_)) && record.progress == Progress::Done {
+        // Half of them taken back must not look like values that somebody else has chosen.
+        let mut record = Record { progress: Progress::Working, ..record.clone() };
+        return match create::save(host, &record) {
+            Ok(()) => roll_back(host, &mut record),
+            Err(error) => vec![error],
+        };
+    }
     match record.progress {
         Progress::Done => release(host, record).err().into_iter().collect(),
         Progress::Working => roll_back(host, &mut record.clone()),

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
+use crate::logic::vm::Tunable;
 pub use error::{Errno, HostError};
 
 /// Text files that describe the machine.
@@ -31,8 +32,8 @@ pub enum MachineFile {
     Passwd,
     /// `/etc/group`.
     Group,
-    /// `/sys/module/zswap/parameters/enabled`.
-    Zswap,
+    /// `/var/lib/zramd/benchmark.json`.
+    Verdict,
 }
 
 /// A process that has a device open.
@@ -112,6 +113,8 @@ pub struct Space {
 pub trait Host {
     /// The text of one file about the machine.
     fn text(&self, file: MachineFile) -> Result<String, HostError>;
+    /// A setting of the kernel, without the line break.
+    fn read_tunable(&self, tunable: Tunable) -> Result<String, HostError>;
     /// CPUs online.
     fn cpus(&self) -> u32;
     /// Page size in bytes.
@@ -199,6 +202,8 @@ pub trait Host {
     fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError>;
     /// Unmounts, never lazily.
     fn unmount(&mut self, path: &str) -> Result<(), HostError>;
+    /// Changes a setting of the kernel.
+    fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError>;
     /// Creates one folder, mode 0755.
     fn make_directory(&mut self, path: &str) -> Result<(), HostError>;
     /// Removes an empty folder.

@@ -13,6 +13,7 @@ use super::plan::{Activation, Decision, DeviceRequest, Item, Kind, Plan, Purpose
 use super::proc::disk_mount;
 use super::record::{Progress, Target};
 use super::units::{bytes_per, human};
+use super::vm::VmRequest;
 
 /// What happens to one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -118,7 +119,7 @@ pub fn changes(
     disks: &[UnitDisk],
     forced: bool,
 ) -> Vec<Change> {
-    let of_item = |item| of_item(item, facts, activation, disks, forced);
+    let of_item = |item| of_item(item, plan, facts, activation, disks, forced);
     let mut found: Vec<Change> = plan.items.iter().map(of_item).collect();
     let wanted = |target: &Target| plan.items.iter().any(|item| item.target == *target);
     for record in facts.records.values().filter(|record| !wanted(&record.target)) {
@@ -143,7 +144,14 @@ fn refused(target: &Target, kind: Kind, why: impl Into<String>) -> Change {
     Change { kind: Some(kind), ..change(target, Action::Refuse, why) }
 }
 
-fn of_item(item: &Item, facts: &Facts, activation: Activation, disks: &[UnitDisk], forced: bool) -> Change {
+fn of_item(
+    item: &Item,
+    plan: &Plan,
+    facts: &Facts,
+    activation: Activation,
+    disks: &[UnitDisk],
+    forced: bool,
+) -> Change {
     let record = facts.records.get(&item.target);
     let present = record.map(|record| &record.request);
     match item.decision {
@@ -163,11 +171,25 @@ fn of_item(item: &Item, facts: &Facts, activation: Activation, disks: &[UnitDisk
                     device(&item.target, *number, running, wanted, facts, activation, forced)
                 }
                 (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, disks, forced),
+                (_, Some(Request::Vm(wanted))) => settings(&item.target, wanted, plan, activation),
                 _ => refused(&item.target, Kind::Config, "what is asked for could not be worked out"),
             };
             Change { present: present.cloned(), wanted: item.request.clone(), ..found }
         }
     }
+}
+
+/// Settings are made as the planner says. Their unit may be active without having made them, so it is stopped first.
+fn settings(target: &Target, wanted: &VmRequest, plan: &Plan, activation: Activation) -> Change {
+    let group = plan.groups.iter().find(|group| group.target == *target);
+    let action = match group {
+        None => Action::Keep,
+        Some(group) if group.is_empty() => Action::Keep,
+        Some(group) if group.retire.is_some() || activation != Activation::Direct => Action::Reactivate,
+        Some(_) => Action::Create,
+    };
+    let detail = if action == Action::Keep { String::new() } else { wanted.to_string() };
+    change(target, action, detail)
 }
 
 fn is_there(number: u32, diskseq: Option<u64>, facts: &Facts) -> bool {
@@ -344,7 +366,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
             persist: request.keep.as_ref().map_or("none", |keep| keep.mode.word()).to_owned(),
             store: String::new(),
         }),
-        Request::Device(_) => None,
+        Request::Device(_) | Request::Vm(_) => None,
     });
     let of_unit = || disks.iter().find(|disk| disk.name == wanted.name).cloned();
     let before = of_record.or_else(of_unit).filter(|before| is_mounted(before, facts));

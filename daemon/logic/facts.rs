@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::attribute::Attribute;
 use super::proc::{Memory, MountLine, SwapLine};
 use super::record::{Record, Target};
+use super::vm::Tunable;
 
 /// Everything the planner knows about the machine.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +24,10 @@ pub struct Facts {
     pub swaps: Vec<SwapLine>,
     /// `/proc/self/mountinfo`.
     pub mounts: Vec<MountLine>,
-    /// Whether zswap is on: it takes pages before any swap device sees them.
-    pub zswap: bool,
+    /// Settings of the kernel, those that it has.
+    pub tunables: BTreeMap<Tunable, String>,
+    /// What reading a page back from compressed swap was measured to take, in nanoseconds.
+    pub page_in_ns: Option<u64>,
     /// Other programs that set up zram here, by the file that shows it.
     pub other_managers: Vec<OtherManager>,
     /// What zramd recorded about its own targets.
@@ -227,6 +230,11 @@ impl Facts {
         let device = self.devices.get(&number)?.device?;
         let mount = self.mounts.iter().find(|mount| mount.device == device)?;
         Some(Use::Mounted { mount_point: mount.mount_point.clone() })
+    }
+
+    /// Whether zswap is on: it takes pages before any swap device sees them.
+    pub fn zswap_is_on(&self) -> bool {
+        self.tunables.get(&Tunable::Zswap).is_some_and(|value| value == "Y")
     }
 
     /// What is mounted on exactly this path, the topmost of several.

@@ -62,6 +62,9 @@ pub struct Surroundings {
     pub configured: bool,
 }
 
+/// What to do about zswap.
+pub const ZSWAP_REMEDY: &str = "write zswap = \"off\" into [vm], or boot with zswap.enabled=0";
+
 /// Share of a swap device, in percent, above which it counts as nearly full.
 const NEARLY_FULL_PERCENT: u64 = 95;
 /// Bytes below which the share of incompressible pages says nothing.
@@ -193,7 +196,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             "",
             "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
                 .to_owned(),
-            "boot with zswap.enabled=0, or write N to /sys/module/zswap/parameters/enabled".to_owned(),
+            ZSWAP_REMEDY.to_owned(),
         ));
     }
     let lowest = ours.iter().filter_map(|device| device.swap.map(|swap| swap.priority)).min();
@@ -225,6 +228,24 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
         };
         found.push(Finding::new(Level::Warning, code, other.file, message, remedy));
     }
+    for setting in snapshot.vm.iter().filter(|setting| setting.is_changed()) {
+        found.push(Finding::new(
+            Level::Warning,
+            "setting-changed",
+            &setting.name,
+            format!("{} was set to {} by zramd, and is {} now: somebody else has changed it", setting.name, setting.set_to, setting.value),
+            "write \"keep\" for it into [vm] if that is wanted, or find out who else sets it (sysctl.d, udev, tuned)".to_owned(),
+        ));
+    }
+    if resumes_without_disk(around) {
+        found.push(Finding::new(
+            Level::Warning,
+            "no-disk-swap-for-hibernation",
+            "",
+            "the kernel is to resume from hibernation, but all active swap is compressed memory, which cannot hold the image".to_owned(),
+            "switch on swap on a disk, with a lower priority than that of compressed swap".to_owned(),
+        ));
+    }
     if let Some(device) = resume_device(&around.cmdline) {
         found.push(Finding::new(
             Level::Error,
@@ -234,6 +255,18 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             "remove resume= from the kernel command line, or name a swap partition on a disk".to_owned(),
         ));
     }
+}
+
+/// Whether hibernation is wanted, to a disk, and no swap is there that survives power-off.
+fn resumes_without_disk(around: &Surroundings) -> bool {
+    let mut words = around.cmdline.split_whitespace();
+    let wanted =
+        words.clone().any(|word| word.starts_with("resume=")) && words.all(|word| word != "noresume");
+    let is_memory = |swap: &SwapLine| swap.zram_number().is_some();
+    wanted
+        && resume_device(&around.cmdline).is_none()
+        && !around.swaps.is_empty()
+        && around.swaps.iter().all(is_memory)
 }
 
 /// The zram device that `resume=` names, if it names one.
@@ -247,6 +280,7 @@ mod tests {
     use super::*;
     use crate::logic::snapshot::SwapView;
     use crate::logic::stat::MmStat;
+    use crate::logic::vm::VmView;
 
     fn swap_device() -> DeviceView {
         DeviceView {
@@ -319,7 +353,7 @@ mod tests {
     fn each_fault_of_the_machine_is_found() {
         let disk = SwapLine { path: "/dev/sda2".to_owned(), size_kib: 4, used_kib: 0, priority: 100 };
         let around = Surroundings {
-            swaps: vec![disk],
+            swaps: vec![disk.clone()],
             zswap: true,
             other_managers: vec![crate::logic::facts::OTHER_MANAGERS[0]],
             cmdline: "quiet resume=/dev/zram0".to_owned(),
@@ -327,12 +361,42 @@ mod tests {
             config: Vec::new(),
             configured: true,
         };
+        let zram = SwapLine { path: "/dev/zram0".to_owned(), size_kib: 4, used_kib: 0, priority: 100 };
+        let hibernating = |cmdline: &str, swaps: &[&SwapLine]| {
+            let swaps = swaps.iter().map(|swap| (*swap).clone()).collect();
+            let around = Surroundings { swaps, cmdline: cmdline.to_owned(), ..Surroundings::default() };
+            codes(swap_device(), &around).contains(&"no-disk-swap-for-hibernation".to_owned())
+        };
+        assert!(hibernating("resume=UUID=1", &[&zram]));
+        assert!(!hibernating("resume=UUID=1", &[&zram, &disk]));
+        assert!(!hibernating("resume=UUID=1 noresume", &[&zram]));
+        assert!(!hibernating("quiet", &[&zram]));
+        assert!(!hibernating("resume=/dev/zram0", &[&zram]), "said with other words");
         let expected =
             ["device-lost", "resume-on-zram", "zswap-active", "priority-inverted", "foreign-manager"];
         assert_eq!(codes(swap_device(), &around), expected);
         let around = Surroundings { other_managers: around.other_managers, ..Surroundings::default() };
         assert_eq!(codes(swap_device(), &around), ["import-offered"]);
         assert_eq!(resume_device("resume=/dev/sda2 resume=UUID=1"), None);
+    }
+
+    #[test]
+    fn a_setting_that_somebody_else_has_changed_is_found() {
+        let setting = |value: &str| VmView {
+            name: "vm.swappiness".to_owned(),
+            value: value.to_owned(),
+            set_to: "150".to_owned(),
+            before: "60".to_owned(),
+        };
+        let found = |value| {
+            let snapshot = Snapshot { vm: vec![setting(value)], ..Snapshot::default() };
+            findings(&snapshot, &Surroundings::default())
+        };
+        assert_eq!(found("150"), []);
+        assert_eq!(
+            (found("60")[0].code.as_str(), found("60")[0].object.as_str()),
+            ("setting-changed", "vm.swappiness")
+        );
     }
 
     #[test]

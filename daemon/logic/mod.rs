@@ -31,4 +31,5 @@ pub mod unit_disk;
 pub mod unit_text;
 pub mod units;
 pub mod view;
+pub mod vm;
 pub mod work;

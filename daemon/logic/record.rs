@@ -9,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Request;
+use super::vm::Tunable;
 
 /// Format version of the record files; a file of another version is not touched.
 pub const VERSION: u32 = 1;
@@ -24,6 +25,10 @@ pub enum Target {
     Device(u32),
     /// `[ramdisk.NAME]`.
     RamDisk(String),
+    /// Settings of `[vm]` that hold while compressed swap is in use.
+    Vm,
+    /// `zswap` of `[vm]`, which has to be off before the swap is on.
+    Zswap,
 }
 
 impl Target {
@@ -32,6 +37,8 @@ impl Target {
         match self {
             Target::Device(number) => format!("zram{number}.json"),
             Target::RamDisk(name) => format!("ramdisk-{name}.json"),
+            Target::Vm => "vm.json".to_owned(),
+            Target::Zswap => "zswap.json".to_owned(),
         }
     }
 }
@@ -41,6 +48,8 @@ impl fmt::Display for Target {
         match self {
             Target::Device(number) => write!(f, "zram{number}"),
             Target::RamDisk(name) => write!(f, "ramdisk.{name}"),
+            Target::Vm => f.write_str("vm"),
+            Target::Zswap => f.write_str("zswap"),
         }
     }
 }
@@ -124,6 +133,15 @@ pub enum Undo {
         mount_point: String,
         /// Whether its contents are kept.
         kept: bool,
+    },
+    /// Give a setting its earlier value back, unless somebody else has changed it in the meantime.
+    RestoreTunable {
+        /// Which.
+        tunable: Tunable,
+        /// What it was.
+        before: String,
+        /// What we set it to.
+        ours: String,
     },
     /// Remove a folder that we created, if it is empty.
     RemoveDirectory {

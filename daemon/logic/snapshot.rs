@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::derived::Derived;
 use super::health::Finding;
 use super::stat::{BdStat, BlockStat, IoStat, MmStat};
+use super::vm::VmView;
 
 /// Version of the JSON form; it changes when a field changes meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -31,6 +32,9 @@ pub struct Snapshot {
     pub devices: Vec<DeviceView>,
     /// tmpfs disks that zramd mounted, by name.
     pub disks: Vec<DiskView>,
+    /// Settings of the kernel that zramd has changed.
+    #[serde(default)]
+    pub vm: Vec<VmView>,
     /// What is wrong, or deserves a look.
     pub problems: Vec<Finding>,
 }

@@ -4,6 +4,7 @@ use super::plan::disk::tmpfs_options;
 use super::plan::{Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request};
 use super::record::Target;
 use super::unit_disk::{disk_files, place_unit, zram_at_place};
+use super::vm::Tunable;
 
 /// One file below the folder that systemd gives a generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +28,13 @@ pub enum Contents {
 pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
     let mut lower = Vec::new();
     let mut files = Vec::new();
+    let is_planned =
+        |target: &Target| plan.item(target).is_some_and(|item| item.decision == Decision::Planned);
+    let settings = [(Target::Zswap, ZSWAP_UNIT), (Target::Vm, VM_UNIT)];
+    let settings: Vec<&str> =
+        settings.into_iter().filter(|(target, _)| is_planned(target)).map(|(_, unit)| unit).collect();
     for item in plan.items.iter().filter(|item| item.decision == Decision::Planned) {
-        files.extend(item_files(item, &lower));
+        files.extend(item_files(item, &lower, &settings));
         if let Target::Device(number) = item.target {
             lower.push(setup_unit(number));
         }
@@ -37,26 +43,31 @@ pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
     files
 }
 
+/// The unit that makes the settings of `[vm]`.
+pub const VM_UNIT: &str = "zramd-vm.service";
+/// The unit that switches zswap off.
+pub const ZSWAP_UNIT: &str = "zramd-zswap.service";
+
 /// Name of the unit that prepares a device.
 pub fn setup_unit(number: u32) -> String {
     format!("zramd-setup@zram{number}.service")
 }
 
-fn item_files(item: &Item, lower: &[String]) -> Vec<UnitFile> {
+fn item_files(item: &Item, lower: &[String], settings: &[&str]) -> Vec<UnitFile> {
     match (&item.target, &item.request) {
-        (Target::Device(_), Some(Request::Device(request))) => device_files(request, lower),
+        (Target::Device(_), Some(Request::Device(request))) => device_files(request, lower, settings),
         (Target::RamDisk(_), Some(Request::RamDisk(request))) => disk_files(request),
         _ => Vec::new(),
     }
 }
 
-fn device_files(request: &DeviceRequest, lower: &[String]) -> Vec<UnitFile> {
+fn device_files(request: &DeviceRequest, lower: &[String], settings: &[&str]) -> Vec<UnitFile> {
     let number = request.number;
     let setup = setup_unit(number);
     let (unit, mut files) = match &request.purpose {
         Purpose::Swap { priority, options } => {
             let unit = format!("dev-zram{number}.swap");
-            let text = swap_text(request, &setup, *priority, options);
+            let text = swap_text(request, &setup, *priority, options, settings);
             (Some(unit.clone()), wanted_file(&unit, text, "swap.target"))
         }
         Purpose::Filesystem { fs_type, mount, .. } => {
@@ -125,14 +136,31 @@ fn bindings_text(request: &DeviceRequest, unit: Option<&str>, lower: &[String]) 
     text.finish()
 }
 
-fn swap_text(request: &DeviceRequest, setup: &str, priority: i32, options: &str) -> String {
+fn swap_text(
+    request: &DeviceRequest,
+    setup: &str,
+    priority: i32,
+    options: &str,
+    settings: &[&str],
+) -> String {
     let number = request.number;
     let mut unit = Unit::new(&format!("Compressed swap /dev/zram{number}"))
         .line("DefaultDependencies", "no")
         .line("Requires", setup)
         .line("After", setup)
-        .line("Before", "swap.target")
+        // systemd-oomd looks at the swap that there is when it starts.
+        .line("Before", "swap.target systemd-oomd.service")
         .line("StartLimitIntervalSec", "0");
+    if settings.contains(&VM_UNIT) {
+        unit = unit.line("Before", VM_UNIT);
+    }
+    if !settings.is_empty() {
+        // Those units stop when no active swap wants them any more.
+        unit = unit.line("Wants", &settings.join(" "));
+    }
+    if settings.contains(&ZSWAP_UNIT) {
+        unit = unit.line("After", ZSWAP_UNIT);
+    }
     if request.writeback_device.is_some() {
         // Only a backing device has to be let go before its disk can be; everything else just ends with the kernel.
         unit = unit.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
@@ -190,6 +218,10 @@ pub const HEAD: &str =
 pub fn activating_unit(request: &Request) -> String {
     match request {
         Request::RamDisk(disk) => mount_unit(&disk.mount),
+        Request::Vm(request) if request.values.iter().any(|(tunable, _)| *tunable == Tunable::Zswap) => {
+            ZSWAP_UNIT.to_owned()
+        }
+        Request::Vm(_) => VM_UNIT.to_owned(),
         Request::Device(device) => match &device.purpose {
             Purpose::Swap { .. } => format!("dev-zram{}.swap", device.number),
             Purpose::Filesystem { mount, .. } => mount_unit(mount),
@@ -210,6 +242,7 @@ pub fn mounting_unit(request: &Request) -> String {
 pub fn options_of_mount(request: &Request) -> Option<String> {
     match request {
         Request::RamDisk(disk) => disk.number.is_none().then(|| tmpfs_options(disk)),
+        Request::Vm(_) => None,
         Request::Device(device) => match &device.purpose {
             Purpose::Filesystem { mount, .. } => Some(mount.options.clone()),
             Purpose::Swap { .. } | Purpose::Raw { .. } => None,

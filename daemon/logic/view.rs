@@ -15,7 +15,7 @@ use super::health::{Finding, config_finding};
 use super::plan::Kind;
 use super::record::Target;
 use super::unit_disk::place_unit;
-use super::unit_text::{activating_unit, mounting_unit, options_of_mount, setup_unit};
+use super::unit_text::{VM_UNIT, ZSWAP_UNIT, activating_unit, mounting_unit, options_of_mount, setup_unit};
 
 /// The configuration, as far as others than the planner need it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -119,11 +119,14 @@ impl Task {
         let stop = present.map(activating_unit).or_else(|| match &change.target {
             Target::Device(number) => Some(format!("dev-zram{number}.swap")),
             Target::RamDisk(name) => unit_of(name),
+            Target::Vm => Some(VM_UNIT.to_owned()),
+            Target::Zswap => Some(ZSWAP_UNIT.to_owned()),
         });
         let setup = match change.target {
             Target::Device(number) => Some(setup_unit(number)),
             // Once nobody sees it any more, it is saved, and then goes.
             Target::RamDisk(ref name) => Some(place_unit(name)),
+            Target::Vm | Target::Zswap => None,
         };
         let after = wanted.and_then(options);
         Task {

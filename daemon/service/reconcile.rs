@@ -211,7 +211,7 @@ fn refusal(task: &Task) -> BusError {
 fn number(task: &Task) -> Option<u32> {
     match task.target {
         Target::Device(number) => Some(number),
-        Target::RamDisk(_) => None,
+        Target::RamDisk(_) | Target::Vm | Target::Zswap => None,
     }
 }
 

@@ -157,7 +157,7 @@ fn result(verb: Verb, unit: &str, target: &Target, result: &str, handle: &Handle
     };
     let setup = match target {
         Target::Device(number) => format!(" -u zramd-setup@zram{number}"),
-        Target::RamDisk(_) => String::new(),
+        Target::RamDisk(_) | Target::Vm | Target::Zswap => String::new(),
     };
     Err(BusError::new(
         Name::Failed,

@@ -9,6 +9,7 @@ use zramd::host::{
 };
 use zramd::logic::attribute::Attribute;
 use zramd::logic::facts::PathKind;
+use zramd::logic::vm::Tunable;
 
 /// The real machine, until the verbs run out.
 pub struct Killer {
@@ -35,6 +36,9 @@ impl Killer {
 impl Host for Killer {
     fn text(&self, file: MachineFile) -> Result<String, HostError> {
         self.host.text(file)
+    }
+    fn read_tunable(&self, tunable: Tunable) -> Result<String, HostError> {
+        self.host.read_tunable(tunable)
     }
     fn cpus(&self) -> u32 {
         self.host.cpus()
@@ -164,6 +168,9 @@ impl Host for Killer {
     }
     fn unmount(&mut self, path: &str) -> Result<(), HostError> {
         self.spend().unmount(path)
+    }
+    fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError> {
+        self.spend().write_tunable(tunable, value)
     }
     fn make_directory(&mut self, path: &str) -> Result<(), HostError> {
         self.spend().make_directory(path)

@@ -16,7 +16,8 @@ Commands that change the machine (as root):
   apply                bring everything that is configured into place, without systemd
   revert               take everything away that zramd set up
   up zramN             prepare one device; systemd then activates it
-  down NAME            take one device (zramN) or RAM disk (ramdisk.NAME) away
+  up vm|zswap          make the settings of [vm] for swap that systemd activates
+  down NAME            take one device (zramN), RAM disk (ramdisk.NAME) or vm, zswap away
 
 Commands that only look:
   plan                 show what `apply` would do, and why
@@ -70,6 +71,7 @@ pub enum Command {
     Revert,
     Status,
     Up(u32),
+    UpVm(Target),
     Down(Target),
     Check(Vec<PathBuf>),
     View,
@@ -164,6 +166,7 @@ fn command(values: Vec<OsString>) -> Result<Command, String> {
         },
         ("up", [name]) => match target(name) {
             Some(Target::Device(number)) => Ok(Command::Up(number)),
+            Some(target @ (Target::Vm | Target::Zswap)) => Ok(Command::UpVm(target)),
             _ => Err(format!("`{name}` is no zram device; write for example `up zram0`")),
         },
         ("down", [name]) => target(name)
@@ -185,10 +188,15 @@ fn targets(names: &[&str]) -> Result<Vec<Target>, String> {
     found.collect()
 }
 
-/// `zramN`, `/dev/zramN` or `ramdisk.NAME`.
+/// `zramN`, `/dev/zramN`, `ramdisk.NAME`, `vm` or `zswap`.
 fn target(name: &str) -> Option<Target> {
     if let Some(disk) = name.strip_prefix("ramdisk.") {
         return (!disk.is_empty()).then(|| Target::RamDisk(disk.to_owned()));
+    }
+    match name {
+        "vm" => return Some(Target::Vm),
+        "zswap" => return Some(Target::Zswap),
+        _ => {}
     }
     zram_number(name.strip_prefix("/dev/").unwrap_or(name)).map(Target::Device)
 }

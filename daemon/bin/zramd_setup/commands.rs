@@ -23,6 +23,7 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
         Command::Revert => revert(),
         Command::Status => status(),
         Command::Up(number) => up(invocation, *number),
+        Command::UpVm(target) => up_vm(invocation, target),
         Command::Down(target) => down(target),
         Command::Check(files) => Ok(check(invocation, files)),
         Command::Generate { folder, by_systemd } => generate(invocation, folder, *by_systemd),
@@ -148,6 +149,24 @@ fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
         )),
         _ => Ok(outcome_status(&applied, false)),
     }
+}
+
+fn up_vm(invocation: &Invocation, target: &Target) -> Result<ExitStatus, Error> {
+    let loaded = load(invocation);
+    let applied = engine::up_vm(&mut host(invocation), &loaded, target)?;
+    show::outcomes(&applied.outcomes);
+    match applied.plan.item(target) {
+        None => show::line(&format!("{target}: not configured, nothing to do")),
+        Some(item) if item.decision == Decision::Skipped => {
+            // Not a failure: another swap is used first, and these settings would hurt it.
+            show::note(&format!("{target}: left as it is: {}", item.reason));
+        }
+        Some(_) => {
+            let steps = applied.outcomes.iter().flat_map(|outcome| &outcome.done);
+            steps.for_each(|step| show::line(&format!("{target}: {step}")));
+        }
+    }
+    Ok(outcome_status(&applied, false))
 }
 
 fn down(target: &Target) -> Result<ExitStatus, Error> {

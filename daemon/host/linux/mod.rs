@@ -36,6 +36,7 @@ use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
 use crate::logic::record::SCRATCH;
+use crate::logic::vm::Tunable;
 
 /// The machine we run on.
 #[derive(Debug)]
@@ -95,8 +96,12 @@ impl Host for LinuxHost {
             MachineFile::Cmdline => "/proc/cmdline",
             MachineFile::Passwd => "/etc/passwd",
             MachineFile::Group => "/etc/group",
-            MachineFile::Zswap => "/sys/module/zswap/parameters/enabled",
+            MachineFile::Verdict => "/var/lib/zramd/benchmark.json",
         })
+    }
+
+    fn read_tunable(&self, tunable: Tunable) -> Result<String, HostError> {
+        Ok(self.read(tunable.path())?.trim().to_owned())
     }
 
     fn cpus(&self) -> u32 {
@@ -321,6 +326,11 @@ impl Host for LinuxHost {
     fn unmount(&mut self, path: &str) -> Result<(), HostError> {
         rustix::mount::unmount(path, rustix::mount::UnmountFlags::NOFOLLOW)
             .map_err(|errno| HostError::new(path, "unmount", errno))
+    }
+
+    fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError> {
+        write_existing(&self.path(tunable.path()), value)
+            .map_err(|error| HostError::io(tunable.name(), format!("write `{value}`"), &error))
     }
 
     fn make_directory(&mut self, path: &str) -> Result<(), HostError> {

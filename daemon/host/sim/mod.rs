@@ -19,6 +19,8 @@ pub use mounts::Mount;
 use mounts::Mounts;
 pub use process::SimHost;
 
+use crate::logic::vm::Tunable;
+
 /// Whether the driver is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Module {
@@ -82,6 +84,10 @@ pub struct State {
     pub group: String,
     /// `/proc/cmdline`.
     pub cmdline: String,
+    /// Settings of the kernel.
+    pub tunables: BTreeMap<Tunable, String>,
+    /// `/var/lib/zramd/benchmark.json`.
+    pub verdict: String,
     /// Paths for [`super::Host::probe_block`] and `backing_dev`.
     pub blocks: BTreeMap<String, BlockProbe>,
     /// All zram devices.
@@ -121,6 +127,8 @@ pub struct Snapshot {
     pub records: BTreeMap<String, String>,
     /// Whether `/run/zramd` exists.
     pub record_folder: bool,
+    /// Settings of the kernel.
+    pub tunables: BTreeMap<Tunable, String>,
 }
 
 /// A machine, shared by all processes on it.
@@ -144,6 +152,8 @@ impl SimMachine {
             passwd: "root:x:0:0::/root:/bin/sh\n".to_owned(),
             group: "root:x:0:\n".to_owned(),
             cmdline: "quiet\n".to_owned(),
+            tunables: default_tunables(),
+            verdict: String::new(),
             blocks: BTreeMap::new(),
             devices: BTreeMap::new(),
             swaps: Vec::new(),
@@ -243,11 +253,53 @@ impl SimMachine {
             mounts: state.mounts.snapshot(),
             records: state.records.iter().map(|(name, text)| (name.clone(), blank(text))).collect(),
             record_folder: state.record_folder,
+            tunables: state.tunables.clone(),
         }
     }
 }
 
+/// What a kernel of Debian has (Documentation/admin-guide/sysctl/vm.rst).
+fn default_tunables() -> BTreeMap<Tunable, String> {
+    let value = |tunable| match tunable {
+        Tunable::Swappiness => "60",
+        Tunable::PageCluster => "3",
+        Tunable::WatermarkBoostFactor => "15000",
+        Tunable::WatermarkScaleFactor => "10",
+        Tunable::Zswap => "N",
+    };
+    Tunable::ALL.into_iter().map(|tunable| (tunable, value(tunable).to_owned())).collect()
+}
+
 impl State {
+    /// Changes a setting: the kernel wants whole numbers within bounds, and shows a switch as `Y` or `N`.
+    fn set_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), Errno> {
+        let most = match tunable {
+            Tunable::Swappiness => 200,
+            Tunable::PageCluster => 31,
+            Tunable::WatermarkBoostFactor => i32::MAX,
+            Tunable::WatermarkScaleFactor => 3000,
+            Tunable::Zswap => 1,
+        };
+        let known = self.tunables.get_mut(&tunable).ok_or(Errno::NOENT)?;
+        *known = match (tunable, value) {
+            // kstrtobool() looks at the first letter.
+            (Tunable::Zswap, _) => match value.chars().next() {
+                Some('Y' | 'y' | 'T' | 't' | '1') => "Y".to_owned(),
+                Some('N' | 'n' | 'F' | 'f' | '0') => "N".to_owned(),
+                _ => return Err(Errno::INVAL),
+            },
+            _ => {
+                let number: i32 = value.parse().map_err(|_| Errno::INVAL)?;
+                let least = i32::from(tunable == Tunable::WatermarkScaleFactor);
+                if !(least..=most).contains(&number) {
+                    return Err(Errno::INVAL);
+                }
+                number.to_string()
+            }
+        };
+        Ok(())
+    }
+
     /// Creates a device, as anybody may.
     pub fn add(&mut self, number: u32) {
         let device = Device::new(number, self.next_diskseq, &self.kernel);

@@ -14,6 +14,7 @@ use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
 use crate::logic::record::SCRATCH;
+use crate::logic::vm::Tunable;
 
 /// One process. Its locks end with it, however it ends.
 #[derive(Debug)]
@@ -78,8 +79,13 @@ impl Host for SimHost {
             MachineFile::Cmdline => state.cmdline.clone(),
             MachineFile::Passwd => state.passwd.clone(),
             MachineFile::Group => state.group.clone(),
-            MachineFile::Zswap => "N\n".to_owned(),
+            MachineFile::Verdict => state.verdict.clone(),
         })
+    }
+
+    fn read_tunable(&self, tunable: Tunable) -> Result<String, HostError> {
+        let value = self.machine.look().tunables.get(&tunable).cloned();
+        value.ok_or_else(|| HostError::new(tunable.name(), "read", Errno::NOENT))
     }
 
     fn cpus(&self) -> u32 {
@@ -391,6 +397,10 @@ impl Host for SimHost {
             }
             state.mounts.unmount(path)
         })
+    }
+
+    fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError> {
+        self.act(tunable.name(), format!("write `{value}`"), |state, _| state.set_tunable(tunable, value))
     }
 
     fn make_directory(&mut self, path: &str) -> Result<(), HostError> {

@@ -6,6 +6,7 @@ use super::ramdisk;
 use super::schema::SectionKind;
 use super::section::{SectionReader, nearest, unknown_keys};
 use super::settings::{AlgorithmChoice, DeviceSettings, MountSettings, Role, Settings, SizeExpr, SizeRule};
+use super::vm;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::expr::Expr;
 use crate::logic::proc::zram_number;
@@ -35,6 +36,11 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
             let built = ramdisk::ramdisk(disk, &mut reader, defaults);
             disks.extend(built.filter(|_| !reader.failed));
             problems.append(&mut reader.problems);
+        } else if name == "vm" {
+            let mut reader = SectionReader::new(section, None);
+            let built = vm::vm(&mut reader);
+            settings.vm = Some(built).filter(|_| !reader.failed);
+            problems.append(&mut reader.problems);
         } else if let Some(number) = zram_number(name) {
             let mut reader = SectionReader::new(section, defaults);
             let built = device(number, &mut reader);
@@ -61,10 +67,10 @@ fn unknown_section(name: &str, origin: &Origin) -> Problem {
         };
         return problem.hint(hint);
     }
-    match nearest(&lower, ["defaults", "ramdisk"].into_iter()) {
+    match nearest(&lower, ["defaults", "ramdisk", "vm"].into_iter()) {
         Some("ramdisk") => problem.hint("write [ramdisk.NAME]"),
         Some(meant) => problem.hint(format!("write [{meant}]")),
-        None => problem.hint("sections are [defaults], [zramN] and [ramdisk.NAME]"),
+        None => problem.hint("sections are [defaults], [zramN], [ramdisk.NAME] and [vm]"),
     }
 }
 

@@ -15,6 +15,7 @@ pub mod render;
 pub mod schema;
 mod section;
 pub mod settings;
+mod vm;
 
 use std::path::PathBuf;
 

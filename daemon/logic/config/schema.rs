@@ -11,6 +11,8 @@ pub enum Scope {
     OneDevice,
     /// `[ramdisk.NAME]`.
     RamDisk,
+    /// `[vm]`.
+    Vm,
 }
 
 /// One key.
@@ -43,7 +45,7 @@ const fn key(
     Key { name, scope, values, default, example, since: "0.1", meaning }
 }
 
-use Scope::{Device, OneDevice, RamDisk};
+use Scope::{Device, OneDevice, RamDisk, Vm};
 
 /// Every key, in the order of the example file.
 pub const KEYS: &[Key] = &[
@@ -359,6 +361,54 @@ pub const KEYS: &[Key] = &[
         "\"15min\"",
         "How long loading or saving may take; a save that takes longer is given up, and the last snapshot stays.",
     ),
+    key(
+        Vm,
+        "tune",
+        "true or false",
+        "false",
+        "true",
+        "Make the settings below while compressed swap is used first; they return when it stops, but for what others have changed.",
+    ),
+    key(
+        Vm,
+        "swappiness",
+        "0 to 200, \"auto\" or \"keep\"",
+        "\"auto\"",
+        "\"auto\"",
+        "vm.swappiness. \"auto\" is 100 to 180, from the measured cost of reading a page back; 150 where nothing was measured.",
+    ),
+    key(
+        Vm,
+        "page-cluster",
+        "0 to 10 or \"keep\"",
+        "0",
+        "0",
+        "vm.page-cluster: how many pages are read ahead from swap, as a power of two.",
+    ),
+    key(
+        Vm,
+        "watermark-boost-factor",
+        "0 to 100000 or \"keep\"",
+        "\"keep\"",
+        "0",
+        "vm.watermark_boost_factor. 0 avoids bursts of reclaim, and makes huge pages rarer.",
+    ),
+    key(
+        Vm,
+        "watermark-scale-factor",
+        "1 to 3000, \"auto\" or \"keep\"",
+        "\"keep\"",
+        "\"auto\"",
+        "vm.watermark_scale_factor. \"auto\" is 125 (1.25 % of RAM), but at most 512 MiB of RAM.",
+    ),
+    key(
+        Vm,
+        "zswap",
+        "\"auto\", \"off\" or \"keep\"",
+        "\"auto\"",
+        "\"off\"",
+        "zswap takes pages before zram sees them. \"off\" switches it off while compressed swap is on; \"auto\" with tune = true only.",
+    ),
 ];
 
 /// The kinds of sections there are.
@@ -370,15 +420,18 @@ pub enum SectionKind {
     Defaults,
     /// `[ramdisk.NAME]`.
     RamDisk,
+    /// `[vm]`.
+    Vm,
 }
 
 impl SectionKind {
     /// The keys that such a section can have.
     pub fn keys(self) -> impl Iterator<Item = &'static Key> {
         KEYS.iter().filter(move |key| match self {
-            SectionKind::Device => key.scope != Scope::RamDisk,
+            SectionKind::Device => matches!(key.scope, Scope::Device | Scope::OneDevice),
             SectionKind::Defaults => key.scope == Scope::Device && key.name != "enabled",
             SectionKind::RamDisk => key.scope == Scope::RamDisk,
+            SectionKind::Vm => key.scope == Scope::Vm,
         })
     }
 }
@@ -406,6 +459,7 @@ pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
         "One RAM disk. A span of time is a number of seconds, or text: \"90s\", \"15min\", \"1h 30min\", \"2d\".",
         SectionKind::RamDisk,
     ),
+    ("vm", "Settings of the kernel that fit compressed swap.", SectionKind::Vm),
 ];
 
 /// The commented file with every key.

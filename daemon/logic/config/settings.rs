@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::problem::Origin;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::expr::Expr;
+use crate::logic::vm::Tunable;
 
 /// Everything that was asked for, in the order of device number and of RAM-disk name.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,6 +19,30 @@ pub struct Settings {
     pub devices: Vec<DeviceSettings>,
     /// One entry per usable `[ramdisk.NAME]` section.
     pub ramdisks: Vec<RamDiskSettings>,
+    /// `[vm]`.
+    pub vm: Option<VmSettings>,
+}
+
+/// The section `[vm]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VmSettings {
+    /// Where the section begins.
+    pub origin: Origin,
+    /// What each setting is to be, those of `zswap` aside; all are left alone unless `tune` is true.
+    pub levels: Vec<(Tunable, Level)>,
+    /// Whether zswap is to be switched off.
+    pub zswap_off: bool,
+}
+
+/// What a setting is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// What fits the machine.
+    Auto,
+    /// What it is.
+    Keep,
+    /// This.
+    Value(u64),
 }
 
 /// A size expression together with the place where it was written.

@@ -212,8 +212,8 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
 pub(super) fn mount_of(request: &Request) -> Option<&MountRequest> {
     match request {
         Request::Device(DeviceRequest { purpose: Purpose::Filesystem { mount, .. }, .. }) => Some(mount),
-        Request::Device(_) => None,
         Request::RamDisk(disk) => Some(&disk.mount),
+        Request::Device(_) | Request::Vm(_) => None,
     }
 }
 
@@ -287,16 +287,21 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
 
 /// What stands in the way of a swap device without making it useless: other swap before it, and other programs that do
 /// the same. Nothing of it is touched.
-pub(super) fn neighbours(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Vec<Problem> {
+pub(super) fn neighbours(
+    settings: &DeviceSettings,
+    request: &DeviceRequest,
+    facts: &Facts,
+    zswap_goes_off: bool,
+) -> Vec<Problem> {
     let Purpose::Swap { priority, .. } = &request.purpose else { return Vec::new() };
     let warn =
         |message: String, hint: String| problem(Severity::Warning, &settings.origin, message, Some(hint));
     let mut problems = Vec::new();
-    if facts.zswap {
+    if facts.zswap_is_on() && !zswap_goes_off {
         problems.push(warn(
             "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
                 .to_owned(),
-            "boot with zswap.enabled=0, or write N to /sys/module/zswap/parameters/enabled".to_owned(),
+            crate::logic::health::ZSWAP_REMEDY.to_owned(),
         ));
     }
     // One of ours before another is how it was meant.

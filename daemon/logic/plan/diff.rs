@@ -50,13 +50,13 @@ pub fn ownership(number: u32, facts: &Facts) -> Ownership<'_> {
 pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
     let mut groups = Vec::new();
     for item in &mut plan.items {
-        if item.decision != Decision::Planned {
+        if item.decision != Decision::Planned || matches!(item.request, Some(Request::Vm(_))) {
             continue;
         }
         let group = match &item.request {
             Some(Request::Device(request)) => device_group(item, request, facts, activation),
             Some(Request::RamDisk(request)) => disk::group(&item.target, request, facts, activation),
-            None => continue,
+            Some(Request::Vm(_)) | None => continue,
         };
         match group {
             Ok(group) => groups.push(group),
@@ -72,12 +72,14 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
         .values()
         .filter(|record| record.progress == Progress::Working)
         .filter(|record| !groups.iter().any(|group| group.target == record.target))
+        .filter(|record| !matches!(record.request, Request::Vm(_)) || plan.item(&record.target).is_none())
         .map(|record| Group { retire: Some(record.clone()), ..empty(record.target.clone()) })
         .collect();
     groups.extend(abandoned);
     // A mount point below another one comes after it, whatever the numbers are.
     groups.sort_by_key(|group| group.request.as_ref().map_or(0, mount_depth));
     create_folders(&mut groups, facts);
+    super::vm::add_groups(&plan.items, &mut groups, facts);
     plan.groups = groups;
 }
 

@@ -9,6 +9,7 @@ pub mod diff;
 pub mod disk;
 pub mod report;
 pub mod step;
+mod vm;
 pub mod wanted;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use super::algorithm::Algorithm;
 use super::config::problem::Problem;
 use super::disk_place::disk_at;
 use super::record::{Record, Target, Undo};
+use super::vm::VmRequest;
 pub use disk::{KeepRequest, RamDiskRequest};
 pub use step::Step;
 
@@ -39,6 +41,8 @@ pub enum Request {
     Device(DeviceRequest),
     /// A RAM disk.
     RamDisk(RamDiskRequest),
+    /// Settings of the kernel.
+    Vm(VmRequest),
 }
 
 /// A zram device that is asked for.
@@ -258,7 +262,7 @@ pub fn plan(
     facts: &super::facts::Facts,
     activation: Activation,
 ) -> Plan {
-    let (items, found) = wanted::wanted(settings, facts);
+    let (items, found) = wanted::wanted(settings, facts, activation);
     let mut plan = Plan { items, groups: Vec::new(), problems };
     plan.problems.extend(found);
     diff::groups(&mut plan, facts, activation);

@@ -269,6 +269,7 @@ fn headline(item: &Item) -> String {
             };
             format!("{what} on {}{kept}", request.mount.mount_point)
         }
+        Some(Request::Vm(request)) => request.to_string(),
         None => "planned".to_owned(),
     }
 }

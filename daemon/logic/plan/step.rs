@@ -8,6 +8,7 @@ use super::{MountRequest, Taken};
 use crate::logic::algorithm::Algorithm;
 use crate::logic::record::{Target, Undo};
 use crate::logic::units::human;
+use crate::logic::vm::Tunable;
 
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -166,6 +167,15 @@ pub enum Step {
         /// Whether its contents are kept.
         kept: bool,
     },
+    /// Change a setting of the kernel and read it back.
+    SetTunable {
+        /// Which.
+        tunable: Tunable,
+        /// What it is before.
+        before: String,
+        /// What it becomes.
+        value: String,
+    },
     /// Take back something that was done earlier.
     Undo(Undo),
 }
@@ -207,6 +217,11 @@ impl Step {
             Step::RemountTmpfs { .. } => {
                 Taken::Never("the contents stay, and the next run sets the options again")
             }
+            Step::SetTunable { tunable, before, value } => Taken::By(Undo::RestoreTunable {
+                tunable: *tunable,
+                before: before.clone(),
+                ours: value.clone(),
+            }),
             Step::Undo(_) => Taken::Never("it is itself the undo of an earlier step"),
         }
     }
@@ -282,6 +297,9 @@ impl fmt::Display for Step {
             Step::RemountTmpfs { mount_point, options } => write!(f, "remount {mount_point} with {options}"),
             Step::LoadDisk { name } => write!(f, "load ramdisk.{name} from its newest good snapshot"),
             Step::ShowDisk { mount_point, .. } => write!(f, "have it appear on {mount_point}"),
+            Step::SetTunable { tunable, before, value } => {
+                write!(f, "set {tunable} from {before} to {value}")
+            }
             Step::Undo(undo) => undo.fmt(f),
         }
     }
@@ -301,6 +319,9 @@ impl fmt::Display for Undo {
             }
             Undo::HideDisk { name, mount_point, .. } => {
                 write!(f, "unmount {mount_point} and save ramdisk.{name}")
+            }
+            Undo::RestoreTunable { tunable, before, ours } => {
+                write!(f, "set {tunable} to {before} again if it is still {ours}")
             }
             Undo::RemoveDirectory { path } => write!(f, "remove the folder {path} if it is empty"),
         }
@@ -326,6 +347,7 @@ impl ListedStep {
             Taken::WithEarlier => match target {
                 Target::Device(number) => Undo::Reset { number: *number }.to_string(),
                 Target::RamDisk(_) => "unmounting forgets it".to_owned(),
+                Target::Vm | Target::Zswap => "none".to_owned(),
             },
             Taken::Never(reason) => format!("none: {reason}"),
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::check;
 use super::{
-    Candidate, Choice, Decision, DeviceRequest, Item, KeepRequest, Kind, MountRequest, Purpose,
+    Activation, Candidate, Choice, Decision, DeviceRequest, Item, KeepRequest, Kind, MountRequest, Purpose,
     RamDiskRequest, Request,
 };
 use crate::logic::algorithm::Algorithm;
@@ -51,14 +51,15 @@ pub fn variables(facts: &Facts) -> Variables {
 }
 
 /// Turns settings into requests: one item per target, devices by number, then RAM disks by name.
-pub fn wanted(settings: &Settings, facts: &Facts) -> (Vec<Item>, Vec<Problem>) {
+pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Vec<Item>, Vec<Problem>) {
     let mut items = Vec::new();
     let mut problems = Vec::new();
     let mut origins = BTreeMap::new();
     for device in &settings.devices {
         let target = Target::Device(device.number);
         origins.insert(target.clone(), device_mount_origin(device).clone());
-        items.push(device_item(device, facts, &mut problems));
+        let zswap_goes_off = settings.vm.as_ref().is_some_and(|vm| vm.zswap_off);
+        items.push(device_item(device, facts, zswap_goes_off, &mut problems));
     }
     for disk in &settings.ramdisks {
         let target = Target::RamDisk(disk.name.clone());
@@ -66,6 +67,9 @@ pub fn wanted(settings: &Settings, facts: &Facts) -> (Vec<Item>, Vec<Problem>) {
         items.push(ramdisk_item(disk, facts, &mut problems));
     }
     check::between_items(&mut items, &origins, facts, &mut problems);
+    if let Some(vm) = &settings.vm {
+        items.extend(super::vm::items(vm, &items, facts, activation, &mut problems));
+    }
     (items, problems)
 }
 
@@ -108,7 +112,12 @@ fn item(target: Target) -> Item {
     }
 }
 
-fn device_item(device: &DeviceSettings, facts: &Facts, problems: &mut Vec<Problem>) -> Item {
+fn device_item(
+    device: &DeviceSettings,
+    facts: &Facts,
+    zswap_goes_off: bool,
+    problems: &mut Vec<Problem>,
+) -> Item {
     let mut item = item(Target::Device(device.number));
     match over_host_limit(device, facts) {
         Err(refusal) => {
@@ -148,7 +157,7 @@ fn device_item(device: &DeviceSettings, facts: &Facts, problems: &mut Vec<Proble
     }
     if item.decision == Decision::Planned {
         problems.extend(check::unsupported_features(device, &item, facts));
-        problems.extend(check::neighbours(device, &request, facts));
+        problems.extend(check::neighbours(device, &request, facts, zswap_goes_off));
     }
     item
 }

@@ -80,6 +80,16 @@ impl Manager {
         self.core.view().files.clone()
     }
 
+    /// Settings of the kernel that zramd has changed for compressed swap: name, value now, what zramd set it to, and what it
+    /// was before and will be again. Whoever changes one meanwhile wins: zramd leaves it alone from then on.
+    #[zbus(property)]
+    async fn vm_settings(&self) -> Vec<(String, String, String, String)> {
+        let row = |view: &crate::logic::vm::VmView| {
+            (view.name.clone(), view.value.clone(), view.set_to.clone(), view.before.clone())
+        };
+        self.core.sample().await.vm.iter().map(row).collect()
+    }
+
     /// Uncompressed bytes stored on devices that zramd set up.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn total_original_bytes(&self) -> u64 {

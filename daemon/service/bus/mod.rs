@@ -16,7 +16,7 @@ use super::ROOT;
 
 /// Properties that emit a signal when they change, per interface; `tests/bus.rs` compares this with the introspection.
 pub const EMITTING: [(&str, &[&str]); 5] = [
-    ("org.zramd1.Manager", &["State", "Problems", "ConfigFiles"]),
+    ("org.zramd1.Manager", &["State", "Problems", "ConfigFiles", "VmSettings"]),
     (
         "org.zramd1.Device",
         &[

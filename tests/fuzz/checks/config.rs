@@ -128,7 +128,7 @@ fn planned(loaded: &Loaded) {
         });
         let expected = match request {
             Request::RamDisk(disk) => Some((disk.name.clone(), disk.mount.mount_point.clone())),
-            Request::Device(_) => None,
+            Request::Device(_) | Request::Vm(_) => None,
         };
         let noted = text.and_then(|text| disk_of_unit(text));
         assert_eq!(noted.map(|noted| (noted.name, noted.mount_point)), expected);

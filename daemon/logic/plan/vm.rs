@@ -1,0 +1,144 @@
+//! Settings of the kernel that fit compressed swap: what is wanted, and the steps to it.
+
+use super::diff::{Ownership, empty, ownership};
+use super::wanted::problem;
+use super::{Activation, Decision, Group, Item, Purpose, Request, Step};
+use crate::logic::config::problem::{Problem, Severity};
+use crate::logic::config::settings::{Level, VmSettings};
+use crate::logic::facts::Facts;
+use crate::logic::record::{Progress, Record, Target, Undo};
+use crate::logic::vm::{Tunable, VmRequest, swappiness, watermark_scale_factor};
+
+/// The items for `[vm]`; `devices` are those of the devices.
+pub(super) fn items(
+    settings: &VmSettings,
+    devices: &[Item],
+    facts: &Facts,
+    activation: Activation,
+    problems: &mut Vec<Problem>,
+) -> Vec<Item> {
+    let mut items = Vec::new();
+    if settings.zswap_off {
+        let request = VmRequest { values: vec![(Tunable::Zswap, "N".to_owned())] };
+        let any = active(facts).next().is_some() || devices.iter().any(|item| priority(item).is_some());
+        let reason = (!any).then(|| "no compressed swap is configured".to_owned());
+        items.push(item(Target::Zswap, request, reason));
+    }
+    let mut values = Vec::new();
+    for (tunable, level) in &settings.levels {
+        let value = match (level, tunable) {
+            (Level::Keep, _) => continue,
+            (Level::Value(value), _) => *value,
+            (Level::Auto, Tunable::WatermarkScaleFactor) => watermark_scale_factor(facts.memory.total_kib),
+            (Level::Auto, _) => swappiness(facts.page_in_ns),
+        };
+        values.push((*tunable, value.to_string()));
+    }
+    if values.is_empty() {
+        return items;
+    }
+    let reason = not_on_top(devices, facts, activation);
+    if let Some((reason, true)) = &reason {
+        let message = format!("the settings of [vm] are not made: {reason}");
+        problems.push(problem(Severity::Warning, &settings.origin, message, None));
+    }
+    items.push(item(Target::Vm, VmRequest { values }, reason.map(|(reason, _)| reason)));
+    items
+}
+
+fn item(target: Target, request: VmRequest, skipped: Option<String>) -> Item {
+    Item {
+        target,
+        request: Some(Request::Vm(request)),
+        candidates: Vec::new(),
+        decision: if skipped.is_some() { Decision::Skipped } else { Decision::Planned },
+        reason: skipped.unwrap_or_default(),
+        kind: None,
+    }
+}
+
+/// Priority of the swap that an item is to be.
+fn priority(item: &Item) -> Option<i32> {
+    match &item.request {
+        Some(Request::Device(device)) if item.decision == Decision::Planned => match &device.purpose {
+            Purpose::Swap { priority, .. } => Some(*priority),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Numbers and priorities of the swap of ours that is active.
+fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
+    facts.swaps.iter().filter_map(|swap| {
+        let number = swap.zram_number()?;
+        matches!(ownership(number, facts), Ownership::Ours(_)).then_some((number, swap.priority))
+    })
+}
+
+/// Why none of our swap is, or is about to be, the one that the kernel uses first, and whether somebody else's is.
+fn not_on_top(devices: &[Item], facts: &Facts, activation: Activation) -> Option<(String, bool)> {
+    let planned = devices.iter().filter(|_| activation != Activation::Systemd).filter_map(priority);
+    let ours = active(facts).map(|(_, priority)| priority).chain(planned).max();
+    let Some(ours) = ours else { return Some(("no compressed swap of zramd is in use".to_owned(), false)) };
+    let is_ours =
+        |number: Option<u32>| number.is_some_and(|number| active(facts).any(|(our, _)| our == number));
+    let others = facts.swaps.iter().filter(|swap| !is_ours(swap.zram_number()));
+    let best = others.max_by_key(|swap| swap.priority)?;
+    (best.priority >= ours)
+        .then(|| (format!("{} has priority {}, not below {ours}", best.path, best.priority), true))
+}
+
+/// The target that brings the swap for which the settings are made, if this very plan brings it.
+fn brings_swap(groups: &[Group]) -> Option<Target> {
+    let rank = |group: &&Group| match group.request.as_ref()? {
+        Request::Device(device) => match &device.purpose {
+            Purpose::Swap { priority, .. } if !group.is_empty() => Some(*priority),
+            _ => None,
+        },
+        _ => None,
+    };
+    let best = groups.iter().filter(|group| rank(group).is_some()).max_by_key(rank)?;
+    Some(best.target.clone())
+}
+
+/// Puts the groups for the settings where they belong: zswap goes off before any swap is on, the rest comes last.
+pub(super) fn add_groups(items: &[Item], groups: &mut Vec<Group>, facts: &Facts) {
+    for item in items {
+        let Some(group) = group(item, facts) else { continue };
+        match item.target {
+            Target::Zswap => groups.insert(0, group),
+            _ => groups.push(Group { needs: brings_swap(groups), ..group }),
+        }
+    }
+}
+
+fn group(item: &Item, facts: &Facts) -> Option<Group> {
+    let Some(Request::Vm(request)) = &item.request else { return None };
+    let record = facts.records.get(&item.target);
+    if item.decision != Decision::Planned {
+        return record.map(|record| Group { retire: Some(record.clone()), ..empty(item.target.clone()) });
+    }
+    let group = Group { request: item.request.clone(), ..empty(item.target.clone()) };
+    // What somebody has changed since stays changed, as long as nothing else is asked for.
+    if record.is_some_and(|record| {
+        record.progress == Progress::Done && Some(&record.request) == item.request.as_ref()
+    }) {
+        return Some(group);
+    }
+    let step = |(tunable, value): &(Tunable, String)| {
+        let before = value_without(record, *tunable, facts.tunables.get(tunable)?);
+        (before != *value).then(|| Step::SetTunable { tunable: *tunable, before, value: value.clone() })
+    };
+    Some(Group { retire: record.cloned(), after: request.values.iter().filter_map(step).collect(), ..group })
+}
+
+/// What a setting is once a record is taken back.
+fn value_without(record: Option<&Record>, wanted: Tunable, now: &str) -> String {
+    let undos = record.iter().flat_map(|record| record.undo.iter().rev());
+    let restored = undos.fold(now, |value, undo| match undo {
+        Undo::RestoreTunable { tunable, before, ours } if *tunable == wanted && ours == value => before,
+        _ => value,
+    });
+    restored.to_owned()
+}

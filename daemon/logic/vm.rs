@@ -1,0 +1,166 @@
+//! Virtual-memory settings of the kernel that fit a compressed swap, and what they should be on this machine.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One setting of the running kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tunable {
+    /// How much swapping costs compared with reading files again: 0 to 200.
+    Swappiness,
+    /// How many pages are read from swap at once, as a power of two.
+    PageCluster,
+    /// How much more is reclaimed after memory has become fragmented, in 1/10000.
+    WatermarkBoostFactor,
+    /// How much memory is kept free by reclaim in the background, in 1/10000.
+    WatermarkScaleFactor,
+    /// Whether zswap is on: `Y` or `N`.
+    Zswap,
+}
+
+impl Tunable {
+    /// All of them.
+    pub const ALL: [Tunable; 5] = [
+        Tunable::Swappiness,
+        Tunable::PageCluster,
+        Tunable::WatermarkBoostFactor,
+        Tunable::WatermarkScaleFactor,
+        Tunable::Zswap,
+    ];
+
+    /// The file that shows and takes it.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Tunable::Swappiness => "/proc/sys/vm/swappiness",
+            Tunable::PageCluster => "/proc/sys/vm/page-cluster",
+            Tunable::WatermarkBoostFactor => "/proc/sys/vm/watermark_boost_factor",
+            Tunable::WatermarkScaleFactor => "/proc/sys/vm/watermark_scale_factor",
+            Tunable::Zswap => "/sys/module/zswap/parameters/enabled",
+        }
+    }
+
+    /// What people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tunable::Swappiness => "vm.swappiness",
+            Tunable::PageCluster => "vm.page-cluster",
+            Tunable::WatermarkBoostFactor => "vm.watermark_boost_factor",
+            Tunable::WatermarkScaleFactor => "vm.watermark_scale_factor",
+            Tunable::Zswap => "zswap.enabled",
+        }
+    }
+}
+
+impl fmt::Display for Tunable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Settings that are asked for: what is recorded, so that a later run can tell what has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct VmRequest {
+    /// What is to be set, and to what.
+    pub values: Vec<(Tunable, String)>,
+}
+
+impl fmt::Display for VmRequest {
+    /// `vm.swappiness 150, vm.page-cluster 0`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (tunable, value)) in self.values.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{tunable} {value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One setting that zramd has changed, for people and for the bus.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct VmView {
+    /// Name, such as `vm.swappiness`.
+    pub name: String,
+    /// What it is now.
+    pub value: String,
+    /// What zramd set it to.
+    pub set_to: String,
+    /// What it was before, and will be again.
+    pub before: String,
+}
+
+impl VmView {
+    /// Whether somebody else has changed it since: zramd leaves it alone then.
+    pub fn is_changed(&self) -> bool {
+        self.value != self.set_to
+    }
+}
+
+/// What a random read of 4 KiB from a solid-state disk takes, in nanoseconds: the other side of the balance.
+const DISK_READ_NS: u64 = 90_000;
+/// What holds when nothing was measured.
+const SWAPPINESS: u64 = 150;
+/// Bounds of what a measurement may lead to.
+const SWAPPINESS_RANGE: (u64, u64) = (100, 180);
+
+/// `vm.swappiness` for a swap whose pages take `page_in_ns` nanoseconds to read back.
+///
+/// The kernel's own model (Documentation/admin-guide/sysctl/vm.rst): file reads that cost r times a page-in balance at
+/// 200·r / (1 + r), so r = 2 gives 133. Bounded, because files are read less randomly than swap.
+pub fn swappiness(page_in_ns: Option<u64>) -> u64 {
+    let Some(page_in) = page_in_ns.filter(|page_in| *page_in > 0) else { return SWAPPINESS };
+    let balance = DISK_READ_NS.saturating_mul(200) / DISK_READ_NS.saturating_add(page_in);
+    balance.clamp(SWAPPINESS_RANGE.0, SWAPPINESS_RANGE.1)
+}
+
+/// `vm.watermark_scale_factor`: 1.25 % of RAM between the marks, but at most 512 MiB, and no less than the kernel's own.
+pub fn watermark_scale_factor(ram_kib: u64) -> u64 {
+    const MOST_KIB: u64 = 512 << 10;
+    (MOST_KIB * 10_000).checked_div(ram_kib).unwrap_or(125).clamp(10, 125)
+}
+
+/// Page-in latency in nanoseconds from the benchmark's verdict, if there is one.
+pub fn page_in_ns(verdict: &str) -> Option<u64> {
+    let verdict: serde_json::Value = serde_json::from_str(verdict).ok()?;
+    verdict.get("page_in_ns")?.as_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swappiness_follows_the_measured_latency() {
+        for (page_in, expected) in [
+            (None, 150),
+            (Some(0), 150),
+            (Some(1), 180),
+            (Some(10_000), 180),
+            (Some(45_000), 133),
+            (Some(90_000), 100),
+            (Some(u64::MAX), 100),
+        ] {
+            assert_eq!(swappiness(page_in), expected, "{page_in:?}");
+        }
+    }
+
+    #[test]
+    fn the_marks_are_never_more_than_half_a_gibibyte_apart() {
+        for (gib, expected) in [(0, 125), (1, 125), (16, 125), (64, 78), (128, 39), (1024, 10)] {
+            assert_eq!(watermark_scale_factor(gib << 20), expected, "{gib} GiB");
+        }
+    }
+
+    #[test]
+    fn a_verdict_without_a_latency_says_nothing() {
+        for (text, expected) in [
+            ("", None),
+            ("{}", None),
+            (r#"{"page_in_ns": 6100}"#, Some(6100)),
+            (r#"{"page_in_ns": "x"}"#, None),
+        ] {
+            assert_eq!(page_in_ns(text), expected, "{text}");
+        }
+    }
+}
