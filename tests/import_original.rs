@@ -13,7 +13,7 @@ use fasteval::Evaler;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use support::cases::{Original, ROWS};
-use support::{devices, fixtures, imported, links};
+use support::{devices, fixtures, imported, lay_out};
 use zramd::logic::config;
 use zramd::logic::import::{Peer, import};
 
@@ -238,19 +238,6 @@ fn theirs(root: &Path, mem_total_kib: u64, cmdline: &str) -> Sizes {
         |line: &str| line.split_whitespace().map(|word| word.parse().unwrap()).collect::<Vec<u64>>();
     let lines = String::from_utf8(output.stdout).unwrap();
     lines.lines().map(numbers).map(|line| (u32::try_from(line[0]).unwrap(), line[1], line[2])).collect()
-}
-
-/// Copies the files of a case, and makes its links.
-fn lay_out(case: &Path, root: &Path) {
-    for folder in ["etc", "usr", "run"] {
-        let status = Command::new("cp").arg("-r").arg(case.join(folder)).arg(root).output();
-        drop(status.unwrap());
-    }
-    for (link, target) in links(case) {
-        let link = root.join(link);
-        fs::create_dir_all(link.parent().unwrap()).unwrap();
-        std::os::unix::fs::symlink(target, link).unwrap();
-    }
 }
 
 #[test]

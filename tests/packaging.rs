@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use support::repository;
+use support::{has_program, repository, skip};
 use toml::de::{DeTable, DeValue};
 
 /// What is at a destination.
@@ -244,5 +244,92 @@ fn recipes_agree_about_versions() {
         ("fedora/zramd.spec", format!("rust >= {rust}\n")),
     ] {
         assert!(read(&format!("packaging/{file}")).contains(&line), "{file}: not {}", line.trim());
+    }
+}
+
+/// What may be compiled in: licences that allow it without asking for more than to be named.
+const LICENCES: [&str; 10] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Whether an SPDX expression leaves a choice that is allowed. `/` is how crates used to write `OR`.
+fn is_allowed(expression: &str) -> bool {
+    let every = |all: &str| {
+        all.split(" AND ").all(|part| {
+            part.trim_matches(['(', ')'])
+                .split(" OR ")
+                .any(|licence| LICENCES.contains(&licence.trim_matches(['(', ')'])))
+        })
+    };
+    // Nothing nests deeper than this; what does is not allowed.
+    every(&expression.replace('/', " OR "))
+}
+
+#[test]
+fn crates_have_licences_that_allow_it_and_come_from_one_place() {
+    assert!(is_allowed("MIT/Apache-2.0") && is_allowed("(MIT OR GPL-2.0) AND Unicode-3.0"));
+    assert!(!is_allowed("GPL-2.0-only") && !is_allowed("MIT AND GPL-3.0") && !is_allowed(""));
+    let output = Command::new(repository("packaging/cargo"))
+        .args([
+            "metadata",
+            "--offline",
+            "--format-version=1",
+            "--filter-platform",
+            "x86_64-unknown-linux-gnu",
+        ])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 100, "{}", packages.len());
+    for package in packages.iter().filter(|package| text(&package["name"]) != "zramd") {
+        let (name, licence, source) =
+            (text(&package["name"]), text(&package["license"]), text(&package["source"]));
+        assert!(is_allowed(&licence), "{name}: {licence}");
+        assert!(
+            source.starts_with("registry+https://github.com/rust-lang/crates.io-index"),
+            "{name}: {source}"
+        );
+    }
+}
+
+#[test]
+fn xml_is_what_its_readers_expect() {
+    const POLICY_DTD: &str = "/usr/share/polkit-1/policyconfig-1.dtd";
+    if !has_program("xmllint") {
+        skip("needs xmllint");
+        return;
+    }
+    let lint = |options: &[&str], file: &str| {
+        let output = Command::new("xmllint")
+            .args(["--nonet", "--noout"])
+            .args(options)
+            .arg(repository(file))
+            .output()
+            .unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{file}: {output:?}");
+    };
+    lint(&[], "units/org.zramd1.conf");
+    if Path::new(POLICY_DTD).exists() {
+        lint(&["--dtdvalid", POLICY_DTD], "units/org.zramd1.policy");
+    } else {
+        skip("needs polkit's DTD");
+    }
+    for entry in fs::read_dir(repository("tests/golden/introspection")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".xml") {
+            lint(&[], &format!("tests/golden/introspection/{name}"));
+        }
     }
 }

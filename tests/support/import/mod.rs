@@ -5,6 +5,7 @@ pub mod cases;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use zramd::logic::config;
 use zramd::logic::facts::Facts;
@@ -70,6 +71,19 @@ pub fn imported(name: &str) -> Imported {
     let mut imported = import(peer, &files, &values);
     imported.warnings.splice(0..0, warnings);
     imported
+}
+
+/// Copies the files of a case, and makes its links.
+pub fn lay_out(case: &Path, root: &Path) {
+    for folder in ["etc", "usr", "run"] {
+        let status = Command::new("cp").arg("-r").arg(case.join(folder)).arg(root).output();
+        drop(status.unwrap());
+    }
+    for (link, target) in links(case) {
+        let link = root.join(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, link).unwrap();
+    }
 }
 
 /// What zramd makes of an imported file on a machine: devices, and the lines of RAM disks.
