@@ -25,7 +25,7 @@ use zramd::service::ROOT;
 const SUBSCRIBERS: usize = 200;
 const CALLERS: usize = 4;
 /// What a newcomer waits for an answer at most.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How much more may be on the heap after the same load once more, in KiB.
 const GROWTH: u64 = 256;
 
