@@ -78,6 +78,7 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
             (schema::Scope::RamDisk, _) => "[ramdisk.a]\nmount-point = \"/a\"\n",
             (schema::Scope::Vm, "tune") => "[vm]\n",
             (schema::Scope::Vm, _) => "[vm]\ntune = true\n",
+            (schema::Scope::Maintenance, _) => "[zram0]\n[maintenance]\n",
             (_, "mode" | "owner" | "group" | "mkfs-options" | "force-resident-limit") => {
                 "[zram0]\nmount-point = \"/a\"\n"
             }

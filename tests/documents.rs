@@ -214,6 +214,7 @@ fn zramd_toml_5_is_current() {
             ("DEVICE_KEYS", keys(SectionKind::Device)),
             ("RAMDISK_KEYS", keys(SectionKind::RamDisk)),
             ("VM_KEYS", keys(SectionKind::Vm)),
+            ("MAINTENANCE_KEYS", keys(SectionKind::Maintenance)),
             ("SIZES", sizes),
             ("EXAMPLE", example),
         ],

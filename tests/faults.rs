@@ -100,7 +100,10 @@ fn settings() -> Loaded {
         ..disk.clone()
     };
     let devices = vec![swap(), device(2, 128, role, &["lzo", "lzo-rle"])];
-    Loaded { settings: Settings { devices, ramdisks: vec![disk, kept], vm: Some(vm()) }, ..Loaded::default() }
+    Loaded {
+        settings: Settings { devices, ramdisks: vec![disk, kept], vm: Some(vm()), ..Settings::default() },
+        ..Loaded::default()
+    }
 }
 
 fn only_swap() -> Loaded {

@@ -193,7 +193,7 @@ fn a_mount_point_below_another_one_comes_after_it() {
 
 #[test]
 fn the_order_of_configuration_is_the_one_that_all_kernels_accept() {
-    let text = "[zram0]\ncompression-algorithm = \"zstd(level=1)\"\nrecompression-algorithm = [\"zstd(level=9)\", \"lzo\"]\n\
+    let text = "[zram0]\ncompression-algorithm = \"zstd(level=1)\"\nrecompression-algorithm = [\"zstd(level=9)\", \"deflate\"]\n\
                 zram-resident-limit = 50\nwriteback-device = \"/dev/x\"\nlabel = \"fast\"";
     let facts = Facts { backing: [("/dev/x".to_owned(), block(None, &[]))].into(), ..facts() };
     let plan = plan_of(text, &facts);
@@ -206,7 +206,7 @@ fn the_order_of_configuration_is_the_one_that_all_kernels_accept() {
             "set the parameters of zstd(level=1)",
             "select zstd as secondary algorithm with priority 1",
             "set the parameters of zstd(level=9) at priority 1",
-            "select lzo as secondary algorithm with priority 2",
+            "select deflate as secondary algorithm with priority 2",
             "attach /dev/x as write-back device",
             "set the size to 4.0 GiB (disksize)",
             "limit the memory used to 50.0 MiB (mem_limit)",

@@ -103,6 +103,8 @@ fn a_validator_agrees() {
         ("[zram0]\nzram-size = true\n", "not valid under any"),
         ("[ramdisk.a]\nzram-fraction = 0.5\n", "'zram-fraction' was unexpected"),
         ("[ramdisk.a]\nmount-point = \"a\"\n", "does not match"),
+        ("[zram0]\n[maintenance]\nrecompress = { idle-aeg = 5 }\n", "'idle-aeg' was unexpected"),
+        ("[zram0]\n[maintenance]\npressure = 5\n", "not of type 'object', 'boolean'"),
         ("[defaults]\nmount-point = \"/a\"\n", "'mount-point' was unexpected"),
     ];
     let documents: Vec<Value> = good

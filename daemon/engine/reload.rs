@@ -113,5 +113,10 @@ fn only(settings: &Settings, wanted: &BTreeSet<&Target>) -> Settings {
             vm.levels.clear();
         }
     }
-    Settings { devices: devices.cloned().collect(), ramdisks: ramdisks.cloned().collect(), vm }
+    Settings {
+        devices: devices.cloned().collect(),
+        ramdisks: ramdisks.cloned().collect(),
+        vm,
+        maintenance: None,
+    }
 }

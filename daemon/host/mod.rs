@@ -6,6 +6,7 @@
 pub mod error;
 pub mod linux;
 pub mod sim;
+pub mod upkeep;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -19,6 +19,7 @@ pub mod health;
 pub mod import;
 pub mod overlay;
 pub mod plan;
+pub mod policy;
 pub mod proc;
 pub mod record;
 pub mod rounding;

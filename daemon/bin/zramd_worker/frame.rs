@@ -7,7 +7,6 @@ use zramd::host::linux::interrupt;
 use zramd::logic::exit::ExitStatus;
 
 /// Does `work`, whose progress is in `/run/zramd/work/NAME.json`. It looks at [`Reporter::check`] several times a second.
-#[allow(dead_code)] // The verbs come one by one.
 pub fn run(
     name: &str,
     verb: &str,

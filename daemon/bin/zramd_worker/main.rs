@@ -4,6 +4,7 @@
 
 mod disk;
 mod frame;
+mod maintain;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,7 +21,14 @@ struct Verb {
 }
 
 /// Every verb; each has a file of its own beside this one. `Err` is wrong usage.
-const VERBS: &[Verb] = &[Verb { name: "disk", help: disk::HELP, run: disk::run }];
+const VERBS: &[Verb] = &[
+    Verb { name: "disk", help: disk::HELP, run: disk::run },
+    Verb {
+        name: "maintain",
+        help: "compress idle pages again, write them back, as the configuration asks",
+        run: maintain::run,
+    },
+];
 
 fn help() -> String {
     let mut out = "Usage: zramd-worker VERB [WORD]...\n\nDoes long work for zramd; `zramdctl` is the program for people.\n\n".to_owned();

@@ -1,7 +1,7 @@
 //! The real machine.
 //!
 //! All paths are taken below a root folder, which is `/` except in tests, so that path building and parsing can be tried
-//! on a copied tree. The only module with `unsafe`: `swapon`, `swapoff`, `fork`, `localtime_r`, `mallopt`, `sigaction` and
+//! on a copied tree. The only module with `unsafe`: `swapon`, `swapoff`, `fork`, `localtime_r`, `mallopt`, `sigaction`, `adjtimex` and
 //! two block ioctls, which no crate wraps.
 
 mod block;
@@ -20,6 +20,7 @@ mod process;
 mod store;
 mod swap;
 pub mod unit_files;
+mod upkeep;
 pub mod work;
 
 use std::collections::BTreeMap;

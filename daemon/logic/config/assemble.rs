@@ -1,5 +1,6 @@
 //! Merged sections → [`Settings`]: validated and typed, with every problem of every section.
 
+use super::maintenance;
 use super::merge::Merged;
 use super::problem::{Origin, Problem};
 use super::ramdisk;
@@ -23,6 +24,7 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
     let mut settings = Settings::default();
     let mut problems = Vec::new();
     let mut disks = Vec::new();
+    let mut asked = None;
     let defaults = merged.sections.get("defaults");
     if let Some(defaults) = defaults {
         problems.extend(unknown_keys(defaults, SectionKind::Defaults));
@@ -31,7 +33,12 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
         if name == "defaults" {
             continue;
         }
-        if let Some(disk) = name.strip_prefix("ramdisk.") {
+        if name == "maintenance" {
+            let mut reader = SectionReader::new(section, None);
+            let built = maintenance::read(&mut reader);
+            asked = built.filter(|_| !reader.failed);
+            problems.append(&mut reader.problems);
+        } else if let Some(disk) = name.strip_prefix("ramdisk.") {
             let mut reader = SectionReader::new(section, None);
             let built = ramdisk::ramdisk(disk, &mut reader, defaults);
             disks.extend(built.filter(|_| !reader.failed));
@@ -52,6 +59,9 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
     }
     ramdisk::number_devices(disks, merged, &mut settings, &mut problems);
     settings.devices.sort_by_key(|device| device.number);
+    if let Some(asked) = asked {
+        settings.maintenance = Some(asked.apply(&mut settings.devices, &mut problems));
+    }
     (settings, problems)
 }
 
@@ -67,10 +77,10 @@ fn unknown_section(name: &str, origin: &Origin) -> Problem {
         };
         return problem.hint(hint);
     }
-    match nearest(&lower, ["defaults", "ramdisk", "vm"].into_iter()) {
+    match nearest(&lower, ["defaults", "ramdisk", "vm", "maintenance"].into_iter()) {
         Some("ramdisk") => problem.hint("write [ramdisk.NAME]"),
         Some(meant) => problem.hint(format!("write [{meant}]")),
-        None => problem.hint("sections are [defaults], [zramN], [ramdisk.NAME] and [vm]"),
+        None => problem.hint("sections are [defaults], [zramN], [ramdisk.NAME], [vm] and [maintenance]"),
     }
 }
 
@@ -78,7 +88,7 @@ fn device(number: u32, reader: &mut SectionReader<'_>) -> Option<DeviceSettings>
     reader.unknown_keys(SectionKind::Device);
     let enabled = reader.boolean("enabled", true);
     let algorithms = algorithms(reader, "compression-algorithm", true);
-    let recompression: Vec<Algorithm> = algorithms_only(reader);
+    let recompression = secondary(reader, "recompression-algorithm");
     let role = role(reader);
     let device = DeviceSettings {
         number,
@@ -177,8 +187,8 @@ pub(super) fn algorithms(
     choices
 }
 
-fn algorithms_only(reader: &mut SectionReader<'_>) -> Vec<Algorithm> {
-    let key = "recompression-algorithm";
+/// Secondary algorithms: as many as the kernel takes, each by its name.
+pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &str) -> Vec<Algorithm> {
     let named: Vec<Algorithm> = algorithms(reader, key, false)
         .into_iter()
         .filter_map(|choice| match choice {

@@ -110,6 +110,9 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
     (fragment, reader.problems)
 }
 
+/// Tables within `[maintenance]`.
+const POLICIES: [&str; 3] = ["recompress", "writeback", "pressure"];
+
 impl Reader<'_> {
     fn origin(&self, span: Range<usize>, key: impl Into<String>) -> Origin {
         Origin::at(self.file, self.text, span, key)
@@ -172,20 +175,43 @@ impl Reader<'_> {
     fn section(&mut self, name: &str, span: Range<usize>, table: &DeTable<'_>) -> Section {
         let starts = table.keys().map(|key| key.span().start).chain([span.start]);
         self.places.extend(starts.map(|start| (start, name.to_owned())));
-        let keys = table
-            .iter()
-            .map(|(key, value)| {
-                let full = format!("{name}.{}", key.get_ref());
-                let assignment = Assignment {
-                    value: self.value(value, &full),
-                    origin: self.origin(value.span(), &full),
-                    key_origin: self.origin(key.span(), &full),
-                    file: self.index,
-                };
-                (key.get_ref().to_string(), assignment)
-            })
-            .collect();
+        let mut keys = BTreeMap::new();
+        self.keys(name, "", table, &mut keys);
         Section { origin: self.origin(span, name), keys }
+    }
+
+    /// The assignments of a table. In `[maintenance]`, those of a policy have its name and a dot before theirs; `recompress = true`
+    /// and `recompress = {}` are `recompress.enabled = true`.
+    fn keys(&self, name: &str, prefix: &str, table: &DeTable<'_>, keys: &mut BTreeMap<String, Assignment>) {
+        for (key, value) in table {
+            let policy = name == "maintenance" && POLICIES.contains(&key.get_ref().as_ref());
+            let empty = matches!(value.get_ref(), DeValue::Table(inner) if inner.is_empty());
+            let short = match value.get_ref() {
+                DeValue::Table(_) if !empty => format!("{prefix}{}", key.get_ref()),
+                _ if policy => format!("{}.enabled", key.get_ref()),
+                _ => format!("{prefix}{}", key.get_ref()),
+            };
+            let full = format!("{name}.{short}");
+            let nested = match value.get_ref() {
+                DeValue::Table(inner) if policy && prefix.is_empty() => Some(inner),
+                _ => None,
+            };
+            let value_read = match nested {
+                Some(inner) if !inner.is_empty() => {
+                    self.keys(name, &format!("{short}."), inner, keys);
+                    continue;
+                }
+                Some(_) => Value::Boolean(true),
+                None => self.value(value, &full),
+            };
+            let assignment = Assignment {
+                value: value_read,
+                origin: self.origin(value.span(), &full),
+                key_origin: self.origin(key.span(), &full),
+                file: self.index,
+            };
+            keys.insert(short, assignment);
+        }
     }
 
     fn value(&self, value: &Spanned<DeValue<'_>>, key: &str) -> Value {

@@ -34,7 +34,21 @@ pub fn json_schema() -> Value {
 }
 
 fn section(about: &str, kind: SectionKind) -> Value {
-    let keys: Map<String, Value> = kind.keys().map(|key| (key.name.to_owned(), property(key))).collect();
+    let mut keys: Map<String, Value> = Map::new();
+    for key in kind.keys() {
+        match key.name.split_once('.') {
+            None => {
+                keys.insert(key.name.to_owned(), property(key));
+            }
+            // A table of its own, which can also be switched on or off as a whole.
+            Some((table, name)) => {
+                let table = keys.entry(table).or_insert_with(|| {
+                    json!({ "type": ["object", "boolean"], "properties": {}, "additionalProperties": false })
+                });
+                table["properties"][name] = property(key);
+            }
+        }
+    }
     json!({ "type": "object", "description": about, "properties": keys, "additionalProperties": false })
 }
 

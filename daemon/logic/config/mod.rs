@@ -8,6 +8,7 @@ mod assemble;
 pub mod fragment;
 pub mod json_schema;
 pub mod locate;
+mod maintenance;
 pub mod merge;
 pub mod problem;
 mod ramdisk;

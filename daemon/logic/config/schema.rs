@@ -13,6 +13,8 @@ pub enum Scope {
     RamDisk,
     /// `[vm]`.
     Vm,
+    /// `[maintenance]`.
+    Maintenance,
 }
 
 /// One key.
@@ -45,7 +47,7 @@ const fn key(
     Key { name, scope, values, default, example, since: "0.1", meaning }
 }
 
-use Scope::{Device, OneDevice, RamDisk, Vm};
+use Scope::{Device, Maintenance, OneDevice, RamDisk, Vm};
 
 /// Every key, in the order of the example file.
 pub const KEYS: &[Key] = &[
@@ -409,6 +411,144 @@ pub const KEYS: &[Key] = &[
         "\"off\"",
         "zswap takes pages before zram sees them. \"off\" switches it off while compressed swap is on; \"auto\" with tune = true only.",
     ),
+    key(Maintenance, "enabled", "true or false", "true", "false", "Whether the section is used."),
+    key(
+        Maintenance,
+        "interval",
+        "span of time",
+        "\"1h\"",
+        "\"1h\"",
+        "Time between two passes, at least a minute. A machine that is busy, on a low battery or just resumed is left alone until the next.",
+    ),
+    key(
+        Maintenance,
+        "recompress.enabled",
+        "true or false",
+        "false, true with another of its keys",
+        "true",
+        "Whether pages that have not been used for a while are compressed again with a denser algorithm.",
+    ),
+    key(
+        Maintenance,
+        "recompress.algorithm",
+        "as above, at most 3",
+        "\"zstd\"",
+        "\"zstd\"",
+        "Secondary algorithms of devices that have no recompression-algorithm of their own. One that does not pack tighter than the primary is refused.",
+    ),
+    key(
+        Maintenance,
+        "recompress.idle-age",
+        "span of time",
+        "\"2h\"",
+        "\"2h\"",
+        "How long a page must not have been used when memory is full; time in suspend does not count.",
+    ),
+    key(
+        Maintenance,
+        "recompress.max-idle-age",
+        "span of time",
+        "2 hours above idle-age",
+        "\"4h\"",
+        "The same on an empty machine. In between it follows an exponential curve.",
+    ),
+    key(
+        Maintenance,
+        "recompress.threshold",
+        "1 to 65536",
+        "3072",
+        "3072",
+        "Bytes that an incompressible page has to shrink below when it is compressed again without being idle.",
+    ),
+    key(
+        Maintenance,
+        "writeback.enabled",
+        "true or false",
+        "false, true with another of its keys",
+        "true",
+        "Whether pages are written to the backing device: idle ones, and of those the incompressible first.",
+    ),
+    key(
+        Maintenance,
+        "writeback.device",
+        "absolute path",
+        "none",
+        "\"/dev/disk/by-partlabel/zram-wb\"",
+        "Backing device of the first compressed swap that has no writeback-device of its own.",
+    ),
+    key(
+        Maintenance,
+        "writeback.daily-budget",
+        "size",
+        "\"1GiB\"",
+        "\"1GiB\"",
+        "Most that is written in any 24 hours, over restarts; as if it were spent when that cannot be known.",
+    ),
+    key(
+        Maintenance,
+        "writeback.run-budget",
+        "size",
+        "\"300MiB\"",
+        "\"300MiB\"",
+        "Most that one pass writes, times the share of memory in use.",
+    ),
+    key(
+        Maintenance,
+        "writeback.idle-age",
+        "span of time",
+        "\"20h\"",
+        "\"20h\"",
+        "How long a page must not have been used when memory is full; time in suspend does not count.",
+    ),
+    key(
+        Maintenance,
+        "writeback.max-idle-age",
+        "span of time",
+        "5 hours above idle-age",
+        "\"25h\"",
+        "The same on an empty machine.",
+    ),
+    key(
+        Maintenance,
+        "writeback.huge",
+        "true or false",
+        "false",
+        "true",
+        "Whether incompressible pages are written without being idle. Under severe pressure they always are.",
+    ),
+    key(
+        Maintenance,
+        "pressure.enabled",
+        "true or false",
+        "false, true with another of its keys",
+        "true",
+        "Whether zramd follows how short memory is, shortens the ages above, compacts, and warns before anything is killed.",
+    ),
+    key(
+        Maintenance,
+        "pressure.moderate",
+        "1 to 100",
+        "20",
+        "20",
+        "Percent of time in which some task waits for memory, from which on pressure is moderate.",
+    ),
+    key(
+        Maintenance,
+        "pressure.severe",
+        "1 to 100",
+        "5",
+        "5",
+        "Percent of time in which all tasks wait for memory, from which on it is severe.",
+    ),
+    key(Maintenance, "pressure.critical", "1 to 100", "50", "50", "The same for critical."),
+    key(
+        Maintenance,
+        "on-memory-change",
+        "\"report\" or \"apply\"",
+        "\"report\"",
+        "\"apply\"",
+        "What happens when the machine's memory has grown or shrunk so that sizes change: say so, or set empty devices up again and add a second device to one that is in use.",
+    ),
 ];
 
 /// The kinds of sections there are.
@@ -422,6 +562,8 @@ pub enum SectionKind {
     RamDisk,
     /// `[vm]`.
     Vm,
+    /// `[maintenance]`.
+    Maintenance,
 }
 
 impl SectionKind {
@@ -432,6 +574,7 @@ impl SectionKind {
             SectionKind::Defaults => key.scope == Scope::Device && key.name != "enabled",
             SectionKind::RamDisk => key.scope == Scope::RamDisk,
             SectionKind::Vm => key.scope == Scope::Vm,
+            SectionKind::Maintenance => key.scope == Scope::Maintenance,
         })
     }
 }
@@ -460,6 +603,11 @@ pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
         SectionKind::RamDisk,
     ),
     ("vm", "Settings of the kernel that fit compressed swap.", SectionKind::Vm),
+    (
+        "maintenance",
+        "What is done with stored pages now and then. All of it is off unless it is asked for. `recompress.idle-age = \"2h\"`\n# can be written as `recompress = { idle-age = \"2h\" }`, and `recompress.enabled = true` as `recompress = true`.",
+        SectionKind::Maintenance,
+    ),
 ];
 
 /// The commented file with every key.

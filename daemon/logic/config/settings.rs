@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::problem::Origin;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::expr::Expr;
+use crate::logic::policy::age::Range;
+use crate::logic::policy::pressure::Thresholds;
+use crate::logic::policy::recompress;
+use crate::logic::policy::resize::OnChange;
 use crate::logic::vm::Tunable;
 
 /// Everything that was asked for, in the order of device number and of RAM-disk name.
@@ -21,6 +25,8 @@ pub struct Settings {
     pub ramdisks: Vec<RamDiskSettings>,
     /// `[vm]`.
     pub vm: Option<VmSettings>,
+    /// `[maintenance]`, if it is there and asks for anything.
+    pub maintenance: Option<MaintenanceSettings>,
 }
 
 /// The section `[vm]`.
@@ -43,6 +49,36 @@ pub enum Level {
     Keep,
     /// This.
     Value(u64),
+}
+
+/// `[maintenance]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MaintenanceSettings {
+    /// Where the section begins.
+    pub origin: Origin,
+    /// Time between two passes.
+    pub interval: Duration,
+    /// Compress idle pages again.
+    pub recompress: Option<recompress::Settings>,
+    /// Write idle pages to the backing device.
+    pub writeback: Option<WritebackSettings>,
+    /// Follow how short memory is.
+    pub pressure: Option<Thresholds>,
+    /// What happens when the machine's memory has grown or shrunk.
+    pub on_memory_change: OnChange,
+}
+
+/// `writeback` of `[maintenance]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WritebackSettings {
+    /// Idle ages.
+    pub age: Range,
+    /// Upper bound of what is written in any 24 hours.
+    pub daily: SizeExpr,
+    /// Upper bound of what one run writes.
+    pub per_run: SizeExpr,
+    /// Whether incompressible pages are written that are not idle.
+    pub huge: bool,
 }
 
 /// A size expression together with the place where it was written.

@@ -15,6 +15,7 @@ use crate::logic::config::settings::{
 };
 use crate::logic::expr::{Variables, size_in_bytes};
 use crate::logic::facts::Facts;
+use crate::logic::policy::strength;
 use crate::logic::record::Target;
 
 /// The algorithms that `auto` tries before it leaves the choice to the kernel.
@@ -143,8 +144,15 @@ fn device_item(
         item.reason = "its size is 0".to_owned();
         return item;
     }
+    let candidates = candidates(&request.algorithms, facts);
+    let request = match candidates.as_ref().map(|candidates| candidates.first()) {
+        Ok(Some(Candidate { algorithm: Some(primary), .. })) => {
+            tighter_only(device, request, primary, problems)
+        }
+        _ => request,
+    };
     item.request = Some(Request::Device(request.clone()));
-    match candidates(&request.algorithms, facts) {
+    match candidates {
         Ok(candidates) => item.candidates = candidates,
         Err(reason) => {
             let hint = "add \"auto\" to the list to accept another algorithm";
@@ -160,6 +168,30 @@ fn device_item(
         problems.extend(check::neighbours(device, &request, facts, zswap_goes_off));
     }
     item
+}
+
+/// Leaves out secondary algorithms that would save nothing, and says why.
+fn tighter_only(
+    device: &DeviceSettings,
+    mut request: DeviceRequest,
+    primary: &Algorithm,
+    problems: &mut Vec<Problem>,
+) -> DeviceRequest {
+    request.recompression.retain(|secondary| match strength::refusal(primary, secondary) {
+        None => true,
+        Some(why) => {
+            let hint = "write a denser one, such as \"zstd\", or leave it out";
+            let message = format!("{why}; it is left out");
+            problems.push(problem(
+                Severity::Warning,
+                &device.recompression_origin,
+                message,
+                Some(hint.to_owned()),
+            ));
+            false
+        }
+    });
+    request
 }
 
 /// Why the device is not wanted on a machine with this much memory, if so.

@@ -1,0 +1,153 @@
+//! `maintain`: one run of maintenance, or one thing of it for one device.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use zramd::engine::maintain::{self, Only, Order, Watch};
+use zramd::engine::work::{Reporter, Stopped};
+use zramd::host::linux::{LinuxHost, files};
+use zramd::logic::config;
+use zramd::logic::exit::ExitStatus;
+use zramd::logic::policy::Cause;
+use zramd::logic::policy::pass::Pages;
+use zramd::logic::proc::zram_number;
+
+use super::frame;
+
+/// What the words ask for.
+#[derive(Debug, PartialEq, Eq)]
+struct Words {
+    config: Option<PathBuf>,
+    order: Order,
+}
+
+/// Does it.
+pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
+    let Words { config, order } = parse(words)?;
+    let root = Path::new("/");
+    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
+    let sources = match &config {
+        Some(file) => files::read_sources(std::slice::from_ref(file)),
+        None => files::find_sources(root),
+    };
+    let loaded = config::load_sources(sources, &cmdline);
+    Ok(frame::run("maintenance", "maintain", |reporter| {
+        let mut host = LinuxHost::new("/");
+        let (report, done) = maintain::run(&mut host, &loaded, &order, &mut Watched(reporter));
+        for action in &report.actions {
+            println!(
+                "{}: {} {}: {} ({})",
+                action.device, action.action, action.pages, action.result, action.reason
+            );
+        }
+        for (device, policy, reason) in &report.skipped {
+            println!("{device}: {policy}: not now: {reason}");
+        }
+        for resize in &report.resizes {
+            println!("zram{}: {}", resize.number, resize.reason);
+        }
+        reporter.detail(&report)?;
+        done.map(|()| report.summary())
+    }))
+}
+
+struct Watched<'a>(&'a mut Reporter);
+
+impl Watch for Watched<'_> {
+    fn progress(&mut self, share: f64, doing: &str) {
+        self.0.progress(share, doing);
+    }
+
+    fn check(&self) -> Result<(), Stopped> {
+        self.0.check()
+    }
+}
+
+fn parse(words: Vec<OsString>) -> Result<Words, String> {
+    use lexopt::prelude::Long;
+    let mut parser = lexopt::Parser::from_args(words);
+    let (mut config, mut cause, mut device, mut only, mut pages, mut age) =
+        (None, None, None, None, None, None);
+    while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+        let Long(name) = argument else { return Err(argument.unexpected().to_string()) };
+        let name = name.to_owned();
+        let value = parser.value().map_err(|error| error.to_string())?;
+        let text = value.to_string_lossy().into_owned();
+        match name.as_str() {
+            "config" => config = Some(PathBuf::from(value)),
+            "reason" => cause = Some(text.parse::<Cause>()?),
+            "device" => {
+                let number = zram_number(text.strip_prefix("/dev/").unwrap_or(&text));
+                device = Some(number.ok_or_else(|| format!("`{text}` is no zram device"))?);
+            }
+            "only" => only = Some(text),
+            "pages" => {
+                let found = Pages::of_word(&text);
+                pages = Some(
+                    found.ok_or_else(|| format!("`{text}` are no pages; write idle, huge or huge-idle"))?,
+                );
+            }
+            "age" => {
+                let seconds = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+                age = Some(Duration::from_secs(seconds));
+            }
+            other => return Err(format!("there is no option --{other}")),
+        }
+    }
+    let only = match only.as_deref() {
+        None => None,
+        Some("mark-idle") => Some(Only::MarkIdle(age)),
+        Some("recompress") => Some(Only::Recompress(pages)),
+        Some("write-back") => Some(Only::WriteBack(pages)),
+        Some(other) => {
+            return Err(format!("`{other}` cannot be done alone; write mark-idle, recompress or write-back"));
+        }
+    };
+    // Whoever asks for one thing asks.
+    let cause = if only.is_some() { Cause::Request } else { cause.unwrap_or(Cause::Timer) };
+    Ok(Words { config, order: Order { cause, device, only } })
+}
+
+#[cfg(test)]
+mod tests {
+    use zramd::logic::policy::pressure::Level;
+
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Words, String> {
+        parse(line.split_whitespace().map(OsString::from).collect())
+    }
+
+    #[test]
+    fn words_are_understood() {
+        assert_eq!(parsed("").map(|words| words.order), Ok(Order::all(Cause::Timer)));
+        let severe = Order::all(Cause::Pressure(Level::Severe));
+        assert_eq!(parsed("--reason pressure=severe").map(|words| words.order), Ok(severe));
+        let one = Order {
+            cause: Cause::Request,
+            device: Some(3),
+            only: Some(Only::Recompress(Some(Pages::HugeIdle))),
+        };
+        let words = parsed("--device zram3 --only recompress --pages huge-idle --config /a").unwrap();
+        assert_eq!((words.order, words.config), (one, Some(PathBuf::from("/a"))));
+        let marked = parsed("--only mark-idle --age 60").unwrap().order.only;
+        assert_eq!(marked, Some(Only::MarkIdle(Some(Duration::from_secs(60)))));
+    }
+
+    #[test]
+    fn wrong_words_say_what_is_right() {
+        for (line, expected) in [
+            ("--reason boredom", "write timer"),
+            ("--device sda", "no zram device"),
+            ("--pages all", "write idle"),
+            ("--only eat", "write mark-idle"),
+            ("--age old", "number of seconds"),
+            ("--frob 1", "no option --frob"),
+            ("now", "now"),
+        ] {
+            let message = parsed(line).expect_err(line);
+            assert!(message.contains(expected), "{line}: {message}");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Maintenance: observes, has the policies decide (`logic/policy`), does it, measures what came of it, and remembers.
+
+mod observe;
+mod recompress;
+mod resize;
+pub mod state;
+mod writeback;
+
+use std::time::Duration;
+
+use super::control;
+use super::error::Error;
+use super::work::Stopped;
+use crate::host::upkeep::Upkeep;
+use crate::host::{Errno, HostError};
+use crate::logic::attribute::Attribute;
+use crate::logic::config::Loaded;
+use crate::logic::config::settings::MaintenanceSettings;
+use crate::logic::expr::size_in_bytes;
+use crate::logic::plan::wanted::variables;
+use crate::logic::policy::marks::{Marking, Marks, Step};
+use crate::logic::policy::pass::{Decision, Pages};
+use crate::logic::policy::pressure::Level;
+use crate::logic::policy::report::{Action, Report};
+use crate::logic::policy::{Cause, gate, span};
+use crate::logic::policy::{recompress as recompression, writeback as write_back};
+use crate::logic::stat::MmStat;
+use crate::logic::units::human;
+use observe::{Device, Machine};
+use state::State;
+
+/// What a run is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// Why.
+    pub cause: Cause,
+    /// Only this device.
+    pub device: Option<u32>,
+    /// Only this, whether the configuration has it on or not.
+    pub only: Option<Only>,
+}
+
+impl Order {
+    /// Everything that the configuration asks for.
+    pub fn all(cause: Cause) -> Order {
+        Order { cause, device: None, only: None }
+    }
+}
+
+/// One thing that somebody asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Only {
+    /// Mark pages that are idle for so long; nothing marks all.
+    MarkIdle(Option<Duration>),
+    /// Compress again: these of the pages, as they are marked, or what the policy says.
+    Recompress(Option<Pages>),
+    /// Write back: likewise, and never more than the budget.
+    WriteBack(Option<Pages>),
+}
+
+/// Who is told how far it is, and says when to stop.
+pub trait Watch {
+    /// How far it is, 0 to 1, and what is being done.
+    fn progress(&mut self, share: f64, doing: &str);
+    /// An error when it is to end.
+    fn check(&self) -> Result<(), Stopped>;
+}
+
+/// What one run works with.
+struct Run<'a, H: Upkeep> {
+    host: &'a mut H,
+    watch: &'a mut dyn Watch,
+    machine: Machine,
+    state: State,
+    cause: Cause,
+    report: Report,
+}
+
+/// Runs once. The report is filled also when the run ends early.
+pub fn run<H: Upkeep>(
+    host: &mut H,
+    loaded: &Loaded,
+    order: &Order,
+    watch: &mut dyn Watch,
+) -> (Report, Result<(), Stopped>) {
+    let mut state = State::read(host);
+    let machine = Machine::observe(host, &mut state);
+    let report = Report { cause: order.cause.to_string(), ..Report::default() };
+    let mut run = Run { host, watch, machine, state, cause: order.cause, report };
+    let done = run.everything(loaded, order);
+    let remembered = run.state.write(run.host).map_err(|error| Stopped::from(Error::from(error)));
+    run.report.ended_monotonic_usec = u64::try_from(run.host.monotonic().as_micros()).unwrap_or(u64::MAX);
+    (run.report, done.and(remembered))
+}
+
+/// Sizes of the configuration, worked out for this machine.
+fn write_back_settings(
+    settings: &MaintenanceSettings,
+    machine: &Machine,
+) -> Result<Option<write_back::Settings>, Error> {
+    let Some(asked) = &settings.writeback else { return Ok(None) };
+    let bytes = |size: &crate::logic::config::settings::SizeExpr| {
+        let value = size
+            .expr
+            .evaluate(&variables(&machine.facts))
+            .map_err(|error| Error::failed(format!("`{}`: {}", size.text, error.message)))?;
+        size_in_bytes(value).map_err(|error| Error::failed(format!("`{}`: {}", size.text, error.message)))
+    };
+    Ok(Some(write_back::Settings {
+        age: asked.age,
+        daily: bytes(&asked.daily)?,
+        per_run: bytes(&asked.per_run)?,
+        huge: asked.huge,
+    }))
+}
+
+const DEFAULT_RECOMPRESS: recompression::Settings =
+    recompression::Settings { age: recompression::AGE, threshold: recompression::THRESHOLD };
+const DEFAULT_WRITE_BACK: write_back::Settings = write_back::Settings {
+    age: write_back::AGE,
+    daily: write_back::DAILY,
+    per_run: write_back::PER_RUN,
+    huge: false,
+};
+
+impl<H: Upkeep> Run<'_, H> {
+    fn everything(&mut self, loaded: &Loaded, order: &Order) -> Result<(), Stopped> {
+        let settings = loaded.settings.maintenance.as_ref();
+        let write_back = match settings {
+            Some(settings) => write_back_settings(settings, &self.machine)?,
+            None => None,
+        };
+        let recompress = settings.and_then(|settings| settings.recompress);
+        if let Some(number) = order.device {
+            control::must_be_ours(self.host, number)?;
+        }
+        if order.only.is_none() {
+            self.resizes(loaded)?;
+            if let Some(why) = gate::gate(&self.machine.conditions, self.cause) {
+                return Err(Stopped::Postponed(format!("not now: {why}")));
+            }
+        }
+        let devices = observe::devices(self.host, &mut self.state, order.device)?;
+        let share = 1.0 / devices.len().max(1) as f64;
+        for (index, mut device) in devices.into_iter().enumerate() {
+            self.watch.progress(index as f64 * share, &device.name);
+            match order.only {
+                None => {
+                    // The kernel writes pages uncompressed: what was packed tightly before would be unpacked again.
+                    if let Some(settings) = &write_back {
+                        self.write_back(&mut device, settings, None)?;
+                    }
+                    if let Some(settings) = &recompress {
+                        let other = write_back.as_ref().filter(|_| device.backing.is_some());
+                        self.recompress(&mut device, settings, None, other.map(|other| other.age))?;
+                    }
+                    if self.cause.level() > Level::None {
+                        self.compact(&device, &format!("{} pressure", self.cause.level().word()))?;
+                    }
+                }
+                Some(Only::MarkIdle(age)) => self.mark_as_asked(&mut device, age)?,
+                Some(Only::Recompress(pages)) => {
+                    let settings = recompress.unwrap_or(DEFAULT_RECOMPRESS);
+                    self.recompress(&mut device, &settings, pages, None)?;
+                }
+                Some(Only::WriteBack(pages)) => {
+                    let settings = write_back.unwrap_or(DEFAULT_WRITE_BACK);
+                    self.write_back(&mut device, &settings, pages)?;
+                }
+            }
+            self.state.devices.insert(device.number, device.state);
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, device: &str, policy: &str, reason: String) {
+        self.report.skipped.push((device.to_owned(), policy.to_owned(), reason));
+    }
+
+    fn mm(&self, number: u32) -> Result<MmStat, HostError> {
+        let text = self.host.read_attribute(number, Attribute::MmStat)?;
+        Ok(MmStat::parse(&text).unwrap_or_default())
+    }
+
+    /// Does something to a device, and notes what it did to the memory used.
+    fn measured(
+        &mut self,
+        device: &Device,
+        action: &str,
+        pages: &str,
+        reason: &str,
+        work: impl FnOnce(&mut Self) -> Result<Done, Stopped>,
+    ) -> Result<i64, Stopped> {
+        let (before, begin) = (self.mm(device.number)?, self.host.monotonic());
+        let done = work(self)?;
+        let (after, end) = (self.mm(device.number)?, self.host.monotonic());
+        let freed = signed(before.mem_used_total).saturating_sub(signed(after.mem_used_total));
+        let change = match freed {
+            0 => "no memory freed".to_owned(),
+            1.. => format!("{} freed", human(freed.unsigned_abs())),
+            _ => format!("{} more in use, because others wrote meanwhile", human(freed.unsigned_abs())),
+        };
+        let took = end.saturating_sub(begin);
+        let note = if done.note.is_empty() { String::new() } else { format!("{}, ", done.note) };
+        self.report.actions.push(Action {
+            device: device.name.clone(),
+            action: action.to_owned(),
+            pages: pages.to_owned(),
+            reason: reason.to_owned(),
+            result: format!("{note}{change} in {:.1} s", took.as_secs_f64()),
+            freed_bytes: freed,
+            written_bytes: done.written,
+            took_usec: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        });
+        Ok(freed)
+    }
+
+    fn compact(&mut self, device: &Device, reason: &str) -> Result<(), Stopped> {
+        if device.stored_pages == 0 {
+            return Ok(());
+        }
+        let number = device.number;
+        self.measured(device, "compact", "", reason, |run| {
+            run.host.write_attribute(number, Attribute::Compact, "1")?;
+            Ok(Done::default())
+        })?;
+        Ok(())
+    }
+
+    fn mark_as_asked(&mut self, device: &mut Device, age: Option<Duration>) -> Result<(), Stopped> {
+        let now = self.machine.now;
+        let value = match age {
+            None => "all".to_owned(),
+            Some(age) => match self.marking(device)? {
+                Marking::Untracked => {
+                    return Err(Error::new(
+                        super::ErrorKind::Unsupported,
+                        format!(
+                            "{}: this kernel does not know how old pages are; mark all of them",
+                            device.name
+                        ),
+                    )
+                    .into());
+                }
+                _ => seconds(self.state.history.boottime_age(now, age)),
+            },
+        };
+        let number = device.number;
+        let pages = age.map_or_else(|| "all".to_owned(), |age| format!("idle for {}", span(age)));
+        self.measured(device, "mark-idle", &pages, "asked for", |run| {
+            run.host.write_attribute(number, Attribute::Idle, &value)?;
+            Ok(Done { note: "marked".to_owned(), ..Done::default() })
+        })?;
+        device.state.marks = match age {
+            None => Marks::marked_all(now),
+            Some(age) => {
+                device.state.marks.marked_older(device.state.marking.unwrap_or(Marking::Exact), age, now)
+            }
+        };
+        Ok(())
+    }
+
+    /// What this kernel does with an age, tried once per device and boot.
+    fn marking(&mut self, device: &mut Device) -> Result<Marking, Stopped> {
+        if let Some(known) = device.state.marking {
+            return Ok(known);
+        }
+        // Nothing is so old that this would mark it.
+        let tried = self.host.write_attribute(device.number, Attribute::Idle, &u32::MAX.to_string());
+        let marking = match tried {
+            // Kernels that take parameters of algorithms (6.12) also clear the marks of younger pages.
+            Ok(()) if self.host.has_attribute(device.number, Attribute::AlgorithmParams) => Marking::Exact,
+            Ok(()) => Marking::Additive,
+            Err(error) if error.is(Errno::INVAL) => Marking::Untracked,
+            Err(error) => return Err(Error::from(error).into()),
+        };
+        device.state.marking = Some(marking);
+        Ok(marking)
+    }
+
+    /// Makes the idle marks mean this age. The reason, when they do not yet.
+    fn mark(&mut self, device: &mut Device, age: Duration) -> Result<Result<(), String>, Stopped> {
+        let marking = self.marking(device)?;
+        let now = self.machine.now;
+        match device.state.marks.step(marking, age, now) {
+            Step::Ready => {}
+            Step::Wait(time) => {
+                return Ok(Err(format!("pages that are idle for {} are known in {}", span(age), span(time))));
+            }
+            Step::MarkAll => {
+                self.host.write_attribute(device.number, Attribute::Idle, "all")?;
+                device.state.marks = Marks::marked_all(now);
+                let why = "this kernel does not know how old pages are: all are marked now, and those that are not used until then follow";
+                return Ok(Err(format!("{why} in {}", span(age))));
+            }
+            Step::MarkOlder => {
+                let boottime = self.state.history.boottime_age(now, age);
+                // Kernels disagree about ages of more than their own.
+                if boottime >= now.boot {
+                    return Ok(Err(format!("the machine has not been awake for {} yet", span(age))));
+                }
+                self.host.write_attribute(device.number, Attribute::Idle, &seconds(boottime))?;
+                device.state.marks = device.state.marks.marked_older(marking, age, now);
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// What an action has to say about itself.
+#[derive(Debug, Default)]
+struct Done {
+    note: String,
+    written: u64,
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// An age as `idle` takes it: whole seconds, rounded up, and a word for none at all.
+fn seconds(age: Duration) -> String {
+    let seconds = age.as_secs() + u64::from(age.subsec_nanos() > 0);
+    if seconds == 0 { "all".to_owned() } else { seconds.min(u64::from(u32::MAX) - 1).to_string() }
+}
+
+/// How a pass that the kernel refused ends: another one is at work, or an error.
+fn refused(error: HostError) -> Result<String, Stopped> {
+    if error.is(Errno::AGAIN) || error.is(Errno::BUSY) {
+        return Ok("somebody else has a pass made over it".to_owned());
+    }
+    Err(Error::from(error).into())
+}

@@ -1,0 +1,151 @@
+//! Machine and devices as the policies want to see them.
+
+use std::time::Duration;
+
+use super::state::{DeviceState, State};
+use crate::engine::error::Error;
+use crate::engine::gather::{self, absent};
+use crate::host::HostError;
+use crate::host::upkeep::{Resource, Upkeep};
+use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
+use crate::logic::attribute::Attribute;
+use crate::logic::facts::Facts;
+use crate::logic::plan::Request;
+use crate::logic::policy::budget::Clocks;
+use crate::logic::policy::gate::{self, Conditions};
+use crate::logic::policy::{Moment, age};
+use crate::logic::proc::parse_pressure;
+use crate::logic::record::{Progress, Record, Target};
+use crate::logic::stat::{BdStat, MmStat};
+
+/// The machine.
+pub(super) struct Machine {
+    pub now: Moment,
+    pub facts: Facts,
+    pub conditions: Conditions,
+    /// Share of memory in use, 0 to 1.
+    pub utilisation: f64,
+}
+
+impl Machine {
+    /// Looks, and notes in the state whether the machine has slept.
+    pub(super) fn observe<H: Upkeep>(host: &H, state: &mut State) -> Machine {
+        let now = Moment { boot: host.now(), awake: host.monotonic() };
+        if state.history.note(now) {
+            state.resumed = Some(now.awake);
+        }
+        // A file that cannot be read means an empty machine, whose pages have to be oldest.
+        let facts = gather::machine(host).unwrap_or_default();
+        let memory = facts.memory;
+        let pressure = |resource| host.pressure(resource).as_deref().and_then(parse_pressure);
+        let conditions = Conditions {
+            load_per_cpu: host
+                .load()
+                .as_deref()
+                .and_then(gate::load)
+                .map(|load| load / f64::from(host.cpus().max(1))),
+            cpu_pressure: pressure(Resource::Cpu).map(|pressure| pressure.some),
+            memory_pressure: pressure(Resource::Memory).map(|pressure| pressure.full),
+            on_battery: host.on_battery(),
+            since_resume: state.resumed.map(|resumed| now.awake.saturating_sub(resumed)),
+        };
+        Machine {
+            now,
+            utilisation: age::utilisation(memory.total_kib, memory.available_kib),
+            conditions,
+            facts,
+        }
+    }
+
+    /// Waking time since an earlier waking time.
+    pub(super) fn since(&self, then: Option<Duration>) -> Option<Duration> {
+        then.map(|then| self.now.awake.saturating_sub(then))
+    }
+}
+
+/// The clocks of the budget.
+pub(super) fn clocks<H: Upkeep>(host: &H) -> Clocks {
+    Clocks { boot_id: host.boot_id(), boot: host.now(), synchronised: host.synchronised_clock() }
+}
+
+/// A device of ours.
+pub(super) struct Device {
+    pub name: String,
+    pub number: u32,
+    pub state: DeviceState,
+    pub primary: Option<Algorithm>,
+    pub secondary: Vec<(u32, Algorithm)>,
+    /// Pages in memory: neither on the backing device nor of one repeated word.
+    pub stored_pages: u64,
+    pub huge_pages: u64,
+    /// Path of the backing device, and bytes free there.
+    pub backing: Option<(String, u64)>,
+}
+
+/// The devices that zramd set up, or one of them.
+pub(super) fn devices<H: Upkeep>(
+    host: &H,
+    state: &mut State,
+    only: Option<u32>,
+) -> Result<Vec<Device>, Error> {
+    let mut devices = Vec::new();
+    for (target, record) in gather::records(host)? {
+        let Target::Device(number) = target else { continue };
+        if only.is_some_and(|only| only != number) || record.progress != Progress::Done {
+            continue;
+        }
+        match device(host, state, number, &record) {
+            Ok(found) => devices.extend(found),
+            // It goes away while we look.
+            Err(error) if error.is(crate::host::Errno::NOENT) || error.is(crate::host::Errno::NODEV) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(devices)
+}
+
+fn device<H: Upkeep>(
+    host: &H,
+    state: &mut State,
+    number: u32,
+    record: &Record,
+) -> Result<Option<Device>, HostError> {
+    let diskseq = gather::diskseq(host, number)?;
+    let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
+    if diskseq != record.diskseq || text(Attribute::InitState)?.trim() != "1" {
+        return Ok(None);
+    }
+    let memory = MmStat::parse(&text(Attribute::MmStat)?).unwrap_or_default();
+    let written = BdStat::parse(&text(Attribute::BdStat)?).unwrap_or_default();
+    let page = host.page_size().max(1);
+    let path = text(Attribute::BackingDev)?.trim().to_owned();
+    let backing = if path.is_empty() || path == "none" {
+        None
+    } else {
+        // The kernel keeps the first block to itself.
+        let free = host.block_bytes(&path)?.saturating_sub(written.used_bytes).saturating_sub(page);
+        Some((path, free))
+    };
+    let asked = match &record.request {
+        Request::Device(request) => request.recompression.as_slice(),
+        _ => &[],
+    };
+    // The kernel shows names only; parameters are known from what was asked for.
+    let secondary =
+        parse_recomp_algorithm(&text(Attribute::RecompAlgorithm)?).into_iter().map(|(priority, name)| {
+            let known = asked.get(usize::from(priority).saturating_sub(1)).filter(|known| known.name == name);
+            (u32::from(priority), known.cloned().unwrap_or(Algorithm { name, parameters: Vec::new() }))
+        });
+    Ok(Some(Device {
+        name: format!("zram{number}"),
+        number,
+        state: *state.device(number, diskseq),
+        primary: record.algorithm.as_deref().and_then(|text| Algorithm::parse(text).ok()),
+        secondary: secondary.collect(),
+        stored_pages: (memory.orig_data_size / page)
+            .saturating_sub(memory.same_pages)
+            .saturating_sub(written.used_bytes / page),
+        huge_pages: memory.huge_pages,
+        backing,
+    }))
+}

@@ -1,0 +1,71 @@
+//! What maintenance remembers until the next boot.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::HostError;
+use crate::host::upkeep::{StateFile, Upkeep};
+use crate::logic::policy::marks::{Marking, Marks};
+use crate::logic::policy::suspend::History;
+
+/// The file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct State {
+    /// The boot that it is about.
+    pub boot_id: String,
+    /// When the machine slept.
+    pub history: History,
+    /// Waking time at which a suspend was first noticed to be over.
+    pub resumed: Option<Duration>,
+    /// `MemTotal` in KiB when it was last in line with the sizes of the devices.
+    pub memory_total_kib: u64,
+    /// By device number.
+    pub devices: BTreeMap<u32, DeviceState>,
+}
+
+/// What is remembered of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceState {
+    /// Which device of this number it is about.
+    pub diskseq: Option<u64>,
+    /// What the kernel does with an age.
+    pub marking: Option<Marking>,
+    /// What its marks mean.
+    pub marks: Marks,
+    /// Waking time of the last recompression.
+    pub recompressed: Option<Duration>,
+    /// Waking time of the last write-back.
+    pub written_back: Option<Duration>,
+    /// Incompressible pages when trying them gained nothing.
+    pub hopeless_huge_pages: u64,
+}
+
+impl State {
+    /// What is remembered of this boot. What cannot be read is as if nothing had been remembered.
+    pub fn read<H: Upkeep>(host: &H) -> State {
+        let boot_id = host.boot_id();
+        let read =
+            host.read_state(StateFile::Boot).and_then(|text| serde_json::from_str::<State>(&text).ok());
+        read.filter(|state| state.boot_id == boot_id).unwrap_or(State { boot_id, ..State::default() })
+    }
+
+    /// Remembers it.
+    pub fn write<H: Upkeep>(&self, host: &mut H) -> Result<(), HostError> {
+        let text = serde_json::to_string(self)
+            .map_err(|error| HostError::text(StateFile::Boot.path(), "write JSON", error.to_string()))?;
+        host.write_state(StateFile::Boot, &text)
+    }
+
+    /// What is remembered of this very device; nothing of an earlier one of the same number.
+    pub fn device(&mut self, number: u32, diskseq: Option<u64>) -> &mut DeviceState {
+        let state = self.devices.entry(number).or_default();
+        if state.diskseq != diskseq {
+            *state = DeviceState { diskseq, ..DeviceState::default() };
+        }
+        state
+    }
+}

@@ -1,0 +1,166 @@
+//! Writing pages to the backing device, within the budget.
+
+use super::{
+    Attribute, Decision, Device, Done, Errno, HostError, Marking, Pages, Run, Stopped, Upkeep, human,
+    observe, refused,
+};
+use crate::host::upkeep::StateFile;
+use crate::logic::policy::budget::Ledger;
+use crate::logic::policy::chunk::Chunks;
+use crate::logic::policy::report::Budget;
+use crate::logic::policy::writeback::{Seen, Settings, decide};
+use crate::logic::stat::{BACKING_BLOCK, BdStat};
+
+const POLICY: &str = "write-back";
+
+impl<H: Upkeep> Run<'_, H> {
+    /// Runs the policy, or one pass over the pages as they are marked.
+    pub(super) fn write_back(
+        &mut self,
+        device: &mut Device,
+        settings: &Settings,
+        pages: Option<Pages>,
+    ) -> Result<(), Stopped> {
+        let text = self.host.read_state(StateFile::Budget);
+        let (mut ledger, unknown) = Ledger::read(text.as_deref(), observe::clocks(self.host));
+        self.note_budget(&ledger, settings);
+        // Also when nothing is written: time that is not noted is lost when the machine restarts.
+        self.host.write_state(StateFile::Budget, &ledger.text())?;
+        let seen = Seen {
+            free: device.backing.as_ref().map(|(_, free)| *free),
+            left: ledger.left(settings.daily),
+            wait: ledger.wait(),
+            stored_pages: device.stored_pages,
+            utilisation: self.machine.utilisation,
+            since_last: self.machine.since(device.state.written_back),
+        };
+        let (mut run, mut reason) = match decide(settings, &seen, self.cause) {
+            Decision::Do(run, reason) => (run, reason),
+            Decision::Skip(reason) => {
+                let why = unknown.map_or_else(String::new, |why| format!(" ({why})"));
+                self.skip(&device.name, POLICY, format!("{reason}{why}"));
+                return Ok(());
+            }
+        };
+        match pages {
+            Some(pages) => {
+                run.passes = vec![pages];
+                reason = format!("asked for, at most {}", human(run.bytes));
+            }
+            None => {
+                if let Err(why) = self.mark(device, run.age)? {
+                    self.skip(&device.name, POLICY, why);
+                    run.passes.retain(|pages| *pages == Pages::Huge);
+                }
+            }
+        }
+        if run.passes.is_empty() {
+            return Ok(());
+        }
+        ledger.reserve(run.bytes);
+        self.host.write_state(StateFile::Budget, &ledger.text())?;
+        let begin = self.written(device.number)?;
+        let done = self.passes(device, &run.passes, run.bytes, &reason);
+        let written = self.written(device.number)?.saturating_sub(begin);
+        ledger.settle(written, observe::clocks(self.host));
+        self.host.write_state(StateFile::Budget, &ledger.text())?;
+        self.note_budget(&ledger, settings);
+        device.state.written_back = Some(self.machine.now.awake);
+        if device.state.marking == Some(Marking::Untracked) && pages.is_none() {
+            device.state.marks.idle_since = None;
+        }
+        if let Some((_, free)) = &mut device.backing {
+            *free = free.saturating_sub(written);
+        }
+        done
+    }
+
+    fn note_budget(&mut self, ledger: &Ledger, settings: &Settings) {
+        self.report.budget = Some(Budget {
+            daily_bytes: settings.daily,
+            left_bytes: ledger.left(settings.daily),
+            total_bytes: ledger.total(),
+        });
+    }
+
+    fn written(&self, number: u32) -> Result<u64, HostError> {
+        let text = self.host.read_attribute(number, Attribute::BdStat)?;
+        Ok(BdStat::parse(&text).unwrap_or_default().written_bytes)
+    }
+
+    /// The passes, together at most so many bytes. Whatever happens, the limit in the kernel is 0 afterwards.
+    fn passes(&mut self, device: &Device, passes: &[Pages], bytes: u64, reason: &str) -> Result<(), Stopped> {
+        let number = device.number;
+        self.set_limit(number, 0)?;
+        self.host.write_attribute(number, Attribute::WritebackLimitEnable, "1")?;
+        let mut left = bytes;
+        let mut result = Ok(());
+        for pages in passes {
+            if left < BACKING_BLOCK {
+                break;
+            }
+            let begin = self.written(number)?;
+            let done =
+                self.measured(device, POLICY, pages.word(), reason, |run| run.write(device, *pages, left));
+            left = left.saturating_sub(self.written(number)?.saturating_sub(begin));
+            if let Err(stopped) = done {
+                result = Err(stopped);
+                break;
+            }
+        }
+        // What nobody asked for is not written.
+        self.set_limit(number, 0)?;
+        result
+    }
+
+    fn set_limit(&mut self, number: u32, blocks: u64) -> Result<(), HostError> {
+        self.host.write_attribute(number, Attribute::WritebackLimit, &blocks.to_string())
+    }
+
+    fn limit(&self, number: u32) -> Result<u64, HostError> {
+        let text = self.host.read_attribute(number, Attribute::WritebackLimit)?;
+        Ok(text.trim().parse().unwrap_or(0))
+    }
+
+    /// One pass in slices, so that statistics can be read in between.
+    fn write(&mut self, device: &Device, pages: Pages, bytes: u64) -> Result<Done, Stopped> {
+        let number = device.number;
+        let begin = self.written(number)?;
+        let mut note = String::new();
+        let mut next = Some(Chunks::begin(bytes / BACKING_BLOCK));
+        while let Some(chunks) = next {
+            self.watch.check()?;
+            let so_far = self.written(number)?.saturating_sub(begin);
+            let blocks = u64::from(chunks.pages).min(bytes.saturating_sub(so_far) / BACKING_BLOCK);
+            if blocks == 0 {
+                break;
+            }
+            self.set_limit(number, blocks)?;
+            let start = self.host.monotonic();
+            let answer = self.host.write_attribute(number, Attribute::Writeback, pages.word());
+            let took = self.host.monotonic().saturating_sub(start);
+            let spent = self.limit(number)? == 0;
+            match answer {
+                // Not all of the slice was needed: no such page is left.
+                Ok(()) if !spent => break,
+                Ok(()) => {}
+                // How a run within a limit ends.
+                Err(error) if error.is(Errno::IO) && spent => {}
+                Err(error) if error.is(Errno::NOSPC) => {
+                    "the backing device is full".clone_into(&mut note);
+                    break;
+                }
+                Err(error) => {
+                    note = refused(error)?;
+                    break;
+                }
+            }
+            next = chunks.next(took, true);
+            let share = so_far as f64 / bytes.max(1) as f64;
+            self.watch.progress(share.min(1.0), &format!("{}: write back {}", device.name, pages.word()));
+        }
+        let written = self.written(number)?.saturating_sub(begin);
+        let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
+        Ok(Done { note: format!("{} written{note}", human(written)), written })
+    }
+}

@@ -1,0 +1,151 @@
+//! What maintenance asks of the real machine.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{LinuxHost, files};
+use crate::host::upkeep::{Resource, StateFile, Upkeep};
+use crate::host::{Host, HostError};
+
+/// Bytes of a sector in `/sys/dev/block/*/size`, whatever the device's own are.
+const SECTOR: u64 = 512;
+
+impl Upkeep for LinuxHost {
+    fn pressure(&self, resource: Resource) -> Option<String> {
+        let path = match resource {
+            Resource::Cpu => "/proc/pressure/cpu",
+            Resource::Memory => "/proc/pressure/memory",
+        };
+        self.read(path).ok()
+    }
+
+    fn load(&self) -> Option<String> {
+        self.read("/proc/loadavg").ok()
+    }
+
+    fn boot_id(&self) -> String {
+        // Without one, no two looks are from the same boot.
+        self.read("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    }
+
+    fn on_battery(&self) -> Option<u8> {
+        on_battery(&self.path("/sys/class/power_supply"))
+    }
+
+    fn synchronised_clock(&self) -> Option<Duration> {
+        if !is_synchronised() {
+            return None;
+        }
+        SystemTime::now().duration_since(UNIX_EPOCH).ok()
+    }
+
+    fn block_bytes(&self, path: &str) -> Result<u64, HostError> {
+        let probe = self.probe_block(path)?;
+        let (major, minor) = probe
+            .and_then(|probe| probe.device)
+            .ok_or_else(|| HostError::text(path, "look at its size", "it is no block device"))?;
+        let text = self.read(&format!("/sys/dev/block/{major}:{minor}/size"))?;
+        let sectors: Result<u64, _> = text.trim().parse();
+        sectors
+            .map(|sectors| sectors.saturating_mul(SECTOR))
+            .map_err(|error| HostError::text(path, "look at its size", error.to_string()))
+    }
+
+    fn read_state(&self, file: StateFile) -> Option<String> {
+        fs::read_to_string(self.path(file.path())).ok()
+    }
+
+    fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {
+        match file {
+            StateFile::Boot => files::replace(&self.root, file.path(), Some(text))
+                .map_err(|error| HostError::text(file.path(), "write", error)),
+            StateFile::Budget => durably(&self.path(file.path()), text)
+                .map_err(|error| HostError::io(file.path(), "write", &error)),
+        }
+    }
+}
+
+/// Replaces a file so that a power cut leaves either the old one or the new one.
+fn durably(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder)?;
+    let partial = path.with_extension("new");
+    let mut file = fs::File::create(&partial)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&partial, path)?;
+    fs::File::open(folder)?.sync_all()
+}
+
+/// Whether there is a battery, and no mains that is plugged in (Documentation/ABI/testing/sysfs-class-power).
+fn on_battery(folder: &Path) -> Option<u8> {
+    let mut least = None;
+    for supply in fs::read_dir(folder).ok()?.filter_map(Result::ok) {
+        let text =
+            |name: &str| fs::read_to_string(supply.path().join(name)).unwrap_or_default().trim().to_owned();
+        match text("type").as_str() {
+            "Mains" | "USB" if text("online") == "1" => return None,
+            // Batteries of mice and keyboards are none of ours.
+            "Battery" if text("scope") != "Device" && text("status") == "Discharging" => {
+                if let Ok(percent) = text("capacity").parse::<u8>() {
+                    least = Some(least.map_or(percent, |other: u8| other.min(percent)));
+                }
+            }
+            _ => {}
+        }
+    }
+    least
+}
+
+#[allow(unsafe_code)]
+fn is_synchronised() -> bool {
+    // SAFETY: all fields of `timex` are numbers, for which zeros are valid; with no modes set nothing is changed.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live variable of the right type.
+    let answer = unsafe { libc::adjtimex(&raw mut state) };
+    answer >= 0 && answer != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn supply(folder: &Path, name: &str, files: &[(&str, &str)]) {
+        fs::create_dir(folder.join(name)).unwrap();
+        for (file, text) in files {
+            fs::write(folder.join(name).join(file), format!("{text}\n")).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_emptiest_battery_counts_while_nothing_is_plugged_in() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(on_battery(folder.path()), None);
+        supply(
+            folder.path(),
+            "mouse",
+            &[("type", "Battery"), ("scope", "Device"), ("status", "Discharging"), ("capacity", "3")],
+        );
+        assert_eq!(on_battery(folder.path()), None);
+        supply(folder.path(), "BAT0", &[("type", "Battery"), ("status", "Discharging"), ("capacity", "80")]);
+        supply(folder.path(), "BAT1", &[("type", "Battery"), ("status", "Discharging"), ("capacity", "25")]);
+        supply(folder.path(), "AC", &[("type", "Mains"), ("online", "0")]);
+        assert_eq!(on_battery(folder.path()), Some(25));
+        fs::write(folder.path().join("AC/online"), "1\n").unwrap();
+        assert_eq!(on_battery(folder.path()), None);
+    }
+
+    #[test]
+    fn what_is_remembered_is_replaced_as_a_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let mut host = LinuxHost::new(root.path());
+        for file in [StateFile::Boot, StateFile::Budget] {
+            assert_eq!(host.read_state(file), None);
+            host.write_state(file, "a").unwrap();
+            host.write_state(file, "bc").unwrap();
+            assert_eq!(host.read_state(file).as_deref(), Some("bc"));
+        }
+    }
+}

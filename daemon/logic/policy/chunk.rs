@@ -1,0 +1,78 @@
+//! How many pages one write to `recompress` may take: Linux 7 holds statistics back until it has ended.
+
+use std::time::Duration;
+
+/// How long one write should take.
+const AIM: Duration = Duration::from_millis(8);
+/// Fewest pages: below, looking for them takes longer than compressing them.
+const LEAST: u32 = 64;
+/// Most pages: 64 MiB.
+const MOST: u32 = 16384;
+/// The first chunk.
+const FIRST: u32 = 256;
+/// Chunks in a row without any change after which a pass is at its end.
+const FRUITLESS: u32 = 2;
+
+/// The chunks of one pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunks {
+    /// Pages of the next chunk.
+    pub pages: u32,
+    /// Pages that there can be.
+    left: u64,
+    fruitless: u32,
+}
+
+impl Chunks {
+    /// The first chunk of a pass over a device that stores so many pages.
+    pub fn begin(stored_pages: u64) -> Chunks {
+        Chunks { pages: FIRST, left: stored_pages.max(1), fruitless: 0 }
+    }
+
+    /// The next chunk, after one that took so long and changed something or nothing. Nothing at the end of the pass: all pages
+    /// had their turn, or nothing changes any more.
+    pub fn next(self, took: Duration, changed: bool) -> Option<Chunks> {
+        let left = self.left.saturating_sub(u64::from(self.pages));
+        let fruitless = if changed { 0 } else { self.fruitless + 1 };
+        if left == 0 || fruitless >= FRUITLESS {
+            return None;
+        }
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
+        let aim = u64::try_from(AIM.as_micros()).unwrap_or(u64::MAX);
+        let ideal = u64::from(self.pages).saturating_mul(aim) / micros;
+        // At most twice as many: one chunk of pages that were easy says little about the next.
+        let pages =
+            u32::try_from(ideal).unwrap_or(u32::MAX).clamp(LEAST, self.pages.saturating_mul(2)).min(MOST);
+        Some(Chunks { pages, left, fruitless })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn chunks_grow_and_shrink_to_take_a_few_milliseconds() {
+        let chunks = Chunks::begin(1 << 20);
+        assert_eq!(chunks.next(ms(1), true).map(|next| next.pages), Some(512));
+        assert_eq!(chunks.next(ms(16), true).map(|next| next.pages), Some(128));
+        assert_eq!(chunks.next(ms(5000), true).map(|next| next.pages), Some(LEAST));
+        let mut chunks = chunks;
+        for _ in 0..20 {
+            chunks = chunks.next(Duration::ZERO, true).unwrap();
+        }
+        assert_eq!(chunks.pages, MOST);
+    }
+
+    #[test]
+    fn a_pass_ends() {
+        assert_eq!(Chunks::begin(256).next(ms(1), true), None, "all had their turn");
+        let once = Chunks::begin(1 << 20).next(ms(1), false).unwrap();
+        assert_eq!(once.next(ms(1), false), None, "nothing changes any more");
+        assert!(once.next(ms(1), true).is_some());
+    }
+}

@@ -1,0 +1,205 @@
+//! Which pages are compressed again with a denser algorithm.
+
+use std::time::Duration;
+
+use super::age::{Range, idle_age};
+use super::pass::{Decision, Pages};
+use super::pressure::{Level, back_off};
+use super::{Cause, span, strength};
+use crate::logic::algorithm::Algorithm;
+
+/// Idle ages by default (ChromeOS, Android).
+pub const AGE: Range = Range { least: Duration::from_secs(2 * 3600), most: Duration::from_secs(4 * 3600) };
+/// Bytes that an incompressible page has to shrink below to be worth it: three quarters of a page of 4 KiB. The kernel also
+/// takes it as the size from which pages are tried.
+pub const THRESHOLD: u32 = 3072;
+/// Shortest time between two runs of the timer.
+const BACK_OFF: Duration = Duration::from_secs(30 * 60);
+
+/// What the owner asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Idle ages.
+    pub age: Range,
+    /// [`THRESHOLD`] by default.
+    pub threshold: u32,
+}
+
+/// The device.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Seen {
+    /// Primary algorithm, with its parameters as far as they are known.
+    pub primary: Option<Algorithm>,
+    /// Secondary algorithms by priority.
+    pub secondary: Vec<(u32, Algorithm)>,
+    /// Pages stored in memory.
+    pub stored_pages: u64,
+    /// Pages among them that do not compress.
+    pub huge_pages: u64,
+    /// How many there were when trying them gained nothing.
+    pub hopeless_huge_pages: u64,
+    /// Share of memory in use, 0 to 1.
+    pub utilisation: f64,
+    /// Time since the last run.
+    pub since_last: Option<Duration>,
+}
+
+/// One pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// Which pages.
+    pub pages: Pages,
+    /// Priority of the secondary algorithm. Always given: without it some kernels try one after the other.
+    pub priority: u32,
+    /// Bytes that a page has to shrink below; nothing for any gain.
+    pub threshold: Option<u32>,
+}
+
+/// The passes of a run, and the idle age for those that need one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Pages count as idle from this waking time on.
+    pub age: Duration,
+    /// In this order.
+    pub passes: Vec<Pass>,
+}
+
+/// What to do with a device.
+pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
+    let level = cause.level();
+    let shortest = if level == Level::None { BACK_OFF } else { back_off(level) };
+    if let Some(since) = seen.since_last.filter(|since| *since < shortest && cause != Cause::Request) {
+        return Decision::Skip(format!("the last run was only {} ago", span(since)));
+    }
+    if seen.stored_pages == 0 {
+        return Decision::Skip("nothing is stored".to_owned());
+    }
+    let usable = match usable(seen) {
+        Ok(usable) => usable,
+        Err(why) => return Decision::Skip(why),
+    };
+    let (first, last) = usable;
+    let age = idle_age(settings.age, seen.utilisation, level);
+    let mut passes = vec![
+        Pass { pages: Pages::HugeIdle, priority: last, threshold: None },
+        Pass { pages: Pages::Idle, priority: first, threshold: None },
+    ];
+    // Tried again only when there are others than those that would not shrink.
+    if seen.huge_pages > seen.hopeless_huge_pages {
+        passes.push(Pass { pages: Pages::Huge, priority: last, threshold: Some(settings.threshold) });
+    }
+    let why = match level {
+        Level::None => {
+            format!("idle for {} at {:.0} % of memory in use", span(age), seen.utilisation * 100.0)
+        }
+        level => format!("idle for {} because of {} pressure", span(age), level.word()),
+    };
+    Decision::Do(Run { age, passes }, why)
+}
+
+/// Priorities of the loosest and of the tightest secondary algorithm that is worth it: idle pages may be needed again, pages that
+/// do not compress have to be packed as tightly as can be.
+fn usable(seen: &Seen) -> Result<(u32, u32), String> {
+    if seen.secondary.is_empty() {
+        return Err("it has no secondary algorithm".to_owned());
+    }
+    let primary = seen.primary.as_ref();
+    let refused = |algorithm: &Algorithm| primary.and_then(|primary| strength::refusal(primary, algorithm));
+    let mut usable = seen.secondary.iter().filter(|(_, algorithm)| refused(algorithm).is_none());
+    match usable.next() {
+        Some((first, _)) => Ok((*first, usable.next_back().map_or(*first, |(last, _)| *last))),
+        None => Err(seen.secondary.iter().find_map(|(_, algorithm)| refused(algorithm)).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const SETTINGS: Settings = Settings { age: AGE, threshold: THRESHOLD };
+
+    fn algorithm(text: &str) -> Algorithm {
+        Algorithm::parse(text).unwrap()
+    }
+
+    fn seen() -> Seen {
+        Seen {
+            primary: Some(algorithm("lz4")),
+            secondary: vec![(1, algorithm("zstd"))],
+            stored_pages: 1000,
+            huge_pages: 10,
+            utilisation: 0.5,
+            ..Seen::default()
+        }
+    }
+
+    fn run(seen: &Seen, cause: Cause) -> Run {
+        match decide(&SETTINGS, seen, cause) {
+            Decision::Do(run, _) => run,
+            Decision::Skip(why) => panic!("{why}"),
+        }
+    }
+
+    fn skipped(seen: &Seen, cause: Cause) -> String {
+        match decide(&SETTINGS, seen, cause) {
+            Decision::Do(run, _) => panic!("{run:?}"),
+            Decision::Skip(why) => why,
+        }
+    }
+
+    #[test]
+    fn the_passes_are_huge_idle_then_idle_then_huge() {
+        let run = run(&seen(), Cause::Timer);
+        let words: Vec<_> =
+            run.passes.iter().map(|pass| (pass.pages.word(), pass.priority, pass.threshold)).collect();
+        assert_eq!(words, [("huge_idle", 1, None), ("idle", 1, None), ("huge", 1, Some(3072))]);
+        assert!((2 * HOUR..3 * HOUR).contains(&run.age));
+        let reason = decide(&SETTINGS, &seen(), Cause::Timer).reason().to_owned();
+        assert_eq!(reason, "idle for 2h 9min at 50 % of memory in use");
+    }
+
+    #[test]
+    fn a_weaker_secondary_is_refused_with_the_reason() {
+        let weak =
+            Seen { primary: Some(algorithm("zstd")), secondary: vec![(1, algorithm("lz4"))], ..seen() };
+        assert!(skipped(&weak, Cause::Request).contains("does not pack tighter"));
+        // Of several, those that help are used.
+        let both = Seen { secondary: vec![(1, algorithm("lz4")), (2, algorithm("zstd(level=15)"))], ..weak };
+        assert!(run(&both, Cause::Timer).passes.iter().all(|pass| pass.priority == 2));
+        let none = Seen { secondary: Vec::new(), ..seen() };
+        assert!(skipped(&none, Cause::Timer).contains("no secondary"));
+    }
+
+    #[test]
+    fn incompressible_pages_get_the_tightest_algorithm() {
+        let seen = Seen { secondary: vec![(1, algorithm("lz4hc")), (2, algorithm("zstd"))], ..seen() };
+        let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
+        assert_eq!(priorities, [2, 1, 2]);
+    }
+
+    #[test]
+    fn huge_pages_that_would_not_shrink_are_not_tried_every_hour() {
+        let hopeless = Seen { hopeless_huge_pages: 10, ..seen() };
+        assert_eq!(run(&hopeless, Cause::Timer).passes.len(), 2);
+        assert_eq!(run(&Seen { huge_pages: 11, ..hopeless }, Cause::Timer).passes.len(), 3);
+    }
+
+    #[test]
+    fn runs_keep_their_distance() {
+        let soon = Seen { since_last: Some(HOUR / 3), ..seen() };
+        assert!(skipped(&soon, Cause::Timer).contains("20min ago"));
+        run(&soon, Cause::Request);
+        run(&soon, Cause::Pressure(Level::Severe));
+        assert!(
+            skipped(&Seen { since_last: Some(HOUR / 60), ..seen() }, Cause::Pressure(Level::Moderate))
+                .contains("ago")
+        );
+        assert!(skipped(&Seen { stored_pages: 0, ..seen() }, Cause::Request).contains("nothing is stored"));
+    }
+
+    #[test]
+    fn pressure_shortens_the_age() {
+        assert_eq!(run(&seen(), Cause::Pressure(Level::Critical)).age, HOUR / 8);
+    }
+}

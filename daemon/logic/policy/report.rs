@@ -1,0 +1,85 @@
+//! What maintenance did and why, as it tells others: the `detail` of `/run/zramd/work/maintenance.json`.
+
+use serde::{Deserialize, Serialize};
+
+use super::resize::Resize;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Report {
+    /// Why it ran: `timer`, `request`, `pressure=LEVEL`.
+    pub cause: String,
+    /// When it ended, in microseconds since boot (CLOCK_MONOTONIC).
+    pub ended_monotonic_usec: u64,
+    /// What was done, in this order.
+    pub actions: Vec<Action>,
+    /// What was not, and why: the device (or empty), the policy, the reason.
+    pub skipped: Vec<(String, String, String)>,
+    /// The budget of write-back, where write-back is on.
+    pub budget: Option<Budget>,
+    /// Devices whose size no longer follows from the machine's memory.
+    pub resizes: Vec<Resize>,
+}
+
+/// Something that was done.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Action {
+    /// `zramN`.
+    pub device: String,
+    /// `mark-idle`, `recompress`, `write-back`, `compact`.
+    pub action: String,
+    /// Which pages, in the kernel's words, or empty.
+    pub pages: String,
+    /// Why.
+    pub reason: String,
+    /// What came of it, for people.
+    pub result: String,
+    /// Bytes of memory that it freed; negative when it took some.
+    pub freed_bytes: i64,
+    /// Bytes written to the backing device.
+    pub written_bytes: u64,
+    /// Microseconds that it took.
+    pub took_usec: u64,
+}
+
+/// The budget of write-back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Bytes in any 24 hours.
+    pub daily_bytes: u64,
+    /// Bytes of it that are left.
+    pub left_bytes: u64,
+    /// Bytes written since they are counted.
+    pub total_bytes: u64,
+}
+
+impl Report {
+    /// Bytes of memory that the run freed.
+    pub fn freed_bytes(&self) -> i64 {
+        self.actions.iter().fold(0, |sum, action| sum.saturating_add(action.freed_bytes))
+    }
+
+    /// One sentence.
+    pub fn summary(&self) -> String {
+        if self.actions.is_empty() {
+            let why = self.skipped.first().map(|(device, policy, reason)| {
+                let device = if device.is_empty() { String::new() } else { format!("{device}: ") };
+                format!(" ({device}{policy}: {reason})")
+            });
+            return format!("nothing to do{}", why.unwrap_or_default());
+        }
+        let words: Vec<String> = self
+            .actions
+            .iter()
+            .map(|action| {
+                let pages =
+                    if action.pages.is_empty() { String::new() } else { format!(" {}", action.pages) };
+                format!("{}: {}{pages}: {}", action.device, action.action, action.result)
+            })
+            .collect();
+        words.join("; ")
+    }
+}
