@@ -1,0 +1,174 @@
+//! Every system call of a save and of a load goes wrong once, in every way: the last good generation is there afterwards, the
+//! error says what was wrong, and the next attempt succeeds.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+#[path = "support/disk.rs"]
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::{FORCED, Picture, Trial, change, picture, small};
+use zramd::engine::disk::{self, Saved};
+use zramd::host::Errno;
+use zramd::host::linux::disk::Calls;
+use zramd::host::linux::disk::script::Fault;
+use zramd::logic::disk::state::Outcome;
+
+const FAULTS: [Fault; 5] =
+    [Fault::Fail(Errno::NOSPC), Fault::Fail(Errno::IO), Fault::Short, Fault::KillBefore, Fault::KillAfter];
+
+fn is_kill(fault: Fault) -> bool {
+    matches!(fault, Fault::KillBefore | Fault::KillAfter)
+}
+
+fn copy(from: &Path, to: &Path) {
+    if to.exists() {
+        fs::remove_dir_all(to).unwrap();
+    }
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// Loads whatever a boot would load now.
+fn after_reboot(trial: &Trial) -> (u64, Picture) {
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert!(loaded.refused.is_empty(), "{:?}", loaded.refused);
+    (loaded.generation.unwrap(), picture(trial.place()))
+}
+
+/// A disk with two generations of the same contents, a further change, and what the store looked like.
+fn prepared() -> (Trial, Picture, Picture) {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.save().unwrap();
+    let old = picture(trial.place());
+    change(trial.place());
+    let new = picture(trial.place());
+    copy(&trial.disk.store, &trial.path("before"));
+    (trial, old, new)
+}
+
+/// Calls of a save in which nothing goes wrong.
+fn calls_of_a_save(trial: &Trial) -> Vec<String> {
+    let calls = Calls::with_fault(None);
+    disk::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
+    copy(&trial.path("before"), &trial.disk.store);
+    calls.transcript()
+}
+
+#[test]
+fn a_save_may_fail_anywhere() {
+    let (mut trial, old, new) = prepared();
+    let transcript = calls_of_a_save(&trial);
+    assert!(transcript.len() > 80, "{transcript:#?}");
+    let place = trial.disk.place.clone();
+    let (mut failed, mut done) = (0, 0);
+    for fault in FAULTS {
+        for number in 1..=transcript.len() {
+            copy(&trial.path("before"), &trial.disk.store);
+            trial.disk.place.clone_from(&place);
+            let calls = Calls::with_fault(Some((number, fault)));
+            let saved = disk::save(&calls, &trial.disk, FORCED, &mut |_| true);
+            let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
+            match &saved {
+                Ok(_) => done += 1,
+                Err(error) => {
+                    failed += 1;
+                    assert!(is_kill(fault) || error.message.len() > 10, "{what}: {error}");
+                }
+            }
+            assert!(fault != Fault::Short || saved.is_ok(), "{what}: {saved:?}");
+            // What a boot at this moment would find, elsewhere.
+            trial.disk.place = trial.path("elsewhere");
+            fs::create_dir_all(&trial.disk.place).unwrap();
+            let kept = trial.path("kept");
+            copy(&trial.disk.store, &kept);
+            let (generation, found) = after_reboot(&trial);
+            assert!(if generation == 3 { found == new } else { found == old }, "{what}: generation {generation}");
+            assert!(saved.is_err() || generation == 3, "{what}");
+            // And a second attempt in the same boot.
+            copy(&kept, &trial.disk.store);
+            trial.disk.place.clone_from(&place);
+            let again = trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
+            let Saved::Written { generation, .. } = again else { panic!("{what}: {again:?}") };
+            trial.verify(generation).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let names = trial.names();
+            assert!(!names.iter().any(|name| name.ends_with(".partial") || name.ends_with(".bad")), "{what}: {names:?}");
+        }
+    }
+    println!("{} calls of a save, {} ways: {failed} failed, {done} did not", transcript.len(), FAULTS.len());
+    assert!(failed > transcript.len());
+}
+
+#[test]
+fn a_load_may_fail_anywhere() {
+    let (mut trial, old, new) = prepared();
+    trial.save().unwrap();
+    trial.disk.place = trial.path("elsewhere");
+    fs::create_dir(&trial.disk.place).unwrap();
+    copy(&trial.disk.store, &trial.path("before"));
+    let calls = Calls::with_fault(None);
+    disk::load(&calls, &trial.disk, &mut |_| true).unwrap();
+    let transcript = calls.transcript();
+    assert!(transcript.len() > 80, "{transcript:#?}");
+    let (mut failed, mut fell_back, mut done) = (0, 0, 0);
+    for fault in FAULTS {
+        for number in 1..=transcript.len() {
+            copy(&trial.path("before"), &trial.disk.store);
+            trial.reboot();
+            let calls = Calls::with_fault(Some((number, fault)));
+            let loaded = disk::load(&calls, &trial.disk, &mut |_| true);
+            let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
+            let found = picture(trial.place());
+            match &loaded {
+                Ok(loaded) if loaded.outcome == Outcome::Loaded => {
+                    done += 1;
+                    assert!(found == new, "{what}");
+                }
+                Ok(loaded) => {
+                    fell_back += 1;
+                    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(2)), "{what}");
+                    assert!(found == old, "{what}");
+                }
+                Err(error) => {
+                    failed += 1;
+                    assert!(is_kill(fault) || found.len() == 1, "{what}: {found:#?}");
+                    assert!(is_kill(fault) || error.message.len() > 10, "{what}: {error}");
+                }
+            }
+            assert!(fault != Fault::Short || loaded.is_ok(), "{what}: {loaded:?}");
+            // Nothing good was set aside, and the next attempt, also into what is half there, loads the newest.
+            assert!(!trial.names().iter().any(|name| name.ends_with(".bad")), "{what}");
+            if loaded.is_err() {
+                let again = trial.load().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(again.generation, Some(3), "{what}");
+                assert!(picture(trial.place()) == new, "{what}");
+            }
+        }
+    }
+    println!("{} calls of a load, {} ways: {failed} failed, {fell_back} fell back, {done} did not", transcript.len(), FAULTS.len());
+    assert!(failed > transcript.len() && fell_back > 0);
+}
+
+#[test]
+fn nothing_has_a_name_before_it_is_on_the_disk() {
+    let (trial, _, _) = prepared();
+    let transcript = calls_of_a_save(&trial);
+    let at = |call: &str| {
+        let found = transcript.iter().position(|line| line.starts_with(call));
+        found.unwrap_or_else(|| panic!("{call} is not in {transcript:#?}"))
+    };
+    let syncs: Vec<usize> = transcript.iter().enumerate().filter(|(_, line)| *line == "fsync").map(|(at, _)| at).collect();
+    let last_write = transcript.iter().take(at("create gen-3.json.partial")).rposition(|line| line.starts_with("write"));
+    let (manifest, archive) = (at("renameat gen-3.json.partial -> gen-3.json"), at("linkat gen-3.tar.zst"));
+    let pruned = at("unlinkat gen-1.tar.zst");
+    // Archive, then manifest, then the folder, and only then something old goes.
+    assert!(last_write.unwrap() < syncs[0] && syncs[0] < manifest, "{transcript:#?}");
+    assert!(at("create gen-3.json.partial") < syncs[1] && syncs[1] < manifest, "{transcript:#?}");
+    assert!(manifest < archive && archive < syncs[2] && syncs[2] < pruned, "{transcript:#?}");
+}

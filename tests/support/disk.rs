@@ -1,0 +1,168 @@
+//! A RAM disk to try things on: folders that stand for the disk and for its store.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use zramd::engine::Error;
+use zramd::engine::disk::{self, Disk, Loaded, Request, Saved};
+use zramd::host::linux::disk::Calls;
+use zramd::logic::disk::{Mode, OnFailure};
+
+/// A disk in a folder of its own, which goes with it.
+pub struct Trial {
+    pub disk: Disk,
+    folder: tempfile::TempDir,
+}
+
+pub const ASKED: Request<'static> = Request { reason: "asked", force: false, last: false };
+pub const FORCED: Request<'static> = Request { force: true, ..ASKED };
+
+/// In memory where that can be: syncing is not what these tests are about.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+impl Trial {
+    pub fn new() -> Trial {
+        let folder = folder();
+        let disk = Disk {
+            name: "trial".to_owned(),
+            store: folder.path().join("store"),
+            place: folder.path().join("place"),
+            target: None,
+            mode: Mode::Snapshot,
+            keep: 2,
+            store_limit: None,
+            on_failure: OnFailure::Fail,
+            seed: None,
+            trial: true,
+        };
+        fs::create_dir(&disk.place).unwrap();
+        Trial { disk, folder }
+    }
+
+    /// One that was loaded for the first time and holds `tree`.
+    pub fn with(tree: fn(&Path)) -> Trial {
+        let trial = Trial::new();
+        trial.load().unwrap();
+        tree(&trial.disk.place);
+        trial
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn place(&self) -> &Path {
+        &self.disk.place
+    }
+
+    pub fn load(&self) -> Result<Loaded, Error> {
+        disk::load(&Calls::new(), &self.disk, &mut |_| true)
+    }
+
+    pub fn save(&self) -> Result<Saved, Error> {
+        self.save_as(FORCED)
+    }
+
+    pub fn save_as(&self, request: Request<'_>) -> Result<Saved, Error> {
+        disk::save(&Calls::new(), &self.disk, request, &mut |_| true)
+    }
+
+    /// As after a reboot: nothing is in the disk, and it is another one.
+    pub fn reboot(&self) {
+        fs::remove_dir_all(&self.disk.place).unwrap();
+        // Its inode must not be that of the old one.
+        let between = self.path("between");
+        fs::create_dir(&between).unwrap();
+        fs::create_dir(&self.disk.place).unwrap();
+        fs::remove_dir(between).unwrap();
+    }
+
+    /// Names of the store, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.disk.store).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Numbers of the generations, newest first.
+    pub fn generations(&self) -> Vec<u64> {
+        let status = disk::status(&Calls::new(), &self.disk).unwrap();
+        status.generations.iter().map(|generation| generation.number).collect()
+    }
+
+    pub fn verify(&self, generation: u64) -> Result<disk::Checked, Error> {
+        disk::verify(&Calls::new(), &self.disk, Some(generation), &mut |_| true)
+    }
+}
+
+/// Path, and all that is to be the same: mode, owner, time, links, contents or target.
+pub type Picture = BTreeMap<PathBuf, String>;
+
+/// What is in a tree.
+pub fn picture(root: &Path) -> Picture {
+    let mut picture = Picture::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(path) = pending.pop() {
+        let meta = fs::symlink_metadata(&path).unwrap();
+        let kind = meta.file_type();
+        let contents = if kind.is_symlink() {
+            format!("-> {}", fs::read_link(&path).unwrap().display())
+        } else if kind.is_file() {
+            format!("{:?}", String::from_utf8_lossy(&fs::read(&path).unwrap()))
+        } else {
+            format!("{kind:?}")
+        };
+        // The root is whatever the test has made.
+        let about = if path == root {
+            String::new()
+        } else {
+            let links = if kind.is_dir() { 0 } else { meta.nlink() };
+            let (mode, seconds, nanoseconds) = (meta.mode(), meta.mtime(), meta.mtime_nsec());
+            format!("{mode:o} {}:{} {seconds}.{nanoseconds} {links} {contents}", meta.uid(), meta.gid())
+        };
+        picture.insert(path.strip_prefix(root).unwrap().to_owned(), about);
+        if kind.is_dir() {
+            pending.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+    picture
+}
+
+/// A small tree with one of each kind that an ordinary user can make.
+pub fn small(root: &Path) {
+    fs::create_dir_all(root.join("a/b")).unwrap();
+    fs::write(root.join("a/one"), "first").unwrap();
+    fs::write(root.join("empty"), "").unwrap();
+    fs::hard_link(root.join("a/one"), root.join("a/b/same")).unwrap();
+    symlink("../one", root.join("a/b/link")).unwrap();
+    let holes = fs::File::create(root.join("holes")).unwrap();
+    holes.write_all_at(b"data", 100_000).unwrap();
+    holes.set_len(200_000).unwrap();
+    fs::write(root.join("big"), noise(300_000)).unwrap();
+    fs::set_permissions(root.join("a/b"), fs::Permissions::from_mode(0o2750)).unwrap();
+}
+
+/// Changes it.
+pub fn change(root: &Path) {
+    fs::write(root.join("a/one"), "second").unwrap();
+    fs::write(root.join("a/new"), "new").unwrap();
+    fs::remove_file(root.join("empty")).unwrap();
+}
+
+/// Letters that do not compress well; the same in every run.
+pub fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        b'0' + u8::try_from(state >> 32 & 63).unwrap()
+    };
+    (0..length).map(|_| next()).collect()
+}
