@@ -89,7 +89,10 @@ fn a_save_may_fail_anywhere() {
             let kept = trial.path("kept");
             copy(&trial.disk.store, &kept);
             let (generation, found) = after_reboot(&trial);
-            assert!(if generation == 3 { found == new } else { found == old }, "{what}: generation {generation}");
+            assert!(
+                if generation == 3 { found == new } else { found == old },
+                "{what}: generation {generation}"
+            );
             assert!(saved.is_err() || generation == 3, "{what}");
             // And a second attempt in the same boot.
             copy(&kept, &trial.disk.store);
@@ -98,7 +101,10 @@ fn a_save_may_fail_anywhere() {
             let Saved::Written { generation, .. } = again else { panic!("{what}: {again:?}") };
             trial.verify(generation).unwrap_or_else(|error| panic!("{what}: {error}"));
             let names = trial.names();
-            assert!(!names.iter().any(|name| name.ends_with(".partial") || name.ends_with(".bad")), "{what}: {names:?}");
+            assert!(
+                !names.iter().any(|name| name.ends_with(".partial") || name.ends_with(".bad")),
+                "{what}: {names:?}"
+            );
         }
     }
     println!("{} calls of a save, {} ways: {failed} failed, {done} did not", transcript.len(), FAULTS.len());
@@ -151,7 +157,11 @@ fn a_load_may_fail_anywhere() {
             }
         }
     }
-    println!("{} calls of a load, {} ways: {failed} failed, {fell_back} fell back, {done} did not", transcript.len(), FAULTS.len());
+    println!(
+        "{} calls of a load, {} ways: {failed} failed, {fell_back} fell back, {done} did not",
+        transcript.len(),
+        FAULTS.len()
+    );
     assert!(failed > transcript.len() && fell_back > 0);
 }
 
@@ -163,8 +173,10 @@ fn nothing_has_a_name_before_it_is_on_the_disk() {
         let found = transcript.iter().position(|line| line.starts_with(call));
         found.unwrap_or_else(|| panic!("{call} is not in {transcript:#?}"))
     };
-    let syncs: Vec<usize> = transcript.iter().enumerate().filter(|(_, line)| *line == "fsync").map(|(at, _)| at).collect();
-    let last_write = transcript.iter().take(at("create gen-3.json.partial")).rposition(|line| line.starts_with("write"));
+    let syncs: Vec<usize> =
+        transcript.iter().enumerate().filter(|(_, line)| *line == "fsync").map(|(at, _)| at).collect();
+    let last_write =
+        transcript.iter().take(at("create gen-3.json.partial")).rposition(|line| line.starts_with("write"));
     let (manifest, archive) = (at("renameat gen-3.json.partial -> gen-3.json"), at("linkat gen-3.tar.zst"));
     let pruned = at("unlinkat gen-1.tar.zst");
     // Archive, then manifest, then the folder, and only then something old goes.

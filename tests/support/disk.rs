@@ -85,7 +85,8 @@ impl Trial {
     /// Names of the store, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.disk.store).unwrap();
-        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }

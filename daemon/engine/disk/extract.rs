@@ -207,8 +207,7 @@ impl Site<'_> {
                     // No longer than the data, which is how it was read.
                     let (part, after) =
                         rest.split_at(usize::try_from(segment.length).unwrap_or(0).min(rest.len()));
-                    self.calls.seek(file.as_fd(), segment.offset).map_err(wrong())?;
-                    self.calls.write_all(file.as_fd(), part).map_err(wrong())?;
+                    self.calls.write_all_at(file.as_fd(), part, segment.offset).map_err(wrong())?;
                     rest = after;
                 }
                 self.calls.set_size(file.as_fd(), *size).map_err(wrong())?;
@@ -396,15 +395,14 @@ impl Extractor<'_> {
         };
         let mut buffer = vec![0; usize::try_from(LARGE).unwrap_or(4096)];
         for segment in segments {
-            if size.is_some() {
-                calls.seek(file.as_fd(), segment.offset).map_err(wrong())?;
-            }
+            let mut offset = segment.offset;
             let mut left = segment.length;
             while left > 0 {
                 let most = buffer.len().min(usize::try_from(left).unwrap_or(buffer.len()));
                 reader.read_data(&mut buffer[..most])?;
-                calls.write_all(file.as_fd(), &buffer[..most]).map_err(wrong())?;
+                calls.write_all_at(file.as_fd(), &buffer[..most], offset).map_err(wrong())?;
                 left -= most as u64;
+                offset += most as u64;
             }
         }
         if let Some(size) = size {

@@ -67,20 +67,21 @@ impl Loaded {
 pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, Error> {
     let store = Store::lock_for(calls, disk)?;
     let mut job = Job::new(calls, disk, store)?;
-    if job.state.is_loaded(&job.boot_id, job.at) {
+    if job.state.is_loaded(&job.boot_id, &job.at) {
         let record = job.state.load.clone();
         let (outcome, generation) =
             record.map_or((Outcome::Loaded, None), |load| (load.outcome, load.generation));
         return Ok(Loaded { generation, already: true, ..Loaded::new(outcome) });
     }
     if !is_empty(calls, job.place.as_fd())? {
-        if !job.state.is_half_loaded(&job.boot_id, job.at) {
+        if !job.state.is_half_loaded(&job.boot_id, &job.at) {
             let message =
                 format!("{} is not empty, and {} was not loaded into it", disk.place.display(), disk.name);
             return Err(Error::new(ErrorKind::Unsafe, message));
         }
         wipe(calls, job.place.as_fd())?;
     }
+    job.mark()?;
     job.state.unclean |= job.state.is_unclean(&job.boot_id);
     // A store that cannot be written to is no reason not to load from it.
     job.record(Outcome::Unfinished, None).ok();
@@ -108,6 +109,7 @@ pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
     for number in newest {
         job.store.pin(number, "not loaded: what was in the disk was adopted instead")?;
     }
+    job.mark()?;
     job.record(Outcome::FirstUse, None)
 }
 
@@ -144,8 +146,16 @@ impl<'a> Job<'a> {
         Ok(Job { calls, disk, store, place, at, boot_id, state, listing })
     }
 
+    /// From here on the disk can be told from every other one.
+    fn mark(&mut self) -> Result<(), Error> {
+        let path = self.disk.place.display();
+        self.calls.set_mark(self.place.as_fd()).map_err(at(&path, "mark"))?;
+        self.at = identify(self.calls, self.disk, self.place.as_fd())?;
+        Ok(())
+    }
+
     fn record(&mut self, outcome: Outcome, generation: Option<u64>) -> Result<(), Error> {
-        let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at, self.calls.now_usec());
+        let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), self.calls.now_usec());
         self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec });
         self.state.dirty = true;
         self.state.fingerprint = None;
@@ -160,7 +170,7 @@ impl<'a> Job<'a> {
             calls.wait_for_tick();
             fingerprint = walk(calls, self.place.as_fd(), disk.mode)?.fingerprint;
         }
-        let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at, calls.now_usec());
+        let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), calls.now_usec());
         let (outcome, generation) = (loaded.outcome, loaded.generation);
         self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec });
         self.state.fingerprint = fingerprint;

@@ -263,16 +263,14 @@ impl<W: Write> Packer<'_, W> {
     ) -> Result<bool, Trouble> {
         data.clear();
         let mut complete = true;
-        for (number, segment) in segments.iter().enumerate() {
-            if number > 0 || segment.offset > 0 || !data.is_empty() {
-                self.calls.seek(file, segment.offset).map_err(in_tree(path, "read"))?;
-            }
+        for segment in segments {
             let start = data.len();
             // At most WHOLE.
             data.resize(start + usize::try_from(segment.length).unwrap_or(0), 0);
             let mut at = start;
             while at < data.len() {
-                match self.calls.read(file, &mut data[at..]).map_err(in_tree(path, "read"))? {
+                let offset = segment.offset + (at - start) as u64;
+                match self.calls.read_at(file, &mut data[at..], offset).map_err(in_tree(path, "read"))? {
                     0 => {
                         complete = false;
                         break;
@@ -301,11 +299,12 @@ impl<W: Write> Packer<'_, W> {
         data.resize(CHUNK, 0);
         let mut complete = true;
         for segment in segments {
-            self.calls.seek(file, segment.offset).map_err(in_tree(path, "read"))?;
+            let mut offset = segment.offset;
             let mut left = segment.length;
             while left > 0 {
                 let most = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
-                let mut length = self.calls.read(file, &mut data[..most]).map_err(in_tree(path, "read"))?;
+                let mut length =
+                    self.calls.read_at(file, &mut data[..most], offset).map_err(in_tree(path, "read"))?;
                 if length == 0 {
                     complete = false;
                     data[..most].fill(0);
@@ -314,6 +313,7 @@ impl<W: Write> Packer<'_, W> {
                 self.write(&data[..length])?;
                 self.progress(length as u64)?;
                 left -= length as u64;
+                offset += length as u64;
             }
         }
         self.buffer = data;

@@ -103,7 +103,7 @@ fn save_locked(
         Err(Errno::NOENT | Errno(libc::ENOTDIR)) => return Err(refused(disk, "it is not mounted")),
         opened => opened.map_err(at(disk.place.display(), "open"))?,
     };
-    if let Some(why) = state.refuse_save(&boot_id, identify(calls, disk, place.as_fd())?) {
+    if let Some(why) = state.refuse_save(&boot_id, &identify(calls, disk, place.as_fd())?) {
         return Err(refused(disk, why));
     }
     store.clean()?;
@@ -173,7 +173,9 @@ pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Pla
             format!("nothing is mounted at {path}, where {} should be", disk.name),
         ));
     }
-    Ok(Place { device: meta.device, inode: meta.inode, mount: meta.mount })
+    let mark = calls.mark(place).map_err(at(&path, "read the mark of"))?;
+    let born = (meta.born.seconds, meta.born.nanoseconds);
+    Ok(Place { device: meta.device, inode: meta.inode, born, mark })
 }
 
 /// The newest generation, when it holds just what is on the disk.
@@ -194,9 +196,12 @@ fn find_room(
 ) -> Result<Vec<u64>, Error> {
     let last = listing.generations.iter().find_map(|generation| {
         let manifest = generation.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
-        Some(Experience { archive_bytes: manifest.archive_bytes, content_bytes: manifest.contents.bytes })
+        Some(Experience {
+            archive_bytes: manifest.archive_bytes,
+            content_bytes: manifest.contents.occupied_bytes,
+        })
     });
-    let wanted = choose::wanted_room(tree.contents.bytes, last);
+    let wanted = choose::wanted_room(tree.contents.occupied_bytes, last);
     let free = store.file_system()?.available_bytes;
     let Some(gone) = choose::make_room(&listing.kept(), wanted, free, loaded) else {
         let (wanted, free) = (size_text(wanted), size_text(free));

@@ -63,7 +63,7 @@ pub fn prune(all: &[Kept], limits: Limits, loaded: Option<u64>) -> Vec<u64> {
 pub struct Experience {
     /// Size of the archive.
     pub archive_bytes: u64,
-    /// Bytes of all files.
+    /// Bytes of all files, without their holes.
     pub content_bytes: u64,
 }
 

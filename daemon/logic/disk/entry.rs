@@ -49,6 +49,8 @@ pub struct Meta {
     pub mtime: Time,
     /// When anything of it changed.
     pub ctime: Time,
+    /// When it was made, where that is known.
+    pub born: Time,
     /// Names that it has.
     pub links: u32,
     /// Inode number.

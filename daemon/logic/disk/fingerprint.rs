@@ -75,6 +75,7 @@ mod tests {
             occupied: 4096,
             mtime: at(100),
             ctime: at(101),
+            born: at(99),
             links: 1,
             inode: 9,
             device: (0, 1),

@@ -5,15 +5,18 @@ use serde::{Deserialize, Serialize};
 /// The version of the file.
 pub const SCHEMA: u32 = 1;
 
-/// Which directory a disk is: a path alone may show another mount later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Which directory a disk is: a path alone may show another mount later. Mounts have numbers, but those are given again to
+/// others, and differ between mount namespaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Device that it is on.
     pub device: (u32, u32),
     /// Inode.
     pub inode: u64,
-    /// Mount.
-    pub mount: u64,
+    /// When it was made, in seconds since 1970 and nanoseconds, where the file system knows that.
+    pub born: (i64, u32),
+    /// What loading has written on it, where the file system takes attributes.
+    pub mark: String,
 }
 
 /// How loading ended.
@@ -129,7 +132,7 @@ impl State {
     }
 
     /// Why the directory `place` may not be saved: saving what was never loaded would replace good data with nothing.
-    pub fn refuse_save(&self, boot_id: &str, place: Place) -> Option<&'static str> {
+    pub fn refuse_save(&self, boot_id: &str, place: &Place) -> Option<&'static str> {
         let Some(load) = self.load.as_ref().filter(|load| load.boot_id == boot_id) else {
             return Some("it was not loaded in this boot");
         };
@@ -137,21 +140,21 @@ impl State {
             Outcome::Unfinished => Some("loading it has not ended"),
             Outcome::Passthrough => Some("it is not in use: no generation could be loaded"),
             Outcome::Failed => Some("loading it failed"),
-            _ if load.place != place => Some("what is mounted there is not what was loaded"),
+            _ if load.place != *place => Some("what is mounted there is not what was loaded"),
             _ => None,
         }
     }
 
     /// Whether this very directory has been loaded in this boot.
-    pub fn is_loaded(&self, boot_id: &str, place: Place) -> bool {
+    pub fn is_loaded(&self, boot_id: &str, place: &Place) -> bool {
         self.refuse_save(boot_id, place).is_none()
     }
 
     /// Whether a load into this very directory was interrupted.
-    pub fn is_half_loaded(&self, boot_id: &str, place: Place) -> bool {
+    pub fn is_half_loaded(&self, boot_id: &str, place: &Place) -> bool {
         let load = self.load.as_ref();
         load.is_some_and(|load| {
-            load.boot_id == boot_id && load.place == place && load.outcome == Outcome::Unfinished
+            load.boot_id == boot_id && load.place == *place && load.outcome == Outcome::Unfinished
         })
     }
 }
@@ -160,7 +163,7 @@ impl State {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { device: (0, 40), inode: 1, mount: 7 };
+    const PLACE: Place = Place { device: (0, 40), inode: 1, born: (5, 6), mark: String::new() };
 
     fn state(outcome: Outcome) -> State {
         let load =
@@ -171,18 +174,21 @@ mod tests {
     #[test]
     fn only_what_was_loaded_is_saved() {
         for outcome in [Outcome::Loaded, Outcome::Fallback, Outcome::FirstUse, Outcome::Empty] {
-            assert_eq!(state(outcome).refuse_save("a", PLACE), None, "{outcome:?}");
+            assert_eq!(state(outcome).refuse_save("a", &PLACE), None, "{outcome:?}");
         }
         for outcome in [Outcome::Unfinished, Outcome::Passthrough, Outcome::Failed] {
-            assert!(state(outcome).refuse_save("a", PLACE).is_some(), "{outcome:?}");
+            assert!(state(outcome).refuse_save("a", &PLACE).is_some(), "{outcome:?}");
         }
         let loaded = state(Outcome::Loaded);
-        assert!(loaded.refuse_save("b", PLACE).is_some());
-        assert!(State::default().refuse_save("a", PLACE).is_some());
-        for place in
-            [Place { mount: 8, ..PLACE }, Place { inode: 2, ..PLACE }, Place { device: (8, 1), ..PLACE }]
-        {
-            assert!(loaded.refuse_save("a", place).is_some(), "{place:?}");
+        assert!(loaded.refuse_save("b", &PLACE).is_some());
+        assert!(State::default().refuse_save("a", &PLACE).is_some());
+        for place in [
+            Place { mark: "x".to_owned(), ..PLACE },
+            Place { born: (5, 7), ..PLACE },
+            Place { inode: 2, ..PLACE },
+            Place { device: (8, 1), ..PLACE },
+        ] {
+            assert!(loaded.refuse_save("a", &place).is_some(), "{place:?}");
         }
         assert_eq!((loaded.loaded_now("a"), loaded.loaded_now("b")), (Some(3), None));
     }

@@ -26,6 +26,9 @@ type Result<T> = std::result::Result<T, Errno>;
 /// A name in a directory.
 pub type Name = Vec<u8>;
 
+/// An attribute of the root of a disk, which tells it from others.
+const MARK: &[u8] = b"trusted.zramd.disk";
+
 /// How deep paths of openat2(2) may be in one step (`PATH_MAX` with room to spare).
 const STEP: usize = 4000;
 
@@ -212,8 +215,9 @@ impl Calls {
     pub fn look(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Meta> {
         self.enter("statx", || name.escape_ascii().to_string())?;
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-        let mask = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        let mask = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID | StatxFlags::BTIME;
         let found = rustix::fs::statx(directory, name, flags, mask)?;
+        let has = |flag: StatxFlags| found.stx_mask & flag.bits() != 0;
         Ok(Meta {
             kind: kind(found.stx_mode),
             mode: u32::from(found.stx_mode) & 0o7777,
@@ -223,11 +227,12 @@ impl Calls {
             occupied: found.stx_blocks.saturating_mul(512),
             mtime: time(found.stx_mtime),
             ctime: time(found.stx_ctime),
+            born: if has(StatxFlags::BTIME) { time(found.stx_btime) } else { Time::default() },
             links: found.stx_nlink,
             inode: found.stx_ino,
             device: (found.stx_dev_major, found.stx_dev_minor),
             special: (found.stx_rdev_major, found.stx_rdev_minor),
-            mount: if found.stx_mask & StatxFlags::MNT_ID.bits() == 0 { 0 } else { found.stx_mnt_id },
+            mount: if has(StatxFlags::MNT_ID) { found.stx_mnt_id } else { 0 },
         })
     }
 
@@ -282,10 +287,31 @@ impl Calls {
         Ok(())
     }
 
-    /// Where reading and writing go on.
-    pub fn seek(&self, file: BorrowedFd<'_>, offset: u64) -> Result<()> {
-        self.enter("lseek", || offset.to_string())?;
-        rustix::fs::seek(file, SeekFrom::Start(offset))?;
+    /// Reads from `offset` on; 0 at the end.
+    pub fn read_at(&self, file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let most = self.transfer("pread", buffer.len())?;
+        loop {
+            match rustix::io::pread(file, &mut buffer[..most], offset) {
+                Err(rustix::io::Errno::INTR) => {}
+                read => return Ok(read?),
+            }
+        }
+    }
+
+    /// Writes all of it from `offset` on.
+    pub fn write_all_at(&self, file: BorrowedFd<'_>, mut data: &[u8], mut offset: u64) -> Result<()> {
+        while !data.is_empty() {
+            let most = self.transfer("pwrite", data.len())?;
+            match rustix::io::pwrite(file, &data[..most], offset) {
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(0) => return Err(Errno::IO),
+                written => {
+                    let written = written?;
+                    data = &data[written..];
+                    offset += written as u64;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -349,7 +375,7 @@ impl Calls {
         Ok(())
     }
 
-    /// All extended attributes, sorted by name. A file system without them has none.
+    /// All extended attributes but our mark, sorted by name. A file system without them has none.
     pub fn attributes(&self, subject: Subject<'_>) -> Result<Vec<Attribute>> {
         self.enter("listxattr", String::new)?;
         let mut small = [0; 1024];
@@ -369,7 +395,7 @@ impl Calls {
             Err(error) => return Err(error.into()),
         };
         let mut attributes = Vec::new();
-        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != MARK) {
             self.enter("getxattr", || name.escape_ascii().to_string())?;
             // The kernel's largest value (XATTR_SIZE_MAX).
             let mut value = vec![0; 64 * 1024];
@@ -403,6 +429,32 @@ impl Calls {
             }
         }
         Ok(())
+    }
+
+    /// Writes a new mark on a directory.
+    pub fn set_mark(&self, directory: BorrowedFd<'_>) -> Result<()> {
+        self.enter("fsetxattr", || "mark".to_owned())?;
+        let mut mark = [0; 16];
+        rustix::rand::getrandom(&mut mark, rustix::rand::GetRandomFlags::empty())?;
+        let text: String = mark.iter().map(|byte| format!("{byte:02x}")).collect();
+        match rustix::fs::fsetxattr(directory, MARK, text.as_bytes(), XattrFlags::empty()) {
+            // Without attributes, and without privileges, there are other ways to know it again.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The mark on a directory; empty without one.
+    pub fn mark(&self, directory: BorrowedFd<'_>) -> Result<String> {
+        self.enter("fgetxattr", || "mark".to_owned())?;
+        let mut mark = [0; 64];
+        match rustix::fs::fgetxattr(directory, MARK, &mut mark) {
+            Ok(length) => Ok(String::from_utf8_lossy(&mark[..length]).into_owned()),
+            Err(rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => {
+                Ok(String::new())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Removes an extended attribute; one that is not there is fine.
