@@ -436,7 +436,7 @@ impl Calls {
         self.enter("fsetxattr", || "mark".to_owned())?;
         let mut mark = [0; 16];
         rustix::rand::getrandom(&mut mark, rustix::rand::GetRandomFlags::empty())?;
-        let text: String = mark.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = format!("{:032x}", u128::from_ne_bytes(mark));
         match rustix::fs::fsetxattr(directory, MARK, text.as_bytes(), XattrFlags::empty()) {
             // Without attributes, and without privileges, there are other ways to know it again.
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => Ok(()),
