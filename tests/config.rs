@@ -75,6 +75,7 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
                 "save-interval" | "keep" | "store" | "store-limit" | "on-failure" | "seed" | "pre-save"
                 | "post-restore" | "hook-time-limit" | "time-limit",
             ) => "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\n",
+            (schema::Scope::Benchmark, _) => "[benchmark]\n",
             (schema::Scope::RamDisk, _) => "[ramdisk.a]\nmount-point = \"/a\"\n",
             (schema::Scope::Vm, "tune") => "[vm]\n",
             (schema::Scope::Vm, _) => "[vm]\ntune = true\n",

@@ -215,6 +215,7 @@ fn zramd_toml_5_is_current() {
             ("RAMDISK_KEYS", keys(SectionKind::RamDisk)),
             ("VM_KEYS", keys(SectionKind::Vm)),
             ("MAINTENANCE_KEYS", keys(SectionKind::Maintenance)),
+            ("BENCHMARK_KEYS", keys(SectionKind::Benchmark)),
             ("SIZES", sizes),
             ("EXAMPLE", example),
         ],

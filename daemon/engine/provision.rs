@@ -63,7 +63,11 @@ fn targets(settings: &Settings) -> Vec<Target> {
 pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), Error> {
     let target = Target::Device(number);
     let device = loaded.settings.devices.iter().filter(|device| device.number == number);
-    let settings = Settings { devices: device.cloned().collect(), ..Settings::default() };
+    let settings = Settings {
+        devices: device.cloned().collect(),
+        benchmark: loaded.settings.benchmark,
+        ..Settings::default()
+    };
     let some = Loaded { settings, ..loaded.clone() };
     host.lock_run()?;
     let done = plan(host, &some, Activation::Systemd).and_then(|mut plan| {
@@ -95,7 +99,8 @@ pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied
             format!("zram{number}: no usable section [zram{number}] in the configuration"),
         ));
     };
-    let settings = Settings { devices: vec![device], ..Settings::default() };
+    let settings =
+        Settings { devices: vec![device], benchmark: loaded.settings.benchmark, ..Settings::default() };
     let one = Loaded { settings, ..loaded.clone() };
     locked(host, |host| {
         // What other runs left behind is theirs: their unit may be at work right now.

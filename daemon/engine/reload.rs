@@ -118,5 +118,6 @@ fn only(settings: &Settings, wanted: &BTreeSet<&Target>) -> Settings {
         ramdisks: ramdisks.cloned().collect(),
         vm,
         maintenance: None,
+        benchmark: settings.benchmark,
     }
 }

@@ -33,7 +33,23 @@ pub enum MachineFile {
     Passwd,
     /// `/etc/group`.
     Group,
-    /// `/var/lib/zramd/benchmark.json`.
+    /// `/proc/sys/kernel/osrelease`.
+    KernelRelease,
+    /// `/proc/cpuinfo`.
+    Cpuinfo,
+    /// `/sys/devices/system/cpu/online`.
+    OnlineCpus,
+    /// `/proc/pressure/memory`.
+    MemoryPressure,
+    /// `/proc/pressure/cpu`.
+    CpuPressure,
+    /// `/proc/loadavg`.
+    Loadavg,
+    /// `/proc/vmstat`.
+    Vmstat,
+    /// `/proc/diskstats`.
+    Diskstats,
+    /// `/var/lib/zramd/benchmark.json`: the verdict of the benchmark.
     Verdict,
 }
 

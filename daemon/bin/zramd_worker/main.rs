@@ -2,6 +2,7 @@
 //! by the daemon, and by `zramdctl` where there is no daemon; there for moments only.
 #![allow(clippy::print_stdout)]
 
+mod benchmark;
 mod disk;
 mod frame;
 mod maintain;
@@ -22,6 +23,7 @@ struct Verb {
 
 /// Every verb; each has a file of its own beside this one. `Err` is wrong usage.
 const VERBS: &[Verb] = &[
+    Verb { name: "benchmark", help: benchmark::HELP, run: benchmark::run },
     Verb { name: "disk", help: disk::HELP, run: disk::run },
     Verb {
         name: "maintain",

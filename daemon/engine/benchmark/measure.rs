@@ -12,6 +12,7 @@ use crate::host::linux::direct::Direct;
 use crate::host::linux::interrupt;
 use crate::host::linux::pages::Pages;
 use crate::logic::benchmark::random::Random;
+use crate::logic::benchmark::statistics::Estimate;
 
 /// Which way the data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,10 +61,16 @@ impl Spec {
 #[derive(Debug, Clone)]
 pub struct Pass {
     histogram: Histogram<u64>,
+    batches: Vec<f64>,
     sum: Duration,
     bytes: u64,
     busy: Duration,
+    /// Sum and number of the requests in the batch that is not full yet.
+    batch: (Duration, u32),
 }
+
+/// Requests whose mean is one value for [`Estimate`]: enough to even out the clock, few enough to have many.
+const BATCH: u32 = 64;
 
 /// Longest request that is told apart from longer ones.
 const LONGEST: u64 = 10_000_000_000;
@@ -73,9 +80,11 @@ impl Default for Pass {
         Pass {
             // Three digits: quantiles are true to a thousandth. The bounds are right, so it cannot fail.
             histogram: Histogram::new_with_bounds(1, LONGEST, 3).unwrap_or_else(|_| unreachable!("bounds")),
+            batches: Vec::new(),
             sum: Duration::ZERO,
             bytes: 0,
             busy: Duration::ZERO,
+            batch: (Duration::ZERO, 0),
         }
     }
 }
@@ -106,6 +115,12 @@ impl Pass {
         if self.busy.is_zero() { 0.0 } else { self.bytes as f64 / self.busy.as_secs_f64() }
     }
 
+    /// The usual time of a request, in nanoseconds, and how sure that is: from the means of batches, so that what came in
+    /// between now and then does not count.
+    pub fn usual_ns(&self) -> Estimate {
+        if self.batches.is_empty() { Estimate::of(&[self.mean_ns()]) } else { Estimate::of(&self.batches) }
+    }
+
     /// Adds the requests of another pass that came before or after this one.
     pub fn append(&mut self, other: &Pass) {
         self.busy += other.busy;
@@ -115,6 +130,7 @@ impl Pass {
     fn merge(&mut self, other: &Pass) {
         // Both have the same bounds.
         self.histogram.add(&other.histogram).ok();
+        self.batches.extend_from_slice(&other.batches);
         self.sum += other.sum;
         self.bytes += other.bytes;
     }
@@ -123,6 +139,12 @@ impl Pass {
         self.histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         self.sum += time;
         self.bytes += bytes as u64;
+        self.batch.0 += time;
+        self.batch.1 += 1;
+        if self.batch.1 == BATCH {
+            self.batches.push(self.batch.0.as_nanos() as f64 / f64::from(BATCH));
+            self.batch = (Duration::ZERO, 0);
+        }
     }
 }
 

@@ -2,4 +2,9 @@
 //!
 //! [`measure::pass`] times requests one by one and is the same for everything that is measured; [`super::scratch`] has the device.
 
+pub mod keep;
 pub mod measure;
+mod run;
+pub mod sample;
+
+pub use run::{Measured, Options, run};

@@ -24,6 +24,11 @@ pub fn local_time() -> LocalTime {
     at(seconds, now.subsec_millis())
 }
 
+/// Seconds since 1970; 0 when the clock is before that.
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
 #[allow(unsafe_code)]
 fn at(seconds: libc::time_t, millis: u32) -> LocalTime {
     // SAFETY: all fields of `tm` are numbers or a pointer, for which zeros are valid.

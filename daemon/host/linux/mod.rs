@@ -9,6 +9,7 @@ pub mod cancel;
 pub mod clock;
 pub mod direct;
 pub mod disk;
+pub mod durable;
 pub mod files;
 pub mod heap;
 pub mod interrupt;
@@ -16,8 +17,10 @@ mod mkfs;
 mod mount;
 pub mod pages;
 pub mod peer_files;
+pub mod priority;
 mod process;
-mod store;
+pub mod process_memory;
+pub mod store;
 mod swap;
 pub mod unit_files;
 mod upkeep;
@@ -97,7 +100,15 @@ impl Host for LinuxHost {
             MachineFile::Cmdline => "/proc/cmdline",
             MachineFile::Passwd => "/etc/passwd",
             MachineFile::Group => "/etc/group",
-            MachineFile::Verdict => "/var/lib/zramd/benchmark.json",
+            MachineFile::KernelRelease => "/proc/sys/kernel/osrelease",
+            MachineFile::Cpuinfo => "/proc/cpuinfo",
+            MachineFile::OnlineCpus => "/sys/devices/system/cpu/online",
+            MachineFile::MemoryPressure => "/proc/pressure/memory",
+            MachineFile::CpuPressure => "/proc/pressure/cpu",
+            MachineFile::Loadavg => "/proc/loadavg",
+            MachineFile::Vmstat => "/proc/vmstat",
+            MachineFile::Diskstats => "/proc/diskstats",
+            MachineFile::Verdict => store::VERDICT,
         })
     }
 

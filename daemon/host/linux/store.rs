@@ -10,6 +10,9 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::host::HostError;
 
+/// Where the verdict of the benchmark is kept from boot to boot.
+pub const VERDICT: &str = "/var/lib/zramd/benchmark.json";
+
 /// The folder, for messages.
 pub const FOLDER: &str = "/run/zramd";
 

@@ -79,7 +79,15 @@ impl Host for SimHost {
             MachineFile::Cmdline => state.cmdline.clone(),
             MachineFile::Passwd => state.passwd.clone(),
             MachineFile::Group => state.group.clone(),
-            MachineFile::Verdict => state.verdict.clone(),
+            MachineFile::KernelRelease => "6.12.0-simulated\n".to_owned(),
+            MachineFile::Cpuinfo => "model name : simulated\n".to_owned(),
+            MachineFile::OnlineCpus => format!("0-{}\n", state.cpus - 1),
+            MachineFile::Loadavg => "0.00 0.00 0.00 1/100 1\n".to_owned(),
+            MachineFile::Vmstat | MachineFile::Diskstats => String::new(),
+            MachineFile::Verdict if !state.verdict.is_empty() => state.verdict.clone(),
+            MachineFile::Verdict | MachineFile::MemoryPressure | MachineFile::CpuPressure => {
+                return Err(HostError::new(format!("{file:?}"), "read", Errno::NOENT));
+            }
         })
     }
 

@@ -6,9 +6,13 @@ use super::problem::{Origin, Problem};
 use super::ramdisk;
 use super::schema::SectionKind;
 use super::section::{SectionReader, nearest, unknown_keys};
-use super::settings::{AlgorithmChoice, DeviceSettings, MountSettings, Role, Settings, SizeExpr, SizeRule};
+use super::settings::{
+    AlgorithmChoice, BenchmarkSettings, DeviceSettings, MountSettings, Role, Settings, SizeExpr, SizeRule,
+    When,
+};
 use super::vm;
 use crate::logic::algorithm::Algorithm;
+use crate::logic::benchmark::score::Profile;
 use crate::logic::expr::Expr;
 use crate::logic::proc::zram_number;
 
@@ -33,7 +37,11 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
         if name == "defaults" {
             continue;
         }
-        if name == "maintenance" {
+        if name == "benchmark" {
+            let mut reader = SectionReader::new(section, None);
+            settings.benchmark = benchmark(&mut reader);
+            problems.append(&mut reader.problems);
+        } else if name == "maintenance" {
             let mut reader = SectionReader::new(section, None);
             let built = maintenance::read(&mut reader);
             asked = built.filter(|_| !reader.failed);
@@ -65,6 +73,28 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
     (settings, problems)
 }
 
+/// A word that is wrong leaves the rest of the section as it is, and counts as not written.
+fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
+    reader.unknown_keys(SectionKind::Benchmark);
+    let when = [("idle", When::Idle), ("boot", When::Boot), ("never", When::Never)];
+    let profiles = Profile::ALL.map(|profile| (profile.word(), profile));
+    BenchmarkSettings {
+        when: one_of(reader, "when", &when).unwrap_or_default(),
+        profile: one_of(reader, "profile", &profiles).unwrap_or_default(),
+    }
+}
+
+fn one_of<T: Copy>(reader: &mut SectionReader<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
+    let (text, origin) = reader.text(key)?;
+    let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+    if found.is_none() {
+        let names: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        let problem = Problem::error(origin, format!("`{key}` cannot be \"{text}\""));
+        reader.fail(problem.hint(format!("write {}", names.join(", "))));
+    }
+    found
+}
+
 fn unknown_section(name: &str, origin: &Origin) -> Problem {
     let problem = Problem::error(origin.clone(), format!("there is no section [{name}]"));
     let lower = name.trim().to_ascii_lowercase();
@@ -77,10 +107,11 @@ fn unknown_section(name: &str, origin: &Origin) -> Problem {
         };
         return problem.hint(hint);
     }
-    match nearest(&lower, ["defaults", "ramdisk", "vm", "maintenance"].into_iter()) {
+    match nearest(&lower, ["benchmark", "defaults", "ramdisk", "vm", "maintenance"].into_iter()) {
         Some("ramdisk") => problem.hint("write [ramdisk.NAME]"),
         Some(meant) => problem.hint(format!("write [{meant}]")),
-        None => problem.hint("sections are [defaults], [zramN], [ramdisk.NAME], [vm] and [maintenance]"),
+        None => problem
+            .hint("sections are [defaults], [zramN], [ramdisk.NAME], [benchmark], [vm] and [maintenance]"),
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Scope {
     Vm,
     /// `[maintenance]`.
     Maintenance,
+    /// `[benchmark]`.
+    Benchmark,
 }
 
 /// One key.
@@ -47,7 +49,7 @@ const fn key(
     Key { name, scope, values, default, example, since: "0.1", meaning }
 }
 
-use Scope::{Device, Maintenance, OneDevice, RamDisk, Vm};
+use Scope::{Benchmark, Device, Maintenance, OneDevice, RamDisk, Vm};
 
 /// Every key, in the order of the example file.
 pub const KEYS: &[Key] = &[
@@ -364,6 +366,23 @@ pub const KEYS: &[Key] = &[
         "How long loading or saving may take; a save that takes longer is given up, and the last snapshot stays.",
     ),
     key(
+        Benchmark,
+        "when",
+        "\"idle\", \"boot\" or \"never\"",
+        "\"idle\"",
+        "\"idle\"",
+        "When it is measured which algorithm \"auto\" stands for: once the machine is quiet after boot, before devices are set up \
+         (which then waits for up to two seconds), or only by `zramdctl bench run`.",
+    ),
+    key(
+        Benchmark,
+        "profile",
+        "\"latency\", \"balanced\" or \"capacity\"",
+        "\"balanced\"",
+        "\"balanced\"",
+        "What counts: little time for each page, little time unless memory is short, or much memory.",
+    ),
+    key(
         Vm,
         "tune",
         "true or false",
@@ -564,6 +583,8 @@ pub enum SectionKind {
     Vm,
     /// `[maintenance]`.
     Maintenance,
+    /// `[benchmark]`.
+    Benchmark,
 }
 
 impl SectionKind {
@@ -575,6 +596,7 @@ impl SectionKind {
             SectionKind::RamDisk => key.scope == Scope::RamDisk,
             SectionKind::Vm => key.scope == Scope::Vm,
             SectionKind::Maintenance => key.scope == Scope::Maintenance,
+            SectionKind::Benchmark => key.scope == Scope::Benchmark,
         })
     }
 }
@@ -602,6 +624,7 @@ pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
         "One RAM disk. A span of time is a number of seconds, or text: \"90s\", \"15min\", \"1h 30min\", \"2d\".",
         SectionKind::RamDisk,
     ),
+    ("benchmark", "Which algorithm \"auto\" stands for on this machine.", SectionKind::Benchmark),
     ("vm", "Settings of the kernel that fit compressed swap.", SectionKind::Vm),
     (
         "maintenance",

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::Origin;
 use crate::logic::algorithm::Algorithm;
+use crate::logic::benchmark::score::Profile;
 use crate::logic::expr::Expr;
 use crate::logic::policy::age::Range;
 use crate::logic::policy::pressure::Thresholds;
@@ -27,6 +28,29 @@ pub struct Settings {
     pub vm: Option<VmSettings>,
     /// `[maintenance]`, if it is there and asks for anything.
     pub maintenance: Option<MaintenanceSettings>,
+    /// `[benchmark]`.
+    pub benchmark: BenchmarkSettings,
+}
+
+/// `[benchmark]`: how the algorithm of `auto` is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BenchmarkSettings {
+    /// When it is measured.
+    pub when: When,
+    /// What the owner wants.
+    pub profile: Profile,
+}
+
+/// When the benchmark runs by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum When {
+    /// After boot, once the machine is quiet.
+    #[default]
+    Idle,
+    /// At boot, before devices are set up.
+    Boot,
+    /// Only when somebody asks.
+    Never,
 }
 
 /// The section `[vm]`.

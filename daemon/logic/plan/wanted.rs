@@ -21,7 +21,7 @@ use crate::logic::record::Target;
 /// The algorithms that `auto` tries before it leaves the choice to the kernel.
 ///
 /// lz4 reads back fastest in every published table, and lzo-rle is the best of what every kernel has.
-const AUTO: [&str; 2] = ["lz4", "lzo-rle"];
+pub const AUTO: [&str; 2] = ["lz4", "lzo-rle"];
 
 /// A refusal in the making: what kind, why, and where it was written.
 pub(super) struct Refusal {

@@ -1,0 +1,147 @@
+//! `zramd-worker benchmark`: measures, and keeps the verdict.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lexopt::prelude::{Long, ValueExt};
+use zramd::engine::benchmark::sample::Source;
+use zramd::engine::benchmark::{self as engine, Options, keep};
+use zramd::engine::work::{Reporter, Stopped};
+use zramd::host::linux::{LinuxHost, files};
+use zramd::logic::algorithm::Algorithm;
+use zramd::logic::benchmark::score::Profile;
+use zramd::logic::config;
+use zramd::logic::config::settings::{Settings, When};
+use zramd::logic::exit::ExitStatus;
+
+use super::frame;
+
+/// What `--help` says.
+pub const HELP: &str = "[--idle] [--boot] [--profile NAME] [--algorithm NAME]... [--data FILE | --generator | --process PID...] \
+    [--page-cluster N]... [--threads N] [--seconds N]";
+
+/// Name of the work.
+const NAME: &str = "benchmark";
+/// Exit status of a run that nobody waits for and that was postponed: its unit is started again later (EX_TEMPFAIL).
+const LATER: i32 = 75;
+
+struct Words {
+    options: Options,
+    profile: Option<Profile>,
+    boot: bool,
+}
+
+fn parse(words: Vec<OsString>) -> Result<Words, String> {
+    let mut parsed = Words { options: Options::default(), profile: None, boot: false };
+    let text = |error: lexopt::Error| error.to_string();
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(word) = parser.next().map_err(text)? {
+        let options = &mut parsed.options;
+        match word {
+            Long("idle") => options.idle = true,
+            Long("boot") => parsed.boot = true,
+            Long("config") => drop(parser.value().map_err(text)?),
+            Long("profile") => {
+                let word = parser.value().and_then(ValueExt::string).map_err(text)?;
+                let profile = Profile::parse(&word).ok_or_else(|| format!("there is no profile `{word}`"))?;
+                parsed.profile = Some(profile);
+            }
+            Long("algorithm") => {
+                let word = parser.value().and_then(ValueExt::string).map_err(text)?;
+                options.algorithms.push(Algorithm::parse(&word).map_err(|error| error.message)?);
+            }
+            Long("data") => options.source = Source::File(PathBuf::from(parser.value().map_err(text)?)),
+            Long("generator") => options.source = Source::Generator,
+            Long("process") => {
+                let process = parser.value().map_err(text)?.parse().map_err(text)?;
+                match &mut options.source {
+                    Source::Processes(list) => list.push(process),
+                    other => *other = Source::Processes(vec![process]),
+                }
+            }
+            Long("threads") => options.threads = parser.value().map_err(text)?.parse().map_err(text)?,
+            Long("page-cluster") => {
+                let n: u32 = parser.value().map_err(text)?.parse().map_err(text)?;
+                if n > 5 {
+                    return Err(format!("page-cluster {n} is out of range: 0 to 5"));
+                }
+                if !options.every_cluster {
+                    options.page_clusters.clear();
+                }
+                options.every_cluster = true;
+                options.page_clusters.push(n);
+            }
+            Long("seconds") => {
+                let seconds: f64 = parser.value().map_err(text)?.parse().map_err(text)?;
+                if !(0.5..=600.0).contains(&seconds) {
+                    return Err("--seconds takes 0.5 to 600".to_owned());
+                }
+                options.budget = Duration::from_secs_f64(seconds);
+            }
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    Ok(parsed)
+}
+
+/// The configuration of the machine.
+fn settings() -> Settings {
+    let root = Path::new("/");
+    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
+    config::load_sources(files::find_sources(root), &cmdline).settings
+}
+
+pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
+    // Whoever asks for nothing in particular is the timer.
+    let by_timer = words.is_empty();
+    let mut words = parse(words)?;
+    words.options.idle |= by_timer;
+    let idle = words.options.idle;
+    let mut postponed = false;
+    let status = frame::run(NAME, NAME, |reporter| {
+        let ended = benchmark(reporter, words);
+        postponed = matches!(ended, Err(Stopped::Postponed(_)));
+        ended
+    });
+    if postponed && idle {
+        // Its unit starts it again later.
+        std::process::exit(LATER);
+    }
+    Ok(status)
+}
+
+fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
+    let mut host = LinuxHost::new("/");
+    let settings = settings();
+    let mut options = words.options;
+    options.profile = words.profile.unwrap_or(settings.benchmark.profile);
+    options.configured = settings.devices.iter().map(|device| device.number).collect::<BTreeSet<u32>>();
+    options.before = keep::before(&host, options.profile);
+    let unasked = options.idle || words.boot;
+    if unasked {
+        if settings.benchmark.when == When::Never {
+            return Ok("the configuration wants no benchmark".to_owned());
+        }
+        if let Some(verdict) = &options.before.verdict {
+            return Ok(format!("the verdict {verdict} holds; nothing to measure"));
+        }
+    }
+    if words.boot {
+        options.budget = BOOT_BUDGET;
+        options.source = Source::Generator;
+    }
+    // What was measured with other data or fewer algorithms is nobody's verdict.
+    let kept =
+        options.algorithms.is_empty() && !matches!(options.source, Source::File(_) | Source::Processes(_));
+    let measured = engine::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
+    reporter.detail(&measured.report)?;
+    if kept {
+        keep::keep(Path::new("/"), &host, &measured)?;
+    }
+    Ok(measured.report.verdict.reason)
+}
+
+/// Before provisioning: boot waits for it.
+const BOOT_BUDGET: Duration = Duration::from_millis(1500);

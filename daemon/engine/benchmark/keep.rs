@@ -1,0 +1,67 @@
+//! The verdict from run to run: read when it holds, written when it was measured for everybody.
+
+use std::path::Path;
+
+use super::run::Measured;
+use crate::engine::Error;
+use crate::host::linux::{clock, durable, store::VERDICT};
+use crate::host::{Host, HostError, MachineFile};
+use crate::logic::benchmark::cache::{self, Key, SCHEMA_VERSION, Stored, Unusable};
+use crate::logic::benchmark::report::Report;
+use crate::logic::benchmark::score::Profile;
+use crate::logic::benchmark::verdict::Before;
+
+/// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.
+pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
+    let text = |file| host.text(file).unwrap_or_default();
+    Key::new(
+        &text(MachineFile::KernelRelease),
+        &text(MachineFile::Cpuinfo),
+        &text(MachineFile::OnlineCpus),
+        algorithms,
+    )
+}
+
+/// The verdict with all its figures, if it holds on this machine.
+pub fn stored<H: Host>(host: &H) -> Result<Stored<Report>, Unusable> {
+    let text = host.text(MachineFile::Verdict).or_else(crate::engine::gather::absent);
+    let text: String = text.map_err(|error: HostError| Unusable::Damaged(error.to_string()))?;
+    cache::read(Some(&text), &key(host, None)).map(|(stored, _)| stored)
+}
+
+/// What was chosen before for this profile.
+pub fn before<H: Host>(host: &H, profile: Profile) -> Before {
+    match stored(host) {
+        Ok(stored) if stored.profile == profile => {
+            Before { verdict: Some(stored.algorithm), better_runs: stored.better_runs }
+        }
+        _ => Before::default(),
+    }
+}
+
+/// Keeps a verdict.
+pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), Error> {
+    let report = &measured.report;
+    let stored = Stored {
+        schema_version: SCHEMA_VERSION,
+        measured_unix: clock::unix_seconds(),
+        key: key(host, Some(&measured.offered)),
+        profile: report.profile,
+        algorithm: report.verdict.full_name(),
+        better_runs: measured.better_runs,
+        page_in_ns: report.results.first().map_or(0, |row| {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A time.
+            let usual = row.read.p50_ns.max(0.0) as u64;
+            usual
+        }),
+        report,
+    };
+    let text = serde_json::to_string_pretty(&stored)
+        .map_err(|error| Error::failed(format!("the verdict: write JSON: {error}")))?;
+    Ok(durable::replace(root, VERDICT, &text)?)
+}
+
+/// Forgets the verdict. Whether there was one.
+pub fn forget(root: &Path) -> Result<bool, Error> {
+    Ok(durable::remove(root, VERDICT)?)
+}

@@ -1,0 +1,540 @@
+//! A whole benchmark: one scratch device, every candidate in turns, within a budget of time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::measure::{Direction, Pass, Spec, pass};
+use super::sample::{Sample, Source, collect};
+use crate::engine::Error;
+use crate::engine::scratch::Scratch;
+use crate::engine::work::Stopped;
+use crate::host::linux::{interrupt, pages::Pages, priority};
+use crate::host::{Host, MachineFile};
+use crate::logic::algorithm::Algorithm;
+use crate::logic::benchmark::advice;
+use crate::logic::benchmark::candidates::{self, Candidate};
+use crate::logic::benchmark::quiet::{self, Pressure, Stall};
+use crate::logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Timing, Verdict};
+use crate::logic::benchmark::score::{self, Circumstances, Figures, Profile};
+use crate::logic::benchmark::statistics::Estimate;
+use crate::logic::benchmark::verdict::{self, Before, Choice, Scored};
+use crate::logic::proc::parse_meminfo;
+use crate::logic::stat::MmStat;
+use crate::logic::units::human;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Only these algorithms, instead of all that are worth it.
+    pub algorithms: Vec<Algorithm>,
+    /// Where the pages come from.
+    pub source: Source,
+    /// What the owner wants.
+    pub profile: Profile,
+    /// Reads of 2^n pages are measured for these n: of the verdict alone, or of every algorithm.
+    pub page_clusters: Vec<u32>,
+    /// See `page_clusters`.
+    pub every_cluster: bool,
+    /// Threads for throughput; 0 is one per CPU.
+    pub threads: usize,
+    /// Nobody waits for it: with the lowest priority, and only while nobody else wants the machine.
+    pub idle: bool,
+    /// How long it may take.
+    pub budget: Duration,
+    /// Numbers that the configuration has for devices.
+    pub configured: BTreeSet<u32>,
+    /// What was chosen before.
+    pub before: Before,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            algorithms: Vec::new(),
+            source: Source::default(),
+            profile: Profile::default(),
+            page_clusters: vec![0, 1, 2, 3],
+            every_cluster: false,
+            threads: 0,
+            idle: false,
+            budget: BUDGET,
+            configured: BTreeSet::new(),
+            before: Before::default(),
+        }
+    }
+}
+
+/// The whole takes three seconds at most; a part is kept for the device to come and go.
+const BUDGET: Duration = Duration::from_millis(2600);
+/// 32 MiB of 4 KiB pages: with less, half-filled pages of the allocator count too much.
+const PAGES: usize = 8192;
+/// Fewer make no benchmark.
+const LEAST_PAGES: usize = 512;
+/// The sample and its compressed copy take at most this part of the memory that is available.
+const SHARE_OF_MEMORY: u64 = 12;
+/// Same-filled pages for the baseline.
+const BASELINE_PAGES: usize = 512;
+/// Repetitions at most.
+const ROUNDS: u32 = 6;
+/// Scores within so much of the best are measured again.
+const CONTENDERS: f64 = 1.0 + 3.0 * verdict::MARGIN;
+/// A score that is as sure as this needs no further repetition.
+const SURE: f64 = verdict::MARGIN / 4.0;
+
+/// What a benchmark has found.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// All figures.
+    pub report: Report,
+    /// The algorithms that this kernel offers.
+    pub offered: Vec<String>,
+    /// See [`Before::better_runs`].
+    pub better_runs: u32,
+}
+
+/// What was measured of one candidate.
+struct Trial {
+    candidate: Candidate,
+    write: Pass,
+    read: Pass,
+    write_all: Pass,
+    read_all: Pass,
+    memory: MmStat,
+    failed: Option<String>,
+}
+
+/// The benchmark while it goes on.
+struct Run<'a, H: Host> {
+    host: &'a mut H,
+    options: &'a Options,
+    begun: Instant,
+    pressure: Pressure,
+    scratch: Scratch,
+    node: PathBuf,
+    sample: Sample,
+    report: &'a mut dyn FnMut(f64, &str),
+}
+
+/// Runs it. `report` is told how far it is and what is measured.
+pub fn run<H: Host>(
+    host: &mut H,
+    options: &Options,
+    report: &mut dyn FnMut(f64, &str),
+) -> Result<Measured, Stopped> {
+    let begun = Instant::now();
+    if !host.is_privileged() {
+        let message = "measuring takes a zram device of its own, and that takes root rights";
+        return Err(Error::new(crate::engine::ErrorKind::NotPermitted, message).into());
+    }
+    let pressure = look(host);
+    if let Some(why) = quiet::before(&pressure, options.idle) {
+        return Err(Stopped::Postponed(format!("the benchmark waits for a better moment: {why}")));
+    }
+    if options.idle {
+        priority::lowest();
+    }
+    report(0.0, "collecting pages");
+    let sample = collect(host, &options.source, pages_that_fit(host)?)?;
+    let scratch = Scratch::create(host, &options.configured)?;
+    let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
+    let mut run = Run { host, options, begun, pressure, scratch, node, sample, report };
+    let measured = run.measure();
+    // However it ended, the device goes.
+    let Run { host, scratch, .. } = run;
+    match (measured, scratch.release(host)) {
+        (Ok(report), Ok(())) => Ok(report),
+        (Ok(_), Err(error)) => Err(error.into()),
+        (Err(Stopped::Failed(error)), Err(other)) => Err(Stopped::Failed(error.join(other))),
+        (Err(stopped), _) => Err(stopped),
+    }
+}
+
+fn look<H: Host>(host: &H) -> Pressure {
+    let stall = |file| Stall::parse(&host.text(file).ok()?);
+    let load = host.text(MachineFile::Loadavg).ok();
+    let load = load.and_then(|text| text.split(' ').next()?.parse::<f64>().ok()).unwrap_or(0.0);
+    Pressure {
+        memory: stall(MachineFile::MemoryPressure),
+        cpu: stall(MachineFile::CpuPressure),
+        load: load / f64::from(host.cpus().max(1)),
+    }
+}
+
+/// How many pages can be spared.
+fn pages_that_fit<H: Host>(host: &H) -> Result<usize, Stopped> {
+    let available =
+        parse_meminfo(&host.text(MachineFile::Meminfo).map_err(Error::from)?).available_kib * 1024;
+    let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(PAGES).min(PAGES);
+    if pages < LEAST_PAGES {
+        let available = human(available);
+        return Err(Stopped::Postponed(format!(
+            "the benchmark waits for a better moment: only {available} of memory are available"
+        )));
+    }
+    Ok(pages)
+}
+
+impl<H: Host> Run<'_, H> {
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn left(&self) -> Duration {
+        self.options.budget.saturating_sub(self.elapsed())
+    }
+
+    /// Between two measurements: says how far it is, and ends it when somebody wants that or the machine needs it.
+    fn check(&mut self, doing: &str) -> Result<(), Stopped> {
+        let share = self.elapsed().as_secs_f64() / self.options.budget.as_secs_f64();
+        (self.report)(share.min(0.99), doing);
+        if interrupt::is_asked() {
+            return Err(Stopped::Cancelled("the benchmark was cancelled".to_owned()));
+        }
+        let now = look(self.host);
+        match quiet::meanwhile(&self.pressure, &now, self.elapsed(), self.options.idle) {
+            Some(why) => Err(Stopped::Postponed(format!("the benchmark gave up for now: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn threads(&self) -> usize {
+        match self.options.threads {
+            0 => usize::try_from(self.host.cpus()).unwrap_or(1),
+            threads => threads,
+        }
+    }
+
+    fn candidates(&self) -> Result<(Vec<Candidate>, Vec<String>), Error> {
+        let offered = self.scratch.offered(self.host)?;
+        if self.options.algorithms.is_empty() {
+            let all = candidates::default(&offered, self.scratch.takes_parameters(self.host));
+            return Ok((all, offered));
+        }
+        let named = self.options.algorithms.iter().cloned().map(candidates::candidate).collect();
+        Ok((named, offered))
+    }
+
+    fn measure(&mut self) -> Result<Measured, Stopped> {
+        let (list, offered) = self.candidates()?;
+        let mut trials: Vec<Trial> = list.into_iter().map(Trial::new).collect();
+        let Some(first) = trials.first().map(|trial| trial.candidate.algorithm.clone()) else {
+            return Err(Error::failed("this kernel offers no algorithm").into());
+        };
+        let (baseline_write, baseline_read) = self.baseline(&first)?;
+        let baseline =
+            Baseline { read_ns: baseline_read.usual_ns().value, write_ns: baseline_write.usual_ns().value };
+        // Six tenths of the time for a first look at everybody, the rest for those between whom it is close.
+        let slot = self.left().mul_f64(0.6) / u32::try_from(trials.len()).unwrap_or(1);
+        for trial in &mut trials {
+            self.first_look(trial, slot)?;
+        }
+        if trials.iter().all(|trial| trial.failed.is_some()) {
+            let why: Vec<String> = trials.iter().filter_map(|trial| trial.failed.clone()).collect();
+            return Err(Error::failed(why.join("; ")).into());
+        }
+        let circumstances = self.circumstances();
+        let mut rounds = 1;
+        // The time that the reads of several pages will take is kept.
+        while rounds < ROUNDS && self.left() > self.options.budget.mul_f64(0.15) {
+            let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
+            let again = contenders(&scored);
+            if again.is_empty() {
+                break;
+            }
+            rounds += 1;
+            let slot = (self.left().mul_f64(0.5) / u32::try_from(again.len()).unwrap_or(1))
+                .min(Duration::from_millis(80));
+            for index in again {
+                self.again(&mut trials[index], slot, rounds)?;
+            }
+        }
+        let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
+        let choice = verdict::choose(&scored, &self.options.before, usual(&offered), self.options.profile);
+        let chosen = Algorithm::parse(&choice.algorithm)
+            .map_err(|error| Error::failed(format!("{}: {}", choice.algorithm, error.message)))?;
+        let page_clusters = self.page_clusters(&trials, &chosen)?;
+        let seconds = self.elapsed().as_secs_f64();
+        let mut data = self.sample.data.clone();
+        let shares = trials.iter().filter(|trial| trial.failed.is_none()).map(Trial::incompressible_share);
+        data.incompressible_share = shares.fold(1.0, f64::min);
+        let rows = rows(&trials, &scored, &baseline, &choice);
+        let verdict = self.verdict(&chosen, &choice, &rows, &page_clusters);
+        let report = Report {
+            schema_version: SCHEMA_VERSION,
+            verdict,
+            data,
+            profile: self.options.profile,
+            circumstances,
+            baseline,
+            results: rows,
+            page_clusters,
+            threads: u32::try_from(self.threads()).unwrap_or(1),
+            seconds,
+            rounds,
+        };
+        Ok(Measured { report, offered, better_runs: choice.better_runs })
+    }
+
+    fn configure(&mut self, algorithm: &Algorithm) -> Result<(), Error> {
+        let bytes = (self.sample.pages.count().max(BASELINE_PAGES) * self.sample.pages.page_size()) as u64;
+        self.scratch.configure(self.host, algorithm, bytes)
+    }
+
+    fn baseline(&mut self, algorithm: &Algorithm) -> Result<(Pass, Pass), Stopped> {
+        self.check("the cost of a request")?;
+        self.configure(algorithm)?;
+        let mut same = Pages::new(BASELINE_PAGES)?;
+        for index in 0..BASELINE_PAGES {
+            same.page_mut(index).fill(u8::try_from(1 + index % 250).unwrap_or(1));
+        }
+        // Once to warm up.
+        pass(&self.node, &same, &Spec::new(Direction::Write, 0..BASELINE_PAGES))?;
+        let write = pass(&self.node, &same, &Spec::new(Direction::Write, 0..BASELINE_PAGES))?;
+        let read = Spec { shuffle: Some(1), ..Spec::new(Direction::Read, 0..BASELINE_PAGES) };
+        Ok((write, pass(&self.node, &same, &read)?))
+    }
+
+    /// All of one candidate, as far as its time goes.
+    fn first_look(&mut self, trial: &mut Trial, slot: Duration) -> Result<(), Stopped> {
+        let name = trial.candidate.algorithm.to_string();
+        self.check(&name)?;
+        if let Err(error) = self.configure(&trial.candidate.algorithm) {
+            trial.failed = Some(error.message);
+            return Ok(());
+        }
+        let all = 0..self.sample.pages.count();
+        let write = Spec { limit: slot.mul_f64(0.5), ..Spec::new(Direction::Write, all) };
+        trial.write = match pass(&self.node, &self.sample.pages, &write) {
+            Ok(pass) => pass,
+            Err(error) => {
+                trial.failed = Some(error.message);
+                return Ok(());
+            }
+        };
+        trial.memory = self.scratch.memory(self.host)?;
+        let done = 0..usize::try_from(trial.write.requests()).unwrap_or(0);
+        let read = Spec {
+            shuffle: Some(1),
+            verify: true,
+            limit: slot.mul_f64(0.25),
+            ..Spec::new(Direction::Read, done.clone())
+        };
+        trial.read = pass(&self.node, &self.sample.pages, &read)?;
+        let threads = self.threads();
+        let limit = slot.mul_f64(0.1);
+        let read_all = Spec { threads, limit, verify: false, ..read };
+        trial.read_all = pass(&self.node, &self.sample.pages, &read_all)?;
+        let write_all = Spec { threads, limit, ..Spec::new(Direction::Write, done) };
+        trial.write_all = pass(&self.node, &self.sample.pages, &write_all)?;
+        Ok(())
+    }
+
+    /// Latency once more.
+    fn again(&mut self, trial: &mut Trial, slot: Duration, round: u32) -> Result<(), Stopped> {
+        self.check(&trial.candidate.algorithm.to_string())?;
+        self.configure(&trial.candidate.algorithm)?;
+        let all = 0..self.sample.pages.count().min(2048);
+        let write = Spec { limit: slot.mul_f64(0.6), ..Spec::new(Direction::Write, all) };
+        let write = pass(&self.node, &self.sample.pages, &write)?;
+        let done = 0..usize::try_from(write.requests()).unwrap_or(0);
+        let read = Spec {
+            shuffle: Some(u64::from(round)),
+            limit: slot.mul_f64(0.4),
+            ..Spec::new(Direction::Read, done)
+        };
+        trial.read.append(&pass(&self.node, &self.sample.pages, &read)?);
+        trial.write.append(&write);
+        Ok(())
+    }
+
+    fn circumstances(&self) -> Circumstances {
+        let text = |file| self.host.text(file).unwrap_or_default();
+        let memory = self.pressure.memory.map_or(0.0, |stall| stall.avg300);
+        Circumstances {
+            page_ins_per_page_out: advice::page_ins_per_page_out(&text(MachineFile::Vmstat)),
+            price_of_shortage_ns: advice::price_of_shortage_ns(
+                advice::disk_read_ns(&text(MachineFile::Diskstats)),
+                memory,
+            ),
+        }
+    }
+
+    fn page_clusters(&mut self, trials: &[Trial], chosen: &Algorithm) -> Result<Vec<Cluster>, Stopped> {
+        let mut clusters = Vec::new();
+        let every = self.options.every_cluster;
+        let concerned: Vec<Algorithm> = trials
+            .iter()
+            .filter(|trial| trial.failed.is_none())
+            .map(|trial| trial.candidate.algorithm.clone())
+            .filter(|algorithm| every || algorithm == chosen)
+            .collect();
+        for algorithm in concerned {
+            self.check(&format!("{algorithm}, several pages at once"))?;
+            self.configure(&algorithm)?;
+            // Whoever asked for all of them waits for all of them.
+            let limit = if every { Duration::from_millis(100) } else { self.left().mul_f64(0.4) };
+            let all = 0..self.sample.pages.count().min(2048);
+            let write = Spec { limit, ..Spec::new(Direction::Write, all) };
+            let write = pass(&self.node, &self.sample.pages, &write)?;
+            let done = 0..usize::try_from(write.requests()).unwrap_or(0);
+            for n in &self.options.page_clusters {
+                let read = Spec {
+                    pages_per_request: 1 << n,
+                    shuffle: Some(2),
+                    limit: Duration::from_millis(50),
+                    ..Spec::new(Direction::Read, done.clone())
+                };
+                let read = pass(&self.node, &self.sample.pages, &read)?;
+                clusters.push(Cluster {
+                    algorithm: algorithm.name.clone(),
+                    parameters: map(&algorithm),
+                    page_cluster: *n,
+                    mean_ns: read.mean_ns(),
+                    p50_ns: read.quantile_ns(0.5) as f64,
+                    p99_ns: read.quantile_ns(0.99) as f64,
+                    bytes_per_second: read.bytes_per_second(),
+                    requests_per_second: if read.mean_ns() > 0.0 { 1e9 / read.mean_ns() } else { 0.0 },
+                });
+            }
+        }
+        Ok(clusters)
+    }
+
+    fn verdict(&self, chosen: &Algorithm, choice: &Choice, rows: &[Row], clusters: &[Cluster]) -> Verdict {
+        let text = |file| self.host.text(file).unwrap_or_default();
+        let vmstat = text(MachineFile::Vmstat);
+        let counter = |name| advice::counter(&vmstat, name);
+        let own = clusters.iter().filter(|row| row.algorithm == chosen.name && row.parameters == map(chosen));
+        let mut times: Vec<(u32, f64)> = own.map(|row| (row.page_cluster, row.p50_ns)).collect();
+        times.sort_by_key(|(n, _)| *n);
+        let complete = times.iter().enumerate().all(|(index, (n, _))| u32::try_from(index) == Ok(*n));
+        let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
+        let hits = advice::hit_rate(counter("swap_ra"), counter("swap_ra_hit"));
+        let read_ns = rows.iter().find(|row| row.full_name() == choice.algorithm).map(|row| row.read.mean_ns);
+        let disk = advice::disk_read_ns(&text(MachineFile::Diskstats));
+        Verdict {
+            algorithm: chosen.name.clone(),
+            parameters: map(chosen),
+            page_cluster: if complete { advice::page_cluster(&times, hits) } else { 0 },
+            swappiness: disk.and_then(|disk| advice::swappiness(disk, read_ns?)),
+            reason: choice.reason.clone(),
+        }
+    }
+}
+
+/// What `auto` takes where nothing was measured.
+fn usual(offered: &[String]) -> &str {
+    let has = |name: &&&str| offered.iter().any(|other| other == *name);
+    let known = crate::logic::plan::wanted::AUTO.iter().find(has).copied();
+    known.or(offered.first().map(String::as_str)).unwrap_or_default()
+}
+
+fn map(algorithm: &Algorithm) -> BTreeMap<String, String> {
+    algorithm.parameters.iter().cloned().collect()
+}
+
+impl Trial {
+    fn new(candidate: Candidate) -> Trial {
+        Trial {
+            candidate,
+            write: Pass::default(),
+            read: Pass::default(),
+            write_all: Pass::default(),
+            read_all: Pass::default(),
+            memory: MmStat::default(),
+            failed: None,
+        }
+    }
+
+    fn ratio(&self, bytes: u64) -> f64 {
+        if bytes == 0 { 0.0 } else { self.memory.orig_data_size as f64 / bytes as f64 }
+    }
+
+    fn incompressible_share(&self) -> f64 {
+        let page = rustix::param::page_size() as u64;
+        let stored = self.memory.orig_data_size / page;
+        if stored == 0 { 0.0 } else { self.memory.huge_pages as f64 / stored as f64 }
+    }
+
+    fn figures(&self, baseline: &Baseline) -> Figures {
+        Figures {
+            out_ns: self.write.usual_ns().minus(baseline.write_ns),
+            in_ns: self.read.usual_ns().minus(baseline.read_ns),
+            in_p99_ns: self.read.quantile_ns(0.99) as f64,
+            ratio: self.ratio(self.memory.mem_used_total),
+        }
+    }
+}
+
+fn scores(
+    trials: &[Trial],
+    profile: Profile,
+    circumstances: &Circumstances,
+    baseline: &Baseline,
+) -> Vec<Scored> {
+    let measured = trials.iter().filter(|trial| trial.failed.is_none());
+    let figures: Vec<Figures> = measured.map(|trial| trial.figures(baseline)).collect();
+    let cap = score::cap_ns(&figures);
+    let one = |trial: &Trial| {
+        if let Some(why) = &trial.failed {
+            return Err(why.clone());
+        }
+        let score = score::score(profile, &trial.figures(baseline), circumstances, cap)?;
+        if trial.candidate.never.is_empty() { Ok(score) } else { Err(trial.candidate.never.clone()) }
+    };
+    trials.iter().map(|trial| (trial.candidate.algorithm.to_string(), one(trial))).collect()
+}
+
+/// Those between whom it is close and whose scores are not sure enough; none when nobody is left to be told apart.
+fn contenders(scored: &[Scored]) -> Vec<usize> {
+    let eligible =
+        || scored.iter().enumerate().filter_map(|(index, (_, score))| Some((index, score.as_ref().ok()?)));
+    let best = eligible().map(|(_, score)| score.value).fold(f64::INFINITY, f64::min);
+    let close: Vec<(usize, &Estimate)> =
+        eligible().filter(|(_, score)| score.value <= best * CONTENDERS).collect();
+    if close.len() < 2 || close.iter().all(|(_, score)| score.uncertainty() <= SURE) {
+        return Vec::new();
+    }
+    close.into_iter().map(|(index, _)| index).collect()
+}
+
+fn timing(one: &Pass, all: &Pass, baseline: f64) -> Timing {
+    let quantile = |share| one.quantile_ns(share) as f64;
+    Timing {
+        mean_ns: one.mean_ns(),
+        p50_ns: quantile(0.5),
+        p99_ns: quantile(0.99),
+        p999_ns: quantile(0.999),
+        codec_ns: one.usual_ns().minus(baseline),
+        bytes_per_second: all.bytes_per_second(),
+        single_bytes_per_second: one.bytes_per_second(),
+        requests: one.requests(),
+    }
+}
+
+/// The table: the chosen one first, then by score, then those that cannot be chosen.
+fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, choice: &Choice) -> Vec<Row> {
+    let row = |(trial, (_, score)): (&Trial, &Scored)| {
+        let estimate = score.as_ref().ok();
+        Row {
+            algorithm: trial.candidate.algorithm.name.clone(),
+            parameters: map(&trial.candidate.algorithm),
+            ratio_total: trial.ratio(trial.memory.mem_used_total),
+            ratio_payload: trial.ratio(trial.memory.compr_data_size),
+            incompressible_share: trial.incompressible_share(),
+            read: timing(&trial.read, &trial.read_all, baseline.read_ns),
+            write: timing(&trial.write, &trial.write_all, baseline.write_ns),
+            score: estimate.map(|estimate| estimate.value),
+            score_interval: estimate.map(|estimate| (estimate.low, estimate.high)),
+            excluded: score.as_ref().err().cloned(),
+        }
+    };
+    let mut rows: Vec<Row> = trials.iter().zip(scored).map(row).collect();
+    rows.sort_by(|a, b| {
+        let key = |row: &Row| (row.full_name() != choice.algorithm, row.score.is_none());
+        let order = key(a).cmp(&key(b));
+        order.then(a.score.unwrap_or(0.0).total_cmp(&b.score.unwrap_or(0.0)))
+    });
+    rows
+}

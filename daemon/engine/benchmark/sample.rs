@@ -1,0 +1,307 @@
+//! What is compressed: pages like those that this machine swaps. They never leave memory.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::engine::Error;
+use crate::engine::gather::absent;
+use crate::host::linux::direct::Direct;
+use crate::host::linux::pages::Pages;
+use crate::host::linux::process_memory::{ProcessMemory, maps, others};
+use crate::host::{Host, MachineFile};
+use crate::logic::attribute::Attribute;
+use crate::logic::benchmark::random::Random;
+use crate::logic::benchmark::report::Data;
+use crate::logic::benchmark::{maps as mappings, synthetic};
+use crate::logic::proc::parse_swaps;
+use crate::logic::stat::MmStat;
+use crate::logic::units::human;
+
+/// Where the pages are to come from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Source {
+    /// The swap on zram, else the memory of processes, else the generator.
+    #[default]
+    Live,
+    /// The memory of these processes.
+    Processes(Vec<u32>),
+    /// The generator.
+    Generator,
+    /// A file.
+    File(PathBuf),
+}
+
+/// Pages, and what they are.
+#[derive(Debug)]
+pub struct Sample {
+    /// The pages, none of them same-filled.
+    pub pages: Pages,
+    /// Where they are from.
+    pub data: Data,
+}
+
+/// Fewer pages than this say little; a source that has no more is passed over.
+const ENOUGH: usize = 2048;
+/// Pages of one process that are looked at together.
+const RUN: usize = 16;
+/// Longest time for looking for pages.
+const PATIENCE: Duration = Duration::from_millis(350);
+
+/// Collects at most `wanted` pages.
+pub fn collect<H: Host>(host: &mut H, source: &Source, wanted: usize) -> Result<Sample, Error> {
+    let seed = host.random().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let mut random = Random::new(seed);
+    match source {
+        Source::Generator => generate(wanted),
+        Source::File(path) => file(path, wanted, &mut random),
+        Source::Processes(processes) => {
+            let found = processes_pages(processes, wanted, &mut random)?;
+            match found {
+                Some(sample) => Ok(sample),
+                None => Err(Error::failed("these processes have no memory that can be looked at")),
+            }
+        }
+        Source::Live => {
+            if let Some(sample) = swap(host, wanted, &mut random)? {
+                return Ok(sample);
+            }
+            let all = others(Path::new("/"));
+            if let Some(sample) = processes_pages(&all, wanted, &mut random)?
+                && sample.pages.count() >= ENOUGH.min(wanted)
+            {
+                return Ok(sample);
+            }
+            generate(wanted)
+        }
+    }
+}
+
+/// Collects pages one by one, without those that hold one repeated word: no algorithm sees them.
+struct Basket {
+    pages: Pages,
+    kept: usize,
+    same_filled: usize,
+}
+
+impl Basket {
+    fn new(wanted: usize) -> Result<Basket, Error> {
+        Ok(Basket { pages: Pages::new(wanted)?, kept: 0, same_filled: 0 })
+    }
+
+    fn is_full(&self) -> bool {
+        self.kept == self.pages.count()
+    }
+
+    /// The next free page, to be filled and then [kept](Basket::keep).
+    fn free(&mut self) -> &mut [u8] {
+        self.pages.page_mut(self.kept)
+    }
+
+    /// Keeps the page that was filled last.
+    fn keep(&mut self) {
+        if is_same_filled(self.pages.page(self.kept)) {
+            self.same_filled += 1;
+        } else {
+            self.kept += 1;
+        }
+    }
+
+    fn done(mut self, source: &str, description: String) -> Sample {
+        self.pages.truncate(self.kept);
+        let seen = (self.kept + self.same_filled).max(1);
+        let data = Data {
+            source: source.to_owned(),
+            description,
+            pages: self.kept as u64,
+            page_size: self.pages.page_size() as u64,
+            same_filled_share: self.same_filled as f64 / seen as f64,
+            incompressible_share: 0.0,
+        };
+        Sample { pages: self.pages, data }
+    }
+}
+
+/// As `page_same_filled` in drivers/block/zram/zram_drv.c: one word, again and again.
+fn is_same_filled(page: &[u8]) -> bool {
+    let (words, _) = page.as_chunks::<8>();
+    words.iter().all(|word| *word == words[0])
+}
+
+fn generate(wanted: usize) -> Result<Sample, Error> {
+    let mut basket = Basket::new(wanted)?;
+    // The same pages in every run: two runs differ by the machine only.
+    let mut random = Random::new(1);
+    while !basket.is_full() {
+        synthetic::fill(basket.free(), &mut random);
+        basket.keep();
+    }
+    Ok(basket.done("generator", "made pages, like those of a desktop's programs".to_owned()))
+}
+
+fn file(path: &Path, wanted: usize, random: &mut Random) -> Result<Sample, Error> {
+    let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
+    let file = rustix::fs::open(path, rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty())
+        .map_err(|errno| failed(errno.into()))?;
+    let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
+    let mut basket = Basket::new(wanted)?;
+    let page = basket.pages.page_size() as u64;
+    let mut numbers: Vec<u64> = (0..size / page).collect();
+    random.shuffle(&mut numbers);
+    for number in numbers {
+        if basket.is_full() {
+            break;
+        }
+        let offset = number * page;
+        let read = rustix::io::pread(&file, basket.free(), offset).map_err(|errno| failed(errno.into()))?;
+        if read as u64 == page {
+            basket.keep();
+        }
+    }
+    if basket.kept == 0 {
+        return Err(Error::failed(format!("{}: no page of it can be compressed", path.display())));
+    }
+    Ok(basket.done("file", format!("pages of {} ({})", path.display(), human(size))))
+}
+
+/// The zram swap with most in it, if that is enough. Few pages: reading one marks it as used.
+fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<Sample>, Error> {
+    let page = host.page_size();
+    let swaps = parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
+    let stat = |number: u32| MmStat::parse(&host.read_attribute(number, Attribute::MmStat).ok()?);
+    let used = swaps.iter().filter_map(|swap| {
+        let (number, stat) = (swap.zram_number()?, stat(swap.zram_number()?)?);
+        Some((stat.orig_data_size / page, number, stat, swap.size_kib * 1024 / page))
+    });
+    let Some((used, number, stat, slots)) = used.max_by_key(|(used, ..)| *used) else { return Ok(None) };
+    let compressed = used.saturating_sub(stat.same_pages);
+    if compressed < 2 * ENOUGH.min(wanted) as u64 {
+        return Ok(None);
+    }
+    let device = Direct::open(Path::new(&format!("/dev/zram{number}")), false)?;
+    let mut basket = Basket::new(wanted.min(usize::try_from(compressed / 2).unwrap_or(wanted)))?;
+    let begun = Instant::now();
+    // The kernel fills swap from the front: half of the tries go where the pages are when little of it is in use.
+    let front = (used + used / 4).min(slots);
+    let mut tries = 0_u64;
+    while !basket.is_full() && (!tries.is_multiple_of(64) || begun.elapsed() < PATIENCE) {
+        let slot = 1 + random.below(if tries.is_multiple_of(2) { slots } else { front }.saturating_sub(1));
+        tries += 1;
+        // Slots that are not in use read as zeros, and are dropped as same-filled.
+        if device.read(slot * page, basket.free()).is_ok() {
+            basket.keep();
+        }
+    }
+    if basket.kept < ENOUGH.min(wanted) {
+        return Ok(None);
+    }
+    let share = stat.same_pages as f64 / used.max(1) as f64;
+    let mut sample =
+        basket.done("swap", format!("pages swapped out to zram{number} ({} in use)", human(used * page)));
+    // Slots that are not in use were counted too; the kernel knows it exactly.
+    sample.data.same_filled_share = share;
+    Ok(Some(sample))
+}
+
+/// Pages of processes, each page as likely as any other; nothing when there is none.
+fn processes_pages(processes: &[u32], wanted: usize, random: &mut Random) -> Result<Option<Sample>, Error> {
+    let root = Path::new("/");
+    let mut ranges: Vec<(u32, Range<u64>)> = Vec::new();
+    for process in processes {
+        let text = maps(root, *process).unwrap_or_default();
+        ranges.extend(mappings::anonymous(&text).into_iter().map(|range| (*process, range)));
+    }
+    // Cumulated lengths, to find the range of a random byte.
+    let mut total = 0_u64;
+    let ends: Vec<u64> = ranges
+        .iter()
+        .map(|(_, range)| {
+            total += range.end - range.start;
+            total
+        })
+        .collect();
+    if total == 0 {
+        return Ok(None);
+    }
+    let mut basket = Basket::new(wanted)?;
+    let page = basket.pages.page_size() as u64;
+    let mut open: Option<(u32, ProcessMemory)> = None;
+    let mut seen = std::collections::BTreeSet::new();
+    let begun = Instant::now();
+    while !basket.is_full() && begun.elapsed() < PATIENCE {
+        let at = random.below(total);
+        let index = ends.partition_point(|end| *end <= at);
+        let (process, range) = &ranges[index];
+        let address = (range.end - (ends[index] - at)) / page * page;
+        let count = RUN.min(usize::try_from((range.end - address) / page).unwrap_or(1)).max(1);
+        if open.as_ref().is_none_or(|(other, _)| other != process) {
+            open = ProcessMemory::open(root, *process).map(|memory| (*process, memory));
+        }
+        let Some((_, memory)) = &open else { continue };
+        let entries = memory.entries(address, count).unwrap_or_default();
+        for (index, entry) in (0..).zip(entries) {
+            let address = address + index * page;
+            let fresh = mappings::is_present_and_anonymous(entry) && seen.insert((*process, address));
+            if fresh && !basket.is_full() && memory.read(address, basket.free()) {
+                basket.keep();
+            }
+        }
+    }
+    if basket.kept == 0 {
+        return Ok(None);
+    }
+    let names = match processes {
+        [one] => format!("memory of process {one}"),
+        _ => "memory of running programs".to_owned(),
+    };
+    Ok(Some(basket.done("processes", names)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::linux::LinuxHost;
+
+    #[test]
+    fn same_filled_pages_are_counted_and_dropped() {
+        let mut basket = Basket::new(4).unwrap();
+        basket.free().fill(7);
+        basket.keep();
+        for byte in 1..=3 {
+            let page = basket.free();
+            page.fill(0);
+            page[4095] = byte;
+            basket.keep();
+        }
+        assert!(!basket.is_full());
+        let sample = basket.done("file", String::new());
+        assert_eq!((sample.pages.count(), sample.data.same_filled_share), (3, 0.25));
+        assert_eq!(sample.pages.page(2)[4095], 3);
+    }
+
+    #[test]
+    fn files_are_read_in_whole_pages() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text: Vec<u8> = (0..40_000_u32).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(file.path(), &text).unwrap();
+        let mut host = LinuxHost::new("/");
+        let sample = collect(&mut host, &Source::File(file.path().to_owned()), 1000).unwrap();
+        assert_eq!(sample.data.pages, text.len() as u64 / sample.data.page_size);
+        let missing = collect(&mut host, &Source::File("/nonexistent".into()), 10);
+        assert!(missing.is_err_and(|error| error.message.contains("/nonexistent")));
+    }
+
+    /// Our own parent is a process like any other, as far as we may look into it.
+    #[test]
+    fn memory_of_processes_is_found_where_rights_allow() {
+        let mut host = LinuxHost::new("/");
+        let parent = std::os::unix::process::parent_id();
+        match collect(&mut host, &Source::Processes(vec![parent]), 64) {
+            Ok(sample) => {
+                assert_eq!(sample.data.source, "processes");
+                assert!(!is_same_filled(sample.pages.page(0)));
+            }
+            Err(error) => assert!(!rustix::process::geteuid().is_root(), "{error}"),
+        }
+    }
+}

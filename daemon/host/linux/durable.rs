@@ -1,0 +1,48 @@
+//! Files that have to be there after a power cut: below `/var/lib/zramd`.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use super::files;
+use crate::host::HostError;
+
+/// Replaces a file as a whole, with its folder, so that after a power cut either the old or the new text is there.
+pub fn replace(root: &Path, path: &str, text: &str) -> Result<(), HostError> {
+    let full = files::below(root, path);
+    let failed =
+        |operation: &'static str| move |error: std::io::Error| HostError::io(path, operation, &error);
+    let folder = full.parent().unwrap_or(root);
+    fs::create_dir_all(folder).map_err(failed("create the folder of"))?;
+    let name = full.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let partial = folder.join(format!(".{name}.new"));
+    let mut file = fs::File::create(&partial).map_err(failed("write"))?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed("write"))?;
+    fs::rename(&partial, &full).map_err(failed("replace"))?;
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("write the folder of"))
+}
+
+/// Removes a file; whether it was there.
+pub fn remove(root: &Path, path: &str) -> Result<bool, HostError> {
+    match fs::remove_file(files::below(root, path)) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(HostError::io(path, "remove", &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_with_its_folder_and_removed() {
+        let root = tempfile::tempdir().unwrap();
+        replace(root.path(), "/var/lib/zramd/x.json", "1").unwrap();
+        replace(root.path(), "/var/lib/zramd/x.json", "2").unwrap();
+        assert_eq!(fs::read_to_string(root.path().join("var/lib/zramd/x.json")).unwrap(), "2");
+        assert_eq!(fs::read_dir(root.path().join("var/lib/zramd")).unwrap().count(), 1);
+        assert_eq!(remove(root.path(), "/var/lib/zramd/x.json"), Ok(true));
+        assert_eq!(remove(root.path(), "/var/lib/zramd/x.json"), Ok(false));
+    }
+}

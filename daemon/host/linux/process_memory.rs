@@ -1,0 +1,55 @@
+//! The memory of other processes, without disturbing it: only pages that are in memory are read.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Every process but this one.
+pub fn others(root: &Path) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(root.join("proc")) else { return Vec::new() };
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let own = std::process::id();
+    ids.filter(|id| *id != own).collect()
+}
+
+/// Its mappings; nothing for threads of the kernel, for what has ended, and for what we may not see.
+pub fn maps(root: &Path, process: u32) -> Option<String> {
+    fs::read_to_string(folder(root, process).join("maps")).ok().filter(|text| !text.is_empty())
+}
+
+fn folder(root: &Path, process: u32) -> PathBuf {
+    root.join(format!("proc/{process}"))
+}
+
+/// One process.
+#[derive(Debug)]
+pub struct ProcessMemory {
+    memory: File,
+    pagemap: File,
+    page: u64,
+}
+
+impl ProcessMemory {
+    /// Opens it; nothing when it has ended or we may not look into it (`PTRACE_MODE_ATTACH`).
+    pub fn open(root: &Path, process: u32) -> Option<ProcessMemory> {
+        let folder = folder(root, process);
+        Some(ProcessMemory {
+            memory: File::open(folder.join("mem")).ok()?,
+            pagemap: File::open(folder.join("pagemap")).ok()?,
+            page: rustix::param::page_size() as u64,
+        })
+    }
+
+    /// The entries of `pagemap` for `count` pages from `address`.
+    pub fn entries(&self, address: u64, count: usize) -> Option<Vec<u64>> {
+        let mut bytes = vec![0; count * 8];
+        self.pagemap.read_exact_at(&mut bytes, address / self.page * 8).ok()?;
+        let (words, _) = bytes.as_chunks::<8>();
+        Some(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+    }
+
+    /// Reads memory. Whether it was there.
+    pub fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+        self.memory.read_exact_at(buffer, address).is_ok()
+    }
+}

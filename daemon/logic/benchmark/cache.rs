@@ -1,0 +1,225 @@
+//! The verdict on disk, `/var/lib/zramd/benchmark.json`: when it holds, and why it does not.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::score::Profile;
+use crate::logic::algorithm::Algorithm;
+
+/// Version of the form of the file. Raised when an old file cannot be understood any more.
+pub const SCHEMA_VERSION: u32 = 1;
+/// Version of score, candidates and method. Raised when an old verdict would be chosen differently today.
+pub const POLICY_VERSION: u32 = 1;
+
+/// What a verdict depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Key {
+    /// `/proc/sys/kernel/osrelease`. The generation of zstd comes with it.
+    pub kernel: String,
+    /// Model of the CPU.
+    pub cpu: String,
+    /// CPUs online, as the kernel lists them.
+    pub cpus: String,
+    /// Algorithms that the kernel offers, in order of name; nothing while there is no device to ask.
+    pub algorithms: Option<Vec<String>>,
+    /// [`POLICY_VERSION`].
+    pub policy: u32,
+}
+
+impl Key {
+    /// The key of a machine, from the texts of `osrelease`, `cpuinfo` and `/sys/devices/system/cpu/online`.
+    pub fn new(osrelease: &str, cpuinfo: &str, online: &str, algorithms: Option<&[String]>) -> Key {
+        let algorithms = algorithms.map(|names| {
+            let mut names = names.to_vec();
+            names.sort();
+            names
+        });
+        Key {
+            kernel: osrelease.trim().to_owned(),
+            cpu: cpu_model(cpuinfo),
+            cpus: online.trim().to_owned(),
+            algorithms,
+            policy: POLICY_VERSION,
+        }
+    }
+
+    /// What is different on this machine now; nothing when a verdict with this key holds.
+    pub fn outdated(&self, now: &Key) -> Option<String> {
+        let differs = |what: &str, was: &str, is: &str| {
+            (was != is).then(|| format!("the {what} is {is} now, and was {was}"))
+        };
+        let list = |names: &[String]| names.join(", ");
+        differs("kernel", &self.kernel, &now.kernel)
+            .or_else(|| differs("CPU", &self.cpu, &now.cpu))
+            .or_else(|| differs("set of CPUs online", &self.cpus, &now.cpus))
+            .or_else(|| {
+                let (was, is) = (self.algorithms.as_ref()?, now.algorithms.as_ref()?);
+                differs("list of algorithms", &list(was), &list(is))
+            })
+            .or_else(|| (self.policy != now.policy).then(|| "zramd chooses in another way now".to_owned()))
+    }
+}
+
+/// The model in `/proc/cpuinfo`; architectures name it differently.
+fn cpu_model(cpuinfo: &str) -> String {
+    let field = |name: &str| {
+        cpuinfo.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim().to_owned())
+        })
+    };
+    // x86, RISC-V, POWER, MIPS; then what ARM has instead of a name.
+    ["model name", "uarch", "cpu", "cpu model"].into_iter().find_map(field).unwrap_or_else(|| {
+        let parts = ["CPU implementer", "CPU part", "CPU variant", "CPU revision"].into_iter();
+        let parts: Vec<String> = parts.filter_map(field).collect();
+        if parts.is_empty() { "unknown".to_owned() } else { parts.join(" ") }
+    })
+}
+
+/// The file. `R` is the whole report; readers that want only the verdict take [`serde::de::IgnoredAny`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stored<R> {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// When it was measured, in seconds since 1970.
+    pub measured_unix: u64,
+    /// What it depends on.
+    pub key: Key,
+    /// What was asked for.
+    pub profile: Profile,
+    /// The verdict, as it is written in a configuration.
+    pub algorithm: String,
+    /// See [`super::verdict::Before::better_runs`].
+    pub better_runs: u32,
+    /// Usual time of a page-in with it, in nanoseconds.
+    pub page_in_ns: u64,
+    /// All figures.
+    #[serde(bound(deserialize = "R: Deserialize<'de>"))]
+    pub report: R,
+}
+
+/// Why there is no verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unusable {
+    /// Nothing was measured yet.
+    Absent,
+    /// The file is not what we wrote.
+    Damaged(String),
+    /// It was measured on another machine, as it were.
+    Outdated(String),
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unusable::Absent => f.write_str("nothing was measured yet"),
+            Unusable::Damaged(why) => write!(f, "the verdict of the benchmark cannot be used: {why}"),
+            Unusable::Outdated(why) => write!(f, "the verdict of the benchmark is out of date: {why}"),
+        }
+    }
+}
+
+/// Reads the file and checks that it holds on this machine. `text` is nothing when there is no file.
+pub fn read<'de, R: Deserialize<'de>>(
+    text: Option<&'de str>,
+    now: &Key,
+) -> Result<(Stored<R>, Algorithm), Unusable> {
+    let text = text.filter(|text| !text.is_empty()).ok_or(Unusable::Absent)?;
+    let damaged = |why: &dyn fmt::Display| Unusable::Damaged(why.to_string());
+    let stored: Stored<R> = serde_json::from_str(text).map_err(|error| damaged(&error))?;
+    if stored.schema_version != SCHEMA_VERSION {
+        let version = stored.schema_version;
+        return Err(damaged(&format!("it has version {version}, this zramd knows {SCHEMA_VERSION}")));
+    }
+    let algorithm = Algorithm::parse(&stored.algorithm).map_err(|error| damaged(&error.message))?;
+    if algorithm.parameters.iter().any(|(key, _)| key != "level") {
+        return Err(damaged(&format!("a verdict cannot be {algorithm}")));
+    }
+    if let Some(why) = stored.key.outdated(now) {
+        return Err(Unusable::Outdated(why));
+    }
+    if now.algorithms.as_ref().is_some_and(|names| !names.contains(&algorithm.name)) {
+        return Err(Unusable::Outdated(format!("this kernel no longer offers {}", algorithm.name)));
+    }
+    Ok((stored, algorithm))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IgnoredAny;
+
+    use super::*;
+
+    fn key() -> Key {
+        let names = ["zstd".to_owned(), "lz4".to_owned()];
+        Key::new("6.12.1\n", "processor : 0\nmodel name\t: Some CPU\n", "0-3\n", Some(&names))
+    }
+
+    fn text() -> String {
+        let stored = Stored {
+            schema_version: SCHEMA_VERSION,
+            measured_unix: 1,
+            key: key(),
+            profile: Profile::Balanced,
+            algorithm: "zstd(level=1)".to_owned(),
+            better_runs: 0,
+            page_in_ns: 3000,
+            report: [1, 2],
+        };
+        serde_json::to_string(&stored).unwrap()
+    }
+
+    fn verdict(text: Option<&str>, now: &Key) -> Result<String, Unusable> {
+        read::<IgnoredAny>(text, now).map(|(_, algorithm)| algorithm.to_string())
+    }
+
+    #[test]
+    fn it_holds_on_the_machine_that_it_was_measured_on() {
+        assert_eq!(verdict(Some(&text()), &key()), Ok("zstd(level=1)".to_owned()));
+        let unknown = Key { algorithms: None, ..key() };
+        assert!(verdict(Some(&text()), &unknown).is_ok(), "no device to ask yet");
+        assert_eq!(read::<[u32; 2]>(Some(&text()), &key()).unwrap().0.report, [1, 2]);
+    }
+
+    #[test]
+    fn each_change_is_named() {
+        let changed = [
+            (Key { kernel: "6.13.0".to_owned(), ..key() }, "kernel is 6.13.0 now, and was 6.12.1"),
+            (Key { cpu: "Other".to_owned(), ..key() }, "CPU is Other now"),
+            (Key { cpus: "0-1".to_owned(), ..key() }, "CPUs online is 0-1 now"),
+            (Key { algorithms: Some(vec!["lz4".to_owned()]), ..key() }, "list of algorithms is lz4 now"),
+            (Key { policy: 2, ..key() }, "another way"),
+        ];
+        for (now, expected) in changed {
+            let found = verdict(Some(&text()), &now).unwrap_err();
+            assert!(matches!(&found, Unusable::Outdated(why) if why.contains(expected)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_verdict_is_not_used() {
+        assert_eq!(verdict(None, &key()), Err(Unusable::Absent));
+        assert_eq!(verdict(Some(""), &key()), Err(Unusable::Absent));
+        let good = text();
+        for bad in [
+            "nonsense".to_owned(),
+            good[..good.len() / 2].to_owned(),
+            good.replace("zstd(level=1)", "zstd(level=99)"),
+            good.replace("zstd(level=1)", "zstd(dict=/etc/shadow)"),
+            good.replace("zstd(level=1)", "rm -rf"),
+            good.replace(r#""schema_version":1"#, r#""schema_version":2"#),
+        ] {
+            assert_ne!(bad, good);
+            assert!(matches!(verdict(Some(&bad), &key()), Err(Unusable::Damaged(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_architecture_has_a_cpu() {
+        assert_eq!(key().cpu, "Some CPU");
+        assert_eq!(cpu_model("CPU implementer\t: 0x41\nCPU part\t: 0xd08\n"), "0x41 0xd08");
+        assert_eq!(cpu_model("uarch : sifive,u74\n"), "sifive,u74");
+        assert_eq!(cpu_model(""), "unknown");
+    }
+}

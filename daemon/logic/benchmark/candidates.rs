@@ -1,0 +1,79 @@
+//! What is measured.
+
+use crate::logic::algorithm::Algorithm;
+
+/// An algorithm that is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Why it cannot be the verdict, however good it is; empty when it can.
+    pub never: String,
+}
+
+/// Variants of an algorithm that are worth a measurement. Levels of lz4 above 1 are its acceleration: faster and worse.
+const VARIANTS: [(&str, &[&str]); 2] =
+    [("zstd", &["zstd(level=1)", "zstd(level=-1)"]), ("lz4", &["lz4(level=4)"])];
+
+/// Algorithms that compress too slowly to be waited for, in every measurement that was published: good for recompression.
+const SECONDARY: [&str; 3] = ["lz4hc", "deflate", "842"];
+
+/// Everything that this kernel offers, with levels where it takes them; the fast ones first, so that an early end finds them done.
+pub fn default(offered: &[String], takes_parameters: bool) -> Vec<Candidate> {
+    let rank = |name: &str| match name {
+        "lz4" => 0,
+        "lzo-rle" => 1,
+        "lzo" => 2,
+        "zstd" => 3,
+        _ if SECONDARY.contains(&name) => 5,
+        _ => 4,
+    };
+    let mut names: Vec<&String> = offered.iter().collect();
+    names.sort_by_key(|name| rank(name));
+    let mut candidates = Vec::new();
+    for name in names {
+        candidates.push(candidate(Algorithm { name: name.clone(), parameters: Vec::new() }));
+        let variants = VARIANTS.iter().filter(|(of, _)| takes_parameters && of == name);
+        let variants = variants.flat_map(|(_, texts)| texts.iter());
+        candidates.extend(variants.filter_map(|text| Algorithm::parse(text).ok()).map(candidate));
+    }
+    candidates
+}
+
+/// A candidate that somebody asked for by name, or that [`default`] has.
+pub fn candidate(algorithm: Algorithm) -> Candidate {
+    let secondary = SECONDARY.contains(&algorithm.name.as_str());
+    let never = if secondary {
+        "only as a secondary algorithm: it compresses too slowly to be waited for"
+    } else {
+        ""
+    };
+    Candidate { algorithm, never: never.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(offered: &[&str], takes_parameters: bool) -> Vec<String> {
+        let offered: Vec<String> = offered.iter().map(|&name| name.to_owned()).collect();
+        default(&offered, takes_parameters).iter().map(|candidate| candidate.algorithm.to_string()).collect()
+    }
+
+    #[test]
+    fn levels_are_tried_where_the_kernel_takes_them() {
+        assert_eq!(names(&["lzo-rle", "lzo", "lz4"], true), ["lz4", "lz4(level=4)", "lzo-rle", "lzo"]);
+        assert_eq!(
+            names(&["842", "zstd", "new"], true),
+            ["zstd", "zstd(level=1)", "zstd(level=-1)", "new", "842"]
+        );
+        assert_eq!(names(&["zstd"], false), ["zstd"]);
+    }
+
+    #[test]
+    fn slow_ones_are_measured_and_never_chosen() {
+        let slow = |name: &str| !candidate(Algorithm::parse(name).unwrap()).never.is_empty();
+        assert!(slow("842") && slow("deflate") && slow("lz4hc(level=9)"));
+        assert!(!slow("zstd(level=3)") && !slow("lz4"));
+    }
+}

@@ -1,0 +1,193 @@
+//! One number per algorithm, lower is better.
+//!
+//! * g = 1 − 1/R is the memory gained for each page that is swapped out, R the ratio on total memory (zsmalloc included).
+//! * C = (t_out + ρ·t_in) / g is the time that one page of gained memory costs: compressing it, and decompressing it as often as this
+//!   machine swaps pages in again (ρ = `pswpin` ÷ `pswpout`).
+//! * A decompression must not take longer than a cap in 99 of 100 cases, because a program waits for it.
+//!
+//! `latency` takes the lowest C below the cap; `capacity` the highest g below the cap; `balanced` the lowest C + κ/g, where κ is
+//! the price of running out of memory: the time of a read from disk, times how likely this machine is short of memory.
+//! Method: research/kernel-and-production-managers.md, section 6.3.
+
+use serde::{Deserialize, Serialize};
+
+use super::statistics::Estimate;
+
+/// What the owner wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Little time per page.
+    Latency,
+    /// Little time, and more memory the more this machine lacks it.
+    #[default]
+    Balanced,
+    /// Much memory.
+    Capacity,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Profile; 3] = [Profile::Latency, Profile::Balanced, Profile::Capacity];
+
+    /// Its word in the configuration.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Profile::Latency => "latency",
+            Profile::Balanced => "balanced",
+            Profile::Capacity => "capacity",
+        }
+    }
+
+    /// The profile of a word.
+    pub fn parse(word: &str) -> Option<Profile> {
+        Profile::ALL.into_iter().find(|profile| profile.word() == word)
+    }
+}
+
+/// What the machine adds to the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Circumstances {
+    /// ρ: pages swapped in for each page swapped out.
+    pub page_ins_per_page_out: f64,
+    /// κ in nanoseconds.
+    pub price_of_shortage_ns: f64,
+}
+
+impl Default for Circumstances {
+    fn default() -> Circumstances {
+        Circumstances { page_ins_per_page_out: 1.0, price_of_shortage_ns: 0.0 }
+    }
+}
+
+/// What one algorithm costs and gains.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Figures {
+    /// Time to compress a page, without the cost of a request, in nanoseconds.
+    pub out_ns: Estimate,
+    /// Time to decompress one.
+    pub in_ns: Estimate,
+    /// What a read stays below in 99 of 100 cases, the cost of the request included.
+    pub in_p99_ns: f64,
+    /// Bytes stored per byte of memory that holds them.
+    pub ratio: f64,
+}
+
+/// A page that takes longer than this makes itself felt, unless no algorithm here is that fast.
+const LONGEST_PAGE_IN_NS: f64 = 25_000.0;
+/// Where the fastest algorithm takes longer, others may take so many times as long as it.
+const SLOWER_THAN_FASTEST: f64 = 3.0;
+
+/// The cap for reads (99 of 100) and for compression on this machine, in nanoseconds.
+pub fn cap_ns(all: &[Figures]) -> f64 {
+    let fastest = all.iter().map(|figures| figures.in_p99_ns).fold(f64::INFINITY, f64::min);
+    if fastest.is_finite() {
+        LONGEST_PAGE_IN_NS.max(SLOWER_THAN_FASTEST * fastest)
+    } else {
+        LONGEST_PAGE_IN_NS
+    }
+}
+
+/// The score of one algorithm with its interval, or why it cannot be chosen.
+pub fn score(
+    profile: Profile,
+    figures: &Figures,
+    circumstances: &Circumstances,
+    cap_ns: f64,
+) -> Result<Estimate, String> {
+    let gain = 1.0 - 1.0 / figures.ratio;
+    if gain.is_nan() || gain <= 0.02 {
+        return Err("it saves no memory with this data".to_owned());
+    }
+    let us = |ns: f64| ns / 1000.0;
+    if profile != Profile::Balanced && figures.in_p99_ns > cap_ns {
+        return Err(format!(
+            "1 of 100 reads takes longer than {:.0} µs: {:.0} µs",
+            us(cap_ns),
+            us(figures.in_p99_ns)
+        ));
+    }
+    if profile == Profile::Capacity {
+        // Whoever needs memory waits for compression, too; twice as long is allowed because it happens in the background as well.
+        if figures.out_ns.value > 2.0 * cap_ns {
+            return Err(format!("compressing a page takes longer than {:.0} µs", us(2.0 * cap_ns)));
+        }
+        let value = 1.0 / gain;
+        return Ok(Estimate { value, low: value, high: value });
+    }
+    let price = if profile == Profile::Balanced { circumstances.price_of_shortage_ns } else { 0.0 };
+    let cost =
+        |out_ns: f64, in_ns: f64| (out_ns + circumstances.page_ins_per_page_out * in_ns + price) / gain;
+    Ok(Estimate {
+        value: cost(figures.out_ns.value, figures.in_ns.value),
+        low: cost(figures.out_ns.low, figures.in_ns.low),
+        high: cost(figures.out_ns.high, figures.in_ns.high),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)] // Exact on purpose.
+mod tests {
+    use super::*;
+
+    fn exact(value: f64) -> Estimate {
+        Estimate { value, low: value, high: value }
+    }
+
+    /// The r/Fedora table: read latency mean and p99 at page-cluster 0, ratio; no write times are known.
+    fn published() -> [(&'static str, Figures); 4] {
+        let row =
+            |mean, p99, ratio| Figures { out_ns: exact(0.0), in_ns: exact(mean), in_p99_ns: p99, ratio };
+        [
+            ("lz4", row(1708.0, 3600.0, 2.63)),
+            ("lzo-rle", row(2235.0, 6304.0, 2.74)),
+            ("lzo", row(2428.0, 7456.0, 2.77)),
+            ("zstd", row(5714.0, 13120.0, 3.37)),
+        ]
+    }
+
+    fn best(profile: Profile, circumstances: &Circumstances) -> &'static str {
+        let all = published();
+        let cap = cap_ns(&all.map(|(_, figures)| figures));
+        let scored =
+            all.map(|(name, figures)| (score(profile, &figures, circumstances, cap).unwrap().value, name));
+        scored.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap().1
+    }
+
+    #[test]
+    fn costs_are_those_worked_out_by_hand() {
+        for (index, expected) in [(0, 2.76), (1, 3.52), (3, 8.13)] {
+            let (name, figures) = published()[index];
+            let found = score(Profile::Latency, &figures, &Circumstances::default(), 25_000.0).unwrap();
+            assert!((found.value / 1000.0 - expected).abs() < 0.01, "{name}: {found:?}");
+        }
+    }
+
+    /// zstd frees 0.083 page more than lz4 for each page swapped, and costs 4 µs more for each that comes back.
+    #[test]
+    fn more_memory_pays_only_when_it_is_short() {
+        let quiet = Circumstances::default();
+        assert_eq!(best(Profile::Latency, &quiet), "lz4");
+        assert_eq!(best(Profile::Balanced, &quiet), "lz4");
+        assert_eq!(best(Profile::Capacity, &quiet), "zstd");
+        let short = Circumstances { price_of_shortage_ns: 90_000.0, ..quiet };
+        assert_eq!(best(Profile::Balanced, &short), "zstd");
+        assert_eq!(best(Profile::Latency, &short), "lz4");
+    }
+
+    #[test]
+    fn what_is_too_slow_or_saves_nothing_is_left_out() {
+        let (_, lz4) = published()[0];
+        let slow = Figures { in_p99_ns: 60_000.0, ..lz4 };
+        let never = Circumstances::default();
+        assert!(score(Profile::Latency, &slow, &never, 25_000.0).unwrap_err().contains("25 µs"));
+        assert!(score(Profile::Balanced, &slow, &never, 25_000.0).is_ok());
+        assert!(score(Profile::Latency, &slow, &never, cap_ns(&[slow])).is_ok(), "nothing here is faster");
+        let useless = Figures { ratio: 1.01, ..lz4 };
+        for profile in Profile::ALL {
+            assert!(score(profile, &useless, &never, 25_000.0).is_err());
+        }
+        let late = Figures { out_ns: exact(60_000.0), ..lz4 };
+        assert!(score(Profile::Capacity, &late, &never, 25_000.0).is_err());
+    }
+}
