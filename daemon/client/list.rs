@@ -44,7 +44,11 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
             return Ok(ExitStatus::Usage);
         }
     };
-    let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+    // Only the JSON form has the problems.
+    let snapshot = match list.json {
+        Some(Json::Pretty | Json::Short) => read::snapshot(cli.config.as_ref())?.0,
+        Some(Json::Off) | None => read::figures(cli.config.as_ref())?,
+    };
     let (rows, unknown) = select::select(Row::all(&snapshot), &list.patterns);
     let form =
         Form { bytes: list.bytes, bare: list.noheadings, raw: list.raw, style: Style::stdout(cli.color) };

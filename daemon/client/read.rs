@@ -68,6 +68,11 @@ pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, forced: bool) -> Result<S
     reload::survey(&host(), loaded, activation, &Scope { only: None, forced, disks })
 }
 
+/// Devices and disks at this moment, without what takes longer: problems, and what the kernel can do.
+pub fn figures(file: Option<&PathBuf>) -> Result<Snapshot, Error> {
+    sample::figures(&host(), &readable_config(file)?.view())
+}
+
 /// Everything there is to know at this moment, and the configuration that it was compared with.
 pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Configuration), Error> {
     let configuration = readable_config(file)?;

@@ -24,6 +24,36 @@ use crate::logic::vm::{Tunable, VmView};
 /// Reads the machine. The configuration tells which tmpfs is ours, and what is wrong with it is part of the problems.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     let records = gather::records(host)?;
+    let (mut snapshot, swaps) = devices(host, config, &records)?;
+    snapshot.capabilities = capabilities(host, snapshot.devices.first().map(|device| device.number));
+    for record in records.values() {
+        snapshot.vm.extend(vm_views(host, record)?);
+    }
+    let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
+    let surroundings = Surroundings {
+        zswap: host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y",
+        other_managers: OtherManager::at_work(|path| host.path_kind(path)),
+        cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
+        lost,
+        swaps,
+        config: config.findings.clone(),
+        configured: !config.sections.is_empty(),
+    };
+    snapshot.problems = findings(&snapshot, &surroundings);
+    Ok(snapshot)
+}
+
+/// Devices, disks and memory alone, for a list: neither what the kernel can do nor problems.
+pub fn figures<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
+    Ok(devices(host, config, &gather::records(host)?)?.0)
+}
+
+/// The part of a snapshot that is about devices, disks and memory, and the swaps there are.
+fn devices<H: Host>(
+    host: &H,
+    config: &View,
+    records: &BTreeMap<Target, Record>,
+) -> Result<(Snapshot, Vec<SwapLine>), Error> {
     let meminfo = proc::parse_meminfo(&host.text(MachineFile::Meminfo)?);
     let swaps: Vec<SwapLine> = proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
     let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
@@ -46,23 +76,8 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
             snapshot.devices.push(view);
         }
     }
-    snapshot.capabilities = capabilities(host, snapshot.devices.first().map(|device| device.number));
-    snapshot.disks = disks(host, &records, config, &mounts);
-    for record in records.values() {
-        snapshot.vm.extend(vm_views(host, record)?);
-    }
-    let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
-    let surroundings = Surroundings {
-        zswap: host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y",
-        other_managers: OtherManager::at_work(|path| host.path_kind(path)),
-        cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
-        lost,
-        swaps,
-        config: config.findings.clone(),
-        configured: !config.sections.is_empty(),
-    };
-    snapshot.problems = findings(&snapshot, &surroundings);
-    Ok(snapshot)
+    snapshot.disks = disks(host, records, config, &mounts);
+    Ok((snapshot, swaps))
 }
 
 /// The settings that a record says were changed.

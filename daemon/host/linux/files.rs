@@ -24,6 +24,27 @@ pub fn read_optional(root: &Path, path: &str) -> Result<String, String> {
     }
 }
 
+/// The text of a small file of the kernel. Its size says nothing beforehand, so `read_to_string` would begin with 32 bytes.
+pub(super) fn read_small(path: &Path) -> io::Result<String> {
+    use io::Read;
+    let mut file = fs::File::open(path)?;
+    let mut bytes = vec![0; 8192];
+    let mut length = 0;
+    loop {
+        match file.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        if length == bytes.len() {
+            bytes.resize(2 * length, 0);
+        }
+    }
+    bytes.truncate(length);
+    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
 /// The configuration below `root`, in the order of precedence.
 pub fn find_sources(root: &Path) -> Sources {
     let mut mains = Vec::new();

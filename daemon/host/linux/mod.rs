@@ -71,7 +71,7 @@ impl LinuxHost {
     }
 
     fn read(&self, path: &str) -> Result<String, HostError> {
-        fs::read_to_string(self.path(path)).map_err(|error| HostError::io(path, "read", &error))
+        files::read_small(&self.path(path)).map_err(|error| HostError::io(path, "read", &error))
     }
 }
 
@@ -151,7 +151,7 @@ impl Host for LinuxHost {
     }
 
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
-        fs::read_to_string(self.attribute_path(number, attribute))
+        files::read_small(&self.attribute_path(number, attribute))
             .map_err(|error| HostError::io(object(number), format!("read {attribute}"), &error))
     }
 
