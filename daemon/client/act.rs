@@ -213,7 +213,7 @@ fn memory_used(name: &str) -> u64 {
 }
 
 /// An amount as in the configuration: `4GiB`, `50%`, `ram / 2`; a bare number is MiB.
-fn amount(text: &str) -> Result<u64> {
+pub fn amount(text: &str) -> Result<u64> {
     let usage = |message: String| Failure::new(ExitStatus::Usage, format!("{text:?}: {message}"));
     let expression = Expr::parse(text).map_err(|error| {
         usage(match error.hint {

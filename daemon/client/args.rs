@@ -1,9 +1,12 @@
 //! The command line of `zramdctl`. Completions and the man page come from this one definition.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::logic::algorithm::Algorithm;
+use crate::logic::benchmark::swap::LARGEST_CLUSTER;
 use crate::logic::import::Peer;
 
 /// Shows and controls compressed memory.
@@ -173,6 +176,12 @@ pub enum Command {
         #[arg(required = true)]
         names: Vec<String>,
     },
+    /// Measure this machine's own memory
+    Bench {
+        /// What to measure
+        #[command(subcommand)]
+        command: Bench,
+    },
     /// Print the configuration of another program as one of zramd
     Import(Import),
     /// Print completions for a shell
@@ -329,4 +338,71 @@ pub struct NoBlock {
     /// Do not wait for the end
     #[arg(long)]
     pub no_block: bool,
+}
+
+/// `bench`.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Compare tmpfs, compressed memory and disks as RAM disks
+    Ramdisk(BenchRamdisk),
+    /// Put a program under memory pressure, on private swap, and time its faults
+    Swap(BenchSwap),
+}
+
+/// `bench ramdisk`.
+#[derive(Debug, Default, Args)]
+pub struct BenchRamdisk {
+    /// Folders on disks to compare with
+    pub paths: Vec<PathBuf>,
+    /// Amount to write and read in each pass, for example 128MiB
+    #[arg(short, long, value_parser = amount)]
+    pub size: Option<u64>,
+    /// Take the data from this file; otherwise from files below /usr
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Compression algorithms, separated by semicolons, for example 'lz4;zstd(level=1)'; otherwise what the kernel selects
+    #[arg(short, long, value_name = "NAME", value_delimiter = ';', value_parser = algorithm)]
+    pub algorithm: Vec<Algorithm>,
+    /// JSON: pretty (when nothing is said) or short, on one line
+    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+    pub json: Option<Json>,
+}
+
+/// `bench swap`.
+#[derive(Debug, Default, Args)]
+pub struct BenchSwap {
+    /// Memory of the program, for example 128MiB
+    #[arg(short, long, value_parser = amount)]
+    pub memory: Option<u64>,
+    /// Take its contents from this file; otherwise from files below /usr
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Compression algorithms, separated by semicolons, for example 'lz4;zstd(level=1)'; otherwise those that are worth trying
+    #[arg(short, long, value_name = "NAME", value_delimiter = ';', value_parser = algorithm)]
+    pub algorithm: Vec<Algorithm>,
+    /// Values of vm.page-cluster, for example 0-3 or 0,3; otherwise all of them
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clusters)]
+    pub page_cluster: Vec<RangeInclusive<u8>>,
+    /// JSON: pretty (when nothing is said) or short, on one line
+    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+    pub json: Option<Json>,
+}
+
+/// One value of vm.page-cluster, or several as `0-3`.
+fn clusters(text: &str) -> Result<RangeInclusive<u8>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first <= last && last <= LARGEST_CLUSTER => Ok(first..=last),
+        _ => Err(format!("a number from 0 to {LARGEST_CLUSTER}, or two with - in between")),
+    }
+}
+
+/// An amount of memory, in bytes.
+fn amount(text: &str) -> Result<u64, String> {
+    super::act::amount(text).map_err(|failure| failure.message)
+}
+
+/// A compression algorithm with its parameters.
+fn algorithm(text: &str) -> Result<Algorithm, String> {
+    Algorithm::parse(text).map_err(|error| error.message)
 }

@@ -156,14 +156,14 @@ fn outcome(result: &str, message: String) -> Result<String, Failure> {
 }
 
 /// The progress bar; without a terminal nothing is drawn.
-struct Meter {
+pub struct Meter {
     bar: ProgressBar,
     looks: u32,
     known: bool,
 }
 
 impl Meter {
-    fn new(doing: &str) -> Meter {
+    pub fn new(doing: &str) -> Meter {
         let target = if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()
         } else {
@@ -175,7 +175,7 @@ impl Meter {
         Meter { bar, looks: 0, known: false }
     }
 
-    fn draw(&mut self) {
+    pub fn draw(&mut self) {
         self.looks += 1;
         if self.looks > PATIENCE {
             self.bar.tick();
@@ -183,7 +183,7 @@ impl Meter {
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Clamped to 0..1 before.
-    fn share(&mut self, share: f64) {
+    pub fn share(&mut self, share: f64) {
         if share <= 0.0 {
             return;
         }
@@ -194,11 +194,11 @@ impl Meter {
         self.bar.set_position((share.min(1.0) * STEPS as f64) as u64);
     }
 
-    fn say(&self, text: &str) {
+    pub fn say(&self, text: &str) {
         self.bar.suspend(|| out::note(text));
     }
 
-    fn clear(&self) {
+    pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }

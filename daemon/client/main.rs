@@ -2,9 +2,12 @@
 
 use clap::{CommandFactory, Parser};
 
-use super::args::{Cli, Command, List, Swap};
+use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
-use super::{act, config, connect, doctor, import, list, man, out, plan, read, show, stats, status, top};
+use super::{
+    act, bench_ramdisk, bench_swap, config, connect, doctor, import, list, man, out, plan, read, show, stats,
+    status, top,
+};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
@@ -39,6 +42,8 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Doctor { json } => doctor::run(cli, json),
         Command::Check { files } => config::check(cli, &files),
         Command::CatConfig => config::cat(cli),
+        Command::Bench { command: Bench::Ramdisk(words) } => bench_ramdisk::run(&words),
+        Command::Bench { command: Bench::Swap(words) } => bench_swap::run(&words),
         Command::Import(words) => import::run(&words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),

@@ -2,6 +2,8 @@
 
 mod act;
 pub mod args;
+pub mod bench_ramdisk;
+pub mod bench_swap;
 pub mod columns;
 pub mod config;
 mod connect;
@@ -28,6 +30,7 @@ pub mod status;
 pub mod style;
 mod top;
 mod value;
+mod worker;
 mod world;
 
 pub use main::main;

@@ -205,7 +205,7 @@ fn set_memory_limit<H: Host>(host: &mut H, number: u32, bytes: u64) -> Result<()
     }
 }
 
-fn make_swap<H: Host>(host: &mut H, number: u32, label: &str) -> Result<(), Error> {
+pub(super) fn make_swap<H: Host>(host: &mut H, number: u32, label: &str) -> Result<(), Error> {
     let size = gather::device(host, number)?.disk_size;
     let page = usize::try_from(host.page_size()).unwrap_or(4096);
     let header = swap_header::build(size, page, host.random(), label)
@@ -213,7 +213,7 @@ fn make_swap<H: Host>(host: &mut H, number: u32, label: &str) -> Result<(), Erro
     Ok(host.write_pages(number, 0, &header)?)
 }
 
-fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> Result<(), Error> {
+pub(super) fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> Result<(), Error> {
     while_busy(host, number, |host| host.swap_on(number, SwapSpec { priority, discard }))?;
     let swaps = undo::swaps(host)?;
     match swaps.iter().find(|swap| swap.zram_number() == Some(number)) {

@@ -49,6 +49,7 @@ complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "resize" -d 'Give 
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "swap" -d 'Switch the swap on a device on or off'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "limit" -d 'Limit the memory that a device may use, until the next boot'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "compact" -d 'Give back memory that the allocator holds in half-empty pages'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "bench" -d 'Measure this machine\'s own memory'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "import" -d 'Print the configuration of another program as one of zramd'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "man" -d 'Print the man page of zramdctl(8)'
@@ -217,6 +218,39 @@ never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -f -a "ramdisk" -d 'Compare tmpfs, compressed memory and disks as RAM disks'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -f -a "swap" -d 'Put a program under memory pressure, on private swap, and time its faults'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -s s -l size -d 'Amount to write and read in each pass, for example 128MiB' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -l data -d 'Take the data from this file; otherwise from files below /usr' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -s a -l algorithm -d 'Compression algorithms, separated by semicolons, for example \'lz4;zstd(level=1)\'; otherwise what the kernel selects' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -s m -l memory -d 'Memory of the program, for example 128MiB' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -l data -d 'Take its contents from this file; otherwise from files below /usr' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -s a -l algorithm -d 'Compression algorithms, separated by semicolons, for example \'lz4;zstd(level=1)\'; otherwise those that are worth trying' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -l page-cluster -d 'Values of vm.page-cluster, for example 0-3 or 0,3; otherwise all of them' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -s h -l help -d 'Print help'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l root -d 'Read, and write, below this folder' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l set -d 'What a variable is worth for which zram-generator would run a program (its set! lines)' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'

@@ -2,8 +2,12 @@
 //!
 //! [`measure::pass`] times requests one by one and is the same for everything that is measured; [`super::scratch`] has the device.
 
+pub mod guard;
 pub mod keep;
+pub mod load;
 pub mod measure;
+pub mod pressure;
+pub mod ramdisk;
 mod run;
 pub mod sample;
 

@@ -25,6 +25,13 @@ pub fn is_asked() -> bool {
     ASKED.load(Ordering::SeqCst)
 }
 
+/// Asks another program, which has not been waited for, to end.
+pub fn ask(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).ok();
+    }
+}
+
 extern "C" fn note(_signal: libc::c_int) {
     ASKED.store(true, Ordering::SeqCst);
 }

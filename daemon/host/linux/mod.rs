@@ -6,6 +6,7 @@
 
 mod block;
 pub mod cancel;
+pub mod cgroup;
 pub mod clock;
 pub mod direct;
 pub mod disk;
@@ -13,10 +14,12 @@ pub mod durable;
 pub mod files;
 pub mod heap;
 pub mod interrupt;
+pub mod medium;
 mod mkfs;
 mod mount;
 pub mod pages;
 pub mod peer_files;
+pub mod pressed;
 pub mod priority;
 mod process;
 pub mod process_memory;

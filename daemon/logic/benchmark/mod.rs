@@ -7,11 +7,14 @@
 pub mod advice;
 pub mod cache;
 pub mod candidates;
+pub mod latency;
 pub mod maps;
 pub mod quiet;
+pub mod ramdisk;
 pub mod random;
 pub mod report;
 pub mod score;
 pub mod statistics;
+pub mod swap;
 pub mod synthetic;
 pub mod verdict;

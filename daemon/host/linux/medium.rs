@@ -1,0 +1,221 @@
+//! Files and block devices to measure on. No path leads to the files and mounts made here, so the kernel takes them away when
+//! their descriptors are closed, however we end.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{Advice, Mode, OFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+
+use crate::host::HostError;
+use crate::logic::proc::parse_mountinfo;
+
+/// An open file or block device.
+#[derive(Debug)]
+pub struct Medium {
+    file: File,
+    shown: String,
+}
+
+/// A folder in which files without a name can be made.
+#[derive(Debug)]
+pub struct Folder {
+    fd: OwnedFd,
+    shown: String,
+}
+
+impl Folder {
+    /// A folder that is there.
+    pub fn open(path: &Path) -> Result<Folder, HostError> {
+        let shown = path.display().to_string();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(fd) => Ok(Folder { fd, shown }),
+            Err(errno) => Err(HostError::new(shown, "open the folder", errno)),
+        }
+    }
+
+    /// The root directory of a file system that is mounted nowhere (fsopen(2), fsmount(2)).
+    pub fn mounted_nowhere(fs_type: &str, options: &[(&str, &str)]) -> Result<Folder, HostError> {
+        let fail = |what: &str| {
+            let what = what.to_owned();
+            move |errno: rustix::io::Errno| HostError::new(fs_type, what, errno)
+        };
+        let context = rustix::mount::fsopen(fs_type, FsOpenFlags::FSOPEN_CLOEXEC)
+            .map_err(fail("open the file system type"))?;
+        for (key, value) in options {
+            rustix::mount::fsconfig_set_string(&context, *key, *value).map_err(fail(key))?;
+        }
+        rustix::mount::fsconfig_create(&context).map_err(fail("open the file system"))?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let mounted = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+            .map_err(fail("mount"))?;
+        // A mount descriptor is an O_PATH descriptor; making files wants an ordinary one.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&mounted, ".", flags, Mode::empty())
+            .map_err(fail("open the root directory"))?;
+        Ok(Folder { fd, shown: fs_type.to_owned() })
+    }
+
+    /// A new file without a name, reached through the page cache.
+    pub fn file(&self) -> Result<Medium, HostError> {
+        let (read_write, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+        let made = match rustix::fs::openat(&self.fd, ".", read_write | OFlags::TMPFILE, mode) {
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
+                // A file system without O_TMPFILE (FAT, NFS): the name is there for a moment only.
+                let name = format!(".zramd-{}", std::process::id());
+                let made =
+                    rustix::fs::openat(&self.fd, &name, read_write | OFlags::CREATE | OFlags::EXCL, mode);
+                made.and_then(|fd| {
+                    rustix::fs::unlinkat(&self.fd, &name, rustix::fs::AtFlags::empty()).map(|()| fd)
+                })
+            }
+            made => made,
+        };
+        match made {
+            Ok(fd) => Ok(Medium { file: File::from(fd), shown: self.shown.clone() }),
+            Err(errno) => Err(HostError::new(&self.shown, "make a file", errno)),
+        }
+    }
+
+    /// Bytes that an ordinary user can still store there.
+    pub fn free_bytes(&self) -> Result<u64, HostError> {
+        let space =
+            rustix::fs::fstatvfs(&self.fd).map_err(|errno| HostError::new(&self.shown, "statvfs", errno))?;
+        Ok(space.f_bavail * space.f_frsize)
+    }
+
+    /// Type of its file system.
+    pub fn fs_type(&self) -> Result<String, HostError> {
+        let status =
+            rustix::fs::fstat(&self.fd).map_err(|errno| HostError::new(&self.shown, "look at", errno))?;
+        let device = (rustix::fs::major(status.st_dev), rustix::fs::minor(status.st_dev));
+        let path = "/proc/self/mountinfo";
+        let text = std::fs::read_to_string(path).map_err(|error| HostError::io(path, "read", &error))?;
+        let mounts = parse_mountinfo(&text);
+        // btrfs gives each subvolume a device number that no mount has.
+        let found = mounts.into_iter().find(|mount| mount.device == device).map(|mount| mount.fs_type);
+        Ok(found.unwrap_or_else(|| "unknown".to_owned()))
+    }
+}
+
+impl Medium {
+    /// A block device, reached past the page cache.
+    pub fn device(path: &Path) -> Result<Medium, HostError> {
+        let shown = path.display().to_string();
+        match rustix::fs::open(path, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(fd) => Ok(Medium { file: File::from(fd), shown }),
+            Err(errno) => Err(HostError::new(shown, "open the device node", errno)),
+        }
+    }
+
+    /// The same file past the page cache; nothing where its file system has no `O_DIRECT`.
+    pub fn direct(&self) -> Result<Option<Medium>, HostError> {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        match rustix::fs::open(path, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(fd) => Ok(Some(Medium { file: File::from(fd), shown: self.shown.clone() })),
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(None),
+            Err(errno) => Err(HostError::new(&self.shown, "open with O_DIRECT", errno)),
+        }
+    }
+
+    /// Reads all of `buffer`.
+    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), HostError> {
+        self.file.read_exact_at(buffer, offset).map_err(|error| HostError::io(&self.shown, "read", &error))
+    }
+
+    /// Writes all of `data`.
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), HostError> {
+        self.file.write_all_at(data, offset).map_err(|error| HostError::io(&self.shown, "write", &error))
+    }
+
+    /// Waits until what was written is on the device.
+    pub fn sync(&self) -> Result<(), HostError> {
+        self.file.sync_data().map_err(|error| HostError::io(&self.shown, "sync", &error))
+    }
+
+    /// Has the page cache forget it, as far as it is on the device.
+    pub fn drop_cache(&self) -> Result<(), HostError> {
+        rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed)
+            .map_err(|errno| HostError::new(&self.shown, "drop the page cache", errno))
+    }
+}
+
+/// Most that is taken of one file, so that a sample has many kinds.
+const MOST_OF_FILE: usize = 64 << 10;
+
+/// Fills `data` with the beginnings of files below `folder`, in the order of their names; how many bytes it got.
+pub fn sample_files(folder: &Path, data: &mut [u8]) -> usize {
+    let mut filled = 0;
+    let mut left = vec![folder.to_owned()];
+    while let Some(path) = left.pop() {
+        if filled == data.len() {
+            break;
+        }
+        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+        if metadata.is_dir() {
+            let entries = std::fs::read_dir(&path).into_iter().flatten();
+            let mut inside: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+            inside.sort_unstable_by(|a, b| b.cmp(a));
+            left.extend(inside);
+        } else if metadata.is_file() {
+            let most = (data.len() - filled).min(MOST_OF_FILE);
+            filled += read_file(&path, &mut data[filled..filled + most]).unwrap_or(0);
+        }
+    }
+    filled
+}
+
+/// Reads the beginning of a file; how many bytes that is.
+pub fn read_file(path: &Path, data: &mut [u8]) -> Result<usize, HostError> {
+    use std::io::Read;
+    let fail = |error: std::io::Error| HostError::io(path.display().to_string(), "read", &error);
+    let mut file = File::open(path).map_err(fail)?;
+    let mut filled = 0;
+    while filled < data.len() {
+        match file.read(&mut data[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(fail(error)),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_without_a_name_hold_what_is_written() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        let file = folder.file().unwrap();
+        file.write(4096, b"data").unwrap();
+        file.sync().unwrap();
+        file.drop_cache().unwrap();
+        let mut found = [0; 4];
+        file.read(4096, &mut found).unwrap();
+        assert_eq!(&found, b"data");
+        assert!(file.read(8192, &mut found).is_err(), "there is no more");
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+        assert!(folder.free_bytes().unwrap() > 0);
+        assert!(Folder::open(&place.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn a_sample_has_the_beginnings_of_many_files() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("b")).unwrap();
+        std::fs::write(place.path().join("b/large"), vec![2; 2 * MOST_OF_FILE]).unwrap();
+        std::fs::write(place.path().join("a"), [1; 10]).unwrap();
+        std::fs::write(place.path().join("c"), [3; 10]).unwrap();
+        let mut data = vec![0; MOST_OF_FILE + 15];
+        assert_eq!(sample_files(place.path(), &mut data), data.len());
+        assert_eq!((data[9], data[10], data[MOST_OF_FILE + 10]), (1, 2, 3));
+        assert_eq!(sample_files(place.path(), &mut vec![0; 200_000]), MOST_OF_FILE + 20);
+    }
+}

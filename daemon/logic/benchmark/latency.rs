@@ -1,0 +1,54 @@
+//! Figures of many requests of the same kind.
+
+use serde::{Deserialize, Serialize};
+
+/// How long requests took, as ioping reports it, with percentiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// How many there were.
+    pub requests: u64,
+    /// The shortest, in nanoseconds.
+    pub min_ns: u64,
+    /// The mean.
+    pub mean_ns: u64,
+    /// Half of them took at most so long.
+    pub p50_ns: u64,
+    /// 99 of 100 took at most so long.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Latency {
+    /// Of times in nanoseconds, which are sorted; nothing when there are none.
+    pub fn of(times: &mut [u64]) -> Option<Latency> {
+        times.sort_unstable();
+        let (&min_ns, &max_ns) = (times.first()?, times.last()?);
+        let requests = times.len() as u64;
+        // The smallest time that at least this share of all are not above.
+        let at_share = |hundredths: usize| times[(times.len() * hundredths).div_ceil(100).saturating_sub(1)];
+        Some(Latency {
+            requests,
+            min_ns,
+            mean_ns: times.iter().sum::<u64>() / requests,
+            p50_ns: at_share(50),
+            p99_ns: at_share(99),
+            max_ns,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_times_that_occurred() {
+        let mut times: Vec<u64> = (1..=100).rev().collect();
+        let latency = Latency::of(&mut times).unwrap();
+        let expected = Latency { requests: 100, min_ns: 1, mean_ns: 50, p50_ns: 50, p99_ns: 99, max_ns: 100 };
+        assert_eq!(latency, expected);
+        assert_eq!(Latency::of(&mut [7]).unwrap().p99_ns, 7);
+        assert_eq!(Latency::of(&mut []), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! What `bench ramdisk` found: memory, compressed memory and disks beside each other.
+
+use serde::{Deserialize, Serialize};
+
+use super::latency::Latency;
+use crate::logic::units::human;
+
+/// Version of the form of [`Report`].
+pub const SCHEMA_VERSION: u32 = 1;
+/// Name of the work, hence of its file.
+pub const WORK: &str = "bench-ramdisk";
+/// Bytes of one sequential request.
+pub const BLOCK: u64 = 1 << 20;
+/// Least that a measurement makes sense with.
+pub const LEAST: u64 = 16 << 20;
+/// What is written and read when nobody says how much, where memory allows it.
+pub const USUAL: u64 = 128 << 20;
+/// Share of the memory that is available which a run may take: what is stored, the same in the page cache, and the data.
+const MEMORY_SHARE: u64 = 6;
+
+/// How a medium was reached, which decides what was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// tmpfs: its pages are the page cache, and there is no device below.
+    Memory,
+    /// `O_DIRECT`: past the page cache.
+    Direct,
+    /// The file system takes no `O_DIRECT`: written until it is on the device, and dropped from the page cache before reading.
+    Dropped,
+    /// Through the page cache.
+    Cache,
+}
+
+impl Access {
+    /// What its figures are about, for people.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Access::Memory => "memory (a tmpfs is page cache)",
+            Access::Direct => "the device (direct)",
+            Access::Dropped => "the device (cache dropped)",
+            Access::Cache => "page cache, NOT the device",
+        }
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Contents {
+    /// Zero bytes only.
+    Zero,
+    /// The data of [`Report::data`].
+    Real,
+}
+
+/// One pass over the whole size in requests of [`BLOCK`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pass {
+    /// Bytes per second.
+    pub bytes_per_second: u64,
+    /// The longest request, in nanoseconds.
+    pub slowest_block_ns: u64,
+}
+
+impl Pass {
+    /// Of the times of its requests, and what came after the last (`total_ns` is more than their sum then).
+    pub fn of(blocks: &[u64], total_ns: u64) -> Pass {
+        let bytes = u128::from(BLOCK) * blocks.len() as u128;
+        let rate = bytes * 1_000_000_000 / u128::from(total_ns.max(1));
+        Pass {
+            bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
+            slowest_block_ns: blocks.iter().copied().max().unwrap_or(0),
+        }
+    }
+}
+
+/// Where the first write suddenly took far longer than the second did at the same place: memory or disk blocks had to be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cliff {
+    /// Where the slow part begins, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// How long the first write took for it, in nanoseconds.
+    pub first_ns: u64,
+    /// How long the second took.
+    pub again_ns: u64,
+}
+
+impl Cliff {
+    /// Parts that a pass is divided into.
+    const PARTS: usize = 8;
+    /// A part is slow when it took so many times as long as the second write, and as the usual part of the first.
+    const FACTOR: u64 = 4;
+    /// Less than this is noise whatever the factor, in nanoseconds.
+    const NOISE_NS: u64 = 20_000_000;
+
+    /// Compares the requests of both writes.
+    pub fn find(first: &[u64], again: &[u64]) -> Option<Cliff> {
+        let length = first.len().div_ceil(Cliff::PARTS).max(1);
+        let sums = |blocks: &[u64]| blocks.chunks(length).map(|part| part.iter().sum()).collect::<Vec<u64>>();
+        let (first, again) = (sums(first), sums(again));
+        let mut sorted = first.clone();
+        sorted.sort_unstable();
+        let usual = *sorted.get(sorted.len() / 2)?;
+        let slow = |(part, (&first_ns, &again_ns)): (usize, (&u64, &u64))| {
+            let limit = (again_ns.max(usual) * Cliff::FACTOR).max(Cliff::NOISE_NS);
+            let (offset, length) = ((part * length) as u64 * BLOCK, length as u64 * BLOCK);
+            (first_ns > limit).then_some(Cliff { offset, length, first_ns, again_ns })
+        };
+        first.iter().zip(&again).enumerate().filter_map(slow).max_by_key(|cliff| cliff.first_ns)
+    }
+
+    /// One sentence about the medium it was found on.
+    pub fn sentence(&self, medium: &str) -> String {
+        format!(
+            "{medium}: the first write took {:.1} s for the {} from {}, the second {:.3} s: memory or space had to be found first",
+            self.first_ns as f64 / 1e9,
+            human(self.length),
+            human(self.offset),
+            self.again_ns as f64 / 1e9
+        )
+    }
+}
+
+/// One line of the comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// `tmpfs`, `zram (lz4), ext4`, `zram (lz4), raw`, or the path and its file system.
+    pub medium: String,
+    /// How it was reached.
+    pub access: Access,
+    /// [`Access::label`].
+    pub measures: String,
+    /// What was written.
+    pub contents: Contents,
+    /// The first write, which allocates.
+    pub first_write: Pass,
+    /// The second write over it, which allocates nothing.
+    pub second_write: Pass,
+    /// Reading from beginning to end.
+    pub read: Pass,
+    /// 4 KiB at random places, one after the other.
+    pub random_read: Latency,
+    /// Where the first write was far slower than the second.
+    pub cliff: Option<Cliff>,
+    /// Stored bytes per byte of memory used, on zram.
+    pub ratio: Option<f64>,
+}
+
+/// All of them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Bytes written and read in each pass.
+    pub size_bytes: u64,
+    /// Where real data came from.
+    pub data: String,
+    /// One per medium, access and contents.
+    pub results: Vec<Row>,
+    /// What could not be measured, and why.
+    pub remarks: Vec<String>,
+}
+
+/// How many bytes each pass takes: what is wanted, or the usual, in whole requests. `Err` says why that cannot be.
+pub fn size(wanted: Option<u64>, available: u64) -> Result<u64, String> {
+    let most = available / MEMORY_SHARE / BLOCK * BLOCK;
+    let size = wanted.unwrap_or_else(|| USUAL.min(most)) / BLOCK * BLOCK;
+    if size < LEAST {
+        return Err(match wanted {
+            Some(_) => format!("at least {} are needed to measure anything", human(LEAST)),
+            None => format!("{} of available memory are too little to measure with", human(available)),
+        });
+    }
+    if size > most {
+        return Err(format!(
+            "{} are too much: {} of memory are available, and at most {} of them leave enough for everybody else",
+            human(size),
+            human(available),
+            human(most)
+        ));
+    }
+    Ok(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_cliff_is_where_only_the_first_write_was_slow() {
+        let steady = [MS; 64];
+        assert_eq!(Cliff::find(&steady, &steady), None);
+        let mut first = steady;
+        first[40..48].fill(500 * MS);
+        let cliff = Cliff::find(&first, &steady).unwrap();
+        assert_eq!((cliff.offset, cliff.length), (40 * BLOCK, 8 * BLOCK));
+        assert_eq!((cliff.first_ns, cliff.again_ns), (4000 * MS, 8 * MS));
+        assert!(cliff.sentence("tmpfs").contains("4.0 s for the 8.0 MiB from 40.0 MiB"), "{cliff:?}");
+        assert_eq!(Cliff::find(&first, &first), None, "a slow medium is no cliff");
+        let mut short = [1000; 64];
+        short[3] = MS;
+        assert_eq!(Cliff::find(&short, &[1000; 64]), None, "noise");
+        assert_eq!(Cliff::find(&[], &[]), None);
+    }
+
+    #[test]
+    fn a_rate_is_of_the_whole_time() {
+        let pass = Pass::of(&[MS, 3 * MS], 8 * MS);
+        assert_eq!((pass.bytes_per_second, pass.slowest_block_ns), (2 * BLOCK * 125, 3 * MS));
+    }
+
+    #[test]
+    fn the_size_leaves_memory_for_everybody_else() {
+        let gib = 1 << 30;
+        assert_eq!(size(None, 8 * gib), Ok(USUAL));
+        assert_eq!(size(None, 384 << 20), Ok(64 << 20));
+        assert_eq!(size(Some((100 << 20) + 17), 8 * gib), Ok(100 << 20));
+        assert!(size(None, 50 << 20).unwrap_err().contains("too little"));
+        assert!(size(Some(2 * gib), 8 * gib).unwrap_err().contains("2.0 GiB are too much"));
+        assert!(size(Some(1 << 20), 8 * gib).unwrap_err().contains("at least"));
+    }
+}
