@@ -1,4 +1,4 @@
-//! log2ram: `/etc/log2ram.conf`. What it keeps in memory becomes a RAM disk; that it keeps a copy on disk does not.
+//! log2ram: `/etc/log2ram.conf`. What it keeps in memory becomes a RAM disk, and its copy on disk a snapshot.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
     let variables = shell::read("log2ram", &KNOWN, files, &mut draft);
     let paths = variables.get("PATH_DISK");
     let value = paths.map_or("/var/log", |paths| paths.value.as_str());
-    let size = size(variables.get("SIZE"), &mut draft);
+    let size = size(variables.get("SIZE"), "128M", &mut draft);
     let mut names = BTreeSet::new();
     for path in value.split(';').map(str::trim).filter(|path| !path.is_empty()) {
         if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
@@ -47,7 +47,7 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
         draft.sections.push(section);
     }
     compression(&variables, &mut draft);
-    copy(&variables, file, &mut draft);
+    copy(&variables, &mut draft);
     for variable in OLD.into_iter().filter_map(|name| variables.get(name)) {
         draft.row(variable.text(), "", "log2ram no longer knows it");
     }
@@ -64,24 +64,38 @@ fn disk(
 ) -> Section {
     let mut section =
         Section::new(format!("ramdisk.{name}"), file, variables.get("PATH_DISK").map(|found| found.line));
-    section.off = true;
-    section.comment("Switched off, because what is in it would be lost at every shutdown.");
     let is = section.set("mount-point", &quoted(path));
-    draft.row(
-        shell::was(variables.get("PATH_DISK"), "PATH_DISK", "/var/log"),
-        is,
-        "switched off: nothing is kept over a reboot",
-    );
-    let is = section.set("size", &quoted(size));
-    draft.row(shell::was(variables.get("SIZE"), "SIZE", "128M"), is, "");
+    draft.row(shell::was(variables.get("PATH_DISK"), "PATH_DISK", "/var/log"), is, "");
+    if let Some(compressed) = compressed(variables) {
+        let is = section.set("backend", "\"zram\"");
+        draft.row(compressed.text(), is, "");
+        let is = section.set("size", &quoted(&self::size(variables.get("LOG_DISK_SIZE"), "256M", draft)));
+        draft.row(shell::was(variables.get("LOG_DISK_SIZE"), "LOG_DISK_SIZE", "256M"), is, "");
+        let value = shell::algorithm(variables.get("COMP_ALG"), "lz4", draft);
+        let is = section.set("compression-algorithm", &value);
+        draft.row(
+            shell::was(variables.get("COMP_ALG"), "COMP_ALG", "lz4"),
+            is,
+            "auto: another one where the kernel lacks it",
+        );
+        let note = "no bound for the memory that it takes: files would be lost when it is reached";
+        draft.row(shell::was(variables.get("SIZE"), "SIZE", "128M"), "", note);
+    } else {
+        let is = section.set("size", &quoted(size));
+        draft.row(shell::was(variables.get("SIZE"), "SIZE", "128M"), is, "");
+    }
+    let is = section.set("persist", "\"snapshot\"");
+    draft.row("a copy on disk, written at shutdown", is, "a new snapshot each time, never over the last one");
+    let is = section.set("save-interval", "\"1d\"");
+    draft.row("and by log2ram-daily.timer", is, "");
     section.set("options", "\"nosuid,nodev,noexec,noatime\"");
     section.set("mode", "\"0755\"");
     section
 }
 
 /// A size as tmpfs takes it: bytes, or with a suffix, or a share of RAM.
-fn size(variable: Option<&Variable>, draft: &mut Draft) -> String {
-    let Some(variable) = variable else { return "128M".to_owned() };
+fn size(variable: Option<&Variable>, default: &str, draft: &mut Draft) -> String {
+    let Some(variable) = variable else { return default.to_owned() };
     let value = variable.value.trim();
     let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
     let suffix = match &value[digits.len()..] {
@@ -98,9 +112,9 @@ fn size(variable: Option<&Variable>, draft: &mut Draft) -> String {
             draft.warn(
                 &variable.file,
                 Some(variable.line),
-                format!("`{value}` is no size of a tmpfs; 128M was taken"),
+                format!("`{value}` is no size of a tmpfs; {default} was taken"),
             );
-            "128M".to_owned()
+            default.to_owned()
         }
     }
 }
@@ -120,41 +134,26 @@ fn free_name(path: &str, names: &mut BTreeSet<String>) -> String {
     name
 }
 
+/// What says that it is to be compressed.
+fn compressed(variables: &Variables) -> Option<&Variable> {
+    variables.get("ZL2R").filter(|variable| variable.value == "true")
+}
+
 fn compression(variables: &Variables, draft: &mut Draft) {
-    let on = variables.get("ZL2R").filter(|variable| variable.value == "true");
-    if let Some(variable) = on {
-        let value = |name: &str, default: &str| {
-            variables.get(name).map_or(default.to_owned(), |found| found.value.clone())
-        };
-        let text = format!(
-            "a RAM disk of zramd is not compressed; for a compressed one write a section such as [zram1] with the \
-             mount-point, zram-size = \"{}\", compression-algorithm = \"{}\" and zram-resident-limit in its place",
-            value("LOG_DISK_SIZE", "256M"),
-            value("COMP_ALG", "lz4")
-        );
-        draft.warn(&variable.file, Some(variable.line), text);
-        draft.row(variable.text(), "", "a RAM disk of zramd is not compressed");
-    }
-    for variable in COMPRESSION.into_iter().filter_map(|name| variables.get(name)) {
-        let note = if on.is_some() {
-            "a RAM disk of zramd is not compressed"
-        } else {
-            "means nothing without ZL2R=true"
-        };
-        draft.row(variable.text(), "", note);
+    if compressed(variables).is_none() {
+        for variable in COMPRESSION.into_iter().filter_map(|name| variables.get(name)) {
+            draft.row(variable.text(), "", "means nothing without ZL2R=true");
+        }
     }
 }
 
-fn copy(variables: &Variables, file: &std::path::Path, draft: &mut Draft) {
-    let given: Vec<&Variable> = COPY.into_iter().filter_map(|name| variables.get(name)).collect();
-    let names: Vec<&str> = given.iter().map(|variable| variable.name.as_str()).collect();
-    let left_out = if names.is_empty() { String::new() } else { format!(" ({} left out)", names.join(", ")) };
-    let text = format!(
-        "log2ram keeps a copy on disk and zramd does not{left_out}, so the RAM disks were switched off; stay with log2ram, or \
-         switch log2ram.service off and take `enabled = false` out if what is in them may be lost at every shutdown"
-    );
-    draft.warn(file, None, text);
-    for variable in given {
-        draft.row(variable.text(), "", "zramd keeps no copy on disk");
+fn copy(variables: &Variables, draft: &mut Draft) {
+    for variable in COPY.into_iter().filter_map(|name| variables.get(name)) {
+        let note = match variable.name.as_str() {
+            "JOURNALD_AWARE" => "journald leaves the disk before it is saved, always",
+            "USE_RSYNC" => "snapshots are archives of zramd's own",
+            _ => "a save that fails is in the journal; zramd sends nothing",
+        };
+        draft.row(variable.text(), "", note);
     }
 }

@@ -50,7 +50,7 @@ fn size(variables: &Variables, section: &mut Section, draft: &mut Draft) {
     draft.row(was, is, "of RAM in whole MiB, so up to 2 MiB less");
 }
 
-/// What the program does to the rest of the machine, and zramd does not.
+/// What the program does to the rest of the machine.
 fn tuning(variables: &Variables, file: &Path, draft: &mut Draft) {
     let value = |name: &str, default: &str| {
         variables.get(name).map_or(default.to_owned(), |found| found.value.clone())
@@ -58,12 +58,15 @@ fn tuning(variables: &Variables, file: &Path, draft: &mut Draft) {
     let zstd = value("ALGO", "zstd") == "zstd";
     let cluster = value("PAGE_CLUSTERS", if zstd { "0" } else { "1" });
     let swappiness = value("SWAPPINESS", "180");
-    let text = format!(
-        "zramd does not change how the kernel swaps; to keep what pop-zram sets, write vm.swappiness = {swappiness}, \
-         vm.page-cluster = {cluster} and a vm.min_free_kbytes of 1% of RAM into a file in /etc/sysctl.d"
-    );
-    draft.warn(file, None, text);
-    for (name, setting) in [("SWAPPINESS", &swappiness), ("PAGE_CLUSTERS", &cluster)] {
-        draft.row(shell::was(variables.get(name), name, setting), "", "belongs into /etc/sysctl.d");
+    let mut section = Section::new("vm", file.to_owned(), None);
+    section.set("tune", "true");
+    for (name, key, value) in
+        [("SWAPPINESS", "swappiness", swappiness), ("PAGE_CLUSTERS", "page-cluster", cluster)]
+    {
+        let is = section.set(key, &value);
+        draft.row(shell::was(variables.get(name), name, &value), is, "while the swap is in use");
     }
+    draft.sections.push(section);
+    let text = "zramd leaves vm.min_free_kbytes alone; to keep what pop-zram sets, write 1% of RAM into a file in /etc/sysctl.d";
+    draft.warn(file, None, text);
 }
