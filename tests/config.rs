@@ -77,6 +77,7 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
             ) => "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\n",
             (schema::Scope::Benchmark, _) => "[benchmark]\n",
             (schema::Scope::RamDisk, _) => "[ramdisk.a]\nmount-point = \"/a\"\n",
+            (_, "writeback-size" | "writeback-encryption") => "[zram0]\nwriteback-file = \"/a\"\n",
             (schema::Scope::Vm, "tune") => "[vm]\n",
             (schema::Scope::Vm, _) => "[vm]\ntune = true\n",
             (schema::Scope::Maintenance, _) => "[zram0]\n[maintenance]\n",

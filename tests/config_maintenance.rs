@@ -1,6 +1,7 @@
 //! `[maintenance]`: what it asks for, and what is said about mistakes in it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use zramd::logic::config::settings::{BackingSettings, StoreSettings};
 use zramd::logic::config::{self, Loaded};
 use zramd::logic::facts::Facts;
 use zramd::logic::plan::{self, Activation, Request};
@@ -49,6 +50,12 @@ fn maintenance_is_off_unless_it_is_asked_for() {
     assert_eq!(off.settings.maintenance.unwrap().recompress, None);
 }
 
+fn path(settings: &BackingSettings) -> &str {
+    match &settings.store {
+        StoreSettings::Device(path) | StoreSettings::File { path, .. } => path,
+    }
+}
+
 #[test]
 fn what_maintenance_needs_goes_to_devices_that_have_none_of_their_own() {
     let text = "[zram0]\nrecompression-algorithm = \"lz4hc\"\nwriteback-device = \"/dev/a\"\n[zram1]\n\
@@ -58,7 +65,7 @@ fn what_maintenance_needs_goes_to_devices_that_have_none_of_their_own() {
         settings.devices.iter().map(|device| device.recompression[0].to_string()).collect();
     assert_eq!(names, ["lz4hc", "zstd"]);
     let devices: Vec<&str> =
-        settings.devices.iter().map(|device| device.writeback_device.as_ref().unwrap().0.as_str()).collect();
+        settings.devices.iter().map(|device| path(device.writeback.as_ref().unwrap())).collect();
     assert_eq!(devices, ["/dev/a", "/dev/b"]);
 }
 

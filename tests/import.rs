@@ -61,8 +61,8 @@ fn describe(request: &DeviceRequest) -> String {
     if !secondary.is_empty() {
         write!(out, " then={}", secondary.join(",")).unwrap();
     }
-    if let Some(device) = &request.writeback_device {
-        write!(out, " wb={device}").unwrap();
+    if let Some(writeback) = &request.writeback {
+        write!(out, " wb={}", writeback.path()).unwrap();
     }
     out
 }

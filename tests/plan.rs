@@ -201,13 +201,14 @@ fn the_order_of_configuration_is_the_one_that_all_kernels_accept() {
     assert_eq!(
         sentences,
         [
+            "map /dev/x as zramd-zram0, encrypted with a random key",
             "take /dev/zram0, record it in /run/zramd and keep udev from probing it",
             "select zstd as compression algorithm",
             "set the parameters of zstd(level=1)",
             "select zstd as secondary algorithm with priority 1",
             "set the parameters of zstd(level=9) at priority 1",
             "select deflate as secondary algorithm with priority 2",
-            "attach /dev/x as write-back device",
+            "attach /dev/x, encrypted, as write-back device",
             "set the size to 4.0 GiB (disksize)",
             "limit the memory used to 50.0 MiB (mem_limit)",
             "write compressible, incompressible and zero pages, read them back and compare",

@@ -277,3 +277,50 @@ fn after_a_kill_at_any_step_the_next_run_converges() {
     }
     eprintln!("killed {kills} times");
 }
+
+/// No device has this number, so nobody is in the way.
+const NOBODY: u32 = 4_000_000;
+
+#[test]
+fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
+    use zramd::host::linux::LinuxHost;
+    use zramd::host::{Errno, Host};
+    let Some(_session) = session() else { return };
+    // Not below /tmp, which may be in memory.
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = folder.path().join("store");
+    let path = path.to_str().unwrap();
+    let mut host = LinuxHost::new("/");
+    assert_eq!(host.loop_device(NOBODY).unwrap(), None);
+    if let Err(error) = host.attach_file(NOBODY, path, 16 << 20) {
+        return support::skip(&format!("needs loop devices: {error}"));
+    }
+    let device = host.loop_device(NOBODY).unwrap().unwrap();
+    let sysfs = |file: &str| {
+        let path = format!("/sys/block/{}/{file}", device.trim_start_matches("/dev/"));
+        fs::read_to_string(path).unwrap().trim().to_owned()
+    };
+    assert_eq!(sysfs("size"), (16 * 2048).to_string());
+    assert_eq!(sysfs("loop/dio"), "1");
+    assert_eq!(sysfs("loop/backing_file"), format!("{path} (deleted)"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    host.detach_file(NOBODY).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while host.loop_device(NOBODY).unwrap().is_some() {
+        assert!(Instant::now() < deadline, "it stays attached");
+        std::thread::yield_now();
+    }
+    host.detach_file(NOBODY).unwrap();
+
+    fs::write(path, "precious").unwrap();
+    assert!(host.attach_file(NOBODY, path, 16 << 20).unwrap_err().is(Errno::EXIST));
+    assert_eq!(fs::read_to_string(path).unwrap(), "precious");
+    let space = host.space("/var/tmp").unwrap();
+    let missing = folder.path().join("other");
+    let too_large = space.total_bytes * 2;
+    assert!(host.attach_file(NOBODY, missing.to_str().unwrap(), too_large).is_err());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "what failed leaves nothing");
+    assert_eq!(host.loop_device(NOBODY).unwrap(), None);
+    assert_eq!(host.crypt_device(NOBODY).unwrap(), None);
+    assert!(host.close_crypt(NOBODY).is_ok(), "what is not there need not be removed");
+}

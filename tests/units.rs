@@ -88,6 +88,7 @@ writeback-device = "/dev/disk/by-partuuid/2d54ffa0-01"
 [zram3]
 zram-size = "1GiB"
 fs-type = "ext2"
+writeback-file = "/var/lib/zram 3"
 
 [zram4]
 host-memory-limit = "1GiB"
@@ -128,7 +129,7 @@ fn the_units_are_as_in_the_golden_file() {
     let root = root(CONFIGURATION, true);
     let (units, messages) = generate(root.path());
     golden("tests/golden/units/everything.txt", &as_text(&units));
-    assert!(messages.contains("zramd.toml:23:14: zram5.zram-size"), "{messages}");
+    assert!(messages.contains("zramd.toml:24:14: zram5.zram-size"), "{messages}");
     assert_eq!(generate(root.path()).0, units, "a second run writes the same");
 }
 

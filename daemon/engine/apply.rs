@@ -52,6 +52,8 @@ struct Run<'a, H: Host> {
     host: &'a mut H,
     outcome: Outcome,
     record: Record,
+    /// Whether write-back is left out because a step to it failed.
+    without_backing: bool,
 }
 
 fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
@@ -70,7 +72,7 @@ fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
         Some(record) => Record { request: request.clone(), ..record.clone() },
         None => Record::begin(group.target.clone(), request.clone()),
     };
-    let mut run = Run { host, outcome, record };
+    let mut run = Run { host, outcome, record, without_backing: false };
     if let Err(error) = run.all(group) {
         run.outcome.errors.push(error);
         if resumed {
@@ -132,6 +134,9 @@ impl<H: Host> Run<'_, H> {
             {
                 continue;
             }
+            if step.is_backing() && self.without_backing {
+                continue;
+            }
             if let Err(error) = self.step(step) {
                 let absent = lacks_attribute(self.host, step);
                 if !absent && !step.is_optional() {
@@ -139,6 +144,9 @@ impl<H: Host> Run<'_, H> {
                 }
                 if let Step::SetRecompression { priority, .. } = step {
                     without.push(*priority);
+                }
+                if step.is_backing() {
+                    self.forget_backing()?;
                 }
                 let why =
                     if absent { "this kernel has no such attribute".to_owned() } else { error.to_string() };
@@ -148,6 +156,17 @@ impl<H: Host> Run<'_, H> {
             self.outcome.done.push(step.clone());
         }
         Ok(())
+    }
+
+    /// Takes back what was done for write-back: nothing of it is of use on its own.
+    fn forget_backing(&mut self) -> Result<(), Error> {
+        self.without_backing = true;
+        let is_backing = |undo: &Undo| matches!(undo, Undo::DetachFile { .. } | Undo::CloseCrypt { .. });
+        while let Some(at) = self.record.undo.iter().rposition(is_backing) {
+            one(self.host, &self.record, &self.record.undo[at])?;
+            self.record.undo.remove(at);
+        }
+        save(self.host, &self.record)
     }
 
     /// Records how to take the step back, then does it. The two steps that only learn it by doing record it themselves.

@@ -6,9 +6,9 @@ use super::error::Error;
 use crate::host::{Host, HostError, MachineFile};
 use crate::logic::algorithm::parse_comp_algorithm;
 use crate::logic::attribute::Attribute;
-use crate::logic::config::settings::{MountSettings, Principal, Role, Settings};
+use crate::logic::config::settings::{MountSettings, Principal, Role, Settings, StoreSettings};
 use crate::logic::disk_place::passthrough;
-use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, OtherManager, PathKind, Support};
+use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Support};
 use crate::logic::plan::diff::ancestors_and_self;
 use crate::logic::proc;
 use crate::logic::record::{Record, Target, VERSION};
@@ -43,8 +43,15 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     }
     accounts(host, settings, &mut facts)?;
     for device in &settings.devices {
-        if let Some((path, _)) = &device.writeback_device {
-            facts.backing.insert(path.clone(), backing(host, path)?);
+        match device.writeback.as_ref().map(|writeback| &writeback.store) {
+            Some(StoreSettings::Device(path)) => {
+                drop(facts.backing.insert(path.clone(), backing(host, path)?));
+            }
+            Some(StoreSettings::File { path, .. }) => {
+                let found = file_place(host, path, &facts);
+                facts.files.insert(path.clone(), found);
+            }
+            None => {}
         }
         let (Role::Filesystem { fs_type, .. } | Role::Raw { fs_type: Some(fs_type), .. }) = &device.role
         else {
@@ -174,6 +181,27 @@ pub fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) -> Re
         );
     }
     Ok(())
+}
+
+/// What is where a file is to be. A place that cannot be looked at has no room.
+fn file_place<H: Host>(host: &H, path: &str, facts: &Facts) -> FileFacts {
+    let folder =
+        path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
+    let holds = |mount: &&proc::MountLine| {
+        let point = mount.mount_point.trim_end_matches('/');
+        folder.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    // Of two that are mounted on the same folder, the last one is seen.
+    let mount = facts.mounts.iter().filter(holds).max_by_key(|mount| mount.mount_point.len());
+    let space = host.space(folder).unwrap_or_default();
+    FileFacts {
+        folder: host.path_kind(folder),
+        kind: host.path_kind(path),
+        fs_type: mount.map_or_else(String::new, |mount| mount.fs_type.clone()),
+        on_zram: mount.is_some_and(|mount| mount.source.starts_with("/dev/zram")),
+        free_bytes: space.total_bytes.saturating_sub(space.used_bytes),
+        total_bytes: space.total_bytes,
+    }
 }
 
 fn backing<H: Host>(host: &H, path: &str) -> Result<BackingFacts, Error> {

@@ -11,8 +11,8 @@ use crate::logic::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algo
 use crate::logic::attribute::Attribute;
 use crate::logic::disk_place::passthrough;
 use crate::logic::facts::PathKind;
-use crate::logic::plan::Step;
 use crate::logic::plan::diff::round_up;
+use crate::logic::plan::{Step, Through};
 use crate::logic::record::{Record, Undo};
 use crate::logic::swap_header;
 use crate::logic::units::human;
@@ -33,7 +33,9 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
             Attribute::AlgorithmParams,
             &parameters(*priority, algorithm),
         )?),
-        Step::SetBackingDevice { number, path } => set_backing_device(host, *number, path),
+        Step::AttachFile { number, path, bytes } => attach_file(host, *number, path, *bytes),
+        Step::OpenCrypt { number, store } => open_crypt(host, *number, store.as_deref()),
+        Step::SetBackingDevice { number, path, through } => set_backing_device(host, *number, path, *through),
         Step::SetDiskSize { number, bytes } => set_disk_size(host, *number, *bytes),
         Step::SetMemoryLimit { number, bytes } => set_memory_limit(host, *number, *bytes),
         Step::SelfTest { number, bytes } => self_test::run(host, *number, *bytes),
@@ -166,12 +168,43 @@ pub(super) fn parameters(priority: u8, algorithm: &Algorithm) -> String {
     words.join(" ")
 }
 
-fn set_backing_device<H: Host>(host: &mut H, number: u32, path: &str) -> Result<(), Error> {
-    host.write_attribute(number, Attribute::BackingDev, path)?;
+fn attach_file<H: Host>(host: &mut H, number: u32, path: &str, bytes: u64) -> Result<(), Error> {
+    host.attach_file(number, path, bytes)?;
+    loop_device(host, number).map(drop)
+}
+
+fn loop_device<H: Host>(host: &H, number: u32) -> Result<String, Error> {
+    let missing = || Error::failed(format!("zram{number}: its file is not attached to a loop device"));
+    host.loop_device(number)?.ok_or_else(missing)
+}
+
+fn crypt_device<H: Host>(host: &H, number: u32) -> Result<String, Error> {
+    let missing = || Error::failed(format!("zram{number}: its encrypting mapping is not there"));
+    host.crypt_device(number)?.ok_or_else(missing)
+}
+
+fn open_crypt<H: Host>(host: &mut H, number: u32, store: Option<&str>) -> Result<(), Error> {
+    let store = match store {
+        Some(store) => store.to_owned(),
+        None => loop_device(host, number)?,
+    };
+    host.open_crypt(number, &store)?;
+    crypt_device(host, number).map(drop)
+}
+
+fn set_backing_device<H: Host>(host: &mut H, number: u32, path: &str, through: Through) -> Result<(), Error> {
+    let path = match through {
+        Through::Itself => path.to_owned(),
+        Through::Loop => loop_device(host, number)?,
+        Through::Crypt => crypt_device(host, number)?,
+    };
+    while_busy(host, number, |host| host.write_attribute(number, Attribute::BackingDev, &path))?;
     let found = host.read_attribute(number, Attribute::BackingDev)?;
+    let found = found.trim();
     // The kernel shows the path that the device node was opened by, after following links.
-    if found.trim() == "none" || found.trim().is_empty() {
-        return Err(differs(number, "backing_dev", path, found.trim()));
+    let other = through != Through::Itself && found != path;
+    if found == "none" || found.is_empty() || other {
+        return Err(differs(number, "backing_dev", &path, found));
     }
     Ok(())
 }

@@ -177,6 +177,9 @@ fn device<H: Host>(
             .into_iter()
             .map(|(priority, name)| (u32::from(priority), name))
             .collect(),
+        writeback_missing: request.is_some_and(|request| request.writeback.is_some())
+            && facts.initialised
+            && ["none", ""].contains(&backing),
         backing_device: if backing == "none" { String::new() } else { backing.to_owned() },
         writeback_limit_bytes: writeback_limit(host, number)?,
         swap,

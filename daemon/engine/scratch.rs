@@ -64,7 +64,7 @@ impl Scratch {
             memory_limit: 0,
             algorithms: Vec::new(),
             recompression: Vec::new(),
-            writeback_device: None,
+            writeback: None,
             purpose: Purpose::Raw { fs_type: None, mkfs_options: Vec::new() },
             label: String::new(),
         };

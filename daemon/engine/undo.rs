@@ -6,7 +6,7 @@ use super::create;
 use super::error::{Error, ErrorKind};
 use super::gather;
 use super::retry::{PATIENCE, until_released, while_busy};
-use crate::host::{Errno, Host, MachineFile, MountSpec, SwapSpec};
+use crate::host::{Errno, Host, HostError, MachineFile, MountSpec, SwapSpec};
 use crate::logic::attribute::Attribute;
 use crate::logic::disk_place::passthrough;
 use crate::logic::facts::PathKind;
@@ -62,6 +62,15 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             }
             Ok(())
         }
+        Undo::CloseCrypt { number } => while_busy(host, *number, |host| host.close_crypt(*number)),
+        Undo::DetachFile { number } => while_busy(host, *number, |host| {
+            host.detach_file(*number)?;
+            // The kernel lets go of it when the last one who has it open does, for example udev.
+            match host.loop_device(*number)? {
+                None => Ok(()),
+                Some(device) => Err(HostError::new(device, "detach", Errno::BUSY)),
+            }
+        }),
         // Whoever has changed it since wanted that.
         Undo::RestoreTunable { tunable, before, ours } => set_if(host, *tunable, ours, before),
         Undo::RemoveDirectory { path } => match host.remove_directory(path) {

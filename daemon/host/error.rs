@@ -33,6 +33,8 @@ impl Errno {
     pub const ROFS: Errno = Errno(libc::EROFS);
     /// Directory not empty.
     pub const NOTEMPTY: Errno = Errno(libc::ENOTEMPTY);
+    /// No such device or address.
+    pub const NXIO: Errno = Errno(libc::ENXIO);
     /// Try again.
     pub const AGAIN: Errno = Errno(libc::EAGAIN);
 }

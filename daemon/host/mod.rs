@@ -154,6 +154,10 @@ pub trait Host {
     fn mount_users(&self, path: &str) -> Vec<Holder>;
     /// What is at `path`, which should be a block device; nothing when there is nothing.
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError>;
+    /// The loop device that [`Host::attach_file`] made for device `number`, if it is there.
+    fn loop_device(&self, number: u32) -> Result<Option<String>, HostError>;
+    /// The mapping that [`Host::open_crypt`] made for device `number`, if it is there.
+    fn crypt_device(&self, number: u32) -> Result<Option<String>, HostError>;
     /// Where the program is that makes file systems of this type.
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf>;
     /// What is at `path`.
@@ -191,6 +195,15 @@ pub trait Host {
     fn hot_remove(&mut self, number: u32) -> Result<(), HostError>;
     /// Writes an attribute.
     fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError>;
+    /// Makes a file of this size, takes its name away, and attaches it to a loop device with direct I/O for device `number`.
+    /// Nobody but root can read it, and it ends with the loop device.
+    fn attach_file(&mut self, number: u32, path: &str, bytes: u64) -> Result<(), HostError>;
+    /// Detaches it.
+    fn detach_file(&mut self, number: u32) -> Result<(), HostError>;
+    /// Maps a block device, encrypted with a random key that is kept nowhere else, for device `number`.
+    fn open_crypt(&mut self, number: u32, store: &str) -> Result<(), HostError>;
+    /// Removes that mapping; one that is not there is fine.
+    fn close_crypt(&mut self, number: u32) -> Result<(), HostError>;
     /// Keeps udev from probing the device: an exclusive BSD lock on its node.
     fn lock_device(&mut self, number: u32) -> Result<(), HostError>;
     /// Gives that lock back.

@@ -288,13 +288,14 @@ fn differences(present: &DeviceRequest, wanted: &DeviceRequest) -> Vec<String> {
         let names: Vec<String> = request.recompression.iter().map(ToString::to_string).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
-    let path =
-        |request: &DeviceRequest| request.writeback_device.clone().unwrap_or_else(|| "none".to_owned());
+    let path = |request: &DeviceRequest| {
+        request.writeback.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)
+    };
     note("size", exact(present.disk_size, wanted.disk_size), exact(wanted.disk_size, present.disk_size));
     note("memory limit", limit(present.memory_limit), limit(wanted.memory_limit));
     note("algorithm", list(present), list(wanted));
     note("recompression", secondary(present), secondary(wanted));
-    note("write-back device", path(present), path(wanted));
+    note("write-back", path(present), path(wanted));
     note("label", present.label.clone(), wanted.label.clone());
     match (&present.purpose, &wanted.purpose) {
         (Purpose::Swap { priority, options }, Purpose::Swap { priority: p, options: o }) => {

@@ -34,6 +34,8 @@ pub struct Facts {
     pub records: BTreeMap<Target, Record>,
     /// What is known about each write-back device that the settings name.
     pub backing: BTreeMap<String, BackingFacts>,
+    /// What is known about the place of each write-back file that the settings name.
+    pub files: BTreeMap<String, FileFacts>,
     /// Ids of the users and groups that the settings name; absent means unknown here.
     pub users: BTreeMap<String, u32>,
     /// See `users`.
@@ -163,6 +165,23 @@ pub enum PathKind {
     Empty,
     /// Something else.
     Other,
+}
+
+/// What is known about the place of a file that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFacts {
+    /// What is at its folder.
+    pub folder: PathKind,
+    /// What is at its path.
+    pub kind: PathKind,
+    /// Type of the file system of the folder.
+    pub fs_type: String,
+    /// Whether that file system is itself on zram.
+    pub on_zram: bool,
+    /// Bytes free there.
+    pub free_bytes: u64,
+    /// Bytes there are.
+    pub total_bytes: u64,
 }
 
 /// One zram device as the kernel shows it.

@@ -133,6 +133,16 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
             format!("run `zramdctl swap on {name}`"),
         );
     }
+    if device.writeback_missing {
+        add(
+            Level::Warning,
+            "writeback-missing",
+            format!("{name} was to write pages back, but does without"),
+            format!(
+                "`journalctl -b -u zramd-setup@{name}` says why; then `zramdctl swap off {name}` and `swap on`"
+            ),
+        );
+    }
     if stats.io.failed_reads > 0 {
         add(
             Level::Error,
@@ -181,7 +191,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
             Level::Warning,
             "incompressible",
             format!("more than half of what {name} stores does not compress, so it saves little memory"),
-            "add swap on a disk, or a writeback-device for such pages".to_owned(),
+            "add swap on a disk, or a writeback-device or writeback-file for such pages".to_owned(),
         );
     }
 }
@@ -324,6 +334,7 @@ mod tests {
             },
             "swap-off",
         );
+        check(|device| device.writeback_missing = true, "writeback-missing");
         check(|device| device.stats.io.failed_reads = 1, "reads-failed");
         check(|device| device.stats.io.failed_writes = 1, "writes-failed");
         check(

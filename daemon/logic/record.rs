@@ -134,6 +134,16 @@ pub enum Undo {
         /// Whether its contents are kept.
         kept: bool,
     },
+    /// Detach the file that takes the pages of a device; it has no name, so that ends it.
+    DetachFile {
+        /// N of `zramN`.
+        number: u32,
+    },
+    /// Remove the encrypting mapping of a device.
+    CloseCrypt {
+        /// N of `zramN`.
+        number: u32,
+    },
     /// Give a setting its earlier value back, unless somebody else has changed it in the meantime.
     RestoreTunable {
         /// Which.
@@ -148,6 +158,11 @@ pub enum Undo {
         /// Its path.
         path: String,
     },
+}
+
+/// Name of the encrypting mapping of `zramN`, and of the loop device of its file: by this we know them again.
+pub fn crypt_name(number: u32) -> String {
+    format!("zramd-zram{number}")
 }
 
 impl Record {

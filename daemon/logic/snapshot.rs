@@ -172,6 +172,9 @@ pub struct DeviceView {
     pub recompression_algorithms: Vec<(u32, String)>,
     /// Where written-back pages go, or empty.
     pub backing_device: String,
+    /// Whether it was to have such a place, and has none.
+    #[serde(default)]
+    pub writeback_missing: bool,
     /// What may still be written back, in bytes; nothing when there is no limit.
     pub writeback_limit_bytes: Option<u64>,
     /// How it is used as swap.

@@ -48,7 +48,7 @@ fn link(path: String, target: String) -> UnitFile {
 }
 
 /// A path as one word of a list (systemd.syntax(7), "Quoting").
-fn quoted(path: &str) -> String {
+pub(super) fn quoted(path: &str) -> String {
     if path.contains([' ', '"', '\'', '\\']) {
         format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
     } else {

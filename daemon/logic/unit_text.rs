@@ -1,9 +1,9 @@
 //! The systemd units that a configuration becomes. Text only; the generator writes it.
 
 use super::plan::disk::tmpfs_options;
-use super::plan::{Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request};
+use super::plan::{Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request, Store};
 use super::record::Target;
-use super::unit_disk::{disk_files, place_unit, zram_at_place};
+use super::unit_disk::{disk_files, place_unit, quoted, zram_at_place};
 use super::vm::Tunable;
 
 /// One file below the folder that systemd gives a generator.
@@ -95,7 +95,7 @@ fn device_files(request: &DeviceRequest, lower: &[String], settings: &[&str]) ->
             (None, vec![link])
         }
     };
-    if let Some(path) = &request.writeback_device {
+    if let Some(path) = store_device(request) {
         files.push(UnitFile {
             path: format!("{}.device.d/zramd.conf", escape_path(path)),
             contents: Contents::Text(Unit::bare().line("JobRunningTimeoutSec", "10s").finish()),
@@ -117,6 +117,13 @@ fn with_bindings(
     files
 }
 
+fn store_device(request: &DeviceRequest) -> Option<&String> {
+    match &request.writeback.as_ref()?.store {
+        Store::Device(path) => Some(path),
+        Store::File { .. } => None,
+    }
+}
+
 /// What ties the set-up of a device to the unit that uses it, and to the set-ups before it.
 ///
 /// The kernel hands out the lowest free number. Were a higher one created first, the lower ones would come and go on the
@@ -129,7 +136,25 @@ fn bindings_text(request: &DeviceRequest, unit: Option<&str>, lower: &[String]) 
     if !lower.is_empty() {
         text = text.line("After", &lower.join(" "));
     }
-    if let Some(path) = &request.writeback_device {
+    match request.writeback.as_ref().map(|writeback| &writeback.store) {
+        Some(Store::File { path, .. }) => {
+            // The root file system is writable only after that service.
+            let after = "systemd-remount-fs.service modprobe@loop.service";
+            text = text
+                .line("RequiresMountsFor", &quoted(path))
+                .line("Wants", "modprobe@loop.service")
+                .line("After", after);
+        }
+        Some(Store::Device(_)) | None => {}
+    }
+    if request.writeback.as_ref().is_some_and(|writeback| writeback.encrypted) {
+        text = text.line("Wants", "modprobe@dm_crypt.service").line("After", "modprobe@dm_crypt.service");
+    }
+    if request.writeback.is_some() && unit.is_none() {
+        // Nobody else stops it before the disk below has to be let go.
+        text = text.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
+    }
+    if let Some(path) = store_device(request) {
         let device = format!("{}.device", escape_path(path));
         text = text.line("Wants", &device).line("After", &device);
     }
@@ -161,7 +186,7 @@ fn swap_text(
     if settings.contains(&ZSWAP_UNIT) {
         unit = unit.line("After", ZSWAP_UNIT);
     }
-    if request.writeback_device.is_some() {
+    if request.writeback.is_some() {
         // Only a backing device has to be let go before its disk can be; everything else just ends with the kernel.
         unit = unit.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
     }

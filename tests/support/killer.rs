@@ -73,6 +73,12 @@ impl Host for Killer {
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError> {
         self.host.probe_block(path)
     }
+    fn loop_device(&self, number: u32) -> Result<Option<String>, HostError> {
+        self.host.loop_device(number)
+    }
+    fn crypt_device(&self, number: u32) -> Result<Option<String>, HostError> {
+        self.host.crypt_device(number)
+    }
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf> {
         self.host.find_mkfs(fs_type)
     }
@@ -126,6 +132,18 @@ impl Host for Killer {
     }
     fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError> {
         self.spend().write_attribute(number, attribute, value)
+    }
+    fn attach_file(&mut self, number: u32, path: &str, bytes: u64) -> Result<(), HostError> {
+        self.spend().attach_file(number, path, bytes)
+    }
+    fn detach_file(&mut self, number: u32) -> Result<(), HostError> {
+        self.spend().detach_file(number)
+    }
+    fn open_crypt(&mut self, number: u32, store: &str) -> Result<(), HostError> {
+        self.spend().open_crypt(number, store)
+    }
+    fn close_crypt(&mut self, number: u32) -> Result<(), HostError> {
+        self.spend().close_crypt(number)
     }
     fn lock_device(&mut self, number: u32) -> Result<(), HostError> {
         self.spend().lock_device(number)

@@ -1,19 +1,21 @@
 //! The real machine.
 //!
 //! All paths are taken below a root folder, which is `/` except in tests, so that path building and parsing can be tried
-//! on a copied tree. The only module with `unsafe`: `swapon`, `swapoff`, `fork`, `localtime_r`, `mallopt`, `sigaction`, `adjtimex` and
-//! two block ioctls, which no crate wraps.
+//! on a copied tree. The only module with `unsafe`: loop devices, the device mapper, `swapon`, `swapoff`, `fork`, `localtime_r`,
+//! `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate wraps.
 
 mod block;
 pub mod cancel;
 pub mod cgroup;
 pub mod clock;
+mod crypt;
 pub mod direct;
 pub mod disk;
 pub mod durable;
 pub mod files;
 pub mod heap;
 pub mod interrupt;
+mod loops;
 pub mod medium;
 mod mkfs;
 mod mount;
@@ -42,7 +44,7 @@ use super::{
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
-use crate::logic::record::SCRATCH;
+use crate::logic::record::{SCRATCH, crypt_name};
 use crate::logic::vm::Tunable;
 
 /// The machine we run on.
@@ -170,6 +172,14 @@ impl Host for LinuxHost {
         block::probe(&self.root, &self.path(path), path)
     }
 
+    fn loop_device(&self, number: u32) -> Result<Option<String>, HostError> {
+        loops::find(&self.root, &crypt_name(number))
+    }
+
+    fn crypt_device(&self, number: u32) -> Result<Option<String>, HostError> {
+        crypt::find(&self.root, &crypt_name(number))
+    }
+
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf> {
         mkfs::find(&self.root, fs_type)
     }
@@ -279,6 +289,22 @@ impl Host for LinuxHost {
     fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError> {
         write_existing(&self.attribute_path(number, attribute), value)
             .map_err(|error| HostError::io(object(number), format!("write `{value}` to {attribute}"), &error))
+    }
+
+    fn attach_file(&mut self, number: u32, path: &str, bytes: u64) -> Result<(), HostError> {
+        loops::attach(&self.root, &crypt_name(number), path, bytes)
+    }
+
+    fn detach_file(&mut self, number: u32) -> Result<(), HostError> {
+        loops::detach(&self.root, &crypt_name(number))
+    }
+
+    fn open_crypt(&mut self, number: u32, store: &str) -> Result<(), HostError> {
+        crypt::open(&self.root, &crypt_name(number), store)
+    }
+
+    fn close_crypt(&mut self, number: u32) -> Result<(), HostError> {
+        crypt::close(&self.root, &crypt_name(number))
     }
 
     fn lock_device(&mut self, number: u32) -> Result<(), HostError> {

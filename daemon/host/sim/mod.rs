@@ -90,6 +90,12 @@ pub struct State {
     pub verdict: String,
     /// Paths for [`super::Host::probe_block`] and `backing_dev`.
     pub blocks: BTreeMap<String, BlockProbe>,
+    /// Whether the kernel has dm-crypt.
+    pub dm_crypt: bool,
+    /// Files on loop devices, by the zram device that they are for: `/dev/loopN` for zramN.
+    pub loops: BTreeMap<u32, (String, u64)>,
+    /// What encrypting mappings are on, by the zram device that they are for: `/dev/dm-N` for zramN.
+    pub mappings: BTreeMap<u32, String>,
     /// All zram devices.
     pub devices: BTreeMap<u32, Device>,
     /// Active swap.
@@ -129,6 +135,10 @@ pub struct Snapshot {
     pub record_folder: bool,
     /// Settings of the kernel.
     pub tunables: BTreeMap<Tunable, String>,
+    /// Files on loop devices.
+    pub loops: BTreeMap<u32, (String, u64)>,
+    /// Encrypting mappings.
+    pub mappings: BTreeMap<u32, String>,
 }
 
 /// A machine, shared by all processes on it.
@@ -155,6 +165,9 @@ impl SimMachine {
             tunables: default_tunables(),
             verdict: String::new(),
             blocks: BTreeMap::new(),
+            dm_crypt: true,
+            loops: BTreeMap::new(),
+            mappings: BTreeMap::new(),
             devices: BTreeMap::new(),
             swaps: Vec::new(),
             records: BTreeMap::new(),
@@ -254,6 +267,8 @@ impl SimMachine {
             records: state.records.iter().map(|(name, text)| (name.clone(), blank(text))).collect(),
             record_folder: state.record_folder,
             tunables: state.tunables.clone(),
+            loops: state.loops.clone(),
+            mappings: state.mappings.clone(),
         }
     }
 }
@@ -271,6 +286,25 @@ fn default_tunables() -> BTreeMap<Tunable, String> {
 }
 
 impl State {
+    /// Whether `path` is a block device that nobody uses as a whole: who takes it takes it alone.
+    fn take_block(&self, path: &str) -> Result<(), Errno> {
+        let of = |prefix: &str| path.strip_prefix(prefix).and_then(|number| number.parse::<u32>().ok());
+        let is_loop = of("/dev/loop").is_some_and(|number| self.loops.contains_key(&number));
+        let is_mapping = of("/dev/dm-").is_some_and(|number| self.mappings.contains_key(&number));
+        let mut held = self.is_taken(path);
+        if !is_loop && !is_mapping {
+            let probe = self.blocks.get(path).ok_or(Errno::NOENT)?;
+            probe.device.ok_or(Errno::NOTBLK)?;
+            held |= !probe.holders.is_empty();
+        }
+        if held { Err(Errno::BUSY) } else { Ok(()) }
+    }
+
+    fn is_taken(&self, path: &str) -> bool {
+        self.mappings.values().any(|store| store == path)
+            || self.devices.values().any(|device| device.backing.as_deref() == Some(path))
+    }
+
     /// Changes a setting: the kernel wants whole numbers within bounds, and shows a switch as `Y` or `N`.
     fn set_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), Errno> {
         let most = match tunable {

@@ -143,6 +143,14 @@ impl Host for SimHost {
         Ok(self.machine.look().blocks.get(path).cloned())
     }
 
+    fn loop_device(&self, number: u32) -> Result<Option<String>, HostError> {
+        Ok(self.machine.look().loops.contains_key(&number).then(|| format!("/dev/loop{number}")))
+    }
+
+    fn crypt_device(&self, number: u32) -> Result<Option<String>, HostError> {
+        Ok(self.machine.look().mappings.contains_key(&number).then(|| format!("/dev/dm-{number}")))
+    }
+
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf> {
         let found = self.machine.look().mkfs.contains(fs_type);
         found.then(|| PathBuf::from(format!("/usr/sbin/mkfs.{fs_type}")))
@@ -268,15 +276,59 @@ impl Host for SimHost {
                 return Err(Errno::BUSY);
             }
             if attribute == Attribute::BackingDev && state.kernel.has(attribute) {
-                let probe = state.blocks.get(value).ok_or(Errno::NOENT)?;
-                probe.device.ok_or(Errno::NOTBLK)?;
-                let taken = state.devices.values().any(|other| other.backing.as_deref() == Some(value));
-                if taken || !probe.holders.is_empty() {
-                    return Err(Errno::BUSY);
-                }
+                state.take_block(value)?;
             }
             let (kernel, ram) = (state.kernel.clone(), state.ram_kib * 1024);
             state.device_mut(number)?.store(attribute, value, &kernel, ram)
+        })
+    }
+
+    fn attach_file(&mut self, number: u32, path: &str, bytes: u64) -> Result<(), HostError> {
+        self.act(zram(number), format!("attach {bytes} bytes at {path}"), |state, _| {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            match (state.mounts.path_kind(path), state.mounts.path_kind(folder)) {
+                (PathKind::Missing, PathKind::Missing) => Err(Errno::NOENT),
+                (PathKind::Missing, _) => {
+                    state.loops.insert(number, (path.to_owned(), bytes));
+                    Ok(())
+                }
+                _ => Err(Errno::EXIST),
+            }
+        })
+    }
+
+    fn detach_file(&mut self, number: u32) -> Result<(), HostError> {
+        self.act(zram(number), "detach its file", |state, _| {
+            // The real kernel would wait for the last user without saying so.
+            if state.is_taken(&format!("/dev/loop{number}")) {
+                return Err(Errno::BUSY);
+            }
+            state.loops.remove(&number);
+            Ok(())
+        })
+    }
+
+    fn open_crypt(&mut self, number: u32, store: &str) -> Result<(), HostError> {
+        self.act(zram(number), format!("encrypt {store}"), |state, _| {
+            if !state.dm_crypt {
+                return Err(Errno::INVAL);
+            }
+            if state.mappings.contains_key(&number) {
+                return Err(Errno::BUSY);
+            }
+            state.take_block(store)?;
+            state.mappings.insert(number, store.to_owned());
+            Ok(())
+        })
+    }
+
+    fn close_crypt(&mut self, number: u32) -> Result<(), HostError> {
+        self.act(zram(number), "remove its mapping", |state, _| {
+            if state.is_taken(&format!("/dev/dm-{number}")) {
+                return Err(Errno::BUSY);
+            }
+            state.mappings.remove(&number);
+            Ok(())
         })
     }
 

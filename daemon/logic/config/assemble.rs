@@ -11,6 +11,7 @@ use super::settings::{
     When,
 };
 use super::vm;
+use super::writeback;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::score::Profile;
 use crate::logic::expr::Expr;
@@ -132,7 +133,7 @@ fn device(number: u32, reader: &mut SectionReader<'_>) -> Option<DeviceSettings>
         algorithms_origin: origin_of(reader, "compression-algorithm"),
         recompression,
         recompression_origin: origin_of(reader, "recompression-algorithm"),
-        writeback_device: reader.path("writeback-device"),
+        writeback: writeback::writeback(reader),
         role: role?,
         label: label(reader),
     };

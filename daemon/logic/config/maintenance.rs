@@ -6,7 +6,9 @@ use super::assemble::{built_in, origin_of, secondary};
 use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::section::SectionReader;
-use super::settings::{DeviceSettings, MaintenanceSettings, Role, WritebackSettings};
+use super::settings::{
+    BackingSettings, DeviceSettings, MaintenanceSettings, Role, StoreSettings, WritebackSettings,
+};
 use crate::logic::algorithm::Algorithm;
 use crate::logic::duration;
 use crate::logic::policy::age::Range;
@@ -167,9 +169,12 @@ impl Asked {
         if let Some((path, origin)) = self.device.filter(|_| self.settings.writeback.is_some()) {
             let free = devices
                 .iter_mut()
-                .find(|device| device.writeback_device.is_none() && matches!(device.role, Role::Swap { .. }));
+                .find(|device| device.writeback.is_none() && matches!(device.role, Role::Swap { .. }));
             match free {
-                Some(device) => device.writeback_device = Some((path, origin)),
+                Some(device) => {
+                    device.writeback =
+                        Some(BackingSettings { store: StoreSettings::Device(path), encrypted: true, origin });
+                }
                 None => problems.push(
                     Problem::warning(
                         origin,

@@ -17,6 +17,7 @@ pub mod schema;
 mod section;
 pub mod settings;
 mod vm;
+mod writeback;
 
 use std::path::PathBuf;
 

@@ -161,7 +161,7 @@ fn zram(
         algorithms_origin,
         recompression: Vec::new(),
         recompression_origin: reader.origin(),
-        writeback_device: None,
+        writeback: None,
         role: Role::Filesystem {
             fs_type,
             mount: MountSettings { mount_point: place(name), options, ..mount },

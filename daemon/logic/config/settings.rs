@@ -158,12 +158,37 @@ pub struct DeviceSettings {
     pub recompression: Vec<Algorithm>,
     /// Where `recompression-algorithm` was written.
     pub recompression_origin: Origin,
-    /// Block device for `backing_dev`, as written.
-    pub writeback_device: Option<(String, Origin)>,
+    /// Where pages are written back to.
+    pub writeback: Option<BackingSettings>,
     /// What the device is for.
     pub role: Role,
     /// Label of the swap area or file system.
     pub label: Option<String>,
+}
+
+/// Where pages are written back to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BackingSettings {
+    /// A block device, or a file.
+    pub store: StoreSettings,
+    /// Whether everything on it is encrypted, with a key that nobody keeps.
+    pub encrypted: bool,
+    /// Where the store was written.
+    pub origin: Origin,
+}
+
+/// What takes pages that are written back.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StoreSettings {
+    /// A block device of its own.
+    Device(String),
+    /// A file that zramd makes.
+    File {
+        /// Where.
+        path: String,
+        /// Its size; zramd chooses one when absent.
+        size: Option<SizeExpr>,
+    },
 }
 
 /// One entry of `compression-algorithm`.

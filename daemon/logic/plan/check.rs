@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::backing;
 use super::diff::{Ownership, ownership};
 use super::wanted::{Refusal, problem, refuse};
 use super::{Decision, DeviceRequest, Item, Kind, MountRequest, Purpose, RamDiskRequest, Request};
 use crate::logic::attribute::Attribute;
 use crate::logic::config::problem::{Origin, Problem, Severity};
-use crate::logic::config::settings::{DeviceSettings, RamDiskSettings, SizeRule};
+use crate::logic::config::settings::{
+    BackingSettings, DeviceSettings, RamDiskSettings, SizeRule, StoreSettings,
+};
 use crate::logic::facts::{BackingFacts, Facts, PathKind, Support};
 use crate::logic::record::Target;
 use crate::logic::swap_header::LABEL_BYTES;
@@ -159,7 +162,10 @@ fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) ->
 }
 
 fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
-    let (path, origin) = settings.writeback_device.as_ref()?;
+    let BackingSettings { store: StoreSettings::Device(path), origin, .. } = settings.writeback.as_ref()?
+    else {
+        return None;
+    };
     let ours = matches!(ownership(settings.number, facts), Ownership::Ours(_));
     match facts.backing.get(path) {
         // Nobody has looked, as when units are generated: the set-up will.
@@ -170,7 +176,7 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
         }
         Some(BackingFacts::NotABlockDevice) => {
             let reason = format!("{path} is not a block device");
-            let hint = "name a partition or logical volume; a file needs a loop device first";
+            let hint = "name a partition or logical volume; for a file, write writeback-file";
             Some(Refusal::new(Kind::Config, origin, reason).hint(hint))
         }
         Some(BackingFacts::Block { device, signature, holders }) => {
@@ -178,7 +184,8 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
                 let reason = format!("{path} is mounted on {}", mount.mount_point);
                 return Some(Refusal::new(Kind::Unsafe, origin, reason));
             }
-            if let Some(holder) = holders.first() {
+            // Our own mapping, as it should be.
+            if let Some(holder) = holders.first().filter(|_| !ours) {
                 let reason = format!("{path} is in use by {holder}");
                 return Some(Refusal::new(Kind::Unsafe, origin, reason));
             }
@@ -259,18 +266,24 @@ pub(super) fn between_items(
 
 /// Features that are asked for and that this kernel lacks: the device works without them, so these are warnings.
 pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts: &Facts) -> Vec<Problem> {
-    let Some(specimen) = facts.specimen() else { return Vec::new() };
-    let lacks = |attribute: Attribute| !specimen.attributes.contains(&attribute);
     let warn = |origin: &Origin, message: String| problem(Severity::Warning, origin, message, None);
     let mut problems = Vec::new();
+    if let (Some(writeback), Some(Request::Device(request))) = (&settings.writeback, &item.request)
+        && let Some(why) = backing::left_out(request, &ownership(settings.number, facts), facts)
+    {
+        problems.push(warn(&writeback.origin, format!("no pages will be written back: {why}")));
+    }
+    let Some(specimen) = facts.specimen() else { return problems };
+    let lacks = |attribute: Attribute| !specimen.attributes.contains(&attribute);
     if !settings.recompression.is_empty() && lacks(Attribute::RecompAlgorithm) {
         let message =
             "this kernel cannot recompress (no recomp_algorithm); the secondary algorithms are left out";
         problems.push(warn(&settings.recompression_origin, message.to_owned()));
     }
-    if let Some((path, origin)) = &settings.writeback_device
+    if let Some(BackingSettings { store, origin, .. }) = &settings.writeback
         && lacks(Attribute::BackingDev)
     {
+        let (StoreSettings::Device(path) | StoreSettings::File { path, .. }) = store;
         let message = format!("this kernel cannot write pages back (no backing_dev); {path} is not used");
         problems.push(warn(origin, message));
     }

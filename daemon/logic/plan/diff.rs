@@ -1,9 +1,10 @@
 //! What is wanted compared with what is there → the steps that are missing.
 
+use super::backing;
 use super::check::{is_below, mount_of};
 use super::{
-    Activation, Candidate, Decision, DeviceRequest, Group, Item, Kind, Plan, Purpose, Request, Step, Way,
-    disk, mount_depth, wants_discard,
+    Activation, Candidate, Decision, DeviceRequest, Group, Item, Kind, Plan, Purpose, Request, Step, Through,
+    Way, disk, mount_depth, wants_discard,
 };
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::{DeviceFacts, Facts, PathKind, Support, Use};
@@ -133,11 +134,17 @@ fn device_group(
     if facts.support == Support::NotLoaded {
         group.before.push(Step::LoadModule);
     }
+    let can = facts.specimen().is_none_or(|device| device.attributes.contains(&Attribute::BackingDev));
+    let backing = backing::steps(request, facts).ok().filter(|_| can);
+    let through = backing.as_ref().and_then(|_| backing::through(request));
+    // Before the device is claimed: it has to let go of the store before that goes.
+    group.before.extend(backing.into_iter().flatten());
     if removed || !facts.devices.contains_key(&number) {
         group.before.push(Step::CreateDevice { number });
     }
     group.before.push(Step::ClaimDevice { number });
-    group.ways = item.candidates.iter().map(|candidate| way(request, candidate, facts)).collect();
+    group.ways =
+        item.candidates.iter().map(|candidate| way(request, candidate, through.as_ref(), facts)).collect();
     group.after = format_steps(request);
     group.after.push(Step::ReleaseLock { number });
     if activation == Activation::Direct {
@@ -235,7 +242,12 @@ fn live_activation(present: &DeviceRequest, wanted: &DeviceRequest, usage: Optio
 }
 
 /// The steps that configure the device with one algorithm, in the order that all kernel versions accept.
-fn way(request: &DeviceRequest, candidate: &Candidate, facts: &Facts) -> Way {
+fn way(
+    request: &DeviceRequest,
+    candidate: &Candidate,
+    backing: Option<&(String, Through)>,
+    facts: &Facts,
+) -> Way {
     let number = request.number;
     let known: Option<&DeviceFacts> = facts.specimen();
     let supports = |attribute| known.is_none_or(|device| device.attributes.contains(&attribute));
@@ -254,8 +266,8 @@ fn way(request: &DeviceRequest, candidate: &Candidate, facts: &Facts) -> Way {
             }
         }
     }
-    if let Some(path) = request.writeback_device.as_ref().filter(|_| supports(Attribute::BackingDev)) {
-        steps.push(Step::SetBackingDevice { number, path: path.clone() });
+    if let Some((path, through)) = backing {
+        steps.push(Step::SetBackingDevice { number, path: path.clone(), through: *through });
     }
     steps.push(Step::SetDiskSize { number, bytes: request.disk_size });
     if request.memory_limit > 0 {

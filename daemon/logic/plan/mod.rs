@@ -4,6 +4,7 @@
 //! is there and yields the steps that are missing, none when nothing is; [`step`] says what each step is, how it is taken
 //! back, and explains it in one sentence.
 
+mod backing;
 mod check;
 pub mod diff;
 pub mod disk;
@@ -58,12 +59,67 @@ pub struct DeviceRequest {
     pub algorithms: Vec<Choice>,
     /// Secondary algorithms, priorities 1, 2, 3.
     pub recompression: Vec<Algorithm>,
-    /// `backing_dev`.
-    pub writeback_device: Option<String>,
+    /// Where pages are written back to.
+    pub writeback: Option<Writeback>,
     /// What it is for.
     pub purpose: Purpose,
     /// Label of the swap area or file system.
     pub label: String,
+}
+
+/// Where pages are written back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Writeback {
+    /// A block device, or a file.
+    pub store: Store,
+    /// Whether everything on it is encrypted, with a key that nobody keeps.
+    pub encrypted: bool,
+}
+
+/// What takes pages that are written back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Store {
+    /// A block device of its own.
+    Device(String),
+    /// A file that zramd makes.
+    File {
+        /// Where.
+        path: String,
+        /// Its size in bytes; what fits when absent.
+        bytes: Option<u64>,
+    },
+}
+
+impl Writeback {
+    /// The device or file.
+    pub fn path(&self) -> &str {
+        match &self.store {
+            Store::Device(path) | Store::File { path, .. } => path,
+        }
+    }
+}
+
+impl std::fmt::Display for Writeback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.path())?;
+        if let Store::File { bytes: Some(bytes), .. } = &self.store {
+            write!(f, " ({})", super::units::human(*bytes))?;
+        }
+        f.write_str(if self.encrypted { ", encrypted" } else { ", plain" })
+    }
+}
+
+/// How a zram device gets at what takes its pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Through {
+    /// It is a block device.
+    Itself,
+    /// A loop device on a file.
+    Loop,
+    /// An encrypting mapping, below which may be a loop device.
+    Crypt,
 }
 
 /// One algorithm that is asked for.

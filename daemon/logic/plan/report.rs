@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::step::ListedStep;
-use super::{Decision, DeviceRequest, Item, Plan, Purpose, RamDiskRequest, Request};
+use super::{Decision, DeviceRequest, Item, Plan, Purpose, RamDiskRequest, Request, Store, Writeback};
 use crate::logic::config::problem::Problem;
 use crate::logic::record::Target;
 
@@ -33,6 +33,8 @@ struct DeviceReport<'a> {
     algorithm_parameters: Option<serde_json::Map<String, serde_json::Value>>,
     recompression: Vec<RecompressionReport<'a>>,
     writeback_device: Option<&'a str>,
+    writeback_file: Option<&'a str>,
+    writeback_encrypted: Option<bool>,
     swap_priority: Option<i32>,
     mount_point: Option<&'a str>,
     fs_type: Option<&'a str>,
@@ -136,6 +138,8 @@ fn device_report(item: &Item) -> Option<DeviceReport<'_>> {
         Some(Purpose::Filesystem { mount, .. }) => Some(mount),
         _ => None,
     };
+    let writeback = request.and_then(|request| request.writeback.as_ref());
+    let is_file = |writeback: &Writeback| matches!(writeback.store, Store::File { .. });
     Some(DeviceReport {
         name: item.target.to_string(),
         role: purpose.map(Purpose::role),
@@ -153,7 +157,9 @@ fn device_report(item: &Item) -> Option<DeviceReport<'_>> {
                 parameters: parameters(algorithm),
             })
             .collect(),
-        writeback_device: request.and_then(|request| request.writeback_device.as_deref()),
+        writeback_device: writeback.filter(|writeback| !is_file(writeback)).map(Writeback::path),
+        writeback_file: writeback.filter(|writeback| is_file(writeback)).map(Writeback::path),
+        writeback_encrypted: writeback.map(|writeback| writeback.encrypted),
         swap_priority: match purpose {
             Some(Purpose::Swap { priority, .. }) => Some(*priority),
             _ => None,

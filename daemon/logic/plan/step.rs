@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{MountRequest, Taken};
+use super::{MountRequest, Taken, Through};
 use crate::logic::algorithm::Algorithm;
-use crate::logic::record::{Target, Undo};
+use crate::logic::record::{Target, Undo, crypt_name};
 use crate::logic::units::human;
 use crate::logic::vm::Tunable;
 
@@ -51,12 +51,30 @@ pub enum Step {
         /// The algorithm with its parameters.
         algorithm: Algorithm,
     },
+    /// Make a file without a name and attach it to a loop device.
+    AttachFile {
+        /// N.
+        number: u32,
+        /// Path that it has for the moment in which it is made.
+        path: String,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Map a block device, encrypted with a random key that only the kernel knows.
+    OpenCrypt {
+        /// N.
+        number: u32,
+        /// The block device; the loop device when absent.
+        store: Option<String>,
+    },
     /// Write `backing_dev` and read it back.
     SetBackingDevice {
         /// N.
         number: u32,
-        /// Path.
+        /// What is configured.
         path: String,
+        /// How to get at it.
+        through: Through,
     },
     /// Write `disksize`, which initialises the device, and read it back.
     SetDiskSize {
@@ -187,6 +205,8 @@ impl Step {
             Step::LoadModule => Taken::Never("the module stays loaded: others may use it by now"),
             Step::CreateDevice { number } => Taken::By(Undo::RemoveDevice { number: *number }),
             Step::ClaimDevice { number } => Taken::By(Undo::Reset { number: *number }),
+            Step::AttachFile { number, .. } => Taken::By(Undo::DetachFile { number: *number }),
+            Step::OpenCrypt { number, .. } => Taken::By(Undo::CloseCrypt { number: *number }),
             Step::SetAlgorithm { .. }
             | Step::SetRecompression { .. }
             | Step::SetParameters { .. }
@@ -229,10 +249,15 @@ impl Step {
     /// Whether a kernel without the feature only makes this step a warning: swap without write-back beats no swap.
     pub fn is_optional(&self) -> bool {
         match self {
-            Step::SetRecompression { .. } | Step::SetBackingDevice { .. } => true,
+            Step::SetRecompression { .. } => true,
             Step::SetParameters { priority, .. } => *priority > 0,
-            _ => false,
+            _ => self.is_backing(),
         }
+    }
+
+    /// Whether it belongs to write-back: when one of these fails, the others are left out.
+    pub fn is_backing(&self) -> bool {
+        matches!(self, Step::AttachFile { .. } | Step::OpenCrypt { .. } | Step::SetBackingDevice { .. })
     }
 }
 
@@ -255,7 +280,17 @@ impl fmt::Display for Step {
             Step::SetParameters { priority, algorithm, .. } => {
                 write!(f, "set the parameters of {algorithm} at priority {priority}")
             }
-            Step::SetBackingDevice { path, .. } => write!(f, "attach {path} as write-back device"),
+            Step::AttachFile { path, bytes, .. } => {
+                write!(f, "make a file of {} at {path}, take its name away and attach it", human(*bytes))
+            }
+            Step::OpenCrypt { number, store } => {
+                let store = store.as_deref().unwrap_or("the file");
+                write!(f, "map {store} as {}, encrypted with a random key", crypt_name(*number))
+            }
+            Step::SetBackingDevice { path, through, .. } => {
+                let how = if *through == Through::Crypt { ", encrypted," } else { "" };
+                write!(f, "attach {path}{how} as write-back device")
+            }
             Step::SetDiskSize { bytes, .. } => write!(f, "set the size to {} (disksize)", human(*bytes)),
             Step::SetMemoryLimit { bytes: 0, .. } => f.write_str("lift the memory limit (mem_limit)"),
             Step::SetMemoryLimit { bytes, .. } => {
@@ -319,6 +354,12 @@ impl fmt::Display for Undo {
             }
             Undo::HideDisk { name, mount_point, .. } => {
                 write!(f, "unmount {mount_point} and save ramdisk.{name}")
+            }
+            Undo::DetachFile { number } => {
+                write!(f, "detach the write-back file of zram{number}, which ends it")
+            }
+            Undo::CloseCrypt { number } => {
+                write!(f, "remove the mapping {}, and with it its key", crypt_name(*number))
             }
             Undo::RestoreTunable { tunable, before, ours } => {
                 write!(f, "set {tunable} to {before} again if it is still {ours}")

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::check;
 use super::{
     Activation, Candidate, Choice, Decision, DeviceRequest, Item, KeepRequest, Kind, MountRequest, Purpose,
-    RamDiskRequest, Request,
+    RamDiskRequest, Request, Store, Writeback,
 };
 use crate::logic::algorithm::Algorithm;
 use crate::logic::config::problem::{Origin, Problem, Severity};
 use crate::logic::config::settings::{
-    AlgorithmChoice, Backend, DeviceSettings, KeepSettings, MountSettings, Principal, RamDiskSettings, Role,
-    Settings, SizeExpr, SizeRule,
+    AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepSettings, MountSettings, Principal,
+    RamDiskSettings, Role, Settings, SizeExpr, SizeRule, StoreSettings,
 };
 use crate::logic::expr::{Variables, size_in_bytes};
 use crate::logic::facts::Facts;
@@ -265,10 +265,25 @@ fn device_request(device: &DeviceSettings, facts: &Facts) -> Result<DeviceReques
             })
             .collect(),
         recompression: device.recompression.clone(),
-        writeback_device: device.writeback_device.as_ref().map(|(path, _)| path.clone()),
+        writeback: device
+            .writeback
+            .as_ref()
+            .map(|writeback| writeback_request(writeback, facts))
+            .transpose()?,
         purpose,
         label: device.label.clone().unwrap_or_else(|| format!("zram{}", device.number)),
     })
+}
+
+fn writeback_request(settings: &BackingSettings, facts: &Facts) -> Result<Writeback, Refusal> {
+    let store = match &settings.store {
+        StoreSettings::Device(path) => Store::Device(path.clone()),
+        StoreSettings::File { path, size } => {
+            let bytes = size.as_ref().map(|size| bytes(size, facts)).transpose()?;
+            Store::File { path: path.clone(), bytes }
+        }
+    };
+    Ok(Writeback { store, encrypted: settings.encrypted })
 }
 
 fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, Refusal> {

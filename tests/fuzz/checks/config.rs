@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use zramd::logic::config::problem::{Origin, Severity};
-use zramd::logic::config::settings::{MountSettings, Role, Settings};
+use zramd::logic::config::settings::{BackingSettings, MountSettings, Role, Settings, StoreSettings};
 use zramd::logic::config::{self, Loaded, enabled_by_cmdline, render};
 use zramd::logic::facts::Facts;
 use zramd::logic::overlay::{self, Overlay};
@@ -73,8 +73,9 @@ fn sound(settings: &Settings, files: &[(PathBuf, String)]) {
         is_inside(&device.algorithms_origin, files);
         assert!(!device.algorithms.is_empty() && device.recompression.len() <= 3);
         assert!(device.label.as_ref().is_none_or(|label| !label.is_empty()));
-        if let Some((path, origin)) = &device.writeback_device {
+        if let Some(BackingSettings { store, origin, .. }) = &device.writeback {
             is_inside(origin, files);
+            let (StoreSettings::Device(path) | StoreSettings::File { path, .. }) = store;
             is_normal(path);
         }
         match &device.role {
