@@ -214,7 +214,8 @@ pub fn decode(block: &[u8; BLOCK], records: &[u8]) -> Result<Entry, String> {
     let size = header.entry_size().ok().filter(|size| *size < 1 << 62).ok_or_else(|| wrong("size"))?;
     let device = || -> Result<(u32, u32), String> {
         match (header.device_major(), header.device_minor()) {
-            (Ok(Some(major)), Ok(Some(minor))) => Ok((major, minor)),
+            // What a kernel can have (include/linux/kdev_t.h).
+            (Ok(Some(major)), Ok(Some(minor))) if major < 1 << 12 && minor < 1 << 20 => Ok((major, minor)),
             _ => Err(wrong("device number")),
         }
     };
@@ -267,4 +268,93 @@ pub fn decode(block: &[u8; BLOCK], records: &[u8]) -> Result<Entry, String> {
         attributes,
         body,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn entry() -> impl Strategy<Value = Entry> {
+        let name = "[a-z%=. ü]{1,120}".prop_filter("a name", |name| !matches!(name.as_str(), "." | ".."));
+        let path = proptest::collection::vec(name, 1..4).prop_map(|parts| parts.join("/").into_bytes());
+        let bytes = || proptest::collection::vec(any::<u8>(), 0..300);
+        let target = proptest::collection::vec(1_u8.., 1..300);
+        let size = 0_u64..1 << 50;
+        let body = prop_oneof![
+            Just(Body::Directory),
+            size.clone().prop_map(Body::File),
+            (size.clone(), size).prop_map(|(size, stored)| Body::Sparse { size, stored }),
+            target.prop_map(Body::Symlink),
+            path.clone().prop_map(Body::HardLink),
+            Just(Body::Fifo),
+            (0_u32..1 << 12, 0_u32..1 << 20).prop_map(|(major, minor)| Body::Character(major, minor)),
+            (0_u32..1 << 12, 0_u32..1 << 20).prop_map(|(major, minor)| Body::Block(major, minor)),
+        ];
+        let time = (any::<i64>(), 0_u32..1_000_000_000)
+            .prop_map(|(seconds, nanoseconds)| Time { seconds, nanoseconds });
+        let owner = (0_u32..0o10000, any::<u32>(), any::<u32>());
+        let attributes = proptest::collection::vec((bytes(), bytes()), 0..3);
+        (path, owner, time, attributes, body).prop_map(|(path, (mode, uid, gid), mtime, attributes, body)| {
+            Entry { path, mode, uid, gid, mtime, attributes, body }
+        })
+    }
+
+    /// Looks at blocks as a reader of archives does.
+    fn read(mut blocks: &[u8]) -> Result<Entry, String> {
+        let mut records = Vec::new();
+        loop {
+            let (block, rest) = blocks.split_first_chunk::<BLOCK>().ok_or("too short")?;
+            match look(block)? {
+                Head::Extended(length) => {
+                    let length = usize::try_from(length).unwrap();
+                    records = rest[..length].to_vec();
+                    blocks = &rest[length + padding(length as u64)..];
+                }
+                Head::Entry => return decode(block, &records),
+                Head::End => return Err("the end".to_owned()),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_entry_comes_back(entry in entry()) {
+            let mut blocks = Vec::new();
+            encode(&entry, &mut blocks);
+            prop_assert_eq!(blocks.len() % BLOCK, 0);
+            prop_assert_eq!(read(&blocks), Ok(entry));
+        }
+
+        #[test]
+        fn every_map_comes_back(lengths in proptest::collection::vec((0_u64..1 << 40, 0_u64..1 << 40), 0..100)) {
+            let mut end = 0;
+            let segments: Vec<Segment> = lengths.iter().map(|(gap, length)| {
+                let offset = end + gap;
+                end = offset + length;
+                Segment { offset, length: *length }
+            }).collect();
+            let text = map_text(&segments);
+            prop_assert_eq!(parse_map(&text, end), Ok(Some((segments, text.len()))));
+            // One block less is not all of it.
+            prop_assert_eq!(parse_map(&text[..text.len() - BLOCK], end), Ok(None));
+        }
+    }
+
+    #[test]
+    fn the_disk_itself_is_an_entry() {
+        let disk = Entry {
+            path: Vec::new(),
+            mode: 0o755,
+            uid: 0,
+            gid: 0,
+            mtime: Time::default(),
+            attributes: Vec::new(),
+            body: Body::Directory,
+        };
+        let mut blocks = Vec::new();
+        encode(&disk, &mut blocks);
+        assert_eq!(read(&blocks), Ok(disk));
+        assert!(look(&[0; BLOCK]) == Ok(Head::End) && look(&[1; BLOCK]).is_err());
+    }
 }

@@ -3,6 +3,7 @@
 //! A check panics when its parser breaks a promise; input that is no text is no input for a parser of text.
 
 mod config;
+mod disk;
 mod kernel;
 
 use zramd::logic::algorithm::Algorithm;
@@ -13,11 +14,13 @@ use zramd::logic::{signature, swap_header, unit_text};
 type Check = fn(&[u8]);
 
 /// Every check by its name, which is that of the fuzz target and of the folder of seeds.
-pub const ALL: [(&str, Check); 9] = [
+pub const ALL: [(&str, Check); 11] = [
     ("algorithm", algorithm),
     ("block_device", block_device),
     ("cmdline", config::cmdline),
     ("config", config::config),
+    ("disk_archive", disk::archive),
+    ("disk_manifest", disk::manifest),
     ("expr", expr),
     ("kernel_files", kernel::files),
     ("overlay", config::overlay),

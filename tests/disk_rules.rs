@@ -1,0 +1,396 @@
+//! What is refused, what is kept, and what nobody has to do: sizes, first use, pins, two at once, changes while it is read.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod support;
+#[path = "support/disk.rs"]
+mod trial;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use support::skip;
+use trial::{ASKED, FORCED, Trial, change, noise, picture, small};
+use zramd::engine::ErrorKind;
+use zramd::engine::disk::{self, Request, Saved};
+use zramd::host::linux::disk::Calls;
+use zramd::logic::disk::manifest::Consistency;
+use zramd::logic::disk::state::Outcome;
+use zramd::logic::disk::{Mode, OnFailure};
+
+/// A tmpfs of this size for as long as it lives; nothing without privileges.
+struct Small(std::path::PathBuf);
+
+impl Small {
+    fn new(path: &Path, options: &str) -> Option<Small> {
+        if !rustix::process::geteuid().is_root() {
+            skip("needs root");
+            return None;
+        }
+        fs::create_dir_all(path).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).status().unwrap();
+        assert!(mounted.success());
+        Some(Small(path.to_owned()))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        Command::new("umount").arg(&self.0).status().unwrap();
+    }
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_told_what_is_big() {
+    let mut trial = Trial::with(small);
+    fs::write(trial.place().join("journal"), noise(3 << 20)).unwrap();
+    trial.save().unwrap();
+    trial.disk.place = trial.path("smaller");
+    let Some(_mounted) = Small::new(trial.place(), "size=2m") else { return };
+    let error = trial.load().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unsafe);
+    assert!(error.message.contains("too small") && error.message.contains("journal (3.0 MiB)"), "{error}");
+    assert!(picture(trial.place()).len() == 1);
+    // However it goes on, that generation stays.
+    trial.disk.on_failure = OnFailure::Empty;
+    let loaded = trial.load().unwrap();
+    assert_eq!(loaded.outcome, Outcome::Empty);
+    assert!(loaded.warnings[0].contains("journal (3.0 MiB)"), "{:?}", loaded.warnings);
+    for number in 0..5 {
+        fs::write(trial.place().join(number.to_string()), "x").unwrap();
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [6, 5, 1]);
+}
+
+#[test]
+fn a_disk_with_too_few_inodes_is_refused() {
+    let mut trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.disk.place = trial.path("smaller");
+    let Some(_mounted) = Small::new(trial.place(), "nr_inodes=4") else { return };
+    let error = trial.load().unwrap_err();
+    assert!(error.message.contains("files are there"), "{error}");
+}
+
+#[test]
+fn a_full_store_keeps_what_it_has() {
+    let mut trial = Trial::new();
+    trial.disk.store = trial.path("small store");
+    let Some(_mounted) = Small::new(&trial.path("small store"), "size=1m") else { return };
+    trial.load().unwrap();
+    small(trial.place());
+    trial.save().unwrap();
+    let old = picture(trial.place());
+    // Refused before anything is written, as far as that can be known.
+    fs::write(trial.place().join("large"), noise(4 << 20)).unwrap();
+    let error = trial.save().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unsafe);
+    assert!(error.message.contains("free"), "{error}");
+    // And when it turns out later: that guess was too good.
+    fs::write(trial.place().join("large"), noise(2 << 20)).unwrap();
+    let manifest = trial.disk.store.join("gen-1.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("\"occupied_bytes\": ", "\"occupied_bytes\": 1000")).unwrap();
+    let error = trial.save().unwrap_err();
+    assert!(error.message.to_lowercase().contains("no space"), "{error}");
+    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
+    assert!(status.state.save.unwrap().message.unwrap().contains("o space"));
+    trial.verify(1).unwrap();
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().generation, Some(1));
+    assert!(picture(trial.place()) == old);
+}
+
+#[test]
+fn a_store_in_memory_is_refused() {
+    let mut trial = Trial::new();
+    let shm = Path::new("/dev/shm");
+    if !shm.is_dir() {
+        return skip("needs /dev/shm");
+    }
+    let store = tempfile::tempdir_in(shm).unwrap();
+    trial.disk.store = store.path().join("store");
+    trial.disk.trial = false;
+    for error in [trial.save().unwrap_err(), trial.load().unwrap_err()] {
+        assert_eq!(error.kind, ErrorKind::Unsafe);
+        assert!(error.message.contains("tmpfs"), "{error}");
+    }
+}
+
+#[test]
+fn a_store_below_its_own_disk_is_refused_and_so_is_a_place_without_mount() {
+    let mut trial = Trial::new();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    trial.disk.trial = false;
+    trial.disk.store = folder.join("target/store");
+    trial.disk.target = Some(folder.join("target"));
+    let error = trial.load().unwrap_err();
+    // A container's overlay is refused as well.
+    assert!(error.message.contains("should keep") || error.message.contains("overlay"), "{error}");
+    trial.disk.target = None;
+    let error = trial.load().unwrap_err();
+    assert!(error.message.contains("nothing is mounted") || error.message.contains("overlay"), "{error}");
+}
+
+#[test]
+fn what_was_not_loaded_is_not_saved() {
+    let trial = Trial::new();
+    small(trial.place());
+    let error = trial.save().unwrap_err();
+    assert!(error.message.contains("was not loaded in this boot"), "{error}");
+    assert_eq!(error.kind, ErrorKind::Unsafe);
+    // Nor is what merely lies where the disk should be.
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.reboot();
+    let error = trial.save().unwrap_err();
+    assert!(error.message.contains("is not what was loaded"), "{error}");
+    assert_eq!(trial.generations(), [1]);
+    // Loading into something that is there would mix the two.
+    fs::write(trial.place().join("theirs"), "x").unwrap();
+    let error = trial.load().unwrap_err();
+    assert!(error.message.contains("not empty"), "{error}");
+    assert_eq!(picture(trial.place()).len(), 2);
+    // Unless somebody says that it counts.
+    disk::adopt(&Calls::new(), &trial.disk).unwrap();
+    trial.save().unwrap();
+    assert_eq!(trial.generations(), [2, 1]);
+}
+
+#[test]
+fn two_saves_wait_for_each_other() {
+    let trial = Trial::with(small);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| trial.save().unwrap());
+        }
+    });
+    assert_eq!(trial.generations(), [4, 3]);
+    trial.verify(4).unwrap();
+    trial.verify(3).unwrap();
+}
+
+fn run(command: &mut Command) {
+    assert!(command.status().unwrap().success());
+}
+
+#[test]
+fn nothing_is_written_when_nothing_has_changed() {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.reboot();
+    trial.load().unwrap();
+    let before = picture(&trial.disk.store);
+    for _ in 0..2 {
+        assert_eq!(trial.save_as(ASKED), Ok(Saved::Unchanged(1)));
+    }
+    assert!(picture(&trial.disk.store) == before);
+    // Every kind of change is one.
+    let place = trial.place().to_owned();
+    let changes: [(&str, &dyn Fn()); 5] = [
+        ("contents", &|| fs::write(place.join("a/one"), "FIRST").unwrap()),
+        ("mode", &|| run(Command::new("chmod").arg("o+w").arg(place.join("big")))),
+        ("name", &|| fs::rename(place.join("big"), place.join("bigger")).unwrap()),
+        ("deletion", &|| fs::remove_file(place.join("bigger")).unwrap()),
+        ("a time", &|| run(Command::new("touch").args(["-d", "2001-01-01"]).arg(place.join("a")))),
+    ];
+    for (number, (what, change)) in (2..).zip(changes) {
+        change();
+        let saved = trial.save_as(ASKED).unwrap();
+        assert!(
+            matches!(saved, Saved::Written { generation, .. } if generation == number),
+            "{what}: {saved:?}"
+        );
+    }
+}
+
+#[test]
+fn what_changes_while_it_is_read_is_read_again_and_marked() {
+    let trial = Trial::with(small);
+    fs::write(trial.place().join("z"), "before").unwrap();
+    let late = trial.place().join("z");
+    let mut calls = 0;
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+        calls += 1;
+        if calls == 1 {
+            fs::write(&late, "after, and longer").unwrap();
+        }
+        true
+    });
+    let Ok(Saved::Written { manifest, .. }) = saved else { panic!("{saved:?}") };
+    // Each file is whole, the files are not of one moment.
+    assert_eq!(
+        (manifest.consistency, manifest.changed.len()),
+        (Consistency::Fuzzy, 0),
+        "{:?}",
+        manifest.changed
+    );
+    trial.reboot();
+    trial.load().unwrap();
+    assert_eq!(fs::read_to_string(&late).unwrap(), "after, and longer");
+
+    // One that is too large to be read twice: what is there of it is kept, and it is named.
+    fs::write(&late, noise(20 << 20)).unwrap();
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
+        if progress.done_bytes > 10 << 20 {
+            fs::OpenOptions::new().write(true).open(&late).unwrap().set_len(5 << 20).unwrap();
+        }
+        true
+    });
+    let Ok(Saved::Written { manifest, .. }) = saved else { panic!("{saved:?}") };
+    assert_eq!((manifest.consistency, manifest.changed), (Consistency::Fuzzy, vec!["z".to_owned()]));
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Loaded);
+    assert_eq!(fs::metadata(&late).unwrap().len(), 20 << 20);
+}
+
+#[test]
+fn a_save_that_is_ended_leaves_everything_as_it_was() {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    let before = trial.names();
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| false);
+    assert!(saved.unwrap_err().message.contains("ended"));
+    assert_eq!(trial.names(), before);
+    trial.reboot();
+    let loaded = disk::load(&Calls::new(), &trial.disk, &mut |_| false);
+    assert!(loaded.unwrap_err().message.contains("ended"));
+    assert_eq!((trial.names(), picture(trial.place()).len()), (before, 1));
+    assert_eq!(trial.load().unwrap().generation, Some(1));
+}
+
+#[test]
+fn pinned_generations_stay_until_they_are_deleted() {
+    let trial = Trial::with(small);
+    let calls = Calls::new();
+    trial.save().unwrap();
+    disk::pin(&calls, &trial.disk, 1, Some("before the upgrade")).unwrap();
+    for _ in 0..4 {
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [5, 4, 1]);
+    assert_eq!(disk::pin(&calls, &trial.disk, 3, Some("x")).unwrap_err().kind, ErrorKind::NotFound);
+    disk::pin(&calls, &trial.disk, 1, None).unwrap();
+    trial.save().unwrap();
+    assert_eq!(trial.generations(), [6, 5]);
+    disk::delete(&calls, &trial.disk, 6).unwrap();
+    assert_eq!(trial.generations(), [5]);
+    assert_eq!(disk::delete(&calls, &trial.disk, 6).unwrap_err().kind, ErrorKind::NotFound);
+}
+
+#[test]
+fn what_was_loaded_in_this_boot_is_not_pruned() {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.reboot();
+    trial.load().unwrap();
+    for number in 0..4 {
+        fs::write(trial.place().join("n"), number.to_string()).unwrap();
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [5, 4, 1]);
+}
+
+#[test]
+fn a_store_limit_is_kept_and_one_that_is_too_small_refused() {
+    let mut trial = Trial::with(small);
+    trial.disk.keep = 10;
+    let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
+    trial.disk.store_limit = Some(manifest.archive_bytes * 5 / 2);
+    for _ in 0..3 {
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [4, 3]);
+    trial.disk.store_limit = Some(manifest.archive_bytes / 2);
+    let error = trial.save().unwrap_err();
+    assert!(error.message.contains("store-limit"), "{error}");
+    assert_eq!(trial.generations(), [4, 3]);
+}
+
+#[test]
+fn a_boot_that_ended_without_its_last_save_is_reported_until_the_next_one() {
+    let trial = Trial::with(small);
+    let last = Request { last: true, reason: "stop", force: false };
+    trial.save_as(last).unwrap();
+    let state = trial.disk.store.join("state.json");
+    let other_boot = |dirty: bool| {
+        let text = fs::read_to_string(&state).unwrap();
+        let boot = Calls::new().boot_id().unwrap();
+        assert!(text.contains(&format!("\"dirty\": {dirty}")), "{text}");
+        fs::write(&state, text.replace(&boot, "another")).unwrap();
+        trial.reboot();
+    };
+    other_boot(false);
+    assert!(!trial.load().unwrap().unclean);
+    other_boot(true);
+    assert!(trial.load().unwrap().unclean);
+    // Also when loading has to be done again.
+    trial.reboot();
+    assert!(trial.load().unwrap().unclean);
+    change(trial.place());
+    trial.save().unwrap();
+    trial.reboot();
+    assert!(!trial.load().unwrap().unclean);
+}
+
+#[test]
+fn without_a_good_generation_it_goes_on_as_was_asked() {
+    let broken = || {
+        let trial = Trial::with(small);
+        trial.save().unwrap();
+        fs::write(trial.disk.store.join("gen-1.tar.zst"), "broken").unwrap();
+        trial.reboot();
+        trial
+    };
+    let error = broken().load().unwrap_err();
+    assert!(error.message.contains("generation 1"), "{error}");
+
+    let mut trial = broken();
+    trial.disk.on_failure = OnFailure::Passthrough;
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Passthrough);
+    assert!(trial.save().unwrap_err().message.contains("not in use"));
+
+    let mut trial = broken();
+    trial.disk.on_failure = OnFailure::Empty;
+    // A directory to begin with is for the first use only.
+    trial.disk.seed = Some(trial.path("store"));
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, picture(trial.place()).len()), (Outcome::Empty, 1));
+    trial.save().unwrap();
+    assert_eq!(
+        trial.names(),
+        ["gen-1.json.bad", "gen-1.tar.zst.bad", "gen-2.json", "gen-2.tar.zst", "state.json"]
+    );
+    // Next time all that was set aside does not make it the first use again.
+    disk::delete(&Calls::new(), &trial.disk, 2).unwrap();
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Empty);
+}
+
+#[test]
+fn a_skeleton_has_everything_but_contents() {
+    let mut trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.disk.mode = Mode::Skeleton;
+    let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
+    assert!(manifest.archive_bytes < 2000 && manifest.contents.bytes == 0, "{manifest:?}");
+    // Contents may change, names may not.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    trial.save().unwrap();
+    fs::write(trial.place().join("big"), "other contents").unwrap();
+    assert!(matches!(trial.save_as(ASKED), Ok(Saved::Unchanged(_))));
+    fs::write(trial.place().join("a/new"), "").unwrap();
+    assert!(matches!(trial.save_as(ASKED), Ok(Saved::Written { .. })));
+    // The last contents that were kept stay.
+    assert!(trial.generations().contains(&1), "{:?}", trial.generations());
+    let expected: Vec<_> = picture(trial.place()).into_keys().collect();
+    trial.reboot();
+    trial.load().unwrap();
+    let found: Vec<_> = picture(trial.place()).into_keys().collect();
+    assert_eq!(found, expected);
+    assert_eq!(fs::metadata(trial.place().join("big")).unwrap().len(), 0);
+    assert_eq!(fs::read_link(trial.place().join("a/b/link")).unwrap(), Path::new("../one"));
+}

@@ -1,0 +1,90 @@
+//! What a disk with its snapshots may hold after bit rot, or after somebody's visit: manifests, states, archives.
+
+use tar::Header;
+use zramd::engine::disk::{ArchiveReader, Trouble};
+use zramd::logic::disk::entry::{Body, Entry};
+use zramd::logic::disk::header::{self, BLOCK, Head};
+use zramd::logic::disk::manifest::{Manifest, refuse_size};
+use zramd::logic::disk::paths::refuse_entry;
+use zramd::logic::disk::state::State;
+use zramd::logic::disk::{StoreFile, classify};
+
+pub fn manifest(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    if let Ok(manifest) = Manifest::parse(text) {
+        assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest.clone()));
+        let contents = &manifest.contents;
+        assert!(refuse_size(contents, u64::MAX, u64::MAX).is_none());
+        if contents.occupied_bytes > 0 {
+            assert!(refuse_size(contents, contents.occupied_bytes - 1, u64::MAX).is_some());
+        }
+        let _ = contents.entries();
+    }
+    let state = State::parse(text);
+    assert_eq!(State::parse(&state.text()).text(), state.text());
+    for name in text.split('\n') {
+        if let StoreFile::Archive(number) | StoreFile::Manifest(number) | StoreFile::Pin(number) =
+            classify(name)
+        {
+            assert!(number > 0 && name.starts_with(&format!("gen-{number}.")), "{name}");
+        }
+    }
+}
+
+/// An entry that was believed leads straight down, and is the same when it is written again.
+fn believed(entry: &Entry) {
+    assert_eq!(refuse_entry(&entry.path), None, "{entry:?}");
+    if let Body::HardLink(target) = &entry.body {
+        assert_eq!(refuse_entry(target), None, "{entry:?}");
+    }
+    let mut blocks = Vec::new();
+    header::encode(entry, &mut blocks);
+    let (mut at, mut records) = (0, 0..0);
+    loop {
+        let block: &[u8; BLOCK] = blocks[at..at + BLOCK].try_into().unwrap();
+        match header::look(block) {
+            Ok(Head::Extended(length)) => {
+                records = at + BLOCK..at + BLOCK + usize::try_from(length).unwrap();
+                at = records.end + header::padding(length);
+            }
+            Ok(Head::Entry) => {
+                assert_eq!(header::decode(block, &blocks[records]), Ok(entry.clone()));
+                return;
+            }
+            other => panic!("{other:?}: {entry:?}"),
+        }
+    }
+}
+
+pub fn archive(data: &[u8]) {
+    let mut reader = ArchiveReader::new(data);
+    loop {
+        match reader.next_entry() {
+            Ok(Some(entry)) => {
+                if let Body::Sparse { size, .. } = entry.body {
+                    match reader.read_map(size) {
+                        Ok(segments) => {
+                            assert!(segments.iter().all(|segment| segment.offset + segment.length <= size));
+                        }
+                        Err(trouble) => return assert!(matches!(trouble, Trouble::Bad(_)), "{trouble:?}"),
+                    }
+                }
+                believed(&entry);
+            }
+            Ok(None) => break,
+            Err(trouble) => {
+                assert!(matches!(trouble, Trouble::Bad(_)), "{trouble:?}");
+                break;
+            }
+        }
+    }
+    // Mutations rarely have the right checksum: one header with it, and what follows as its records.
+    let Some((block, records)) = data.split_first_chunk::<BLOCK>() else { return };
+    let mut fixed = Header::from_byte_slice(block).clone();
+    fixed.set_cksum();
+    if header::look(fixed.as_bytes()) == Ok(Head::Entry)
+        && let Ok(entry) = header::decode(fixed.as_bytes(), records)
+    {
+        believed(&entry);
+    }
+}
