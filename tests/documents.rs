@@ -118,7 +118,10 @@ fn zramd_8_is_current() {
         .map(|message| {
             let (id, rest) = message.split_once("\nSubject: ").unwrap();
             let subject = rest.lines().next().unwrap();
-            let subject = subject.replace("@ZRAMD_JOB@", "A job").replace("@ZRAMD_PROBLEM@", "its code");
+            let subject = subject
+                .replace("@ZRAMD_JOB@", "A job")
+                .replace("@ZRAMD_PROBLEM@", "its code")
+                .replace("@ZRAMD_OBJECT@", "its name");
             tagged(id, &format!("{subject}."))
         })
         .collect();

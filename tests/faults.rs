@@ -84,6 +84,7 @@ fn settings() -> Loaded {
         inodes: None,
         mount: mount("/srv/data/cache/small"),
         backend: Backend::Tmpfs { huge: None },
+        watch: false,
         required: false,
         keep: None,
     };

@@ -179,7 +179,9 @@ fn systemd_analyze_finds_no_fault() {
         let text = text.replace("/usr/lib/zramd/zramd-setup", env!("CARGO_BIN_EXE_zramd-setup"));
         fs::write(folder.join(format!("{name}.service")), text).unwrap();
     }
-    for name in ["zramd-disk@", "zramd-disk-save@", "zramd-disk-do@", "zramd-disk-journal@"] {
+    for name in
+        ["zramd-disk@", "zramd-disk-save@", "zramd-disk-do@", "zramd-disk-sleep@", "zramd-disk-journal@"]
+    {
         let template = fs::read_to_string(repository(&format!("units/{name}.service"))).unwrap();
         let template = template.replace("/usr/lib/zramd/zramd-worker", env!("CARGO_BIN_EXE_zramd-worker"));
         let template = template.replace("/usr/bin/journalctl", "/bin/true");

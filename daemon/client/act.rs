@@ -35,7 +35,12 @@ fn bare(name: &str) -> &str {
 }
 
 /// What was asked for, from a job's path: its end, or only its path.
-async fn finish(jobs: &mut Jobs<'_>, job: &OwnedObjectPath, no_block: bool, doing: &str) -> Result<()> {
+pub(super) async fn finish(
+    jobs: &mut Jobs<'_>,
+    job: &OwnedObjectPath,
+    no_block: bool,
+    doing: &str,
+) -> Result<()> {
     if no_block {
         out::line(job.as_str());
         return Ok(());

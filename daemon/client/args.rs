@@ -182,6 +182,9 @@ pub enum Command {
         #[command(subcommand)]
         command: Bench,
     },
+    /// RAM disks that outlive a reboot, and their snapshots
+    #[command(subcommand)]
+    Disk(Disk),
     /// Print the configuration of another program as one of zramd
     Import(Import),
     /// Print completions for a shell
@@ -309,6 +312,95 @@ pub struct Create {
     /// Any other key of a [zramN] section
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+}
+
+/// `disk`.
+#[derive(Debug, Subcommand)]
+pub enum Disk {
+    /// List RAM disks with what is kept of them
+    List {
+        /// JSON: pretty (when nothing is said) or short, on one line
+        #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+        json: Json,
+    },
+    /// Explain how keeping them goes
+    Status {
+        /// Only these
+        names: Vec<String>,
+    },
+    /// Save them now
+    Save {
+        /// Disks
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// How
+        #[command(flatten)]
+        change: NoBlock,
+    },
+    /// Save a disk, then bring it back filled from a snapshot
+    Restore {
+        /// Disk
+        name: String,
+        /// Snapshot; the newest if none is named
+        generation: Option<u64>,
+        /// How
+        #[command(flatten)]
+        change: NoBlock,
+    },
+    /// Read a snapshot to its end and compare it with its manifest
+    Verify {
+        /// Disk
+        name: String,
+        /// Snapshot; the newest if none is named
+        generation: Option<u64>,
+        /// How
+        #[command(flatten)]
+        change: NoBlock,
+    },
+    /// List the snapshots of a disk, newest first
+    Snapshots {
+        /// Disk
+        name: String,
+        /// JSON: pretty (when nothing is said) or short, on one line
+        #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+        json: Json,
+    },
+    /// Keep a snapshot from being pruned
+    Pin {
+        /// Disk
+        name: String,
+        /// Snapshot
+        generation: u64,
+        /// Let it be pruned again
+        #[arg(long)]
+        off: bool,
+    },
+    /// Delete a snapshot, but never the only good one
+    Delete {
+        /// Disk
+        name: String,
+        /// Snapshot
+        generation: u64,
+    },
+    /// Copy a snapshot into an empty or new folder, as root
+    Export {
+        /// Disk
+        name: String,
+        /// Folder
+        folder: PathBuf,
+        /// Snapshot; the newest if none is named
+        generation: Option<u64>,
+    },
+    /// Give a disk another size, until the next boot
+    Resize {
+        /// Disk
+        name: String,
+        /// Size, for example 512MiB
+        size: String,
+        /// How
+        #[command(flatten)]
+        change: NoBlock,
+    },
 }
 
 /// `swap on` and `swap off`.

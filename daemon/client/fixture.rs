@@ -206,6 +206,8 @@ pub fn machine() -> Snapshot {
                 used_bytes: 5 * MIB,
                 free_bytes: 59 * MIB,
                 free_inodes: 99_000,
+                persistence: "none".to_owned(),
+                ..DiskView::default()
             },
         ],
         vm: [("vm.swappiness", "150", "60"), ("vm.page-cluster", "3", "3")]

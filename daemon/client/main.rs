@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser};
 use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
-    act, bench_ramdisk, bench_swap, config, connect, doctor, import, list, man, out, plan, read, show, stats,
+    act, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, man, out, plan, read, show, stats,
     status, top,
 };
 use crate::engine::Error;
@@ -44,6 +44,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::CatConfig => config::cat(cli),
         Command::Bench { command: Bench::Ramdisk(words) } => bench_ramdisk::run(&words),
         Command::Bench { command: Bench::Swap(words) } => bench_swap::run(&words),
+        Command::Disk(command) => disk::run(cli, &command),
         Command::Import(words) => import::run(&words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),

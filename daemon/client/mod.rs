@@ -7,6 +7,7 @@ pub mod bench_swap;
 pub mod columns;
 pub mod config;
 mod connect;
+mod disk;
 pub mod doctor;
 #[cfg(test)]
 mod fixture;

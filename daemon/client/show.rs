@@ -168,13 +168,21 @@ pub fn disk(view: &DiskView) -> Properties {
     vec![
         ("Name", view.name.clone()),
         ("MountPoint", escaped(&view.mount_point, false)),
-        ("Backend", view.fs_type.clone()),
+        ("Backend", view.backend().to_owned()),
         ("FsType", view.fs_type.clone()),
         ("Options", escaped(&view.options, false)),
+        ("Device", view.device.clone()),
         ("SizeBytes", view.size_bytes.to_string()),
         ("UsedBytes", view.used_bytes.to_string()),
         ("FreeBytes", view.free_bytes.to_string()),
         ("FreeInodes", view.free_inodes.to_string()),
+        ("Persistence", view.persistence.clone()),
+        ("LoadState", view.status.load_state.word().to_owned()),
+        ("Generation", view.status.generation.to_string()),
+        ("LastSaveTimestamp", view.status.last_save_usec.to_string()),
+        ("LastSaveResult", view.status.last_save_result.clone()),
+        ("StoreBytes", view.status.store_bytes.to_string()),
+        ("SnapshotCount", view.status.snapshots.len().to_string()),
     ]
 }
 

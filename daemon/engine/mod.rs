@@ -10,6 +10,7 @@ mod create;
 pub mod disk;
 pub mod error;
 pub mod gather;
+pub mod keep;
 pub mod maintain;
 mod perform;
 pub mod provision;

@@ -8,6 +8,7 @@ use crate::host::{Host, MachineFile};
 use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
 use crate::logic::attribute::Attribute;
 use crate::logic::derived::{Frame, derive};
+use crate::logic::disk_status::LoadState;
 use crate::logic::facts::{DeviceFacts, OtherManager};
 use crate::logic::health::{Surroundings, findings};
 use crate::logic::plan::{Choice, DeviceRequest, Request};
@@ -122,7 +123,9 @@ fn micros<H: Host>(host: &H) -> u64 {
 fn is_lost(target: &Target, snapshot: &Snapshot) -> bool {
     match target {
         Target::Device(_) => !snapshot.device(&target.to_string()).is_some_and(|device| device.managed),
-        Target::RamDisk(name) => !snapshot.disk(name).is_some_and(|disk| disk.mounted),
+        Target::RamDisk(name) => !snapshot
+            .disk(name)
+            .is_some_and(|disk| disk.mounted || disk.status.load_state == LoadState::Passthrough),
         Target::Vm | Target::Zswap => false,
     }
 }
@@ -275,7 +278,7 @@ fn mount_view<H: Host>(host: &H, mount: &MountLine) -> MountView {
     }
 }
 
-/// The tmpfs disks that we mounted ourselves, and those that PID 1 mounted from units of ours.
+/// The RAM disks that we mounted ourselves, those that PID 1 mounted from units of ours, and those that could not be loaded.
 fn disks<H: Host>(
     host: &H,
     records: &BTreeMap<Target, Record>,
@@ -284,22 +287,26 @@ fn disks<H: Host>(
 ) -> Vec<DiskView> {
     let mut found: BTreeMap<String, DiskView> = BTreeMap::new();
     for disk in &config.disks {
-        let view = disk_view(host, &disk.name, &disk.mount_point, mounts);
-        if view.mounted {
+        let view = disk_view(host, &disk.name, &disk.mount_point, &disk.persist, mounts);
+        if view.mounted || view.status.schema_version > 0 {
             found.insert(disk.name.clone(), view);
         }
     }
     for record in records.values() {
         if let (Target::RamDisk(name), Request::RamDisk(request)) = (&record.target, &record.request) {
-            found.insert(name.clone(), disk_view(host, name, &request.mount.mount_point, mounts));
+            let persist = request.keep.as_ref().map_or("none", |keep| keep.mode.word());
+            let view = disk_view(host, name, &request.mount.mount_point, persist, mounts);
+            found.insert(name.clone(), view);
         }
     }
     found.into_values().collect()
 }
 
-fn disk_view<H: Host>(host: &H, name: &str, path: &str, mounts: &[MountLine]) -> DiskView {
+fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: &str, mounts: &[MountLine]) -> DiskView {
     let mount = proc::disk_mount(mounts, name, path);
     let space = mount.and_then(|_| host.space(path).ok()).unwrap_or_default();
+    let device = mount.and_then(|mount| mount.source.strip_prefix("/dev/"));
+    let status = if persist == "none" { String::new() } else { host.disk_status(name) };
     DiskView {
         name: name.to_owned(),
         mount_point: path.to_owned(),
@@ -310,6 +317,10 @@ fn disk_view<H: Host>(host: &H, name: &str, path: &str, mounts: &[MountLine]) ->
         used_bytes: space.used_bytes,
         free_bytes: space.total_bytes.saturating_sub(space.used_bytes),
         free_inodes: space.free_inodes,
+        device: device.filter(|name| proc::zram_number(name).is_some()).unwrap_or_default().to_owned(),
+        persistence: persist.to_owned(),
+        // Nothing is known of one that was never loaded.
+        status: serde_json::from_str(&status).unwrap_or_default(),
     }
 }
 

@@ -58,7 +58,7 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             hide(host, place, mount_point)?;
             let mounted = mounts(host)?.iter().any(|mount| mount.mount_point == *place);
             if *kept && mounted && host.path_kind(&passthrough(name)) == PathKind::Missing {
-                host.run_worker(&["disk", "save", name, "--reason", "stop"])?;
+                host.run_worker(&["kept", "save", name, "--reason", "stop"])?;
             }
             Ok(())
         }

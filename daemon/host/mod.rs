@@ -164,6 +164,8 @@ pub trait Host {
     fn path_kind(&self, path: &str) -> PathKind;
     /// How full the file system mounted at `path` is.
     fn space(&self, path: &str) -> Result<Space, HostError>;
+    /// What `zramd-worker` has written about a RAM disk that is kept, or nothing.
+    fn disk_status(&self, name: &str) -> String;
     /// Names and texts of all records.
     fn records(&self) -> Result<Vec<(String, String)>, HostError>;
     /// Names and texts of the records of scratch devices.

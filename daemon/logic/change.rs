@@ -99,6 +99,9 @@ pub struct UnitDisk {
     /// Folder of its snapshots, or empty.
     #[serde(default)]
     pub store: String,
+    /// Whether somebody is told when it is getting full.
+    #[serde(default)]
+    pub watch: bool,
 }
 
 impl UnitDisk {
@@ -365,7 +368,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
             name: request.name.clone(),
             mount_point: request.mount.mount_point.clone(),
             persist: request.keep.as_ref().map_or("none", |keep| keep.mode.word()).to_owned(),
-            store: String::new(),
+            ..UnitDisk::default()
         }),
         Request::Device(_) | Request::Vm(_) => None,
     });

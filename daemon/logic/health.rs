@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::problem::{Problem, Severity};
+use super::disk_health::{disk_findings, disks_findings};
 use super::facts::OtherManager;
 use super::proc::{SwapLine, zram_number};
 use super::snapshot::{DeviceView, RoleView, Snapshot, StateView};
@@ -38,7 +39,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(level: Level, code: &str, object: &str, message: String, remedy: String) -> Finding {
+    pub(super) fn new(level: Level, code: &str, object: &str, message: String, remedy: String) -> Finding {
         Finding { level, code: code.to_owned(), object: object.to_owned(), message, remedy }
     }
 }
@@ -66,7 +67,7 @@ pub struct Surroundings {
 pub const ZSWAP_REMEDY: &str = "write zswap = \"off\" into [vm], or boot with zswap.enabled=0";
 
 /// Share of a swap device, in percent, above which it counts as nearly full.
-const NEARLY_FULL_PERCENT: u64 = 95;
+pub(super) const NEARLY_FULL_PERCENT: u64 = 95;
 /// Bytes below which the share of incompressible pages says nothing.
 const WORTH_JUDGING: u64 = 16 << 20;
 
@@ -86,6 +87,10 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     for device in snapshot.devices.iter().filter(|device| device.managed) {
         device_findings(device, &mut found);
     }
+    for disk in &snapshot.disks {
+        disk_findings(disk, &mut found);
+    }
+    disks_findings(snapshot, &mut found);
     machine_findings(snapshot, around, &mut found);
     found.sort_by_key(|finding| finding.level);
     found

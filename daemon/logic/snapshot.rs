@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::derived::Derived;
+use super::disk_status::DiskStatus;
 use super::health::Finding;
 use super::stat::{BdStat, BlockStat, IoStat, MmStat};
 use super::vm::VmView;
@@ -212,14 +213,14 @@ pub struct MountView {
     pub used_bytes: u64,
 }
 
-/// A tmpfs that zramd mounted.
+/// A RAM disk that zramd mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DiskView {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
     /// Where.
     pub mount_point: String,
-    /// `tmpfs`.
+    /// Its type of file system.
     pub fs_type: String,
     /// Options of the file system.
     pub options: String,
@@ -233,6 +234,27 @@ pub struct DiskView {
     pub free_bytes: u64,
     /// Inodes free.
     pub free_inodes: u64,
+    /// `zramN` that holds it, or empty for a tmpfs.
+    #[serde(default)]
+    pub device: String,
+    /// What of its contents is kept over a reboot: `none`, `skeleton` or `snapshot`.
+    #[serde(default)]
+    pub persistence: String,
+    /// How keeping it goes.
+    #[serde(default)]
+    pub status: DiskStatus,
+}
+
+impl DiskView {
+    /// What holds it: `tmpfs` or `zram`.
+    pub fn backend(&self) -> &'static str {
+        if self.device.is_empty() { "tmpfs" } else { "zram" }
+    }
+
+    /// Whether its contents are kept.
+    pub fn is_kept(&self) -> bool {
+        self.persistence == "skeleton" || self.persistence == "snapshot"
+    }
 }
 
 /// Counters of a device at one moment.

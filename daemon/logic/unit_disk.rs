@@ -31,12 +31,9 @@ pub fn keeping_unit(name: &str) -> String {
     format!("zramd-disk@{name}.service")
 }
 
-/// Name of the unit that does something else with a disk: a verb, the disk, and perhaps one word more.
-pub fn doing_unit(verb: &str, name: &str, word: Option<&str>) -> String {
-    match word {
-        Some(word) => format!("zramd-disk-do@{verb}:{name}:{word}.service"),
-        None => format!("zramd-disk-do@{verb}:{name}.service"),
-    }
+/// Name of the unit that does with a disk what is asked for.
+pub fn doing_unit(name: &str) -> String {
+    format!("zramd-disk-do@{name}.service")
 }
 
 fn file(path: impl Into<String>, unit: Unit) -> UnitFile {
@@ -149,10 +146,10 @@ fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<
         .line("BindsTo", place_unit)
         .line("After", place_unit)
         .line("RequiresMountsFor", &quoted(&keep.store));
-    let sleep = doing_unit("save", name, Some("sleep"));
+    let sleep = format!("zramd-disk-sleep@{name}.service");
     let mut files = vec![
         file(format!("{service}.d/disk.conf"), binding),
-        link(format!("sleep.target.wants/{sleep}"), format!("{PACKAGED}/zramd-disk-do@.service")),
+        link(format!("sleep.target.wants/{sleep}"), format!("{PACKAGED}/zramd-disk-sleep@.service")),
     ];
     if let Some(interval) = keep.save_interval {
         let span = |seconds: u64| duration::text(std::time::Duration::from_secs(seconds.max(1)));

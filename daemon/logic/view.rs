@@ -74,6 +74,7 @@ impl View {
                     mount_point: disk.mount.mount_point.clone(),
                     persist: disk.keep.as_ref().map_or("none", |keep| keep.mode.word()).to_owned(),
                     store: disk.keep.as_ref().map(|keep| keep.store.clone()).unwrap_or_default(),
+                    watch: disk.watch,
                 })
                 .collect(),
         }

@@ -66,6 +66,8 @@ pub struct Core {
     pub subscribers: Mutex<Subscribers>,
     /// Asks for the published objects to be brought up to date.
     pub changed: tokio::sync::Notify,
+    /// Another configuration is in force.
+    pub view_changed: tokio::sync::Notify,
     /// How often publishing was asked for.
     requests: AtomicU64,
     /// The last of those requests that was fulfilled.
@@ -89,6 +91,7 @@ impl Core {
             jobs: Mutex::default(),
             subscribers: Mutex::default(),
             changed: tokio::sync::Notify::new(),
+            view_changed: tokio::sync::Notify::new(),
             requests: AtomicU64::new(0),
             fulfilled: watch::channel(0).0,
             latest: watch::channel(Arc::new(Snapshot::default())).0,
@@ -108,6 +111,7 @@ impl Core {
     /// Puts another configuration in force.
     pub fn set_view(&self, view: View) {
         *lock(&self.view) = Arc::new(view);
+        self.view_changed.notify_one();
     }
 
     /// How the daemon is doing: `starting`, `running`, `degraded`, `reloading` or `stopping`.

@@ -28,7 +28,6 @@ pub struct Jobs {
     last: u32,
     unfinished: usize,
     /// Works of `zramd-worker` that go on, by name.
-    #[allow(dead_code)] // With `work.rs`.
     pub(super) at_work: BTreeSet<String>,
 }
 
@@ -80,7 +79,6 @@ impl Core {
     }
 
     /// Puts a job on the bus that `zramd-worker` does, beside changes and other work.
-    #[allow(dead_code)] // With `work.rs`.
     pub async fn start_work(
         self: &Arc<Self>,
         kind: &'static str,

@@ -5,6 +5,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::logic::health::{Finding, Level};
+use crate::logic::units::human;
 
 /// The daemon serves.
 pub const STARTED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d01";
@@ -18,6 +19,9 @@ pub const PROBLEM: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d04";
 pub const PROBLEM_GONE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d05";
 /// Work that an earlier daemon left unfinished is finished now.
 pub const RESUMED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d06";
+
+/// A RAM disk is getting full.
+pub const SPACE_LOW: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d20";
 
 /// Sends events to the journal when systemd connected us to it, and otherwise to standard error.
 pub fn open() {
@@ -62,6 +66,16 @@ pub fn job_ended(kind: &str, result: &str, message: &str) {
     }
 }
 
+/// A RAM disk is getting full.
+pub fn space_low(name: &str, mount_point: &str, percent: u32, free: u64) {
+    let free = human(free);
+    tracing::warn!(
+        MESSAGE_ID = SPACE_LOW,
+        ZRAMD_OBJECT = name,
+        "{mount_point} (ramdisk.{name}) is {percent} % full, {free} are free (`zramdctl disk resize {name} SIZE` gives it more)"
+    );
+}
+
 /// Logs what has come up and what is gone between two looks.
 pub fn problems(before: &[Finding], now: &[Finding]) {
     // The sentence holds figures that change; the problem is the same by code and object.
@@ -99,6 +113,6 @@ mod tests {
     fn every_message_id_is_explained_in_the_catalogue() {
         let catalogue = include_str!("../../units/zramd.catalog");
         let explained: Vec<&str> = catalogue.lines().filter_map(|line| line.strip_prefix("-- ")).collect();
-        assert_eq!(explained, [STARTED, JOB_DONE, JOB_FAILED, PROBLEM, PROBLEM_GONE, RESUMED]);
+        assert_eq!(explained, [STARTED, JOB_DONE, JOB_FAILED, PROBLEM, PROBLEM_GONE, RESUMED, SPACE_LOW]);
     }
 }

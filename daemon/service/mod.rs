@@ -5,6 +5,7 @@
 
 pub mod bus;
 mod core;
+mod disks;
 mod jobs;
 mod journal;
 mod lane;
@@ -13,12 +14,12 @@ mod operations;
 mod reconcile;
 pub mod run;
 mod setup;
+mod space;
 pub(crate) mod stream;
 mod subscribe;
 mod sync;
 mod systemd;
 mod watch;
-#[allow(dead_code)] // The first object that has work done uses it.
 mod work;
 
 /// Bus name, root of the interface names and of the error names. Never changed once released.

@@ -24,7 +24,7 @@ pub type Options = HashMap<String, OwnedVariant>;
 const LONGEST: usize = 4096;
 
 /// Whether `force` is set; any other option is a mistake.
-fn only_force(options: &Options) -> Result<bool> {
+pub(super) fn only_force(options: &Options) -> Result<bool> {
     let mut forced = false;
     for (name, value) in options {
         match (name.as_str(), &**value) {
@@ -36,11 +36,11 @@ fn only_force(options: &Options) -> Result<bool> {
     Ok(forced)
 }
 
-fn invalid(message: impl Into<String>) -> BusError {
+pub(super) fn invalid(message: impl Into<String>) -> BusError {
     BusError::new(Name::InvalidArgument, message)
 }
 
-fn none(options: &Options) -> Result<()> {
+pub(super) fn none(options: &Options) -> Result<()> {
     match options.keys().next() {
         None => Ok(()),
         Some(name) => Err(invalid(format!("there is no option `{name}` here"))),
@@ -234,7 +234,7 @@ impl Core {
         }
         self.start("resize", format!("zram{number}"), move |core, handle| async move {
             let wish = Wish::one(Target::Device(number), forced);
-            with_overlay(&core, &handle, number, wish, |overlay| {
+            with_overlay(&core, &handle, &format!("zram{number}"), wish, |overlay| {
                 overlay.set_bytes("zram-size", bytes);
                 overlay.set_bytes("max-zram-size", bytes);
             })
@@ -249,7 +249,7 @@ impl Core {
         let _guard = self.lane.lock().await;
         let wish = Wish::one(Target::Device(number), false);
         let change = |overlay: &mut Overlay| overlay.set_bytes("zram-resident-limit", bytes);
-        with_overlay(self, &Handle::unwatched(), number, wish, change).await?;
+        with_overlay(self, &Handle::unwatched(), &format!("zram{number}"), wish, change).await?;
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl Core {
         let number = number_of(name)?;
         self.start("activate", format!("zram{number}"), move |core, handle| async move {
             let wish = Wish::one(Target::Device(number), false);
-            with_overlay(&core, &handle, number, wish, |overlay| {
+            with_overlay(&core, &handle, &format!("zram{number}"), wish, |overlay| {
                 overlay.values.remove(ENABLED);
             })
             .await
@@ -325,22 +325,21 @@ async fn set_overlay(section: &str, overlay: Option<Overlay>) -> Result<()> {
 }
 
 /// Changes the section of the moment and brings that about; when that fails, the section is as it was.
-async fn with_overlay(
+pub(super) async fn with_overlay(
     core: &Arc<Core>,
     handle: &Handle,
-    number: u32,
+    section: &str,
     wish: Wish,
     change: impl FnOnce(&mut Overlay),
 ) -> Result<String> {
-    let section = format!("zram{number}");
-    let before = overlay_of(&section);
+    let before = overlay_of(section);
     let mut overlay = before.clone().unwrap_or_default();
     change(&mut overlay);
     announce(&wish).await?;
-    set_overlay(&section, Some(overlay)).await?;
+    set_overlay(section, Some(overlay)).await?;
     let done = reconcile(core, handle, wish.clone()).await;
     if done.is_err() {
-        set_overlay(&section, before).await?;
+        set_overlay(section, before).await?;
         // What was taken away for the change comes back as it was; if that fails too, the first error says more.
         reconcile(core, &Handle::unwatched(), wish).await.ok();
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bus::error::{BusError, Name, Result};
 use super::core::{Core, Mode, Phase};
+use super::disks::save_before_stop;
 use super::jobs::Handle;
 use super::lane;
 use super::setup::Cancel;
@@ -325,6 +326,11 @@ async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
     };
     if let Some(unit) = &task.stop {
         pid_1.unit(Verb::Stop, unit, &task.target, handle, look).await?;
+        if let Err(error) = save_before_stop(pid_1, handle, &task.target).await {
+            // As it was, as far as that goes; the first error says more.
+            pid_1.unit(Verb::Start, unit, &task.target, handle, || async {}).await.ok();
+            return Err(error);
+        }
     }
     match &task.setup {
         // Stopped already if the unit was active; if it was not, nobody else stops it.

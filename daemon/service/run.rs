@@ -12,7 +12,7 @@ use super::jobs::Handle;
 use super::reconcile::{NOTHING, Wish, interrupted, reconcile, view};
 use super::setup::Source;
 use super::sync::{self, Published};
-use super::{NAME, ROOT, journal, notify, watch};
+use super::{NAME, ROOT, journal, notify, space, watch};
 use crate::host::linux::{files, unit_files};
 use crate::logic::exit::ExitStatus;
 
@@ -85,6 +85,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     watch::begin(&core);
     tokio::spawn(sync::follow(Arc::clone(&core), connection.clone(), published));
+    tokio::spawn(space::follow(Arc::clone(&core), connection.clone()));
     tokio::spawn(notify::keep_watchdog_fed());
     match view(&core).await {
         Ok(view) => core.set_view(view),

@@ -91,6 +91,9 @@ impl Host for Killer {
     fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError> {
         self.host.scratch_records()
     }
+    fn disk_status(&self, name: &str) -> String {
+        self.host.disk_status(name)
+    }
     fn records(&self) -> Result<Vec<(String, String)>, HostError> {
         self.host.records()
     }

@@ -8,6 +8,7 @@ mod benchmark;
 mod configured;
 mod disk;
 mod frame;
+mod kept;
 mod maintain;
 
 use std::ffi::OsString;
@@ -38,6 +39,7 @@ const VERBS: &[Verb] = &[
         help: "compress idle pages again, write them back, as the configuration asks",
         run: maintain::run,
     },
+    Verb { name: "kept", help: kept::HELP, run: kept::run },
 ];
 
 fn help() -> String {

@@ -29,6 +29,12 @@ pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
+/// A moment in microseconds since 1970.
+pub fn local_moment(usec: u64) -> LocalTime {
+    let millis = u32::try_from(usec / 1000 % 1000).unwrap_or_default();
+    at(libc::time_t::try_from(usec / 1_000_000).unwrap_or_default(), millis)
+}
+
 #[allow(unsafe_code)]
 fn at(seconds: libc::time_t, millis: u32) -> LocalTime {
     // SAFETY: all fields of `tm` are numbers or a pointer, for which zeros are valid.

@@ -14,6 +14,7 @@ pub mod disk;
 pub mod durable;
 pub mod files;
 pub mod heap;
+pub mod hook;
 pub mod interrupt;
 mod loops;
 pub mod medium;
@@ -203,6 +204,10 @@ impl Host for LinuxHost {
             total_bytes: space.f_blocks * space.f_frsize,
             free_inodes: space.f_ffree,
         })
+    }
+
+    fn disk_status(&self, name: &str) -> String {
+        self.read(&crate::logic::disk_status::path(name)).unwrap_or_default()
     }
 
     fn records(&self) -> Result<Vec<(String, String)>, HostError> {

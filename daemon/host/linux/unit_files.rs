@@ -110,7 +110,7 @@ pub fn disks(root: &Path) -> Vec<(UnitDisk, String)> {
     let disks = mounts(root).into_iter().filter_map(|(unit, text)| Some((disk_of_unit(&text)?, unit)));
     disks
         .map(|(Noted { name, mount_point, persist, store }, unit)| {
-            (UnitDisk { name, mount_point, persist, store }, unit)
+            (UnitDisk { name, mount_point, persist, store, watch: false }, unit)
         })
         .collect()
 }

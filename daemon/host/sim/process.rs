@@ -167,6 +167,10 @@ impl Host for SimHost {
         }
     }
 
+    fn disk_status(&self, _name: &str) -> String {
+        String::new()
+    }
+
     fn records(&self) -> Result<Vec<(String, String)>, HostError> {
         let all = self.machine.look().records.clone();
         Ok(all.into_iter().filter(|(name, _)| !name.ends_with(SCRATCH)).collect())

@@ -74,6 +74,7 @@ pub(super) fn ramdisk(
     let required = reader.boolean("required", false);
     let (path, origin) = reader.path("mount-point")?;
     let keep = keep(name, &path, reader);
+    let watch = reader.boolean("space-watch", keep.is_some());
     let mount = mount_settings(reader, path, origin, "nosuid,nodev", Some(0o755));
     let size = size?;
     let zram = on_zram.then(|| zram(name, reader, defaults, &size, inodes, mount.clone()));
@@ -84,6 +85,7 @@ pub(super) fn ramdisk(
         inodes,
         mount,
         backend: Backend::Tmpfs { huge },
+        watch,
         required,
         keep,
     };

@@ -302,6 +302,14 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         RamDisk,
+        "space-watch",
+        "true or false",
+        "true for what is kept, else false",
+        "true",
+        "Tell (journal, and SpaceLow on the bus) when it is 80 and 95 percent full; takes a timer in the daemon.",
+    ),
+    key(
+        RamDisk,
         "required",
         "true or false",
         "false",

@@ -269,6 +269,8 @@ pub struct RamDiskSettings {
     pub mount: MountSettings,
     /// What holds it.
     pub backend: Backend,
+    /// Whether somebody is told when it is getting full.
+    pub watch: bool,
     /// Whether boot fails without it.
     pub required: bool,
     /// What of its contents is kept over a reboot; nothing loses them.

@@ -19,6 +19,10 @@ pub enum Action {
     Tune,
     /// Create, remove, resize, activate, reload.
     Manage,
+    /// Save a RAM disk, or check a snapshot: adds safety, removes nothing.
+    SaveDisk,
+    /// Restore a RAM disk from a snapshot, delete and pin snapshots.
+    RestoreDisk,
 }
 
 impl Action {
@@ -27,6 +31,8 @@ impl Action {
         match self {
             Action::Tune => "org.zramd1.tune",
             Action::Manage => "org.zramd1.manage",
+            Action::SaveDisk => "org.zramd1.save-disk",
+            Action::RestoreDisk => "org.zramd1.restore-disk",
         }
     }
 }

@@ -1,11 +1,19 @@
-//! `org.zramd1.RamDisk`: a tmpfs of `[ramdisk.NAME]`.
+//! `org.zramd1.RamDisk`: a disk of `[ramdisk.NAME]`, and its snapshots.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use zbus::interface;
+use zbus::message::Header;
+use zbus::object_server::SignalEmitter;
+use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
 
+use super::auth::{self, Action};
+use super::error::Result;
 use crate::logic::snapshot::DiskView;
 use crate::service::core::Core;
+
+/// Generation, time, raw bytes, stored bytes, reason, whether its manifest is good, why it is pinned.
+type Listed = (u64, u64, u64, u64, String, bool, String);
 
 /// One disk.
 #[derive(Debug)]
@@ -39,10 +47,10 @@ impl RamDisk {
         self.view().await.mount_point
     }
 
-    /// What holds it: `tmpfs`.
+    /// What holds it: `tmpfs` or `zram`.
     #[zbus(property(emits_changed_signal = "const"))]
     async fn backend(&self) -> String {
-        self.view().await.fs_type
+        self.view().await.backend().to_owned()
     }
 
     /// Its type of file system.
@@ -55,6 +63,12 @@ impl RamDisk {
     #[zbus(property)]
     async fn options(&self) -> String {
         self.view().await.options
+    }
+
+    /// Name of the zram device that holds it, or empty.
+    #[zbus(property(emits_changed_signal = "const"))]
+    async fn device(&self) -> String {
+        self.view().await.device
     }
 
     /// Bytes that fit.
@@ -80,4 +94,152 @@ impl RamDisk {
     async fn free_inodes(&self) -> u64 {
         self.view().await.free_inodes
     }
+
+    /// What of its contents is kept over a reboot: `none`, `skeleton` or `snapshot`.
+    #[zbus(property)]
+    async fn persistence(&self) -> String {
+        self.view().await.persistence
+    }
+
+    /// How it was filled: `empty`, `loading`, `loaded`, `fallback` (from an older snapshot), `passthrough` (the folder on disk
+    /// is used instead) or `failed`.
+    #[zbus(property)]
+    async fn load_state(&self) -> String {
+        self.view().await.status.load_state.word().to_owned()
+    }
+
+    /// The snapshot that was loaded; 0 is none.
+    #[zbus(property)]
+    async fn generation(&self) -> u64 {
+        self.view().await.status.generation
+    }
+
+    /// When it was saved last in this boot, in microseconds since 1970; 0 is never.
+    #[zbus(property)]
+    async fn last_save_timestamp(&self) -> u64 {
+        self.view().await.status.last_save_usec
+    }
+
+    /// How that ended: `ok`, `unchanged` (there was nothing to write), `failed`, or empty.
+    #[zbus(property)]
+    async fn last_save_result(&self) -> String {
+        self.view().await.status.last_save_result
+    }
+
+    /// Bytes that all its snapshots take.
+    #[zbus(property)]
+    async fn store_bytes(&self) -> u64 {
+        self.view().await.status.store_bytes
+    }
+
+    /// How many snapshots there are.
+    #[zbus(property)]
+    async fn snapshot_count(&self) -> u32 {
+        u32::try_from(self.view().await.status.snapshots.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Its snapshots, newest first: generation, time (microseconds since 1970), bytes of files, bytes stored, reason, whether
+    /// its manifest is good, why it is pinned.
+    #[zbus(out_args("snapshots"))]
+    async fn list_snapshots(&self) -> Vec<Listed> {
+        let lines = self.view().await.status.snapshots.into_iter();
+        lines
+            .map(|line| {
+                let (raw, stored) = (line.raw_bytes, line.stored_bytes);
+                (line.generation, line.time_usec, raw, stored, line.reason, line.good, line.pinned)
+            })
+            .collect()
+    }
+
+    /// Saves it now. There are no options yet.
+    #[zbus(out_args("job"))]
+    async fn save(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::SaveDisk).await?;
+        self.core.work_on_disk(&self.name, "save", Vec::new(), &options).await
+    }
+
+    /// Reads a snapshot to its end and compares it with its manifest; 0 is the newest. There are no options yet.
+    #[zbus(out_args("job"))]
+    async fn verify(
+        &self,
+        generation: u64,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::SaveDisk).await?;
+        self.core.work_on_disk(&self.name, "verify", vec![number(generation)], &options).await
+    }
+
+    /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest. Whoever uses it is
+    /// named, and keeps it as it is. There are no options yet.
+    #[zbus(out_args("job"))]
+    async fn restore(
+        &self,
+        generation: u64,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::RestoreDisk).await?;
+        self.core.restore_disk(&self.name, number(generation), &options).await
+    }
+
+    /// Deletes a snapshot, pinned or not, but never the only good one.
+    #[zbus(out_args("job"))]
+    async fn delete_snapshot(
+        &self,
+        generation: u64,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::RestoreDisk).await?;
+        self.core.work_on_disk(&self.name, "delete", vec![generation.to_string()], &HashMap::new()).await
+    }
+
+    /// Keeps a snapshot from being pruned, or lets it be pruned again.
+    #[zbus(out_args("job"))]
+    async fn pin(
+        &self,
+        generation: u64,
+        pinned: bool,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::RestoreDisk).await?;
+        let verb = if pinned { "pin" } else { "unpin" };
+        self.core.work_on_disk(&self.name, verb, vec![generation.to_string()], &HashMap::new()).await
+    }
+
+    /// Gives it another size until the next boot, in bytes. What lies on zram cannot change its size while it is in use.
+    #[zbus(out_args("job"))]
+    async fn resize(
+        &self,
+        size_bytes: u64,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Manage).await?;
+        self.core.resize_disk(&self.name, size_bytes, &options).await
+    }
+
+    /// It is getting full: percent in use, and bytes free. Sent at 80 and at 95 percent, and again only after it was 5 percent
+    /// below.
+    #[zbus(signal)]
+    pub async fn space_low(
+        emitter: &SignalEmitter<'_>,
+        percent_used: u32,
+        free_bytes: u64,
+    ) -> zbus::Result<()>;
+}
+
+/// A snapshot as the worker is told.
+fn number(generation: u64) -> String {
+    if generation == 0 { "newest".to_owned() } else { generation.to_string() }
 }

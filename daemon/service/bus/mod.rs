@@ -36,7 +36,20 @@ pub const EMITTING: [(&str, &[&str]); 5] = [
     ),
     ("org.zramd1.Swap", &["Active", "Priority"]),
     ("org.zramd1.Filesystem", &["MountPoint", "FsType", "Options"]),
-    ("org.zramd1.RamDisk", &["Options", "SizeBytes"]),
+    (
+        "org.zramd1.RamDisk",
+        &[
+            "Options",
+            "SizeBytes",
+            "Persistence",
+            "LoadState",
+            "Generation",
+            "LastSaveTimestamp",
+            "LastSaveResult",
+            "StoreBytes",
+            "SnapshotCount",
+        ],
+    ),
 ];
 
 /// Path of a device.

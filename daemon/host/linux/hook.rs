@@ -1,0 +1,93 @@
+//! Commands of the owner of the machine that we run, and end when they take too long.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::host::HostError;
+
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long it has to end once it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs a program with its words, `limit` at most; `tick` is called while it runs.
+pub fn run(
+    words: &[String],
+    variables: &[(&str, &str)],
+    limit: Duration,
+    mut tick: impl FnMut(),
+) -> Result<(), HostError> {
+    let Some((program, words)) = words.split_first() else { return Ok(()) };
+    let mut command = Command::new(program);
+    command.args(words).envs(variables.iter().copied()).stdin(Stdio::null());
+    // A group of its own, so that its children end with it.
+    let mut child =
+        command.process_group(0).spawn().map_err(|error| HostError::io(program.as_str(), "run", &error))?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let signal = |signal| {
+        if let Some(group) = group {
+            // It may just have ended, which is as good.
+            kill_process_group(group, signal).ok();
+        }
+    };
+    if let Some(status) = wait(program, &mut child, limit, &mut tick)? {
+        if status.success() {
+            return Ok(());
+        }
+        return Err(HostError::text(program.as_str(), "run", status.to_string()));
+    }
+    signal(Signal::TERM);
+    if wait(program, &mut child, GRACE, &mut tick)?.is_none() {
+        signal(Signal::KILL);
+        child.wait().map_err(|error| HostError::io(program.as_str(), "wait for", &error))?;
+    }
+    let message = format!("ended because it took longer than {} s", limit.as_secs());
+    Err(HostError::text(program.as_str(), "run", message))
+}
+
+/// Waits for the end of a process; nothing when it has not ended in time.
+fn wait(
+    program: &str,
+    child: &mut Child,
+    limit: Duration,
+    tick: &mut impl FnMut(),
+) -> Result<Option<std::process::ExitStatus>, HostError> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let ended = child.try_wait().map_err(|error| HostError::io(program, "wait for", &error))?;
+        if ended.is_some() || Instant::now() >= deadline {
+            return Ok(ended);
+        }
+        tick();
+        std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> Result<(), HostError> {
+        let words = ["/bin/sh", "-c", script].map(str::to_owned);
+        run(&words, &[("ZRAMD_DISK", "logs")], limit, || {})
+    }
+
+    #[test]
+    fn its_end_is_ours() {
+        assert_eq!(shell("test $ZRAMD_DISK = logs", GRACE), Ok(()));
+        assert!(shell("exit 3", GRACE).unwrap_err().to_string().contains('3'));
+        assert!(run(&["/nowhere".to_owned()], &[], GRACE, || {}).is_err());
+        assert_eq!(run(&[], &[], GRACE, || {}), Ok(()));
+    }
+
+    #[test]
+    fn what_takes_too_long_is_ended_with_its_children() {
+        let began = Instant::now();
+        let error = shell("sleep 60 & wait", Duration::from_millis(50)).unwrap_err();
+        assert!(error.to_string().contains("took longer"), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
+}

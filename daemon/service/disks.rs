@@ -1,0 +1,142 @@
+//! What callers can ask for about RAM disks: `zramd-worker` does it, and PID 1 takes disks away and brings them back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zbus::{OwnedObjectPath, OwnedVariant};
+
+use super::bus::error::{BusError, Name, Result};
+use super::core::{Core, Mode};
+use super::jobs::Handle;
+use super::operations::{invalid, none, only_force, with_overlay};
+use super::reconcile::{Wish, reconcile};
+use super::systemd::{DONE, Systemd, Verb};
+use super::work::Order;
+use crate::logic::record::Target;
+use crate::logic::snapshot::DiskView;
+use crate::logic::unit_disk::{doing_unit, place_unit};
+use crate::logic::unit_text::escape_path;
+
+fn order(name: &str, verb: &str, words: Vec<String>) -> Order {
+    let mut all = vec![verb.to_owned(), name.to_owned()];
+    all.extend(words);
+    Order { name: format!("disk-{name}"), unit: doing_unit(name), verb: vec!["kept".to_owned()], words: all }
+}
+
+impl Core {
+    async fn kept_disk(self: &Arc<Self>, name: &str) -> Result<DiskView> {
+        let snapshot = self.sample().await;
+        let disk = snapshot.disk(name);
+        let disk =
+            disk.ok_or_else(|| BusError::new(Name::NotFound, format!("there is no RAM disk {name:?}")))?;
+        if !disk.is_kept() {
+            let message = format!("{name}: its contents are not kept (persist = \"none\")");
+            return Err(BusError::new(Name::NotSupported, message));
+        }
+        Ok(disk.clone())
+    }
+
+    /// Has `zramd-worker` do something with a disk that is kept.
+    pub async fn work_on_disk(
+        self: &Arc<Self>,
+        name: &str,
+        verb: &'static str,
+        words: Vec<String>,
+        options: &HashMap<String, OwnedVariant>,
+    ) -> Result<OwnedObjectPath> {
+        none(options)?;
+        self.kept_disk(name).await?;
+        self.start_work(verb, name.to_owned(), order(name, verb, words)).await
+    }
+
+    /// Brings a disk back filled from another snapshot.
+    pub async fn restore_disk(
+        self: &Arc<Self>,
+        name: &str,
+        generation: String,
+        options: &HashMap<String, OwnedVariant>,
+    ) -> Result<OwnedObjectPath> {
+        none(options)?;
+        let disk = self.kept_disk(name).await?;
+        self.start("restore", name.to_owned(), move |core, handle| async move {
+            core.work(&handle, order(&disk.name, "prepare-restore", vec![generation])).await?;
+            let again = match core.mode {
+                Mode::Systemd => core.remount(&handle, &disk).await,
+                Mode::Direct => core.take_down_and_up(&handle, &disk).await,
+            };
+            if let Err(error) = again {
+                // The newest snapshot is that of a moment ago.
+                let cancel = order(&disk.name, "cancel-restore", Vec::new());
+                core.work(&Handle::unwatched(), cancel).await.ok();
+                return Err(error);
+            }
+            core.publish_changes().await;
+            let status = core.latest().disk(&disk.name).map(|disk| disk.status.load_message.clone());
+            Ok(format!("{}: {}", disk.name, status.unwrap_or_default()))
+        })
+        .await
+    }
+
+    async fn remount(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
+        let connection = self.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
+        let pid_1 = Systemd::enter(&connection).await?;
+        let target = Target::RamDisk(disk.name.clone());
+        let shown = format!("{}.mount", escape_path(&disk.mount_point));
+        let nothing = || async {};
+        let result = async {
+            pid_1.unit(Verb::Stop, &shown, &target, handle, nothing).await?;
+            let hidden = pid_1.unit(Verb::Stop, &place_unit(&disk.name), &target, handle, nothing).await;
+            hidden.and(pid_1.unit(Verb::Start, &shown, &target, handle, nothing).await)
+        };
+        let result = result.await;
+        if result.is_err() {
+            // As it was, as far as that goes.
+            pid_1.job(Verb::Start, &shown, None, &Handle::unwatched(), nothing).await.ok();
+        }
+        pid_1.leave().await;
+        result
+    }
+
+    async fn take_down_and_up(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
+        let target = Target::RamDisk(disk.name.clone());
+        self.source.run(&["down", &target.to_string()], &handle.cancel).await?;
+        reconcile(self, handle, Wish::one(target, false)).await.map(drop)
+    }
+
+    /// Gives a disk another size until the next boot.
+    pub async fn resize_disk(
+        self: &Arc<Self>,
+        name: &str,
+        bytes: u64,
+        options: &HashMap<String, OwnedVariant>,
+    ) -> Result<OwnedObjectPath> {
+        let forced = only_force(options)?;
+        if bytes == 0 {
+            return Err(invalid("a size of 0 is no size"));
+        }
+        let target = Target::RamDisk(name.to_owned());
+        self.start("resize", name.to_owned(), move |core, handle| async move {
+            let wish = Wish::one(target.clone(), forced);
+            with_overlay(&core, &handle, &target.to_string(), wish, |overlay| {
+                overlay.set_bytes("size", bytes);
+            })
+            .await
+        })
+        .await
+    }
+}
+
+/// Saves a disk that is about to be taken away, as long as it can still be kept back. One that is not kept, or not loaded, has
+/// nothing to save.
+pub async fn save_before_stop(pid_1: &Systemd, handle: &Handle, target: &Target) -> Result<()> {
+    let Target::RamDisk(name) = target else { return Ok(()) };
+    let unit = format!("zramd-disk-save@{name}.service");
+    let how = pid_1.job(Verb::Start, &unit, Some("main"), handle, || async {}).await?;
+    match how.as_str() {
+        DONE | "dependency" | "skipped" | "assert" => Ok(()),
+        _ => {
+            let message = format!("{target}: it cannot be saved, so it stays: see `journalctl -b -u {unit}`");
+            Err(BusError::new(Name::Failed, message))
+        }
+    }
+}
