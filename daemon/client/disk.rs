@@ -282,13 +282,13 @@ async fn change(ask: bool, command: &Disk) -> Result<ExitStatus> {
             let verb = if *off { "unpin" } else { "pin" };
             let words = vec![verb.to_owned(), generation.to_string()];
             let wish = Wish { name, method: "Pin", words, doing: "pinning".to_owned(), no_block: false };
-            carry_out(ask, &wish, &(*generation, !*off)).await?;
+            carry_out(ask, &wish, &(*generation, !*off, &nothing)).await?;
         }
         Disk::Delete { name, generation } => {
             let words = vec!["delete".to_owned(), generation.to_string()];
             let wish =
                 Wish { name, method: "DeleteSnapshot", words, doing: "deleting".to_owned(), no_block: false };
-            carry_out(ask, &wish, &(*generation,)).await?;
+            carry_out(ask, &wish, &(*generation, &nothing)).await?;
         }
         Disk::Resize { name, size, change } => {
             let bytes = amount(size)?;

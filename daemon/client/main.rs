@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser};
 use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
-    act, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, man, out, plan, read, show, stats,
-    status, top,
+    act, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, man, out, plan, read, show,
+    stats, status, top,
 };
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;

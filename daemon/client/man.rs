@@ -165,7 +165,7 @@ fn subcommand(parents: &str, command: &Command) -> io::Result<String> {
     let mut options = Vec::new();
     man.render_options_section(&mut options)?;
     out.push_str(&body(&options));
-    if name.ends_with("zramdctl list") || name == "list" {
+    if heading == "list" {
         out.push_str(".PP\nColumns; those with * are shown when nothing else is asked for:\n");
         for column in COLUMNS {
             let mark = if column.default { "*" } else { "" };

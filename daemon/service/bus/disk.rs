@@ -190,30 +190,32 @@ impl RamDisk {
         self.core.restore_disk(&self.name, number(generation), &options).await
     }
 
-    /// Deletes a snapshot, pinned or not, but never the only good one.
+    /// Deletes a snapshot, pinned or not, but never the only good one. There are no options yet.
     #[zbus(out_args("job"))]
     async fn delete_snapshot(
         &self,
         generation: u64,
+        options: HashMap<String, OwnedVariant>,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(connection, &call, Action::RestoreDisk).await?;
-        self.core.work_on_disk(&self.name, "delete", vec![generation.to_string()], &HashMap::new()).await
+        self.core.work_on_disk(&self.name, "delete", vec![generation.to_string()], &options).await
     }
 
-    /// Keeps a snapshot from being pruned, or lets it be pruned again.
+    /// Keeps a snapshot from being pruned, or lets it be pruned again. There are no options yet.
     #[zbus(out_args("job"))]
     async fn pin(
         &self,
         generation: u64,
         pinned: bool,
+        options: HashMap<String, OwnedVariant>,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(connection, &call, Action::RestoreDisk).await?;
         let verb = if pinned { "pin" } else { "unpin" };
-        self.core.work_on_disk(&self.name, verb, vec![generation.to_string()], &HashMap::new()).await
+        self.core.work_on_disk(&self.name, verb, vec![generation.to_string()], &options).await
     }
 
     /// Gives it another size until the next boot, in bytes. What lies on zram cannot change its size while it is in use.
