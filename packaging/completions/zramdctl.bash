@@ -91,6 +91,36 @@ _zramdctl() {
             zramdctl__subcmd__bench,swap)
                 cmd="zramdctl__subcmd__bench__subcmd__swap"
                 ;;
+            zramdctl__subcmd__disk,delete)
+                cmd="zramdctl__subcmd__disk__subcmd__delete"
+                ;;
+            zramdctl__subcmd__disk,export)
+                cmd="zramdctl__subcmd__disk__subcmd__export"
+                ;;
+            zramdctl__subcmd__disk,list)
+                cmd="zramdctl__subcmd__disk__subcmd__list"
+                ;;
+            zramdctl__subcmd__disk,pin)
+                cmd="zramdctl__subcmd__disk__subcmd__pin"
+                ;;
+            zramdctl__subcmd__disk,resize)
+                cmd="zramdctl__subcmd__disk__subcmd__resize"
+                ;;
+            zramdctl__subcmd__disk,restore)
+                cmd="zramdctl__subcmd__disk__subcmd__restore"
+                ;;
+            zramdctl__subcmd__disk,save)
+                cmd="zramdctl__subcmd__disk__subcmd__save"
+                ;;
+            zramdctl__subcmd__disk,snapshots)
+                cmd="zramdctl__subcmd__disk__subcmd__snapshots"
+                ;;
+            zramdctl__subcmd__disk,status)
+                cmd="zramdctl__subcmd__disk__subcmd__status"
+                ;;
+            zramdctl__subcmd__disk,verify)
+                cmd="zramdctl__subcmd__disk__subcmd__verify"
+                ;;
             zramdctl__subcmd__swap,off)
                 cmd="zramdctl__subcmd__swap__subcmd__off"
                 ;;
@@ -104,7 +134,7 @@ _zramdctl() {
 
     case "${cmd}" in
         zramdctl)
-            opts="-c -h -V --color --no-ask-password --config --help --version list ls status show top stats monitor doctor check cat-config plan reload create remove resize swap limit compact bench import completions man"
+            opts="-c -h -V --color --no-ask-password --config --help --version list ls status show top stats monitor doctor check cat-config plan reload create remove resize swap limit compact bench disk import completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -50,6 +50,7 @@ complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "swap" -d 'Switch 
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "limit" -d 'Limit the memory that a device may use, until the next boot'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "compact" -d 'Give back memory that the allocator holds in half-empty pages'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "bench" -d 'Measure this machine\'s own memory'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "disk" -d 'RAM disks that outlive a reboot, and their snapshots'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "import" -d 'Print the configuration of another program as one of zramd'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "man" -d 'Print the man page of zramdctl(8)'
@@ -251,6 +252,93 @@ never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from swap" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "list" -d 'List RAM disks with what is kept of them'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "status" -d 'Explain how keeping them goes'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "save" -d 'Save them now'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "restore" -d 'Save a disk, then bring it back filled from a snapshot'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "verify" -d 'Read a snapshot to its end and compare it with its manifest'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "snapshots" -d 'List the snapshots of a disk, newest first'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "pin" -d 'Keep a snapshot from being pruned'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "delete" -d 'Delete a snapshot, but never the only good one'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "export" -d 'Copy a snapshot into an empty or new folder, as root'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and not __fish_seen_subcommand_from list status save restore verify snapshots pin delete export resize" -f -a "resize" -d 'Give a disk another size, until the next boot'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from list" -s J -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from list" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from list" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from list" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from status" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from status" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from status" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from save" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from save" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from save" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from save" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from save" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from restore" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from restore" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from restore" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from restore" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from restore" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from verify" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from verify" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from verify" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from verify" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from snapshots" -s J -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from snapshots" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from snapshots" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from snapshots" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from snapshots" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from pin" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from pin" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from pin" -l off -d 'Let it be pruned again'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from pin" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from pin" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from delete" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from delete" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from delete" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from delete" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from export" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from export" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from export" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from resize" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from resize" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from resize" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from resize" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from resize" -s h -l help -d 'Print help'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l root -d 'Read, and write, below this folder' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l set -d 'What a variable is worth for which zram-generator would run a program (its set! lines)' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
