@@ -13,7 +13,7 @@ use crate::logic::plan::diff::ancestors_and_self;
 use crate::logic::proc;
 use crate::logic::record::{Record, Target, VERSION};
 use crate::logic::signature;
-use crate::logic::vm::{self, Tunable};
+use crate::logic::vm::Tunable;
 
 /// Reads everything that planning for these settings needs.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
@@ -23,7 +23,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     facts.support = support(host);
     facts.tunables = tunables(host)?;
     if settings.vm.is_some() {
-        facts.page_in_ns = vm::page_in_ns(&host.text(MachineFile::Verdict).unwrap_or_default());
+        facts.verdict = host.text(MachineFile::Verdict).unwrap_or_default();
     }
     facts.other_managers = OtherManager::at_work(|path| host.path_kind(path));
     for number in host.device_numbers().or_else(absent)? {

@@ -26,8 +26,8 @@ pub struct Facts {
     pub mounts: Vec<MountLine>,
     /// Settings of the kernel, those that it has.
     pub tunables: BTreeMap<Tunable, String>,
-    /// What reading a page back from compressed swap was measured to take, in nanoseconds.
-    pub page_in_ns: Option<u64>,
+    /// The benchmark's verdict, where `[vm]` may need it.
+    pub verdict: String,
     /// Other programs that set up zram here, by the file that shows it.
     pub other_managers: Vec<OtherManager>,
     /// What zramd recorded about its own targets.
