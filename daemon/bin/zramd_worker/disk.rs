@@ -107,7 +107,9 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
     let done: Result<(), Error> = match words.verb.as_str() {
         "load" => disk::load(&calls, disk, &mut watcher).map(|loaded| say_loaded(disk, &loaded)),
         "save" => {
-            be_idle();
+            if words.reason == "timer" {
+                be_idle();
+            }
             let request = Request { reason: &words.reason, force: words.force, last: words.last };
             disk::save(&calls, disk, request, &mut watcher).map(|saved| say_saved(disk, &saved))
         }

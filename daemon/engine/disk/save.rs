@@ -120,9 +120,8 @@ fn save_locked(
     let source = Source::new(calls, &place, tree, disk)?;
     let draft = store.draft(number)?;
     let packed = write_archive(calls, &source, disk, &draft, watcher);
-    let exact = source.is_exact(calls, disk, &packed);
     let tree = source.end(calls);
-    let written = packed.and_then(|(packed, output)| {
+    let written = packed.and_then(|(packed, exact, output)| {
         let manifest = Manifest {
             format_version: FORMAT,
             mode: disk.mode,
@@ -142,10 +141,10 @@ fn save_locked(
             return Err(refused(disk, &format!("the archive has {size}, and store-limit is {limit}")));
         }
         store.commit(number, &draft, &manifest)?;
-        Ok(manifest)
+        Ok((manifest, exact))
     });
-    let manifest = match written {
-        Ok(manifest) => manifest,
+    let (manifest, exact) = match written {
+        Ok(written) => written,
         Err(error) => {
             store.discard(&draft);
             return Err(error);
@@ -259,10 +258,9 @@ impl<'a> Source<'a> {
     }
 
     /// Whether everything is of one moment.
-    fn is_exact(&self, calls: &Calls, disk: &Disk, packed: &Result<(Packed, Written), Error>) -> bool {
-        let unchanged = packed.as_ref().is_ok_and(|(packed, _)| packed.changed_count == 0);
+    fn is_exact(&self, calls: &Calls, disk: &Disk, packed: &Packed) -> bool {
         let still = || walk(calls, self.fd(), disk.mode).is_ok_and(|later| later.seen == self.tree.seen);
-        unchanged && (self.snapshot.is_some() || still())
+        packed.changed_count == 0 && (self.snapshot.is_some() || still())
     }
 
     fn end(self, calls: &Calls) -> Tree {
@@ -302,7 +300,7 @@ fn write_archive(
     disk: &Disk,
     draft: &Draft,
     watcher: Watcher<'_>,
-) -> Result<(Packed, Written), Error> {
+) -> Result<(Packed, bool, Written), Error> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let output = Output {
         calls,
@@ -329,8 +327,14 @@ fn write_archive(
         }),
         other => other.into(),
     })?;
-    let output = encoder.finish().map_err(|error| fail(&error))?;
-    Ok((packed, Written { bytes: output.bytes, hash: output.hash.finalize() }))
+    // While the last of it is compressed and written, another look at the tree.
+    let (finished, exact) = std::thread::scope(|scope| {
+        let looking = scope.spawn(|| source.is_exact(calls, disk, &packed));
+        let finished = encoder.finish();
+        (finished, looking.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))
+    });
+    let output = finished.map_err(|error| fail(&error))?;
+    Ok((packed, exact, Written { bytes: output.bytes, hash: output.hash.finalize() }))
 }
 
 /// The archive: what is written is also digested.
