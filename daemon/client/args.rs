@@ -435,10 +435,61 @@ pub struct NoBlock {
 /// `bench`.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
+    /// Measure which compression algorithm is best here, and keep the verdict for "auto"
+    Run(BenchRun),
+    /// Show the verdict and its figures again
+    Show(BenchShow),
+    /// Forget the verdict
+    Forget,
+    /// Make swap anew in which next to nothing is stored, where the verdict is another algorithm
+    Adopt,
     /// Compare tmpfs, compressed memory and disks as RAM disks
     Ramdisk(BenchRamdisk),
     /// Put a program under memory pressure, on private swap, and time its faults
     Swap(BenchSwap),
+}
+
+/// `bench run`.
+#[derive(Debug, Default, Args)]
+pub struct BenchRun {
+    /// Only these, separated by semicolons, for example 'lz4;zstd(level=1)'; the verdict is not kept then
+    #[arg(short, long, value_name = "NAMES", value_delimiter = ';', value_parser = algorithm)]
+    pub algorithms: Vec<Algorithm>,
+    /// Compress the pages of this file instead of those of memory; the verdict is not kept then
+    #[arg(long, value_name = "FILE", conflicts_with = "generator")]
+    pub data: Option<PathBuf>,
+    /// Compress made pages instead of those of memory
+    #[arg(long)]
+    pub generator: bool,
+    /// Read so many pages at once with every algorithm: 2 to the power of each, for example 0-3
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clusters)]
+    pub page_cluster: Vec<RangeInclusive<u8>>,
+    /// What counts: latency, balanced or capacity; otherwise what the configuration says
+    #[arg(long, value_name = "NAME", value_parser = ["latency", "balanced", "capacity"], hide_possible_values = true)]
+    pub profile: Option<String>,
+    /// Threads for the throughput; otherwise one per CPU
+    #[arg(long, value_name = "NUMBER")]
+    pub threads: Option<u16>,
+    /// How long to measure, 0.5 to 600; more is more exact
+    #[arg(long, value_name = "NUMBER")]
+    pub seconds: Option<f64>,
+    /// Draw a chart into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub chart: Option<PathBuf>,
+    /// JSON: pretty (when nothing is said) or short, on one line
+    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+    pub json: Option<Json>,
+}
+
+/// `bench show`.
+#[derive(Debug, Default, Args)]
+pub struct BenchShow {
+    /// Draw a chart into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub chart: Option<PathBuf>,
+    /// JSON: pretty (when nothing is said) or short, on one line
+    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+    pub json: Option<Json>,
 }
 
 /// `bench ramdisk`.

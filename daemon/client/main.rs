@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser};
 use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
-    act, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, man, out, plan, read, show,
-    stats, status, top,
+    act, bench, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, man, out, plan, read,
+    show, stats, status, top,
 };
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
@@ -42,6 +42,10 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Doctor { json } => doctor::run(cli, json),
         Command::Check { files } => config::check(cli, &files),
         Command::CatConfig => config::cat(cli),
+        Command::Bench { command: Bench::Run(words) } => bench::run(&words, ask),
+        Command::Bench { command: Bench::Show(words) } => bench::show(&words),
+        Command::Bench { command: Bench::Forget } => bench::forget(ask),
+        Command::Bench { command: Bench::Adopt } => Ok(bench::adopt(ask)),
         Command::Bench { command: Bench::Ramdisk(words) } => bench_ramdisk::run(&words),
         Command::Bench { command: Bench::Swap(words) } => bench_swap::run(&words),
         Command::Disk(command) => disk::run(cli, &command),

@@ -2,6 +2,8 @@
 
 mod act;
 pub mod args;
+pub mod bench;
+pub mod bench_chart;
 pub mod bench_ramdisk;
 pub mod bench_swap;
 pub mod columns;

@@ -364,6 +364,7 @@ fn algorithm(view: &DeviceView) -> String {
     };
     match view.algorithm_reason {
         ReasonView::Config => format!("{name}, the first choice of the configuration"),
+        ReasonView::Benchmark => format!("{name}, the verdict of the benchmark (see `zramdctl bench show`)"),
         ReasonView::Auto => format!("{name}, chosen by zramd because the configuration says \"auto\""),
         ReasonView::Fallback => {
             format!("{name}, because this kernel lacks what the configuration prefers, or it did not work")

@@ -116,6 +116,7 @@ impl<H: Host> Run<'_, H> {
 
     fn chose(&mut self, way: &Way) -> Result<(), Error> {
         self.record.algorithm.clone_from(&way.algorithm);
+        self.record.measured = way.measured;
         save(self.host, &self.record)
     }
 

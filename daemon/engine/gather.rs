@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
+
 use super::error::Error;
 use crate::host::{Host, HostError, MachineFile};
-use crate::logic::algorithm::parse_comp_algorithm;
+use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
 use crate::logic::attribute::Attribute;
-use crate::logic::config::settings::{MountSettings, Principal, Role, Settings, StoreSettings};
+use crate::logic::benchmark::cache::{self, Key, Unusable};
+use crate::logic::benchmark::score::Profile;
+use crate::logic::config::settings::{
+    AlgorithmChoice, MountSettings, Principal, Role, Settings, StoreSettings,
+};
 use crate::logic::disk_place::passthrough;
 use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Support};
 use crate::logic::plan::diff::ancestors_and_self;
@@ -30,6 +36,9 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
         facts.devices.insert(number, device(host, number)?);
     }
     facts.records = records(host)?;
+    if settings.devices.iter().any(|device| device.algorithms.contains(&AlgorithmChoice::Auto)) {
+        facts.best = Some(verdict(host, &facts, settings.benchmark.profile));
+    }
     for mount in mounts_of(settings) {
         for path in ancestors_and_self(&mount.mount_point) {
             let kind = host.path_kind(&path);
@@ -74,6 +83,31 @@ pub fn tunables<H: Host>(host: &H) -> Result<BTreeMap<Tunable, String>, HostErro
         }
     }
     Ok(found)
+}
+
+/// The verdict of the benchmark, if it holds for this machine and profile. What cannot be read is no verdict, and no reason to wait.
+fn verdict<H: Host>(host: &H, facts: &Facts, profile: Profile) -> Result<Algorithm, Unusable> {
+    let text: Result<String, HostError> = host.text(MachineFile::Verdict).or_else(absent);
+    let text = text.map_err(|error| Unusable::Damaged(error.to_string()))?;
+    let now = verdict_key(host, facts.specimen().map(|device| device.algorithms.as_slice()));
+    let found = cache::read::<IgnoredAny>(Some(&text), &now);
+    found.and_then(|(stored, algorithm)| {
+        if stored.profile == profile {
+            return Ok(algorithm);
+        }
+        Err(Unusable::Outdated(format!("it was made for the profile {}", stored.profile.word())))
+    })
+}
+
+/// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.
+pub(super) fn verdict_key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
+    let text = |file| host.text(file).unwrap_or_default();
+    Key::new(
+        &text(MachineFile::KernelRelease),
+        &text(MachineFile::Cpuinfo),
+        &text(MachineFile::OnlineCpus),
+        algorithms,
+    )
 }
 
 /// The facts that sizes depend on: all that the generator needs.

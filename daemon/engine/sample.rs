@@ -239,6 +239,10 @@ fn chosen(record: &Record, request: &DeviceRequest) -> (ReasonView, BTreeMap<Str
     match found {
         Some((0, algorithm)) => (ReasonView::Config, parameters(&algorithm)),
         Some((_, algorithm)) => (ReasonView::Fallback, parameters(&algorithm)),
+        None if record.measured => {
+            let algorithm = Algorithm::parse(used).ok();
+            (ReasonView::Benchmark, algorithm.as_ref().map(parameters).unwrap_or_default())
+        }
         None if request.algorithms.first() == Some(&Choice::Auto) => (ReasonView::Auto, BTreeMap::new()),
         None => (ReasonView::Fallback, BTreeMap::new()),
     }

@@ -11,7 +11,7 @@ use super::disk_place::place;
 use super::facts::{Facts, Use};
 use super::plan::{Activation, Decision, DeviceRequest, Item, Kind, Plan, Purpose, RamDiskRequest, Request};
 use super::proc::disk_mount;
-use super::record::{Progress, Target};
+use super::record::{Progress, Record, Target};
 use super::units::{bytes_per, human};
 use super::vm::VmRequest;
 
@@ -171,7 +171,13 @@ fn of_item(
                         Request::Device(request) if is_there(*number, record.diskseq, facts) => Some(request),
                         _ => None,
                     });
-                    device(&item.target, *number, running, wanted, facts, activation, forced)
+                    let found = device(&item.target, *number, running, wanted, facts, activation, forced);
+                    match record.and_then(|record| better(item, record, wanted, facts)) {
+                        Some(detail) if found.action == Action::Keep => {
+                            change(&item.target, Action::Recreate, detail)
+                        }
+                        _ => found,
+                    }
                 }
                 (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, disks, forced),
                 (_, Some(Request::Vm(wanted))) => settings(&item.target, wanted, plan, activation),
@@ -193,6 +199,23 @@ fn settings(target: &Target, wanted: &VmRequest, plan: &Plan, activation: Activa
     };
     let detail = if action == Action::Keep { String::new() } else { wanted.to_string() };
     change(target, action, detail)
+}
+
+/// Beginning of the detail of a change that only the verdict of the benchmark asks for.
+pub const VERDICT: &str = "the benchmark prefers ";
+/// Swap of which less than one part in so many is in use is as good as empty.
+const NEARLY_EMPTY: u64 = 64;
+
+/// What the benchmark says against the algorithm of a swap that is as good as empty: one that is in use stays, because making it
+/// anew would move all its pages through memory.
+fn better(item: &Item, record: &Record, wanted: &DeviceRequest, facts: &Facts) -> Option<String> {
+    let best = item.candidates.first().filter(|candidate| candidate.measured)?.algorithm.as_ref()?;
+    let Use::Swap { used_kib, .. } = facts.device_use(wanted.number)? else { return None };
+    let used = record.algorithm.as_ref()?;
+    if *used == best.to_string() || used_kib * 1024 > wanted.disk_size / NEARLY_EMPTY {
+        return None;
+    }
+    Some(format!("{VERDICT}{best} to {used}, and next to nothing is stored"))
 }
 
 fn is_there(number: u32, diskseq: Option<u64>, facts: &Facts) -> bool {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::algorithm::Algorithm;
 use super::attribute::Attribute;
+use super::benchmark::cache::Unusable;
 use super::proc::{Memory, MountLine, SwapLine};
 use super::record::{Record, Target};
 use super::vm::Tunable;
@@ -48,6 +50,8 @@ pub struct Facts {
     pub passthrough: BTreeSet<String>,
     /// Bytes in use on each mounted tmpfs, by mount point.
     pub disk_used: BTreeMap<String, u64>,
+    /// The verdict of the benchmark, for `auto`; or why there is none that holds.
+    pub best: Option<Result<Algorithm, Unusable>>,
     /// What is at each mount point that the settings name.
     pub mount_points: BTreeMap<String, PathKind>,
 }

@@ -77,6 +77,9 @@ pub struct Record {
     pub progress: Progress,
     /// The algorithm that is in use, once one works.
     pub algorithm: Option<String>,
+    /// Whether it is the verdict of the benchmark.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub measured: bool,
     /// The algorithm that a device had which we did not create; kernels before 6.12 keep ours after a reset.
     pub found_algorithm: Option<String>,
     /// What was asked for, to tell whether the configuration has changed since.
@@ -174,6 +177,7 @@ impl Record {
             diskseq: None,
             progress: Progress::Working,
             algorithm: None,
+            measured: false,
             found_algorithm: None,
             request,
             undo: Vec::new(),

@@ -116,6 +116,8 @@ impl StateView {
 pub enum ReasonView {
     /// It is the first that the configuration names.
     Config,
+    /// The configuration leaves it to zramd, and the benchmark has found it to be the best.
+    Benchmark,
     /// The configuration leaves it to zramd.
     Auto,
     /// What was preferred is not offered by this kernel, or did not work.
@@ -132,6 +134,7 @@ impl ReasonView {
     pub const fn word(self) -> &'static str {
         match self {
             ReasonView::Config => "config",
+            ReasonView::Benchmark => "benchmark",
             ReasonView::Auto => "auto",
             ReasonView::Fallback => "fallback",
             ReasonView::KernelDefault => "kernel-default",

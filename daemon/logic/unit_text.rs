@@ -1,7 +1,8 @@
 //! The systemd units that a configuration becomes. Text only; the generator writes it.
 
+use super::config::settings::When;
 use super::plan::disk::tmpfs_options;
-use super::plan::{Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request, Store};
+use super::plan::{Choice, Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request, Store};
 use super::record::Target;
 use super::unit_disk::{disk_files, place_unit, quoted, zram_at_place};
 use super::vm::Tunable;
@@ -34,13 +35,74 @@ pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
     let settings: Vec<&str> =
         settings.into_iter().filter(|(target, _)| is_planned(target)).map(|(_, unit)| unit).collect();
     for item in plan.items.iter().filter(|item| item.decision == Decision::Planned) {
-        files.extend(item_files(item, &lower, &settings));
+        let mut after = lower.clone();
+        if matches!(&item.request, Some(Request::Device(request)) if is_measured(request)) {
+            after.extend(verdict_mounts(plan).into_iter().map(str::to_owned));
+            after.extend((plan.benchmark == When::Boot).then(|| BENCHMARK_BOOT.to_owned()));
+        }
+        files.extend(item_files(item, &after, &settings));
         if let Target::Device(number) = item.target {
             lower.push(setup_unit(number));
         }
     }
+    files.extend(benchmark_files(plan));
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
+}
+
+/// What has the benchmark run by itself, where a device leaves its algorithm to it.
+fn benchmark_files(plan: &Plan) -> Vec<UnitFile> {
+    let link = |path: String, unit: &str| UnitFile {
+        path,
+        contents: Contents::Link(format!("/usr/lib/systemd/system/{unit}")),
+    };
+    let devices = plan.items.iter().filter_map(|item| match (&item.request, item.decision) {
+        (Some(Request::Device(request)), Decision::Planned) if is_measured(request) => Some(request.number),
+        _ => None,
+    });
+    let devices: Vec<u32> = devices.collect();
+    match plan.benchmark {
+        When::Idle if !devices.is_empty() => {
+            vec![link(format!("timers.target.wants/{BENCHMARK_TIMER}"), BENCHMARK_TIMER)]
+        }
+        When::Boot => {
+            let wants =
+                devices.into_iter().map(|number| format!("{}.wants/{BENCHMARK_BOOT}", setup_unit(number)));
+            wants.map(|path| link(path, BENCHMARK_BOOT)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the benchmark chooses the algorithm of a device.
+fn is_measured(request: &DeviceRequest) -> bool {
+    request.algorithms.contains(&Choice::Auto)
+}
+
+/// Starts the benchmark some time after boot.
+const BENCHMARK_TIMER: &str = "zramd-benchmark.timer";
+/// Runs it before devices are set up.
+const BENCHMARK_BOOT: &str = "zramd-benchmark-boot.service";
+/// Mounts on which the verdict may lie. Ordering alone: where there is no such mount, nobody waits.
+const VERDICT_MOUNTS: [(&str, &str); 3] =
+    [("/var", "var.mount"), ("/var/lib", "var-lib.mount"), ("/var/lib/zramd", "var-lib-zramd.mount")];
+
+/// The mounts that a device whose algorithm the benchmark chooses is set up after; none when one of them is ours and may need the
+/// device.
+fn verdict_mounts(plan: &Plan) -> Vec<&'static str> {
+    let ours = |path: &str| {
+        plan.items.iter().any(|item| match &item.request {
+            Some(Request::Device(DeviceRequest { purpose: Purpose::Filesystem { mount, .. }, .. })) => {
+                mount.mount_point == path
+            }
+            Some(Request::RamDisk(disk)) => disk.mount.mount_point == path,
+            _ => false,
+        })
+    };
+    if VERDICT_MOUNTS.iter().any(|(path, _)| ours(path)) {
+        return Vec::new();
+    }
+    VERDICT_MOUNTS.iter().map(|(_, unit)| *unit).collect()
 }
 
 /// The unit that makes the settings of `[vm]`.

@@ -10,9 +10,10 @@ use super::bus::error::{BusError, Name, Result};
 use super::core::Core;
 use super::jobs::Handle;
 use super::lane;
-use super::reconcile::{Wish, announce, must_be_valid, propose, reconcile, view};
+use super::reconcile::{NOTHING, Wish, announce, must_be_valid, propose, reconcile, view};
 use crate::engine::control;
 use crate::host::linux::{LinuxHost, files};
+use crate::logic::change::VERDICT;
 use crate::logic::overlay::{Overlay, file_name};
 use crate::logic::proc::zram_number;
 use crate::logic::record::Target;
@@ -287,6 +288,21 @@ impl Core {
         let number = self.ours(name).await?;
         self.start("deactivate", format!("zram{number}"), move |core, handle| async move {
             core.switch_off(&handle, number, false, false).await
+        })
+        .await
+    }
+
+    /// Makes those swaps anew for which the verdict of the benchmark is another algorithm, and that are as good as empty.
+    pub async fn adopt(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
+        none(options)?;
+        self.start("adopt", String::new(), async |core, handle| {
+            let proposal = propose(&core, &Wish::everything(false)).await?;
+            let concerned = proposal.tasks.into_iter().filter(|task| task.detail.starts_with(VERDICT));
+            let only: std::collections::BTreeSet<Target> = concerned.map(|task| task.target).collect();
+            if only.is_empty() {
+                return Ok(NOTHING.to_owned());
+            }
+            reconcile(&core, &handle, Wish { only: Some(only), ..Wish::everything(false) }).await
         })
         .await
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use zbus::Connection;
 
+use super::bus::benchmark::{self, Benchmark};
 use super::bus::manager::Manager;
 use super::core::{Core, Mode, Phase};
 use super::jobs::Handle;
@@ -74,6 +75,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     let connection = zbus::connection::Builder::system()
         .serve_at(ROOT, zbus::fdo::ObjectManager)
         .serve_at(ROOT, Manager::new(Arc::clone(&core)))
+        .serve_at(benchmark::path(), Benchmark::new(Arc::clone(&core)))
         .build()
         .await
         .map_err(Failure::NoBus)?;

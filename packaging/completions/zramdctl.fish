@@ -219,14 +219,59 @@ never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s h -l help -d 'Print help'
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -l no-ask-password -d 'Never ask for a password'
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -s h -l help -d 'Print help'
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -f -a "ramdisk" -d 'Compare tmpfs, compressed memory and disks as RAM disks'
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from ramdisk swap" -f -a "swap" -d 'Put a program under memory pressure, on private swap, and time its faults'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -f -a "run" -d 'Measure which compression algorithm is best here, and keep the verdict for "auto"'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -f -a "show" -d 'Show the verdict and its figures again'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -f -a "forget" -d 'Forget the verdict'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -f -a "adopt" -d 'Make swap anew in which next to nothing is stored, where the verdict is another algorithm'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -f -a "ramdisk" -d 'Compare tmpfs, compressed memory and disks as RAM disks'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -f -a "swap" -d 'Put a program under memory pressure, on private swap, and time its faults'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -s a -l algorithms -d 'Only these, separated by semicolons, for example \'lz4;zstd(level=1)\'; the verdict is not kept then' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l data -d 'Compress the pages of this file instead of those of memory; the verdict is not kept then' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l page-cluster -d 'Read so many pages at once with every algorithm: 2 to the power of each, for example 0-3' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l profile -d 'What counts: latency, balanced or capacity; otherwise what the configuration says' -r -f -a "latency\t''
+balanced\t''
+capacity\t''"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l threads -d 'Threads for the throughput; otherwise one per CPU' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l seconds -d 'How long to measure, 0.5 to 600; more is more exact' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l chart -d 'Draw a chart into this file (SVG)' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l generator -d 'Compress made pages instead of those of memory'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from show" -l chart -d 'Draw a chart into this file (SVG)' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from show" -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from show" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from show" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from show" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from forget" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from forget" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from forget" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from forget" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from adopt" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from adopt" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from adopt" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from adopt" -s h -l help -d 'Print help'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -s s -l size -d 'Amount to write and read in each pass, for example 128MiB' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -l data -d 'Take the data from this file; otherwise from files below /usr' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from ramdisk" -s a -l algorithm -d 'Compression algorithms, separated by semicolons, for example \'lz4;zstd(level=1)\'; otherwise what the kernel selects' -r

@@ -42,7 +42,8 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
         match word {
             Long("idle") => options.idle = true,
             Long("boot") => parsed.boot = true,
-            Long("config") => drop(parser.value().map_err(text)?),
+            // Somebody waits for it, and wants nothing in particular.
+            Long("now") => {}
             Long("profile") => {
                 let word = parser.value().and_then(ValueExt::string).map_err(text)?;
                 let profile = Profile::parse(&word).ok_or_else(|| format!("there is no profile `{word}`"))?;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::run::Measured;
 use crate::engine::Error;
+use crate::engine::gather::verdict_key;
 use crate::host::linux::{clock, durable, store::VERDICT};
 use crate::host::{Host, HostError, MachineFile};
 use crate::logic::benchmark::cache::{self, Key, SCHEMA_VERSION, Stored, Unusable};
@@ -13,13 +14,7 @@ use crate::logic::benchmark::verdict::Before;
 
 /// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.
 pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
-    let text = |file| host.text(file).unwrap_or_default();
-    Key::new(
-        &text(MachineFile::KernelRelease),
-        &text(MachineFile::Cpuinfo),
-        &text(MachineFile::OnlineCpus),
-        algorithms,
-    )
+    verdict_key(host, algorithms)
 }
 
 /// The verdict with all its figures, if it holds on this machine.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
 use super::config::problem::Problem;
+use super::config::settings::When;
 use super::disk_place::disk_at;
 use super::record::{Record, Target, Undo};
 use super::vm::VmRequest;
@@ -183,6 +184,8 @@ pub struct Candidate {
     pub algorithm: Option<Algorithm>,
     /// Why this one: shown to people.
     pub reason: String,
+    /// Whether it is the verdict of the benchmark.
+    pub measured: bool,
 }
 
 /// What has been decided about one target.
@@ -252,6 +255,8 @@ pub struct Group {
 pub struct Way {
     /// The algorithm, for the record; nothing when the kernel chooses.
     pub algorithm: Option<String>,
+    /// Whether it is the verdict of the benchmark.
+    pub measured: bool,
     /// What to do.
     pub steps: Vec<Step>,
 }
@@ -265,6 +270,8 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// Problems found while planning, and those of the configuration.
     pub problems: Vec<Problem>,
+    /// When the algorithm of `auto` is measured.
+    pub benchmark: When,
 }
 
 impl Group {
@@ -319,7 +326,8 @@ pub fn plan(
     activation: Activation,
 ) -> Plan {
     let (items, found) = wanted::wanted(settings, facts, activation);
-    let mut plan = Plan { items, groups: Vec::new(), problems };
+    let benchmark = settings.benchmark.when;
+    let mut plan = Plan { items, groups: Vec::new(), problems, benchmark };
     plan.problems.extend(found);
     diff::groups(&mut plan, facts, activation);
     plan

@@ -8,6 +8,7 @@ use super::{
     RamDiskRequest, Request, Store, Writeback,
 };
 use crate::logic::algorithm::Algorithm;
+use crate::logic::benchmark::cache::Unusable;
 use crate::logic::config::problem::{Origin, Problem, Severity};
 use crate::logic::config::settings::{
     AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepSettings, MountSettings, Principal,
@@ -363,22 +364,33 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
     let has = |name: &str| offered.is_none_or(|offered| offered.iter().any(|other| other == name));
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut missing = Vec::new();
-    let mut add = |algorithm: Option<Algorithm>, reason: String| {
+    let mut add = |algorithm: Option<Algorithm>, reason: String, measured: bool| {
         if !candidates.iter().any(|known| known.algorithm == algorithm) {
-            candidates.push(Candidate { algorithm, reason });
+            candidates.push(Candidate { algorithm, reason, measured });
         }
     };
     for (index, choice) in choices.iter().enumerate() {
         match choice {
             Choice::Auto => {
+                if let Some(Ok(algorithm)) = &facts.best
+                    && has(&algorithm.name)
+                {
+                    add(Some(algorithm.clone()), "auto: the verdict of the benchmark".to_owned(), true);
+                }
+                // That nothing was measured yet is no news.
+                let why = match &facts.best {
+                    Some(Err(why)) if *why != Unusable::Absent => format!("; {why}"),
+                    _ => String::new(),
+                };
                 for name in AUTO.iter().filter(|name| has(name)) {
                     let algorithm = Algorithm { name: (*name).to_owned(), parameters: Vec::new() };
                     add(
                         Some(algorithm),
-                        format!("auto: the first of {} that this kernel offers", AUTO.join(", ")),
+                        format!("auto: the first of {} that this kernel offers{why}", AUTO.join(", ")),
+                        false,
                     );
                 }
-                add(None, "auto: the kernel's default".to_owned());
+                add(None, format!("auto: the kernel's default{why}"), false);
             }
             Choice::Named(algorithm) if has(&algorithm.name) || !list_is_complete => {
                 let reason = match (index, missing.last()) {
@@ -386,7 +398,7 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
                     (_, Some(missing)) => format!("this kernel does not offer {missing}"),
                     (_, None) => "next in the configured list".to_owned(),
                 };
-                add(Some(algorithm.clone()), reason);
+                add(Some(algorithm.clone()), reason, false);
             }
             Choice::Named(algorithm) => missing.push(algorithm.name.clone()),
         }

@@ -23,6 +23,8 @@ pub enum Action {
     SaveDisk,
     /// Restore a RAM disk from a snapshot, delete and pin snapshots.
     RestoreDisk,
+    /// Measure.
+    Benchmark,
 }
 
 impl Action {
@@ -33,6 +35,7 @@ impl Action {
             Action::Manage => "org.zramd1.manage",
             Action::SaveDisk => "org.zramd1.save-disk",
             Action::RestoreDisk => "org.zramd1.restore-disk",
+            Action::Benchmark => "org.zramd1.benchmark",
         }
     }
 }

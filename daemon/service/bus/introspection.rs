@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use zbus::object_server::Interface;
 
+use super::benchmark::Benchmark;
 use super::device::Device;
 use super::disk::RamDisk;
 use super::filesystem::Filesystem;
@@ -22,7 +23,8 @@ pub fn interfaces() -> Vec<(String, String)> {
         text(&Device::new(Arc::clone(&core), nobody())),
         text(&Swap::new(Arc::clone(&core), nobody())),
         text(&Filesystem::new(Arc::clone(&core), nobody())),
-        text(&RamDisk::new(core, nobody())),
+        text(&RamDisk::new(Arc::clone(&core), nobody())),
+        text(&Benchmark::new(Arc::clone(&core))),
         text(&Job::new("", nobody(), Cancel::default(), Arc::default())),
     ]
 }

@@ -2,6 +2,7 @@
 //! introspection and documentation come from it.
 
 pub mod auth;
+pub mod benchmark;
 pub mod device;
 pub mod disk;
 pub mod error;
@@ -15,7 +16,7 @@ mod turn;
 use super::ROOT;
 
 /// Properties that emit a signal when they change, per interface; `tests/bus.rs` compares this with the introspection.
-pub const EMITTING: [(&str, &[&str]); 5] = [
+pub const EMITTING: [(&str, &[&str]); 6] = [
     ("org.zramd1.Manager", &["State", "Problems", "ConfigFiles", "VmSettings"]),
     (
         "org.zramd1.Device",
@@ -34,6 +35,7 @@ pub const EMITTING: [(&str, &[&str]); 5] = [
             "WritebackLimitBytes",
         ],
     ),
+    ("org.zramd1.Benchmark", &[]),
     ("org.zramd1.Swap", &["Active", "Priority"]),
     ("org.zramd1.Filesystem", &["MountPoint", "FsType", "Options"]),
     (

@@ -1,0 +1,252 @@
+//! `bench run`, `show`, `forget` and `adopt`: which algorithm is best here, as a table that a person understands.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::act;
+use super::args::{BenchRun, BenchShow, Json};
+use super::bench_chart;
+use super::connect::{self, Bus, Failure};
+use super::job::Jobs;
+use super::{out, worker};
+use crate::engine::benchmark::keep;
+use crate::engine::{Error, ErrorKind};
+use crate::host::Host;
+use crate::host::linux::{LinuxHost, work};
+use crate::logic::benchmark::report::{Cluster, Report, Row};
+use crate::logic::benchmark::score::Profile;
+use crate::logic::exit::ExitStatus;
+use crate::logic::table;
+use crate::logic::work::Work;
+
+/// Name of the work and verb of `zramd-worker`.
+const WORK: &str = "benchmark";
+/// Object and interface on the bus.
+const OBJECT: &str = "/org/zramd1/benchmark";
+const INTERFACE: &str = "org.zramd1.Benchmark";
+
+/// Runs `bench run`: by ourselves as root, and otherwise through the daemon.
+pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
+    let words_for_worker = for_worker(words)?;
+    let report: Option<Report> = if LinuxHost::new("/").is_privileged() {
+        worker::run(WORK, WORK, &words_for_worker, "measuring")?
+    } else {
+        let status = connect::run(through_daemon(ask_password, &words_for_worker));
+        if status != ExitStatus::Success {
+            return Ok(status);
+        }
+        last()
+    };
+    let report = report.ok_or_else(|| Error::failed("the benchmark ended without figures"))?;
+    show_report(&report, words.json, words.chart.as_deref())
+}
+
+/// Words for `zramd-worker benchmark`.
+fn for_worker(words: &BenchRun) -> Result<Vec<OsString>, Error> {
+    let mut out: Vec<OsString> = vec!["--now".into()];
+    for algorithm in &words.algorithms {
+        out.extend(["--algorithm".into(), algorithm.to_string().into()]);
+    }
+    if let Some(path) = &words.data {
+        // What reads it has another working folder.
+        let path = std::path::absolute(path)
+            .map_err(|error| Error::failed(format!("{}: {error}", path.display())))?;
+        out.extend(["--data".into(), path.into()]);
+    }
+    if words.generator {
+        out.push("--generator".into());
+    }
+    if let Some(profile) = &words.profile {
+        out.extend(["--profile".into(), profile.into()]);
+    }
+    if let Some(threads) = words.threads {
+        out.extend(["--threads".into(), threads.to_string().into()]);
+    }
+    for n in words.page_cluster.iter().cloned().flatten() {
+        out.extend(["--page-cluster".into(), n.to_string().into()]);
+    }
+    if let Some(seconds) = words.seconds {
+        out.extend(["--seconds".into(), seconds.to_string().into()]);
+    }
+    Ok(out)
+}
+
+async fn through_daemon(ask_password: bool, words: &[OsString]) -> Result<ExitStatus, Failure> {
+    let bus = Bus::open(ask_password).await?;
+    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut jobs = Jobs::listen(&bus).await?;
+    let mut options = act::forced(false);
+    options.insert("words", words.into());
+    let job = bus.call(OBJECT, INTERFACE, "Run", &options).await?;
+    jobs.wait(&job, "measuring").await?;
+    Ok(ExitStatus::Success)
+}
+
+/// The figures of the last run, whoever asked for it.
+fn last() -> Option<Report> {
+    let work: Work<Option<Report>> = serde_json::from_str(&work::read(Path::new("/"), WORK)?).ok()?;
+    work.detail
+}
+
+/// Runs `bench show`.
+pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
+    let stored = keep::stored(&LinuxHost::new("/"))
+        .map_err(|why| Error::new(ErrorKind::NotFound, format!("{why}; `zramdctl bench run` measures")))?;
+    show_report(&stored.report, words.json, words.chart.as_deref())
+}
+
+fn show_report(report: &Report, json: Option<Json>, chart: Option<&Path>) -> Result<ExitStatus, Error> {
+    if let Some(path) = chart {
+        bench_chart::write(report, path)?;
+    }
+    match json {
+        Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(report, form)?)?,
+        _ => out::print(&text(report))?,
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Runs `bench forget`.
+pub fn forget(ask_password: bool) -> Result<ExitStatus, Error> {
+    if !LinuxHost::new("/").is_privileged() {
+        return Ok(connect::run(async {
+            let bus = Bus::open(ask_password).await?;
+            let () = bus.call(OBJECT, INTERFACE, "Forget", &()).await?;
+            Ok(ExitStatus::Success)
+        }));
+    }
+    if !keep::forget(Path::new("/"))? {
+        out::line("nothing was measured yet");
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Runs `bench adopt`.
+pub fn adopt(ask_password: bool) -> ExitStatus {
+    connect::run(async {
+        let bus = Bus::open(ask_password).await?;
+        let mut jobs = Jobs::listen(&bus).await?;
+        let job = bus.call(OBJECT, INTERFACE, "Adopt", &act::forced(false)).await?;
+        out::line(&jobs.wait(&job, "adopting").await?);
+        Ok(ExitStatus::Success)
+    })
+}
+
+/// The report for people.
+pub fn text(report: &Report) -> String {
+    let data = &report.data;
+    let mut out = format!(
+        "{} pages: {} ({} same-filled, {} incompressible); {:.1} s, {} CPU{}\n\n",
+        data.pages,
+        data.description,
+        percent(data.same_filled_share),
+        percent(data.incompressible_share),
+        report.seconds,
+        report.threads,
+        if report.threads == 1 { "" } else { "s" },
+    );
+    let unit = if report.profile == Profile::Capacity { "pages" } else { "µs" };
+    let score = format!("SCORE {unit}");
+    let heading =
+        ["", "ALGORITHM", "RATIO", "READ µs", "99 %", "WRITE µs", "99 %", "READ MB/s", "WRITE MB/s", &score];
+    let chosen = report.verdict.full_name();
+    let rows: Vec<Vec<String>> = report.results.iter().map(|row| line(row, report, &chosen)).collect();
+    out.push_str(&table::render(&heading, &[2, 3, 4, 5, 6, 7, 8, 9], &rows));
+    out.push_str(&format!(
+        "\nVerdict for the profile {}: {}.\n",
+        report.profile.word(),
+        report.verdict.reason
+    ));
+    out.push_str(&clusters(report));
+    if let Some(swappiness) = report.verdict.swappiness {
+        out.push_str(&format!(
+            "Suggested: vm.page-cluster = {}, vm.swappiness = {swappiness}.\n",
+            report.verdict.page_cluster
+        ));
+    } else {
+        out.push_str(&format!("Suggested: vm.page-cluster = {}.\n", report.verdict.page_cluster));
+    }
+    let us = |ns: f64| ns / 1000.0;
+    out.push_str(&format!(
+        "\nRATIO counts all memory that the pages take. READ is swapping in, WRITE swapping out: the usual time of one page, what 99 of\n\
+         100 stay below, and what all CPUs do together. Of the times, {:.1} and {:.1} µs are the request itself.\n",
+        us(report.baseline.read_ns),
+        us(report.baseline.write_ns)
+    ));
+    let excluded: Vec<&Row> = report.results.iter().filter(|row| row.excluded.is_some()).collect();
+    for row in excluded {
+        let why = row.excluded.as_deref().unwrap_or_default();
+        out.push_str(&format!("{} cannot be chosen: {why}.\n", row.full_name()));
+    }
+    out
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn line(row: &Row, report: &Report, chosen: &str) -> Vec<String> {
+    let us = |ns: f64| format!("{:.1}", ns / 1000.0);
+    let rate = |bytes: f64| format!("{:.0}", bytes / 1e6);
+    let name = row.full_name();
+    let score = row.score.map(|score| match report.profile {
+        Profile::Capacity => format!("{score:.2}"),
+        _ => us(score),
+    });
+    vec![
+        if name == chosen { "*".to_owned() } else { String::new() },
+        name,
+        format!("{:.2}", row.ratio_total),
+        us(row.read.p50_ns),
+        us(row.read.p99_ns),
+        us(row.write.p50_ns),
+        us(row.write.p99_ns),
+        rate(row.read.bytes_per_second),
+        rate(row.write.bytes_per_second),
+        score.unwrap_or_else(|| "-".to_owned()),
+    ]
+}
+
+/// Reads of several pages, when there is more than one algorithm to compare; otherwise the suggestion says it all.
+fn clusters(report: &Report) -> String {
+    let mut algorithms: Vec<&String> = report.page_clusters.iter().map(|row| &row.algorithm).collect();
+    algorithms.dedup();
+    if algorithms.len() < 2 {
+        return String::new();
+    }
+    let row = |row: &Cluster| {
+        vec![
+            crate::logic::benchmark::report::full_name(&row.algorithm, &row.parameters),
+            row.page_cluster.to_string(),
+            format!("{:.1}", row.p50_ns / 1000.0),
+            format!("{:.1}", row.p99_ns / 1000.0),
+            format!("{:.0}", row.bytes_per_second / 1e6),
+            format!("{:.0}", row.requests_per_second),
+        ]
+    };
+    let rows: Vec<Vec<String>> = report.page_clusters.iter().map(row).collect();
+    let heading = ["ALGORITHM", "PAGE-CLUSTER", "READ µs", "99 %", "MB/s", "READS/s"];
+    format!("\n{}\n", table::render(&heading, &[1, 2, 3, 4, 5], &rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::bench_chart::sample_report;
+
+    #[test]
+    fn the_table_marks_the_choice_and_explains_itself() {
+        let text = text(&sample_report());
+        crate::client::fixture::golden("bench", &text);
+    }
+
+    #[test]
+    fn the_chart_names_every_algorithm_and_is_xml() {
+        let report = sample_report();
+        let chart = bench_chart::draw(&report).unwrap();
+        assert!(chart.starts_with("<svg") && chart.trim_end().ends_with("</svg>"));
+        for row in &report.results {
+            assert!(chart.contains(&row.full_name()), "{}", row.full_name());
+        }
+    }
+}

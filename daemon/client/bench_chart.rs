@@ -1,0 +1,191 @@
+//! The benchmark as a picture: memory gained against the time of a read, and what all CPUs do together.
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::engine::Error;
+use crate::logic::benchmark::report::{Report, Row};
+
+const SIZE: (u32, u32) = (1120, 560);
+const FONT: &str = "sans-serif";
+const INK: RGBColor = RGBColor(0x24, 0x29, 0x2F);
+const PALE: RGBColor = RGBColor(0x6E, 0x77, 0x81);
+const GRID: RGBColor = RGBColor(0xE3, 0xE6, 0xEA);
+const READ: RGBColor = RGBColor(0x1F, 0x77, 0xB4);
+const WRITE: RGBColor = RGBColor(0xF2, 0x8E, 0x2B);
+const CHOSEN: RGBColor = RGBColor(0x1A, 0x7F, 0x37);
+const EXCLUDED: RGBColor = RGBColor(0xA8, 0xB0, 0xB9);
+
+/// Writes the picture.
+pub fn write(report: &Report, path: &Path) -> Result<(), Error> {
+    let text = draw(report)?;
+    let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
+    std::fs::write(path, text).map_err(failed)
+}
+
+/// The picture as SVG.
+pub fn draw(report: &Report) -> Result<String, Error> {
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+        picture(&root, report).map_err(|error| Error::failed(format!("draw the chart: {error}")))?;
+    }
+    Ok(text)
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+fn picture(root: &Area<'_>, report: &Report) -> Drawn {
+    root.fill(&WHITE)?;
+    let title = (FONT, 21).into_font().style(FontStyle::Bold).color(&INK);
+    root.draw_text(&format!("Best here: {}", report.verdict.full_name()), &title, (28, 20))?;
+    let below = (FONT, 14).into_font().color(&PALE);
+    root.draw_text(
+        &format!("{} (profile {})", report.verdict.reason, report.profile.word()),
+        &below,
+        (28, 48),
+    )?;
+    let source = format!("{} pages: {}", report.data.pages, report.data.description);
+    root.draw_text(&source, &below, (28, 68))?;
+    let (_, rest) = root.split_vertically(96);
+    let (left, right) = rest.split_horizontally(620);
+    points(&left, report)?;
+    bars(&right, report)?;
+    root.present()?;
+    Ok(())
+}
+
+fn colour(row: &Row, report: &Report) -> RGBColor {
+    if row.full_name() == report.verdict.full_name() {
+        CHOSEN
+    } else if row.excluded.is_some() {
+        EXCLUDED
+    } else {
+        READ
+    }
+}
+
+/// One point per algorithm: up is more memory, left is less time.
+fn points(area: &Area<'_>, report: &Report) -> Drawn {
+    let time = |row: &Row| row.read.p50_ns / 1000.0;
+    let most_time = report.results.iter().map(time).fold(1.0, f64::max);
+    let least_time = report.results.iter().map(time).fold(f64::INFINITY, f64::min).min(most_time);
+    let most = report.results.iter().map(|row| row.ratio_total).fold(1.5, f64::max);
+    let least = report.results.iter().map(|row| row.ratio_total).fold(f64::INFINITY, f64::min).min(most);
+    // Times differ by a factor of ten and more; ratios do not.
+    let times = (10_f64.powf((least_time * 0.9).log10().floor())..most_time * 1.9).log_scale();
+    let room = ((most - least) * 0.18).max(0.1);
+    let caption = (FONT, 15).into_font().style(FontStyle::Bold).color(&INK);
+    let mut chart = ChartBuilder::on(area)
+        .caption("Compression ratio against the time of a page-in", caption)
+        .margin(14)
+        .margin_left(18)
+        .x_label_area_size(44)
+        .y_label_area_size(52)
+        .build_cartesian_2d(times, (least - room).max(0.8)..most + room)?;
+    chart
+        .configure_mesh()
+        .x_desc("usual time of a read, µs (less is better)")
+        .y_desc("ratio on all memory (more is better)")
+        .axis_desc_style((FONT, 13).into_font().color(&PALE))
+        .label_style((FONT, 12).into_font().color(&PALE))
+        .x_labels(24)
+        .x_label_formatter(&|x| if *x < 1.0 { format!("{x:.1}") } else { format!("{x:.0}") })
+        .y_label_formatter(&|y| format!("{y:.1}"))
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(PALE)
+        .draw()?;
+    for row in &report.results {
+        let chosen = row.full_name() == report.verdict.full_name();
+        let (at, colour) = ((time(row), row.ratio_total), colour(row, report));
+        chart.draw_series(std::iter::once(Circle::new(at, if chosen { 7 } else { 5 }, colour.filled())))?;
+        if chosen {
+            chart.draw_series(std::iter::once(Circle::new(at, 12, colour.stroke_width(2))))?;
+        }
+    }
+    let plain = |colour: RGBColor| (FONT, 13).into_font().color(&colour);
+    let bold = (FONT, 14).into_font().style(FontStyle::Bold).color(&CHOSEN);
+    let (edge, top) = area.get_pixel_range();
+    let pixel = |row: &Row| {
+        let (x, y) = chart.backend_coord(&(time(row), row.ratio_total));
+        (x - edge.start, y - top.start)
+    };
+    let places: Vec<(i32, i32)> = report.results.iter().map(pixel).collect();
+    // Labels go beside their points, where they lie on no other label and no point.
+    let mut taken: Vec<[i32; 4]> = places.iter().map(|(x, y)| [x - 7, y - 7, x + 7, y + 7]).collect();
+    for (row, (x, y)) in report.results.iter().zip(&places) {
+        let chosen = row.full_name() == report.verdict.full_name();
+        let (name, gap) = (row.full_name(), if chosen { 17 } else { 10 });
+        let width = i32::try_from(name.chars().count()).unwrap_or(20) * if chosen { 9 } else { 7 };
+        let beside = [
+            (x + gap, y - 7),
+            (x - gap - width, y - 7),
+            (x - width / 2, y + gap),
+            (x - width / 2, y - gap - 14),
+            (x + gap, y + 8),
+            (x - gap - width, y + 8),
+        ];
+        let hits = |(left, up): &(i32, i32)| {
+            let meets = |other: &&[i32; 4]| {
+                *left < other[2] && left + width > other[0] && *up < other[3] && up + 14 > other[1]
+            };
+            taken.iter().filter(meets).count() + usize::from(*left < 70) * 10
+        };
+        let (left, up) = beside.into_iter().min_by_key(hits).unwrap_or(beside[0]);
+        taken.push([left, up, left + width, up + 14]);
+        let ink = if row.excluded.is_some() { PALE } else { INK };
+        let style = if chosen { bold.clone() } else { plain(ink) };
+        area.draw_text(&name, &style, (left, up))?;
+    }
+    area.draw_text("grey: only as a secondary algorithm, or excluded", &plain(PALE), (78, 40))?;
+    Ok(())
+}
+
+/// Throughput of all CPUs, both ways.
+fn bars(area: &Area<'_>, report: &Report) -> Drawn {
+    let (width, height) = area.dim_in_pixel();
+    let (width, height) = (i32::try_from(width)?, i32::try_from(height)?);
+    let caption = (FONT, 15).into_font().style(FontStyle::Bold).color(&INK);
+    let cpus = if report.threads == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", report.threads) };
+    area.draw_text(&format!("Throughput of {cpus}, MB/s"), &caption, (14, 16))?;
+    for (at, colour, word) in [(14, READ, "read (swap in)"), (130, WRITE, "write (swap out)")] {
+        area.draw(&Rectangle::new([(at, 44), (at + 12, 56)], colour.filled()))?;
+        area.draw_text(word, &(FONT, 12).into_font().color(&PALE), (at + 18, 44))?;
+    }
+    let rates = |row: &Row| [row.read.bytes_per_second / 1e6, row.write.bytes_per_second / 1e6];
+    let most = report.results.iter().flat_map(rates).fold(1.0, f64::max);
+    let (top, left, right) = (72, 128, width - 64);
+    let rows = i32::try_from(report.results.len().max(1))?;
+    let step = ((height - top - 24) / rows).min(52);
+    let thick = (step / 3).clamp(3, 14);
+    for (index, row) in (0..).zip(&report.results) {
+        let y = top + index * step;
+        let chosen = row.full_name() == report.verdict.full_name();
+        let font = (FONT, if chosen { 14 } else { 13 }).into_font();
+        let font = if chosen { font.style(FontStyle::Bold) } else { font };
+        let ink = if chosen { CHOSEN } else { INK };
+        let beside = font.color(&ink).pos(Pos::new(HPos::Right, VPos::Center));
+        area.draw_text(&row.full_name(), &beside, (left - 10, y + thick))?;
+        for (offset, rate, colour) in [(0, rates(row)[0], READ), (thick + 1, rates(row)[1], WRITE)] {
+            #[allow(clippy::cast_possible_truncation)] // Pixels.
+            let length = (f64::from(right - left) * rate / most).round() as i32;
+            let from = (left, y + offset);
+            area.draw(&Rectangle::new([from, (left + length.max(1), y + offset + thick)], colour.filled()))?;
+            let small = (FONT, 11).into_font().color(&PALE).pos(Pos::new(HPos::Left, VPos::Center));
+            area.draw_text(&format!("{rate:.0}"), &small, (left + length + 5, y + offset + thick / 2))?;
+        }
+    }
+    Ok(())
+}
+
+/// A report with figures as a desktop shows them, for tests.
+#[cfg(test)]
+pub fn sample_report() -> Report {
+    let text = include_str!("../../tests/golden/client/bench-report.json");
+    serde_json::from_str(text).unwrap()
+}
