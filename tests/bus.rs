@@ -254,7 +254,9 @@ fn an_ordinary_user_is_refused_every_change() {
                 // A device has gone away just now. Those of the manager stay, and are counted.
                 continue;
             }
-            let tune = ["SetMemoryLimit", "Compact", "ResetPeak"].contains(&member.as_str());
+            let tune =
+                ["SetMemoryLimit", "Compact", "ResetPeak", "MarkIdle", "Recompress", "Writeback", "Maintain"]
+                    .contains(&member.as_str());
             let action = match interface.as_str() {
                 "org.zramd1.Benchmark" => "org.zramd1.benchmark: ",
                 _ if tune => "org.zramd1.tune: ",
@@ -303,6 +305,10 @@ fn every_property_has_its_place_in_the_description() {
         ("org.zramd1.Manager", "Problems"),
         ("org.zramd1.Manager", "ConfigFiles"),
         ("org.zramd1.Manager", "VmSettings"),
+        ("org.zramd1.Manager", "MaintenanceActions"),
+        ("org.zramd1.Manager", "MaintenanceSkipped"),
+        ("org.zramd1.Manager", "WritebackBudgetLeftBytes"),
+        ("org.zramd1.Manager", "WritebackTotalBytes"),
         ("org.zramd1.Manager", "TotalOriginalBytes"),
         ("org.zramd1.Manager", "TotalCompressedBytes"),
         ("org.zramd1.Manager", "TotalMemoryUsedBytes"),

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use crate::logic::derived::{Frame, derive};
 use crate::logic::health::{Finding, Level};
+use crate::logic::policy::pressure;
+use crate::logic::policy::report::{Action, Budget, Report};
 use crate::logic::snapshot::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
@@ -165,7 +167,26 @@ pub fn written_back() -> DeviceView {
 
 /// One of everything.
 pub fn machine() -> Snapshot {
+    let action = Action {
+        device: "zram0".to_owned(),
+        action: "recompress".to_owned(),
+        pages: "idle".to_owned(),
+        reason: "idle for 2h 9min at 50 % of memory in use".to_owned(),
+        result: "12.0 MiB freed in 1.5 s".to_owned(),
+        freed_bytes: 12 << 20,
+        ..Action::default()
+    };
+    let maintenance = Report {
+        cause: "timer".to_owned(),
+        ended_monotonic_usec: 60_000_000,
+        actions: vec![action],
+        skipped: vec![("zram0".to_owned(), "write-back".to_owned(), "it has no backing device".to_owned())],
+        budget: Some(Budget { daily_bytes: 1 << 30, left_bytes: 700 << 20, total_bytes: 3 << 30 }),
+        ..Report::default()
+    };
     Snapshot {
+        maintenance,
+        pressure: pressure::Level::Moderate,
         schema_version: SCHEMA_VERSION,
         timestamp_monotonic_usec: 1_234_567_890,
         memory: MemoryView {

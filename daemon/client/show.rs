@@ -8,6 +8,7 @@ use super::out::escaped;
 use super::{out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
+use crate::logic::policy::report::Action;
 use crate::logic::snapshot::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
 use crate::logic::vm::VmView;
 
@@ -64,16 +65,35 @@ pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf]) -> Properties {
     }
     let algorithms = snapshot.devices.first().map(|device| device.available_algorithms.as_slice());
     let files: Vec<String> = config_files.iter().map(|path| path.display().to_string()).collect();
+    let report = &snapshot.maintenance;
+    let skipped: Vec<String> = report
+        .skipped
+        .iter()
+        .map(|(device, policy, why)| format!("{device}:{policy}:{}", escaped(why, true)))
+        .collect();
     all.extend([
         ("Capabilities", words(&snapshot.capabilities)),
         ("SupportedAlgorithms", words(algorithms.unwrap_or_default())),
         ("ConfigFiles", words(&files)),
         ("VmSettings", words(&snapshot.vm.iter().map(setting).collect::<Vec<_>>())),
+        ("PressureLevel", snapshot.pressure.word().to_owned()),
+        ("LastMaintenanceMonotonic", report.ended_monotonic_usec.to_string()),
+        ("MaintenanceActions", words(&report.actions.iter().map(action).collect::<Vec<_>>())),
+        ("MaintenanceSkipped", words(&skipped)),
+        ("WritebackBudgetLeftBytes", report.budget.map_or(u64::MAX, |budget| budget.left_bytes).to_string()),
+        ("WritebackTotalBytes", report.budget.map_or(0, |budget| budget.total_bytes).to_string()),
         ("TotalOriginalBytes", snapshot.total(|stats| stats.memory.orig_data_size).to_string()),
         ("TotalCompressedBytes", snapshot.total(|stats| stats.memory.compr_data_size).to_string()),
         ("TotalMemoryUsedBytes", snapshot.total(|stats| stats.memory.mem_used_total).to_string()),
     ]);
     all
+}
+
+/// `zram0:recompress:idle:REASON:RESULT`, blanks escaped.
+fn action(action: &Action) -> String {
+    let Action { device, action, pages, reason, result, .. } = action;
+    let text = |text: &str| escaped(text, true);
+    format!("{device}:{action}:{}:{}:{}", text(pages), text(reason), text(result))
 }
 
 /// `vm.swappiness=150,150,60`: now, as zramd set it, and before.

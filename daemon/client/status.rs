@@ -1,5 +1,7 @@
 //! `status`: the numbers in words, the reasons for choices, and what is wrong.
 
+use std::time::Duration;
+
 use std::cmp::Ordering;
 
 use super::args::Cli;
@@ -13,6 +15,8 @@ use crate::logic::config::merge::Merged;
 use crate::logic::config::settings::Settings;
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::Finding;
+use crate::logic::policy::pressure::Level;
+use crate::logic::policy::span;
 use crate::logic::snapshot::{DeviceView, DiskView, ReasonView, RoleView, Snapshot, StateView};
 use crate::logic::units::human;
 use crate::logic::vm::VmView;
@@ -77,6 +81,9 @@ pub fn render(snapshot: &Snapshot, rows: &[Row<'_>], config: &Merged, whole: boo
     if whole && !snapshot.vm.is_empty() {
         parts.push(settings(&snapshot.vm, style));
     }
+    if whole {
+        parts.extend(maintenance(snapshot, style));
+    }
     let about = |finding: &&Finding| whole || rows.iter().any(|row| concerns(finding, *row));
     let found = problems::render(snapshot.problems.iter().filter(about), style);
     if !found.is_empty() {
@@ -106,6 +113,40 @@ fn settings(all: &[VmView], style: Style) -> String {
         paragraph.line("Set", text);
     }
     paragraph.render()
+}
+
+/// What maintenance did, and how short memory is.
+fn maintenance(snapshot: &Snapshot, style: Style) -> Option<String> {
+    let report = &snapshot.maintenance;
+    if report.ended_monotonic_usec == 0 && snapshot.pressure == Level::None {
+        return None;
+    }
+    let mut paragraph = Paragraph {
+        headline: headline(
+            "maintenance",
+            &format!("memory pressure: {}", snapshot.pressure.word()),
+            true,
+            style,
+        ),
+        lines: Vec::new(),
+    };
+    if report.ended_monotonic_usec > 0 {
+        let ago = snapshot.timestamp_monotonic_usec.saturating_sub(report.ended_monotonic_usec);
+        let ago = span(Duration::from_micros(ago));
+        paragraph.line("Last", format!("{ago} ago ({}): {}", report.cause, report.summary()));
+    }
+    if let Some(budget) = report.budget {
+        paragraph.line(
+            "Write-back",
+            format!(
+                "{} of {} in 24 hours left, {} written in all",
+                human(budget.left_bytes),
+                human(budget.daily_bytes),
+                human(budget.total_bytes)
+            ),
+        );
+    }
+    Some(paragraph.render())
 }
 
 fn concerns(finding: &Finding, row: Row<'_>) -> bool {

@@ -12,6 +12,8 @@ use crate::logic::disk_status::LoadState;
 use crate::logic::facts::{DeviceFacts, OtherManager};
 use crate::logic::health::{Surroundings, findings};
 use crate::logic::plan::{Choice, DeviceRequest, Request};
+use crate::logic::policy::pressure::Level;
+use crate::logic::policy::report::Report;
 use crate::logic::proc::{self, MountLine, SwapLine};
 use crate::logic::record::{Progress, Record, Target, Undo};
 use crate::logic::snapshot::{
@@ -21,6 +23,7 @@ use crate::logic::snapshot::{
 use crate::logic::stat::{BACKING_BLOCK, BdStat, BlockStat, IoStat, MmStat};
 use crate::logic::view::View;
 use crate::logic::vm::{Tunable, VmView};
+use crate::logic::work::Work;
 
 /// Reads the machine. The configuration tells which tmpfs is ours, and what is wrong with it is part of the problems.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
@@ -30,6 +33,12 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     for record in records.values() {
         snapshot.vm.extend(vm_views(host, record)?);
     }
+    let report: String = host.text(MachineFile::Maintenance).or_else(absent)?;
+    // Nothing that cannot be understood is worth failing for.
+    let work: Option<Work<Report>> = serde_json::from_str(&report).ok();
+    snapshot.maintenance = work.map(|work| work.detail).unwrap_or_default();
+    let level: String = host.text(MachineFile::PressureLevel).or_else(absent)?;
+    snapshot.pressure = Level::of_word(level.trim()).unwrap_or_default();
     let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
     let surroundings = Surroundings {
         zswap: host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y",

@@ -29,6 +29,10 @@ pub enum MachineFile {
     Mountinfo,
     /// `/proc/cmdline`.
     Cmdline,
+    /// `/run/zramd/work/maintenance.json`.
+    Maintenance,
+    /// `/run/zramd/work/pressure`.
+    PressureLevel,
     /// `/etc/passwd`.
     Passwd,
     /// `/etc/group`.

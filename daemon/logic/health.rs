@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::config::problem::{Problem, Severity};
 use super::disk_health::{disk_findings, disks_findings};
 use super::facts::OtherManager;
+use super::policy::resize;
 use super::proc::{SwapLine, zram_number};
 use super::snapshot::{DeviceView, RoleView, Snapshot, StateView};
 use super::units::human;
@@ -68,6 +69,8 @@ pub const ZSWAP_REMEDY: &str = "write zswap = \"off\" into [vm], or boot with zs
 
 /// Share of a swap device, in percent, above which it counts as nearly full.
 pub(super) const NEARLY_FULL_PERCENT: u64 = 95;
+/// Share of a swap device, in thousandths, above which it counts as full: the kernel keeps the last pages to itself.
+const FULL_PERMILLE: u64 = 995;
 /// Bytes below which the share of incompressible pages says nothing.
 const WORTH_JUDGING: u64 = 16 << 20;
 
@@ -84,6 +87,11 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
             format!("run `zramd-setup down {name}`, then `zramdctl reload`"),
         ));
     }
+    let size = |number| {
+        let device = snapshot.devices.iter().find(|device| device.number == number);
+        device.map(|device| device.disk_size_bytes)
+    };
+    found.extend(resize::findings(&snapshot.maintenance.resizes, size));
     for device in snapshot.devices.iter().filter(|device| device.managed) {
         device_findings(device, &mut found);
     }
@@ -171,9 +179,10 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
         && swap.used_bytes / 100 * 100 >= swap.size_bytes / 100 * NEARLY_FULL_PERCENT
         && swap.size_bytes > 0
     {
+        let full = swap.used_bytes / 1000 * 1000 >= swap.size_bytes / 1000 * FULL_PERMILLE;
         add(
-            Level::Warning,
-            "swap-nearly-full",
+            if full { Level::Error } else { Level::Warning },
+            if full { "swap-full" } else { "swap-nearly-full" },
             format!(
                 "{} of the {} of swap on {name} are in use",
                 human(swap.used_bytes),
@@ -345,9 +354,16 @@ mod tests {
         check(
             |device| {
                 device.swap =
-                    Some(SwapView { priority: 1, size_bytes: 1 << 30, used_bytes: (1 << 30) - 4096 });
+                    Some(SwapView { priority: 1, size_bytes: 1 << 30, used_bytes: (1 << 30) / 100 * 97 });
             },
             "swap-nearly-full",
+        );
+        check(
+            |device| {
+                device.swap =
+                    Some(SwapView { priority: 1, size_bytes: 1 << 30, used_bytes: (1 << 30) - 4096 });
+            },
+            "swap-full",
         );
         check(
             |device| {

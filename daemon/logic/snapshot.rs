@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::derived::Derived;
 use super::disk_status::DiskStatus;
 use super::health::Finding;
+use super::policy::pressure::Level;
+use super::policy::report::Report;
 use super::stat::{BdStat, BlockStat, IoStat, MmStat};
 use super::vm::VmView;
 
@@ -36,6 +38,12 @@ pub struct Snapshot {
     /// Settings of the kernel that zramd has changed.
     #[serde(default)]
     pub vm: Vec<VmView>,
+    /// What maintenance did when it last ran.
+    #[serde(default)]
+    pub maintenance: Report,
+    /// How short memory is, where that is followed.
+    #[serde(default)]
+    pub pressure: Level,
     /// What is wrong, or deserves a look.
     pub problems: Vec<Finding>,
 }

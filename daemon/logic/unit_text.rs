@@ -1,6 +1,9 @@
 //! The systemd units that a configuration becomes. Text only; the generator writes it.
 
+use std::time::Duration;
+
 use super::config::settings::When;
+use super::duration;
 use super::plan::disk::tmpfs_options;
 use super::plan::{Choice, Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request, Store};
 use super::record::Target;
@@ -46,6 +49,7 @@ pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
         }
     }
     files.extend(benchmark_files(plan));
+    files.extend(plan.maintenance.map(timer_files).into_iter().flatten());
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
 }
@@ -103,6 +107,18 @@ fn verdict_mounts(plan: &Plan) -> Vec<&'static str> {
         return Vec::new();
     }
     VERDICT_MOUNTS.iter().map(|(_, unit)| *unit).collect()
+/// The timer of maintenance. First an interval after boot, when there are pages that are old enough.
+pub const MAINTENANCE_TIMER: &str = "zramd-maintenance.timer";
+
+fn timer_files(interval: Duration) -> Vec<UnitFile> {
+    let every = duration::text(interval);
+    let text = Unit::new("Maintenance of compressed memory")
+        .section("Timer")
+        .line("OnActiveSec", &every)
+        .line("OnUnitActiveSec", &every)
+        .line("AccuracySec", "1min")
+        .finish();
+    wanted_file(MAINTENANCE_TIMER, text, "timers.target")
 }
 
 /// The unit that makes the settings of `[vm]`.

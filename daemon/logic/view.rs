@@ -13,6 +13,7 @@ use super::config::problem::{Problem, Severity};
 use super::config::render::one_line;
 use super::health::{Finding, config_finding};
 use super::plan::Kind;
+use super::policy::pressure::Thresholds;
 use super::record::Target;
 use super::unit_disk::place_unit;
 use super::unit_text::{VM_UNIT, ZSWAP_UNIT, activating_unit, mounting_unit, options_of_mount, setup_unit};
@@ -30,6 +31,18 @@ pub struct View {
     pub sections: BTreeMap<String, SectionView>,
     /// The RAM disks that it asks for.
     pub disks: Vec<UnitDisk>,
+    /// What of `[maintenance]` concerns the daemon.
+    #[serde(default)]
+    pub maintenance: MaintenanceView,
+}
+
+/// What of `[maintenance]` concerns the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MaintenanceView {
+    /// Seconds between two runs; nothing when there are none.
+    pub every_seconds: Option<u64>,
+    /// Follow how short memory is.
+    pub pressure: Option<Thresholds>,
 }
 
 /// One section.
@@ -77,6 +90,13 @@ impl View {
                     watch: disk.watch,
                 })
                 .collect(),
+            maintenance: loaded.settings.maintenance.as_ref().map_or_else(
+                MaintenanceView::default,
+                |asked| MaintenanceView {
+                    every_seconds: asked.needs_timer().then_some(asked.interval.as_secs()),
+                    pressure: asked.pressure,
+                },
+            ),
         }
     }
 }

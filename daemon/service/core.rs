@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use zbus::Connection;
 
 use super::jobs::Jobs;
@@ -14,6 +15,7 @@ use crate::engine::{Error, sample};
 use crate::host::Host;
 use crate::host::linux::LinuxHost;
 use crate::logic::health::{Finding, Level};
+use crate::logic::policy::pressure::Thresholds;
 use crate::logic::snapshot::Snapshot;
 use crate::logic::view::View;
 
@@ -79,6 +81,10 @@ pub struct Core {
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
+    /// Who follows that.
+    pub pressure_watch: Mutex<Option<(Thresholds, JoinHandle<()>)>>,
+    /// Who lets maintenance run now and then where there is no systemd.
+    pub timer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Core {
@@ -100,6 +106,8 @@ impl Core {
             view: Mutex::default(),
             phase: Mutex::new(Phase::Starting),
             connection: Mutex::new(None),
+            pressure_watch: Mutex::default(),
+            timer: Mutex::default(),
         })
     }
 

@@ -6,6 +6,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::logic::health::{Finding, Level};
 use crate::logic::units::human;
+use crate::logic::policy::report::Action;
 
 /// The daemon serves.
 pub const STARTED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d01";
@@ -22,6 +23,12 @@ pub const RESUMED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d06";
 
 /// A RAM disk is getting full.
 pub const SPACE_LOW: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d20";
+/// Memory pressure has another level.
+pub const PRESSURE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d11";
+/// Something was done to the pages of a device.
+pub const MAINTAINED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d12";
+/// A device is full or fails while memory is short.
+pub const ALARM: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d13";
 
 /// Sends events to the journal when systemd connected us to it, and otherwise to standard error.
 pub fn open() {
@@ -50,6 +57,43 @@ pub fn started(devices: usize) {
 /// Work of an earlier daemon is finished.
 pub fn resumed(what: &str) {
     tracing::info!(MESSAGE_ID = RESUMED, "finished what was interrupted: {what}");
+}
+
+/// Memory pressure has another level.
+pub fn pressure(level: &str, from: &str, reason: &str) {
+    tracing::info!(
+        MESSAGE_ID = PRESSURE,
+        ZRAMD_PRESSURE = level,
+        "memory pressure: {from} -> {level}: {reason}"
+    );
+}
+
+/// A device is full or fails while memory is short.
+pub fn alarm(found: &Finding) {
+    let (code, object) = (found.code.as_str(), found.object.as_str());
+    tracing::error!(
+        MESSAGE_ID = ALARM,
+        ZRAMD_PROBLEM = code,
+        ZRAMD_OBJECT = object,
+        "{} ({})",
+        found.message,
+        found.remedy
+    );
+}
+
+/// Something was done to the pages of a device.
+pub fn maintained(action: &Action) {
+    tracing::info!(
+        MESSAGE_ID = MAINTAINED,
+        ZRAMD_OBJECT = action.device.as_str(),
+        ZRAMD_ACTION = action.action.as_str(),
+        "{}: {} {}: {} ({})",
+        action.device,
+        action.action,
+        action.pages,
+        action.result,
+        action.reason
+    );
 }
 
 /// A job has ended.
@@ -113,6 +157,9 @@ mod tests {
     fn every_message_id_is_explained_in_the_catalogue() {
         let catalogue = include_str!("../../units/zramd.catalog");
         let explained: Vec<&str> = catalogue.lines().filter_map(|line| line.strip_prefix("-- ")).collect();
-        assert_eq!(explained, [STARTED, JOB_DONE, JOB_FAILED, PROBLEM, PROBLEM_GONE, RESUMED, SPACE_LOW]);
+        let all = [
+            STARTED, JOB_DONE, JOB_FAILED, PROBLEM, PROBLEM_GONE, RESUMED, SPACE_LOW, PRESSURE, MAINTAINED, ALARM,
+        ];
+        assert_eq!(explained, all);
     }
 }

@@ -308,7 +308,7 @@ impl Core {
     }
 
     /// The number of a device that zramd set up.
-    async fn ours(self: &Arc<Self>, name: &str) -> Result<u32> {
+    pub(super) async fn ours(self: &Arc<Self>, name: &str) -> Result<u32> {
         let number = number_of(name)?;
         lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await?;
         Ok(number)

@@ -149,6 +149,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
         Mode::Direct => directly(core, handle, wish, &proposal.tasks).await?,
     };
     core.set_view(proposal.view);
+    super::maintenance::follow_configuration(core).await;
     report.sentence()
 }
 

@@ -13,7 +13,7 @@ use super::jobs::Handle;
 use super::reconcile::{NOTHING, Wish, interrupted, reconcile, view};
 use super::setup::Source;
 use super::sync::{self, Published};
-use super::{NAME, ROOT, journal, notify, space, watch};
+use super::{NAME, ROOT, journal, maintenance, notify, space, watch};
 use crate::host::linux::{files, unit_files};
 use crate::logic::exit::ExitStatus;
 
@@ -94,7 +94,9 @@ async fn serve(options: Options) -> Result<(), Failure> {
         Err(error) => tracing::error!("cannot read the configuration: {error}"),
     }
     core.enter(Phase::Running);
+    tokio::spawn(maintenance::follow_reports(Arc::clone(&core)));
     adopt(&core).await;
+    maintenance::follow_configuration(&core).await;
     journal::started(core.latest().devices.len());
     notify::ready("Serving");
     wait(&core, &connection, &mut signals).await?;

@@ -38,7 +38,7 @@ pub fn begin(core: &Arc<Core>) {
 
 /// The successor of this function is unsafe because a type may hand out another descriptor each time. An `OwnedFd` does not.
 #[allow(deprecated)]
-fn watched(fd: OwnedFd, interest: Interest) -> std::io::Result<AsyncFd<OwnedFd>> {
+pub(super) fn watched(fd: OwnedFd, interest: Interest) -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
 }
 

@@ -9,7 +9,12 @@ use zbus::{Array, Dict, Variant};
 pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
     (
         "org.zramd1.Manager",
-        &[("Capabilities", "/capabilities"), ("SupportedAlgorithms", "/devices/0/available_algorithms")],
+        &[
+            ("Capabilities", "/capabilities"),
+            ("SupportedAlgorithms", "/devices/0/available_algorithms"),
+            ("PressureLevel", "/pressure"),
+            ("LastMaintenanceMonotonic", "/maintenance/ended_monotonic_usec"),
+        ],
     ),
     (
         "org.zramd1.Device",

@@ -12,6 +12,7 @@ use zramd::logic::exit::ExitStatus;
 use zramd::logic::policy::Cause;
 use zramd::logic::policy::pass::Pages;
 use zramd::logic::proc::zram_number;
+use zramd::service::journal;
 
 use super::frame;
 
@@ -35,12 +36,8 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     Ok(frame::run("maintenance", "maintain", |reporter| {
         let mut host = LinuxHost::new("/");
         let (report, done) = maintain::run(&mut host, &loaded, &order, &mut Watched(reporter));
-        for action in &report.actions {
-            println!(
-                "{}: {} {}: {} ({})",
-                action.device, action.action, action.pages, action.result, action.reason
-            );
-        }
+        journal::open();
+        report.actions.iter().for_each(journal::maintained);
         for (device, policy, reason) in &report.skipped {
             println!("{device}: {policy}: not now: {reason}");
         }

@@ -48,6 +48,9 @@ use crate::logic::proc::zram_number;
 use crate::logic::record::{SCRATCH, crypt_name};
 use crate::logic::vm::Tunable;
 
+/// Where the daemon says how short memory is, for others than its callers.
+pub const PRESSURE_LEVEL: &str = "/run/zramd/work/pressure";
+
 /// The machine we run on.
 #[derive(Debug)]
 pub struct LinuxHost {
@@ -104,6 +107,8 @@ impl Host for LinuxHost {
             MachineFile::Swaps => "/proc/swaps",
             MachineFile::Mountinfo => "/proc/self/mountinfo",
             MachineFile::Cmdline => "/proc/cmdline",
+            MachineFile::Maintenance => "/run/zramd/work/maintenance.json",
+            MachineFile::PressureLevel => PRESSURE_LEVEL,
             MachineFile::Passwd => "/etc/passwd",
             MachineFile::Group => "/etc/group",
             MachineFile::KernelRelease => "/proc/sys/kernel/osrelease",

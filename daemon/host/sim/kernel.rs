@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::slots::Slots;
 use crate::host::Errno;
 use crate::logic::attribute::Attribute;
 
@@ -26,6 +27,10 @@ pub struct KernelConfig {
     pub writeback: bool,
     /// Whether `algorithm_params` exists (since 6.12).
     pub algorithm_params: bool,
+    /// Whether `idle` takes an age (`CONFIG_ZRAM_TRACK_ENTRY_ACTIME`).
+    pub entry_times: bool,
+    /// Whether an age also clears the marks of younger pages (since 6.12).
+    pub exact_marks: bool,
     /// Whether `reset` leaves the selected algorithm as it is (before 6.12).
     pub reset_keeps_algorithm: bool,
 }
@@ -38,6 +43,8 @@ impl KernelConfig {
             multi_comp: false,
             writeback: false,
             algorithm_params: true,
+            entry_times: false,
+            exact_marks: true,
             reset_keeps_algorithm: false,
         }
     }
@@ -45,7 +52,7 @@ impl KernelConfig {
     /// Everything.
     pub fn full() -> KernelConfig {
         let all = ["lzo-rle", "lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
-        KernelConfig { multi_comp: true, writeback: true, ..KernelConfig::with(&all) }
+        KernelConfig { multi_comp: true, writeback: true, entry_times: true, ..KernelConfig::with(&all) }
     }
 
     /// All algorithms and write-back, but no recompression.
@@ -111,6 +118,8 @@ pub struct Device {
     pub backing: Option<String>,
     /// Contents by page number; a page that is not there reads as zeros.
     pub pages: BTreeMap<u64, Vec<u8>>,
+    /// What the kernel knows about each of them.
+    pub slots: Slots,
     /// The file system on it.
     pub filesystem: Option<Filesystem>,
 }
@@ -127,6 +136,7 @@ impl Device {
             parameters: BTreeMap::new(),
             backing: None,
             pages: BTreeMap::new(),
+            slots: Slots::default(),
             filesystem: None,
         }
     }
@@ -165,10 +175,13 @@ impl Device {
             Attribute::InitState => format!("{}\n", u8::from(self.is_initialised())),
             Attribute::MmStat => self.mm_stat(),
             Attribute::IoStat => format!("{0:8} {0:8} {0:8} {0:8}\n", 0),
-            Attribute::BdStat => format!("{0:8} {0:8} {0:8}\n", 0),
+            Attribute::BdStat => {
+                format!("{:8} {:8} {:8}\n", self.slots.blocks(), self.slots.read, self.slots.written)
+            }
             Attribute::Stat => "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n".to_owned(),
             Attribute::BackingDev => format!("{}\n", self.backing.as_deref().unwrap_or("none")),
-            Attribute::WritebackLimit | Attribute::WritebackLimitEnable => "0\n".to_owned(),
+            Attribute::WritebackLimit => format!("{}\n", self.slots.limit),
+            Attribute::WritebackLimitEnable => format!("{}\n", u8::from(self.slots.limited)),
             _ => return Err(Errno::ACCES),
         })
     }
@@ -178,12 +191,19 @@ impl Device {
         let stored = self.pages.len() as u64 * PAGE;
         let used = self.used();
         let limit = self.memory_limit;
-        format!("{stored:8} {used:8} {used:8} {limit:8} {used:8} {same:8} {0:8} {0:8} {0:8}\n", 0)
+        let huge = self.slots.huge();
+        format!("{stored:8} {used:8} {used:8} {limit:8} {used:8} {same:8} {0:8} {huge:8} {0:8}\n", 0)
     }
 
-    /// Memory used: pages with all words the same need none, and nothing is compressed here.
+    /// Memory used: pages with all words the same and those on the backing device need none. The primary algorithm shrinks
+    /// nothing here, the secondary ones halve what can be shrunk.
     fn used(&self) -> u64 {
-        self.pages.values().filter(|page| !is_same(page)).count() as u64 * PAGE
+        let bytes = |number: &u64| match self.slots.all.get(number) {
+            Some(slot) if slot.written => 0,
+            Some(slot) if slot.priority > 0 => PAGE / 2,
+            _ => PAGE,
+        };
+        self.pages.iter().filter(|(_, page)| !is_same(page)).map(|(number, _)| bytes(number)).sum()
     }
 
     /// Writes an attribute. `reset` and `backing_dev` depend on the machine around, which has to look first.
@@ -238,13 +258,23 @@ impl Device {
             {
                 Err(Errno::INVAL)
             }
-            Attribute::Compact
-            | Attribute::Idle
-            | Attribute::MemUsedMax
-            | Attribute::Recompress
-            | Attribute::Writeback
-            | Attribute::WritebackLimit
-            | Attribute::WritebackLimitEnable => Ok(()),
+            Attribute::Idle => self.slots.mark(value, kernel.entry_times, kernel.exact_marks),
+            Attribute::Recompress => {
+                let priorities: Vec<u32> =
+                    self.algorithms.keys().filter(|slot| **slot > 0).map(|slot| u32::from(*slot)).collect();
+                self.slots.recompress(value, &priorities)
+            }
+            Attribute::Writeback if self.backing.is_none() => Err(Errno::NODEV),
+            Attribute::Writeback => self.slots.write_back(value),
+            Attribute::WritebackLimit => {
+                self.slots.limit = value.parse().map_err(|_| Errno::INVAL)?;
+                Ok(())
+            }
+            Attribute::WritebackLimitEnable => {
+                self.slots.limited = value != "0";
+                Ok(())
+            }
+            Attribute::Compact | Attribute::MemUsedMax => Ok(()),
             _ => Err(Errno::ACCES),
         }
     }
@@ -322,14 +352,16 @@ impl Device {
             if grows && self.memory_limit > 0 && self.used() + PAGE > self.memory_limit {
                 return Err(Errno::IO);
             }
+            self.slots.store(number, page, is_same(page));
             self.pages.insert(number, page.to_vec());
         }
         Ok(())
     }
 
     /// Reads whole pages.
-    pub fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
+    pub fn read(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
         let range = self.page_range(offset, length as u64)?;
+        range.clone().for_each(|number| self.slots.touch(number));
         let zeros = vec![0; page_bytes()];
         Ok(range.flat_map(|number| self.pages.get(&number).unwrap_or(&zeros).clone()).collect())
     }
@@ -341,6 +373,7 @@ impl Device {
             self.filesystem = None;
         }
         self.pages.retain(|number, _| !range.contains(number));
+        self.slots.all.retain(|number, _| !range.contains(number));
         Ok(())
     }
 

@@ -6,18 +6,22 @@ mod fault;
 pub mod kernel;
 mod mounts;
 mod process;
+pub mod slots;
+mod upkeep;
 
 use std::cell::{Ref, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::upkeep::StateFile;
 use super::{BlockProbe, Errno, Holder, SwapSpec};
 pub use fault::{Fault, Killed, Script, survive};
 use kernel::{Device, KernelConfig, PAGE};
 pub use mounts::Mount;
 use mounts::Mounts;
 pub use process::SimHost;
+use slots::Slots;
 
 use crate::logic::vm::Tunable;
 
@@ -108,6 +112,16 @@ pub struct State {
     pub scratch: BTreeMap<String, u32>,
     /// Time since boot.
     pub clock: Duration,
+    /// How much of that the machine was suspended.
+    pub suspended: Duration,
+    /// Time since 1970, while the clock is synchronised.
+    pub synchronised: Option<Duration>,
+    /// The kernel's id of this boot.
+    pub boot_id: String,
+    /// What maintenance remembers.
+    pub states: BTreeMap<StateFile, String>,
+    /// Bytes of each block device.
+    pub block_bytes: BTreeMap<String, u64>,
     /// What `zramd-worker` was asked to do.
     pub worked: Vec<String>,
     /// Faults and transcript.
@@ -174,6 +188,11 @@ impl SimMachine {
             record_folder: false,
             scratch: BTreeMap::new(),
             clock: Duration::from_secs(10),
+            suspended: Duration::ZERO,
+            synchronised: None,
+            boot_id: "boot-1".to_owned(),
+            states: BTreeMap::new(),
+            block_bytes: BTreeMap::new(),
             worked: Vec::new(),
             script: Script::default(),
             mounts: Mounts::new(),
@@ -250,6 +269,7 @@ impl SimMachine {
         let mut devices = state.devices.clone();
         for device in devices.values_mut() {
             device.diskseq = 0;
+            device.slots = Slots::default();
             if let Some(filesystem) = &mut device.filesystem {
                 filesystem.tree = 0;
             }
@@ -363,7 +383,12 @@ impl State {
     }
 
     fn device_mut(&mut self, number: u32) -> Result<&mut Device, Errno> {
-        self.devices.get_mut(&number).ok_or(Errno::NOENT)
+        let device = self.devices.get_mut(&number).ok_or(Errno::NOENT)?;
+        device.slots.clock = self.clock;
+        if let Some(path) = &device.backing {
+            device.slots.capacity = self.block_bytes.get(path).copied().unwrap_or(0) / PAGE;
+        }
+        Ok(device)
     }
 
     fn hold(&mut self, what: What, pid: u32, name: &str, time: Option<Duration>) {

@@ -44,8 +44,12 @@ impl SimHost {
         SimHost { machine, pid }
     }
 
+    pub(super) fn machine(&self) -> &SimMachine {
+        &self.machine
+    }
+
     /// One acting verb: counted, and hit by whatever the script has for it.
-    fn act<T>(
+    pub(super) fn act<T>(
         &mut self,
         object: impl Into<String>,
         operation: impl Into<String>,
@@ -77,6 +81,9 @@ impl Host for SimHost {
             MachineFile::Swaps => state.proc_swaps(),
             MachineFile::Mountinfo => state.mounts.text(),
             MachineFile::Cmdline => state.cmdline.clone(),
+            MachineFile::Maintenance | MachineFile::PressureLevel => {
+                return Err(HostError::new("/run/zramd/work", "read", Errno::NOENT));
+            }
             MachineFile::Passwd => state.passwd.clone(),
             MachineFile::Group => state.group.clone(),
             MachineFile::KernelRelease => "6.12.0-simulated\n".to_owned(),
@@ -186,7 +193,8 @@ impl Host for SimHost {
     }
 
     fn monotonic(&self) -> Duration {
-        self.now()
+        let state = self.machine.look();
+        state.clock.saturating_sub(state.suspended)
     }
 
     fn lock_run(&mut self) -> Result<(), HostError> {
@@ -362,7 +370,7 @@ impl Host for SimHost {
 
     fn read_pages(&mut self, number: u32, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
         self.act(zram(number), format!("read at {offset}"), |state, _| {
-            state.device(number)?.read(offset, length)
+            state.device_mut(number)?.read(offset, length)
         })
     }
 

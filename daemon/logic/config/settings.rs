@@ -92,6 +92,13 @@ pub struct MaintenanceSettings {
     pub on_memory_change: OnChange,
 }
 
+impl MaintenanceSettings {
+    /// Whether anything of it happens now and then.
+    pub fn needs_timer(&self) -> bool {
+        self.recompress.is_some() || self.writeback.is_some() || self.on_memory_change == OnChange::Apply
+    }
+}
+
 /// `writeback` of `[maintenance]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WritebackSettings {

@@ -13,6 +13,8 @@ pub mod step;
 mod vm;
 pub mod wanted;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
@@ -272,6 +274,8 @@ pub struct Plan {
     pub problems: Vec<Problem>,
     /// When the algorithm of `auto` is measured.
     pub benchmark: When,
+    /// How often maintenance runs, if it is asked for.
+    pub maintenance: Option<Duration>,
 }
 
 impl Group {
@@ -327,7 +331,9 @@ pub fn plan(
 ) -> Plan {
     let (items, found) = wanted::wanted(settings, facts, activation);
     let benchmark = settings.benchmark.when;
-    let mut plan = Plan { items, groups: Vec::new(), problems, benchmark };
+    let maintenance = settings.maintenance.as_ref().filter(|asked| asked.needs_timer());
+    let maintenance = maintenance.map(|asked| asked.interval);
+    let mut plan = Plan { items, groups: Vec::new(), problems, benchmark, maintenance };
     plan.problems.extend(found);
     diff::groups(&mut plan, facts, activation);
     plan

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::logic::health::{Finding, Level};
 use crate::logic::units::human;
 
 /// What the owner wants to happen then.
@@ -88,6 +89,21 @@ pub fn decide(seen: &Seen, on_change: OnChange) -> Option<Resize> {
     Some(Resize { number: seen.number, from: has, to: seen.wanted, step, reason })
 }
 
+/// What is left to the owner, as long as it has not been done: `size` is the present size of a device.
+pub fn findings(resizes: &[Resize], size: impl Fn(u32) -> Option<u64>) -> Vec<Finding> {
+    let open = resizes
+        .iter()
+        .filter(|resize| resize.step == Step::Offer && size(resize.number) == Some(resize.from));
+    open.map(|resize| Finding {
+        level: Level::Warning,
+        code: "memory-changed".to_owned(),
+        object: format!("zram{}", resize.number),
+        message: resize.reason.clone(),
+        remedy: "run `zramdctl reload`, which moves what is stored through memory".to_owned(),
+    })
+    .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +137,16 @@ mod tests {
             reason.contains("more memory") && reason.contains("4.0 GiB") && reason.contains("8.0 GiB"),
             "{reason}"
         );
+    }
+
+    #[test]
+    fn an_offer_stands_until_it_is_taken() {
+        let offered = decide(&seen(), OnChange::Report).unwrap();
+        let found = findings(std::slice::from_ref(&offered), |_| Some(4 * GIB));
+        assert_eq!((found[0].code.as_str(), found[0].object.as_str()), ("memory-changed", "zram0"));
+        assert_eq!(findings(&[offered], |_| Some(8 * GIB)), []);
+        let applied = decide(&seen(), OnChange::Apply).unwrap();
+        assert_eq!(findings(&[applied], |_| Some(4 * GIB)), []);
     }
 
     #[test]

@@ -329,6 +329,43 @@ impl Device {
         self.core.reset_peak(&self.name).await
     }
 
+    /// Marks pages as idle: all, or with the option `age-seconds` (u) those that have not been used for so long.
+    #[zbus(out_args("job"))]
+    async fn mark_idle(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Tune).await?;
+        self.core.maintain_device(&self.name, "mark-idle", &options).await
+    }
+
+    /// Compresses pages again with a secondary algorithm. Without the option `pages` (s: `idle`, `huge` or `huge-idle`, as they are
+    /// marked) those are idle that the configuration says.
+    #[zbus(out_args("job"))]
+    async fn recompress(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Tune).await?;
+        self.core.maintain_device(&self.name, "recompress", &options).await
+    }
+
+    /// Writes pages to the backing device, never more than the budget. The option `pages` is as for Recompress.
+    #[zbus(out_args("job"))]
+    async fn writeback(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Tune).await?;
+        self.core.maintain_device(&self.name, "write-back", &options).await
+    }
+
     /// One sample, as from GetStats; sent to those only who called Subscribe.
     #[zbus(signal)]
     pub(in crate::service) async fn stats_updated(

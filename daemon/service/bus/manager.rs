@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zbus::message::Header;
+use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
 
 use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
 use super::turn::Turn;
 use super::{device_path, disk_path};
+use crate::logic::policy::report;
 use crate::service::core::Core;
+use crate::service::operations::none;
 
 /// The root object.
 #[derive(Debug)]
@@ -88,6 +91,48 @@ impl Manager {
             (view.name.clone(), view.value.clone(), view.set_to.clone(), view.before.clone())
         };
         self.core.sample().await.vm.iter().map(row).collect()
+    }
+
+    /// How short memory is, where `[maintenance]` asks to follow that: `none`, `moderate`, `severe` or `critical`.
+    #[zbus(property)]
+    fn pressure_level(&self) -> String {
+        self.core.latest().pressure.word().to_owned()
+    }
+
+    /// When maintenance last ended, in microseconds since boot (CLOCK_MONOTONIC); 0 when it has not run.
+    #[zbus(property)]
+    fn last_maintenance_monotonic(&self) -> u64 {
+        self.core.latest().maintenance.ended_monotonic_usec
+    }
+
+    /// What it did then, in this order: device, action (`recompress`, `write-back`, `compact`, `mark-idle`), which pages, the
+    /// reason, what came of it.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn maintenance_actions(&self) -> Vec<(String, String, String, String, String)> {
+        let snapshot = self.core.latest();
+        let row = |action: &report::Action| {
+            let report::Action { device, action, pages, reason, result, .. } = action.clone();
+            (device, action, pages, reason, result)
+        };
+        snapshot.maintenance.actions.iter().map(row).collect()
+    }
+
+    /// What it did not do then: device (or empty), policy, reason.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn maintenance_skipped(&self) -> Vec<(String, String, String)> {
+        self.core.latest().maintenance.skipped.clone()
+    }
+
+    /// Bytes that may still be written to backing devices, of those in any 24 hours; the largest number without a budget.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn writeback_budget_left_bytes(&self) -> u64 {
+        self.core.latest().maintenance.budget.map_or(u64::MAX, |budget| budget.left_bytes)
+    }
+
+    /// Bytes written to backing devices since they are counted, over restarts.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn writeback_total_bytes(&self) -> u64 {
+        self.core.latest().maintenance.budget.map_or(0, |budget| budget.total_bytes)
     }
 
     /// Uncompressed bytes stored on devices that zramd set up.
@@ -209,6 +254,28 @@ impl Manager {
         auth::check(connection, &call, Action::Manage).await?;
         self.core.reload(&options).await
     }
+
+    /// A good moment for maintenance, such as an idle machine: does what `[maintenance]` asks for, without waiting for the
+    /// timer. There are no options yet.
+    #[zbus(out_args("job"))]
+    async fn maintain(
+        &self,
+        options: HashMap<String, OwnedVariant>,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(connection, &call, Action::Tune).await?;
+        none(&options)?;
+        self.core.maintain("", vec!["--reason".to_owned(), "request".to_owned()]).await
+    }
+
+    /// Memory has become shorter, or less so; the reason says how much of the time tasks waited for it.
+    #[zbus(signal)]
+    pub(in crate::service) async fn pressure_changed(
+        emitter: &SignalEmitter<'_>,
+        level: &str,
+        reason: &str,
+    ) -> zbus::Result<()>;
 
     /// Everything as JSON; `schema_version` says in which form.
     #[zbus(out_args("json"))]

@@ -17,7 +17,10 @@ use super::ROOT;
 
 /// Properties that emit a signal when they change, per interface; `tests/bus.rs` compares this with the introspection.
 pub const EMITTING: [(&str, &[&str]); 6] = [
-    ("org.zramd1.Manager", &["State", "Problems", "ConfigFiles", "VmSettings"]),
+    (
+        "org.zramd1.Manager",
+        &["State", "Problems", "ConfigFiles", "PressureLevel", "LastMaintenanceMonotonic", "VmSettings"],
+    ),
     (
         "org.zramd1.Device",
         &[

@@ -1,0 +1,118 @@
+//! Following how short memory is: asleep until the kernel says that tasks wait for memory, then looking until that is over.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use zbus::object_server::SignalEmitter;
+
+use super::bus::manager::Manager;
+use super::core::{Core, lock};
+use super::journal;
+use super::watch::watched;
+use crate::host::Host;
+use crate::host::linux::{LinuxHost, PRESSURE_LEVEL, files};
+use crate::logic::policy::Cause;
+use crate::logic::policy::pressure::{Gauge, LOOK, Level, Thresholds, back_off, totals, trigger};
+
+const FILE: &str = "/proc/pressure/memory";
+/// The first look after the kernel has woken us.
+const FIRST: Duration = Duration::from_millis(500);
+/// Looks without pressure after which we sleep again.
+const QUIET: u32 = 4;
+/// What must be told at once while memory is short.
+const ALARMS: [&str; 4] = ["swap-full", "swap-nearly-full", "writes-failed", "memory-limit-near"];
+
+/// Follows pressure by these thresholds from now on, or does not any more.
+pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
+    let mut watch = lock(&core.pressure_watch);
+    if watch.as_ref().map(|(thresholds, _)| *thresholds) == thresholds {
+        return;
+    }
+    if let Some((_, task)) = watch.take() {
+        task.abort();
+        note(core, Level::None);
+    }
+    *watch = thresholds.map(|thresholds| {
+        let core = Arc::clone(core);
+        let task = tokio::spawn(async move {
+            if let Err(error) = sleep_and_look(&core, thresholds).await {
+                let hint = "without CAP_SYS_RESOURCE this takes Linux 6.5";
+                tracing::warn!(%error, "cannot follow memory pressure in {FILE} ({hint})");
+            }
+        });
+        (thresholds, task)
+    });
+}
+
+async fn sleep_and_look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(FILE)?;
+    file.write_all(format!("{}\0", trigger(thresholds)).as_bytes())?;
+    let events = watched(file.into(), Interest::PRIORITY)?;
+    loop {
+        let mut event = events.ready(Interest::PRIORITY | Interest::ERROR).await?;
+        event.clear_ready();
+        look(core, thresholds).await?;
+    }
+}
+
+/// Looks every other second until memory is not short any more.
+async fn look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Result<()> {
+    let mut gauge = Gauge::default();
+    let (mut quiet, mut last_run, mut alarmed) = (0, None, BTreeSet::new());
+    let mut wait = FIRST;
+    while quiet < QUIET {
+        let now = LinuxHost::new("/").monotonic();
+        let text = std::io::read_to_string(File::open(FILE)?)?;
+        let totals = totals(&text).unwrap_or_default();
+        if let Some(change) = gauge.look(thresholds, now, totals) {
+            journal::pressure(change.to.word(), change.from.word(), &change.reason);
+            note(core, change.to);
+            announce(core, change.to, &change.reason).await;
+        }
+        quiet = if gauge.level == Level::None { quiet + 1 } else { 0 };
+        if gauge.level > Level::None {
+            for found in &core.resample().await.problems {
+                if ALARMS.contains(&found.code.as_str())
+                    && alarmed.insert((found.code.clone(), found.object.clone()))
+                {
+                    journal::alarm(found);
+                    core.changed.notify_one();
+                }
+            }
+            let due = last_run.is_none_or(|(level, then)| {
+                level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
+            });
+            if due {
+                let reason = Cause::Pressure(gauge.level).to_string();
+                // One that goes on already is as good.
+                core.maintain("", vec!["--reason".to_owned(), reason]).await.ok();
+                last_run = Some((gauge.level, now));
+            }
+        }
+        tokio::time::sleep(wait).await;
+        wait = LOOK;
+    }
+    Ok(())
+}
+
+/// Says it where every reader of figures looks, and has that published.
+fn note(core: &Core, level: Level) {
+    let text = (level != Level::None).then(|| level.word());
+    if let Err(error) = files::replace(Path::new("/"), PRESSURE_LEVEL, text) {
+        tracing::warn!("{error}");
+    }
+    core.changed.notify_one();
+}
+
+async fn announce(core: &Core, level: Level, reason: &str) {
+    let Some(connection) = core.connection() else { return };
+    if let Ok(emitter) = SignalEmitter::new(&connection, super::ROOT) {
+        // Nobody has to listen.
+        Manager::pressure_changed(&emitter, level.word(), reason).await.ok();
+    }
+}
