@@ -38,7 +38,7 @@ fn load(text: &str) -> Loaded {
     loaded
 }
 
-const SWAP: &str = "[zram0]\nzram-size = \"256MiB\"\ncompression-algorithm = \"lz4\"\nwriteback-encryption = \"none\"\n";
+const SWAP: &str = "[zram0]\nzram-size = \"256MiB\"\ncompression-algorithm = \"lz4\"\n";
 
 /// A machine with compressed swap, and 100 MiB for what is written back.
 fn machine(kernel: KernelConfig, loaded: &Loaded) -> SimMachine {

@@ -5,8 +5,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::logic::health::{Finding, Level};
-use crate::logic::units::human;
 use crate::logic::policy::report::Action;
+use crate::logic::units::human;
 
 /// The daemon serves.
 pub const STARTED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d01";
@@ -158,7 +158,16 @@ mod tests {
         let catalogue = include_str!("../../units/zramd.catalog");
         let explained: Vec<&str> = catalogue.lines().filter_map(|line| line.strip_prefix("-- ")).collect();
         let all = [
-            STARTED, JOB_DONE, JOB_FAILED, PROBLEM, PROBLEM_GONE, RESUMED, SPACE_LOW, PRESSURE, MAINTAINED, ALARM,
+            STARTED,
+            JOB_DONE,
+            JOB_FAILED,
+            PROBLEM,
+            PROBLEM_GONE,
+            RESUMED,
+            SPACE_LOW,
+            PRESSURE,
+            MAINTAINED,
+            ALARM,
         ];
         assert_eq!(explained, all);
     }

@@ -306,6 +306,12 @@ fn default_tunables() -> BTreeMap<Tunable, String> {
 }
 
 impl State {
+    /// Bytes of a block device; an encrypting mapping is as large as what is below it.
+    pub(super) fn bytes_of(&self, path: &str) -> Option<u64> {
+        let mapped = path.starts_with("/dev/dm-").then(|| self.block_bytes.values().next());
+        self.block_bytes.get(path).or(mapped.flatten()).copied()
+    }
+
     /// Whether `path` is a block device that nobody uses as a whole: who takes it takes it alone.
     fn take_block(&self, path: &str) -> Result<(), Errno> {
         let of = |prefix: &str| path.strip_prefix(prefix).and_then(|number| number.parse::<u32>().ok());
@@ -386,7 +392,9 @@ impl State {
         let device = self.devices.get_mut(&number).ok_or(Errno::NOENT)?;
         device.slots.clock = self.clock;
         if let Some(path) = &device.backing {
-            device.slots.capacity = self.block_bytes.get(path).copied().unwrap_or(0) / PAGE;
+            let mapped = path.starts_with("/dev/dm-").then(|| self.block_bytes.values().next());
+            let bytes = self.block_bytes.get(path).or(mapped.flatten()).copied();
+            device.slots.capacity = bytes.unwrap_or(0) / PAGE;
         }
         Ok(device)
     }

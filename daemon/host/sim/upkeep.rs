@@ -28,7 +28,7 @@ impl Upkeep for SimHost {
     }
 
     fn block_bytes(&self, path: &str) -> Result<u64, HostError> {
-        let bytes = self.machine().look().block_bytes.get(path).copied();
+        let bytes = self.machine().look().bytes_of(path);
         bytes.ok_or_else(|| HostError::new(path, "look at its size", Errno::NOENT))
     }
 
