@@ -107,6 +107,8 @@ fn verdict_mounts(plan: &Plan) -> Vec<&'static str> {
         return Vec::new();
     }
     VERDICT_MOUNTS.iter().map(|(_, unit)| *unit).collect()
+}
+
 /// The timer of maintenance. First an interval after boot, when there are pages that are old enough.
 pub const MAINTENANCE_TIMER: &str = "zramd-maintenance.timer";
 
