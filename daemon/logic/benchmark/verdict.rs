@@ -157,9 +157,9 @@ mod tests {
     }
 
     proptest! {
-        /// Twenty runs with noise of ±4 % around scores that are nearly the same: whatever is chosen first stays.
+        /// Twenty runs with noise of ±3 % around scores that are nearly the same: whatever is chosen first stays.
         #[test]
-        fn noise_changes_nothing(noise in prop::collection::vec((0.96..1.04f64, 0.96..1.04f64, 0.96..1.04f64), 20)) {
+        fn noise_changes_nothing(noise in prop::collection::vec((0.97..1.03f64, 0.97..1.03f64, 0.97..1.03f64), 20)) {
             let mut before = Before::default();
             let mut chosen = Vec::new();
             for (a, b, c) in noise {
