@@ -60,6 +60,17 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             format!("{name} was filled from snapshot {}, because newer ones are broken", status.generation),
             format!("look at its store, which may be failing: {log}"),
         ),
+        LoadState::Empty if !status.refused.is_empty() => add(
+            Level::Error,
+            "disk-began-empty",
+            format!(
+                "{name} began empty, because its newest snapshot could not be loaded: {}",
+                status.refused
+            ),
+            format!(
+                "that snapshot is kept: mend the cause, then run `zramdctl disk restore {name} GENERATION`"
+            ),
+        ),
         LoadState::Empty | LoadState::Loading | LoadState::Loaded => {}
     }
     if status.unclean {
@@ -143,6 +154,7 @@ mod tests {
         assert_eq!(disk(|disk| disk.status.load_state = LoadState::Failed), ["disk-not-loaded"]);
         assert_eq!(disk(|disk| disk.status.load_state = LoadState::Passthrough), ["disk-passthrough"]);
         assert_eq!(disk(|disk| disk.status.load_state = LoadState::Fallback), ["disk-fallback"]);
+        assert_eq!(disk(|disk| disk.status.refused = "it is too small".to_owned()), ["disk-began-empty"]);
         assert_eq!(disk(|disk| disk.status.unclean = true), ["disk-unclean"]);
         assert_eq!(disk(|disk| disk.status.last_save_result = "failed".to_owned()), ["save-failed"]);
         assert_eq!(

@@ -64,6 +64,8 @@ pub struct DiskStatus {
     pub made_age_usec: u64,
     /// Whether the boot before this one ended without a last save: what changed after `made_usec` is lost.
     pub unclean: bool,
+    /// Why the newest snapshot was not loaded, or empty.
+    pub refused: String,
     /// What there is to say about the load, for people.
     pub load_message: String,
     /// How long loading took, in microseconds.

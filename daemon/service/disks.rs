@@ -114,6 +114,12 @@ impl Core {
         if bytes == 0 {
             return Err(invalid("a size of 0 is no size"));
         }
+        if self.sample().await.disk(name).is_some_and(|disk| !disk.device.is_empty()) {
+            let message = format!(
+                "{name} lies on zram, whose size is fixed while it is in use: change size of [ramdisk.{name}] and reboot"
+            );
+            return Err(BusError::new(Name::NotSupported, message));
+        }
         let target = Target::RamDisk(name.to_owned());
         self.start("resize", name.to_owned(), move |core, handle| async move {
             let wish = Wish::one(target.clone(), forced);

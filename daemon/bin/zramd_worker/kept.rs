@@ -227,7 +227,7 @@ fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         Some(generation) => restore(job, generation),
         None => load_newest(job),
     };
-    let (state, generation, made_usec, unclean, mut message) = match loaded {
+    let (state, generation, made_usec, unclean, mut message, refused) = match loaded {
         Ok(loaded) => loaded,
         Err(stopped) => {
             let text = sentence(&stopped);
@@ -260,12 +260,14 @@ fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         status.made_age_usec = if made_usec == 0 { 0 } else { now_usec().saturating_sub(made_usec) };
         status.unclean = unclean;
         status.load_message = text;
+        status.refused = refused;
         status.load_took_usec = took;
     })?;
     Ok(format!("{name}: {message}"))
 }
 
-type Filled = (LoadState, u64, u64, bool, String);
+/// How it went, the snapshot, when that was made, whether the boot before was unclean, what to say, why not the newest.
+type Filled = (LoadState, u64, u64, bool, String, String);
 
 fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     let name = job.kept.request.name.clone();
@@ -282,6 +284,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     }
     let entries = loaded.extracted.entries;
     let size = human(loaded.extracted.bytes);
+    let refused = loaded.refused.first().map(|(_, why)| why.clone()).unwrap_or_default();
     let before = keep::status(&name);
     let (state, mut message) = match (loaded.outcome, loaded.generation) {
         _ if loaded.already && before.generation > 0 => {
@@ -310,7 +313,14 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
         );
         warn(&name, "the last boot ended without a last save");
     }
-    Ok((state, loaded.generation.unwrap_or(0), loaded.made_at_usec.unwrap_or(0), loaded.unclean, message))
+    Ok((
+        state,
+        loaded.generation.unwrap_or(0),
+        loaded.made_at_usec.unwrap_or(0),
+        loaded.unclean,
+        message,
+        refused,
+    ))
 }
 
 /// Fills the disk from a snapshot that somebody has chosen.
@@ -329,7 +339,7 @@ fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
         .iter()
         .find(|line| line.generation == generation)
         .map(|line| line.time_usec);
-    Ok((LoadState::Loaded, generation, made.unwrap_or(0), false, message))
+    Ok((LoadState::Loaded, generation, made.unwrap_or(0), false, message, String::new()))
 }
 
 fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
