@@ -283,21 +283,32 @@ fn kinds(folder: &Path) -> Vec<(&'static str, PathBuf)> {
     .collect()
 }
 
-/// Parts that are written by a dd of their own: the best of each over all rounds was not interrupted.
-const PARTS: u64 = 8;
+/// Nanoseconds of CPU time for each page, 4 KiB a request, past the page cache: compression is done by the one who writes, so that
+/// what others do meanwhile does not count.
+fn writes(data: &Path, node: &Path, size: u64) -> f64 {
+    const TIMES: u64 = 4;
+    let script = r#"TIMEFORMAT="%U %S"; time for n in $(seq "$4"); do dd if="$1" of="$2" bs=4k oflag=direct status=none conv=notrunc count="$3"; done"#;
+    let count = size / PAGE as u64;
+    let output = Command::new("bash")
+        .args(["-c", script, "bash"])
+        .args([data, node])
+        .args([count.to_string(), TIMES.to_string()])
+        .env("LC_ALL", "C")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let seconds: Option<Vec<f64>> = said.split_whitespace().map(|word| word.parse().ok()).collect();
+    let seconds = seconds.filter(|times| times.len() == 2).unwrap_or_else(|| panic!("{said}"));
+    seconds.iter().sum::<f64>() * 1e9 / (count * TIMES) as f64
+}
 
-/// Nanoseconds for each part of the data, 4 KiB a request, past the page cache.
-fn writes(data: &Path, node: &Path, size: u64) -> Vec<f64> {
-    let count = size / PAGE as u64 / PARTS;
-    let part = |part: u64| {
-        let words =
-            [format!("if={}", data.display()), format!("of={}", node.display()), format!("count={count}")];
-        let places = [format!("skip={}", part * count), format!("seek={}", part * count)];
-        let fixed = ["bs=4k", "oflag=direct", "conv=notrunc"].map(str::to_owned);
-        let words: Vec<&str> = words.iter().chain(&places).chain(&fixed).map(String::as_str).collect();
-        dd(&words) * 1e9 / count as f64
-    };
-    (0..PARTS).map(part).collect()
+/// What was measured of one algorithm, once a round, in nanoseconds.
+struct LongRun {
+    name: String,
+    write: Vec<f64>,
+    read: Vec<f64>,
+    p99: Vec<f64>,
+    stored: MmStat,
 }
 
 /// Long runs of fio and dd with every algorithm that can be the verdict: what there is to know.
@@ -308,7 +319,7 @@ fn figures(file: &Path) -> Vec<(String, Figures)> {
     let same = file.with_extension("same");
     let filled: Vec<u8> = (0..size / PAGE as u64).flat_map(|page| [1 + (page % 250) as u8; PAGE]).collect();
     fs::write(&same, filled).unwrap();
-    let mut found: Vec<(String, Vec<Vec<f64>>, Vec<f64>, Vec<f64>, MmStat)> = Vec::new();
+    let mut found: Vec<LongRun> = Vec::new();
     for round in 0..ROUNDS {
         // Other tests get their turn in between.
         let _lock = real_kernel_lock();
@@ -323,20 +334,18 @@ fn figures(file: &Path) -> Vec<(String, Figures)> {
             let write = writes(data, &node(&scratch), size);
             let read = fio(&node(&scratch), 0.5);
             if round == 0 {
-                let stored = scratch.memory(&host).unwrap();
-                found.push((algorithm.to_string(), Vec::new(), Vec::new(), Vec::new(), stored));
+                let (name, stored) = (algorithm.to_string(), scratch.memory(&host).unwrap());
+                found.push(LongRun { name, stored, write: Vec::new(), read: Vec::new(), p99: Vec::new() });
             }
-            found[at].1.push(write);
-            found[at].2.push(read.usual_ns);
-            found[at].3.push(read.p99_ns);
+            found[at].write.push(write);
+            found[at].read.push(read.usual_ns);
+            found[at].p99.push(read.p99_ns);
         }
         scratch.release(&mut host).unwrap();
     }
-    let mut rows = found.into_iter().map(|(name, write, read, p99, stored)| {
-        let ratio = stored.orig_data_size as f64 / stored.mem_used_total.max(1) as f64;
-        let best = |part: usize| write.iter().map(|round| round[part]).fold(f64::INFINITY, f64::min);
-        let write = (0..write[0].len()).map(best).sum::<f64>() / write[0].len() as f64;
-        (name, write, median(read), median(p99), ratio)
+    let mut rows = found.into_iter().map(|long| {
+        let ratio = long.stored.orig_data_size as f64 / long.stored.mem_used_total.max(1) as f64;
+        (long.name, median(long.write), median(long.read), median(long.p99), ratio)
     });
     let (_, write, read, _, _) = rows.next().unwrap();
     let sure = |value: f64| Estimate { value, low: value, high: value };
@@ -400,6 +409,14 @@ fn oracle() {
             };
             let verdicts: Vec<String> =
                 measured.iter().map(|measured| measured.report.verdict.full_name()).collect();
+            for pair in measured.windows(2).map(|pair| [&pair[0].report, &pair[1].report]) {
+                if pair[0].verdict.full_name() != pair[1].verdict.full_name() {
+                    println!(
+                        "    {} κ {:.0} ns",
+                        pair[1].verdict.reason, pair[1].circumstances.price_of_shortage_ns
+                    );
+                }
+            }
             let changes = verdicts.windows(2).filter(|pair| pair[0] != pair[1]).count();
             let same = verdicts[0] == right.algorithm;
             let worse = value(&verdicts[0])
