@@ -1,6 +1,7 @@
 //! `bench swap`: a program under memory pressure in a cgroup of its own, on private swap.
 
 use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -29,6 +30,10 @@ use crate::logic::vm::Tunable;
 pub const LOAD: &str = "bench-load";
 /// The highest priority that swap can have: nothing goes to other swap while there is room on ours.
 const PRIORITY: i32 = 32767;
+/// How often a run is tried.
+const ATTEMPTS: u32 = 3;
+/// The signal that the kernel kills with.
+const SIGKILL: i32 = 9;
 /// How often the program is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 /// Room on the device beyond what the program can need.
@@ -139,7 +144,7 @@ impl Run<'_> {
         swap_on(self.host, number, PRIORITY, false)?;
         let restore = self.set_page_cluster(scratch, cluster)?;
         let cgroup = MemoryCgroup::create(&cgroup_name())?;
-        let row = self.under_pressure(scratch, &cgroup, algorithm, cluster);
+        let row = self.under_pressure_again(scratch, &cgroup, algorithm, cluster);
         self.report.cgroup = format!("v{}", cgroup.version());
         let removed = cgroup.remove();
         let restored = restore.map_or(Ok(()), |undo| scratch.undo(self.host, &undo));
@@ -164,13 +169,36 @@ impl Run<'_> {
         Ok(Some(undo))
     }
 
-    fn under_pressure(
+    /// On a busy machine the kernel may give up reclaiming too early, and kill the program: then it is tried again.
+    fn under_pressure_again(
         &mut self,
         scratch: &Scratch,
         cgroup: &MemoryCgroup,
         algorithm: &Algorithm,
         cluster: u8,
     ) -> Result<Row, Stopped> {
+        for _ in 1..ATTEMPTS {
+            if let Some(row) = self.under_pressure(scratch, cgroup, algorithm, cluster)? {
+                return Ok(row);
+            }
+            let remark =
+                format!("{algorithm}, page-cluster {cluster}: the kernel killed the program; tried again");
+            self.report.remarks.push(remark);
+        }
+        let row = self.under_pressure(scratch, cgroup, algorithm, cluster)?;
+        let message =
+            "the kernel kills the program under pressure each time: more memory may help (--memory)";
+        row.ok_or_else(|| Error::failed(message).into())
+    }
+
+    /// Nothing when the program was killed for want of memory.
+    fn under_pressure(
+        &mut self,
+        scratch: &Scratch,
+        cgroup: &MemoryCgroup,
+        algorithm: &Algorithm,
+        cluster: u8,
+    ) -> Result<Option<Row>, Stopped> {
         cgroup.limit(self.limit)?;
         let failed = |error: std::io::Error| Error::failed(format!("the program under pressure: {error}"));
         let mut child = Command::new(ourselves()?)
@@ -189,6 +217,9 @@ impl Run<'_> {
         let stalled = stalled.zip(self.stalls(cgroup));
         let output = child.wait_with_output().map_err(failed)?;
         let stored = stored?;
+        if output.status.signal() == Some(SIGKILL) {
+            return Ok(None);
+        }
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let message = format!("the program under pressure: {} {}", output.status, said.trim());
@@ -198,7 +229,7 @@ impl Run<'_> {
             .map_err(|error| Error::failed(format!("the program under pressure: {error}")))?;
         let share = |(before, after): (u64, u64)| (after - before) as f64 / 1e6 / seconds;
         let faults = load.fault.map_or(0, |fault| fault.requests);
-        Ok(Row {
+        Ok(Some(Row {
             algorithm: algorithm.to_string(),
             page_cluster: cluster,
             swap_out_per_second: rate(load.fill_out, load.fill_ns),
@@ -209,7 +240,7 @@ impl Run<'_> {
             pressure_some: stalled.map(|(before, after)| share((before.0, after.0))),
             pressure_full: stalled.map(|(before, after)| share((before.1, after.1))),
             ratio: stored.orig_data_size as f64 / stored.mem_used_total.max(1) as f64,
-        })
+        }))
     }
 
     /// Waits for the program, and returns what the device stored when that was most.
