@@ -1,8 +1,12 @@
 //! What several tests need: running the program, and knowing whether the real kernel may be used.
 #![allow(dead_code)]
 
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use zramd::engine::work::Stopped;
 
 /// Runs `zramd-setup` with these words.
 pub fn setup(words: &[&str]) -> Output {
@@ -13,6 +17,19 @@ pub fn setup(words: &[&str]) -> Output {
 pub fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
+}
+
+/// Measures, again and again while the machine has better things to do: other tests may just have kept it busy.
+pub fn in_a_better_moment<T: Debug>(mut measure: impl FnMut() -> Result<T, Stopped>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        match measure() {
+            Err(Stopped::Postponed(_)) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            result => return result.unwrap(),
+        }
+    }
 }
 
 /// A file of the repository.
