@@ -108,7 +108,8 @@ fn many_clients_that_vanish_leave_nothing_behind() {
     let _quiet = quiet_devices();
     let before = afterwards(&bus);
     let mut after = Vec::new();
-    for _ in 0..2 {
+    // The heap finds its level in two rounds; what leaks grows in the third as well.
+    for _ in 0..3 {
         let time = Duration::from_secs(5);
         let round = run(load(bus.address(), time));
         let rate = f64::from(round.calls.get()) / time.as_secs_f64();
@@ -122,7 +123,7 @@ fn many_clients_that_vanish_leave_nothing_behind() {
         after.push(afterwards(&bus));
     }
     println!("heap: {before} KiB before, {after:?} KiB after");
-    assert!(after[1] <= after[0] + GROWTH, "{before} {after:?}");
+    assert!(after[2] <= after[0].max(after[1]) + GROWTH, "{before} {after:?}");
 }
 
 /// As many as there may be; the next one is told, and gets its turn when somebody leaves.
