@@ -30,8 +30,6 @@ use crate::logic::work::Work;
 const NAME: &str = "maintenance";
 /// The unit that does it.
 const UNIT: &str = "zramd-maintenance.service";
-/// The folder in which it reports.
-const FOLDER: &str = "/run/zramd/work";
 
 impl Core {
     /// Has a run made, and returns its job.
@@ -82,12 +80,13 @@ pub async fn follow_reports(core: Arc<Core>) {
 }
 
 async fn reports(core: &Arc<Core>) -> std::io::Result<()> {
-    std::fs::create_dir_all(FOLDER)?;
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-    inotify::add_watch(&watch, FOLDER, inotify::WatchFlags::MOVED_TO)?;
     let watch = watched(watch, Interest::READABLE)?;
     let mut last = u64::MAX;
     loop {
+        // Whoever ends last takes the folder away, and the watch with it.
+        std::fs::create_dir_all(work::FOLDER)?;
+        inotify::add_watch(&watch, work::FOLDER, inotify::WatchFlags::MOVED_TO)?;
         read_report(core, &mut last);
         let mut ready = watch.readable().await?;
         let mut buffer = [0; 4096];

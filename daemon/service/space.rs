@@ -41,7 +41,10 @@ async fn look(
     let host = LinuxHost::new("/");
     let mut next = None;
     for disk in wanted {
-        // It may not be mounted yet, or any more.
+        // It may not be mounted yet, or any more; the folder below is as full as what it is in.
+        if !host.is_mount_point(&disk.mount_point) {
+            continue;
+        }
         let Ok(space) = host.space(&disk.mount_point) else { continue };
         let watch = watches.entry(disk.name.clone()).or_default();
         let look = watch.look(space.used_bytes, space.total_bytes, host.monotonic());

@@ -9,14 +9,13 @@ use lexopt::prelude::{Long, ValueExt};
 use zramd::engine::benchmark::sample::Source;
 use zramd::engine::benchmark::{self as engine, Options, keep};
 use zramd::engine::work::{Reporter, Stopped};
-use zramd::host::linux::{LinuxHost, files};
+use zramd::host::linux::LinuxHost;
 use zramd::logic::algorithm::Algorithm;
 use zramd::logic::benchmark::score::Profile;
-use zramd::logic::config;
-use zramd::logic::config::settings::{Settings, When};
+use zramd::logic::config::settings::When;
 use zramd::logic::exit::ExitStatus;
 
-use super::frame;
+use super::{configured, frame};
 
 /// What `--help` says.
 pub const HELP: &str = "[--idle] [--boot] [--profile NAME] [--algorithm NAME]... [--data FILE | --generator | --process PID...] \
@@ -87,13 +86,6 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
     Ok(parsed)
 }
 
-/// The configuration of the machine.
-fn settings() -> Settings {
-    let root = Path::new("/");
-    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
-    config::load_sources(files::find_sources(root), &cmdline).settings
-}
-
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     // Whoever asks for nothing in particular is the timer.
     let by_timer = words.is_empty();
@@ -115,7 +107,7 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
 
 fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
     let mut host = LinuxHost::new("/");
-    let settings = settings();
+    let settings = configured::loaded(None).settings;
     let mut options = words.options;
     options.profile = words.profile.unwrap_or(settings.benchmark.profile);
     options.configured = settings.devices.iter().map(|device| device.number).collect::<BTreeSet<u32>>();

@@ -1,12 +1,19 @@
-//! Device numbers that measuring has to leave alone.
+//! What the worker reads of the machine's configuration.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use zramd::host::linux::files;
-use zramd::logic::config;
+use zramd::logic::config::{self, Loaded};
 
-/// The numbers that the configuration names, wrong sections included.
+/// The configuration of the machine, or `file` instead of its main file.
+pub fn loaded(file: Option<&PathBuf>) -> Loaded {
+    let root = Path::new("/");
+    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
+    config::load_sources(files::sources(root, file), &cmdline)
+}
+
+/// Device numbers that measuring has to leave alone: those of the files, whatever the kernel command line switches off.
 pub fn numbers() -> BTreeSet<u32> {
     let loaded = config::load_sources(files::find_sources(Path::new("/")), "");
     loaded.settings.devices.iter().map(|device| device.number).collect()

@@ -11,12 +11,13 @@ use zramd::engine::keep::{self, Kept};
 use zramd::engine::work::{Reporter, Stopped};
 use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::disk::{Calls, be_idle};
-use zramd::host::linux::{files, hook, interrupt};
-use zramd::logic::config;
+use zramd::host::linux::{hook, interrupt};
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk_status::{DiskStatus, LoadState};
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::units::human;
+
+use super::configured;
 
 /// What `--help` says.
 pub const HELP: &str =
@@ -99,9 +100,7 @@ struct Job {
 impl Job {
     /// Begins when whoever works with the disk now has ended.
     fn begin(name: &str, verb: &str) -> Result<Job, Error> {
-        let cmdline = files::read_optional(Path::new("/"), "/proc/cmdline").unwrap_or_default();
-        let loaded = config::load_sources(files::sources(Path::new("/"), None), &cmdline);
-        let kept = keep::find(&loaded, name)?;
+        let kept = keep::find(&configured::loaded(None), name)?;
         let now = Instant::now();
         let deadline = now + Duration::from_secs(kept.keep.time_limit);
         let mut job = Job {

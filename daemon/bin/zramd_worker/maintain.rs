@@ -1,20 +1,18 @@
 //! `maintain`: one run of maintenance, or one thing of it for one device.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use zramd::engine::maintain::{self, Only, Order, Watch};
-use zramd::engine::work::{Reporter, Stopped};
-use zramd::host::linux::{LinuxHost, files};
-use zramd::logic::config;
+use zramd::engine::maintain::{self, Only, Order};
+use zramd::host::linux::LinuxHost;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::policy::Cause;
 use zramd::logic::policy::pass::Pages;
 use zramd::logic::proc::zram_number;
 use zramd::service::journal;
 
-use super::frame;
+use super::{configured, frame};
 
 /// What the words ask for.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,16 +24,10 @@ struct Words {
 /// Does it.
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     let Words { config, order } = parse(words)?;
-    let root = Path::new("/");
-    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
-    let sources = match &config {
-        Some(file) => files::read_sources(std::slice::from_ref(file)),
-        None => files::find_sources(root),
-    };
-    let loaded = config::load_sources(sources, &cmdline);
+    let loaded = configured::loaded(config.as_ref());
     Ok(frame::run("maintenance", "maintain", |reporter| {
         let mut host = LinuxHost::new("/");
-        let (report, done) = maintain::run(&mut host, &loaded, &order, &mut Watched(reporter));
+        let (report, done) = maintain::run(&mut host, &loaded, &order, reporter);
         journal::open();
         report.actions.iter().for_each(journal::maintained);
         for (device, policy, reason) in &report.skipped {
@@ -47,18 +39,6 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
         reporter.detail(&report)?;
         done.map(|()| report.summary())
     }))
-}
-
-struct Watched<'a>(&'a mut Reporter);
-
-impl Watch for Watched<'_> {
-    fn progress(&mut self, share: f64, doing: &str) {
-        self.0.progress(share, doing);
-    }
-
-    fn check(&self) -> Result<(), Stopped> {
-        self.0.check()
-    }
 }
 
 fn parse(words: Vec<OsString>) -> Result<Words, String> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::control;
 use super::error::Error;
-use super::work::Stopped;
+use super::work::{Reporter, Stopped};
 use crate::host::upkeep::Upkeep;
 use crate::host::{Errno, HostError};
 use crate::logic::attribute::Attribute;
@@ -64,6 +64,16 @@ pub trait Watch {
     fn progress(&mut self, share: f64, doing: &str);
     /// An error when it is to end.
     fn check(&self) -> Result<(), Stopped>;
+}
+
+impl Watch for Reporter {
+    fn progress(&mut self, share: f64, doing: &str) {
+        self.progress(share, doing);
+    }
+
+    fn check(&self) -> Result<(), Stopped> {
+        self.check()
+    }
 }
 
 /// What one run works with.

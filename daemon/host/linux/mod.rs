@@ -71,6 +71,11 @@ impl LinuxHost {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
+    /// Whether something is mounted there.
+    pub fn is_mount_point(&self, path: &str) -> bool {
+        mount::is_mounted(rustix::fs::CWD, &self.path(path)).unwrap_or(false)
+    }
+
     fn node(&self, number: u32) -> PathBuf {
         self.path(format!("/dev/zram{number}"))
     }

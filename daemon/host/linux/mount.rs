@@ -1,10 +1,10 @@
 //! Mounting, with options in the spelling of fstab.
 
 use std::ffi::CString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Gid, Mode, Uid};
+use rustix::fs::{AtFlags, Gid, Mode, StatxAttributes, StatxFlags, Uid};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags};
 
 use crate::host::{Errno, HostError, MountSpec, RootSpec};
@@ -35,6 +35,12 @@ const FLAGS: [(&str, MountFlags, bool); 20] = [
 
 /// Words that mean something to mount(8) or systemd only.
 const USER_SPACE: [&str; 7] = ["defaults", "auto", "noauto", "nofail", "user", "nouser", "_netdev"];
+
+/// Whether something is mounted at `path` below an open directory, or at the directory itself where `path` is empty.
+pub fn is_mounted(directory: impl AsFd, path: &Path) -> rustix::io::Result<bool> {
+    let found = rustix::fs::statx(directory, path, AtFlags::EMPTY_PATH, StatxFlags::empty())?;
+    Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
 
 /// Splits options into flags of mount(2) and words for the file system.
 fn split(options: &str) -> (MountFlags, String) {
@@ -110,6 +116,16 @@ fn apply_root(mounted: &OwnedFd, object: &str, root: &RootSpec) -> Result<(), Ho
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_no_mount_point() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(is_mounted(rustix::fs::CWD, folder.path()), Ok(false));
+        assert_eq!(is_mounted(rustix::fs::CWD, Path::new("/proc")), Ok(true));
+        let open = std::fs::File::open("/proc").unwrap();
+        assert_eq!(is_mounted(&open, Path::new("")), Ok(true));
+        assert!(is_mounted(rustix::fs::CWD, &folder.path().join("none")).is_err());
+    }
 
     #[test]
     fn options_are_split_as_mount_8_does_it() {

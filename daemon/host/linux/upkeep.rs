@@ -1,11 +1,10 @@
 //! What maintenance asks of the real machine.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{LinuxHost, files};
+use super::{LinuxHost, durable, files};
 use crate::host::upkeep::{Resource, StateFile, Upkeep};
 use crate::host::{Host, HostError};
 
@@ -61,22 +60,9 @@ impl Upkeep for LinuxHost {
         match file {
             StateFile::Boot => files::replace(&self.root, file.path(), Some(text))
                 .map_err(|error| HostError::text(file.path(), "write", error)),
-            StateFile::Budget => durably(&self.path(file.path()), text)
-                .map_err(|error| HostError::io(file.path(), "write", &error)),
+            StateFile::Budget => durable::replace(&self.root, file.path(), text),
         }
     }
-}
-
-/// Replaces a file so that a power cut leaves either the old one or the new one.
-fn durably(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder)?;
-    let partial = path.with_extension("new");
-    let mut file = fs::File::create(&partial)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&partial, path)?;
-    fs::File::open(folder)?.sync_all()
 }
 
 /// Whether there is a battery, and no mains that is plugged in (Documentation/ABI/testing/sysfs-class-power).

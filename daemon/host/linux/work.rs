@@ -10,7 +10,7 @@ use super::files;
 use crate::host::HostError;
 
 /// The folder.
-const FOLDER: &str = "/run/zramd/work";
+pub const FOLDER: &str = "/run/zramd/work";
 
 /// The file of a work.
 pub fn path(name: &str) -> String {

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{Calls, Result};
+use crate::host::linux::mount::is_mounted;
 use crate::host::{Errno, Space};
 use crate::logic::disk::entry::Time;
 
@@ -96,10 +98,8 @@ impl Calls {
 
     /// Whether an open directory is where something is mounted.
     pub fn is_mount_point(&self, directory: BorrowedFd<'_>) -> Result<bool> {
-        use rustix::fs::{AtFlags, StatxAttributes, StatxFlags};
         self.enter("statx", || "mount".to_owned())?;
-        let found = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
-        Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+        Ok(is_mounted(directory, Path::new(""))?)
     }
 
     /// Waits until the clock of files has moved twice: a change after that carries another time than one before it.
