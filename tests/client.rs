@@ -45,6 +45,8 @@ fn everything_that_reads_works_as_anybody() {
         &["stats"],
         &["stats", "--format=openmetrics"],
         &["stats", "--format=json"],
+        &["maintain", "--dry-run"],
+        &["maintain", "-n", "--json"],
         &["cat-config"],
         &["man"],
         &["completions", "bash"],
@@ -93,7 +95,9 @@ fn wrong_usage_ends_with_2_and_says_what_there_is() {
     let (code, lines) = refused(&["show", "-p", "TotalOriginalByte"]);
     assert_eq!(code, Some(2));
     assert!(lines[0].contains("TotalOriginalBytes is meant"), "{lines:?}");
-    for words in [&["frobnicate"][..], &["list", "--json=yes"], &["stats", "--format=xml"]] {
+    for words in
+        [&["frobnicate"][..], &["list", "--json=yes"], &["stats", "--format=xml"], &["maintain", "sda"]]
+    {
         assert_eq!(refused(words).0, Some(2), "{words:?}");
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use zramd::engine;
+use zramd::engine::maintain::state::State;
 use zramd::engine::maintain::{self, Only, Order, Watch};
 use zramd::engine::work::Stopped;
 use zramd::host::sim::kernel::KernelConfig;
@@ -281,14 +282,87 @@ fn who_asks_for_one_thing_gets_it() {
     let machine = machine(KernelConfig::full(), &loaded);
     store(&machine, false, 0..100);
     let before = used(&machine);
-    let one = |only| Order { cause: Cause::Request, device: Some(0), only: Some(only) };
+    let one = |only| Order { devices: vec![0], only: Some(only), ..Order::all(Cause::Request) };
     maintain(&machine, &loaded, &one(Only::MarkIdle(None))).1.unwrap();
     let (report, ended) = maintain(&machine, &loaded, &one(Only::Recompress(Some(Pages::Idle))));
     assert_eq!(ended, Ok(()));
     assert_eq!(report.actions[0].reason, "asked for");
     assert!(used(&machine) < before);
-    let strange = Order { device: Some(7), ..one(Only::MarkIdle(None)) };
+    let strange = Order { devices: vec![7], ..one(Only::MarkIdle(None)) };
     assert!(matches!(maintain(&machine, &loaded, &strange).1, Err(Stopped::Failed(_))));
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+    let loaded = load(&format!("{SWAP}{BOTH}"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    machine.change().available_kib = 1 << 20;
+    with_budget(&machine, &loaded);
+    store(&machine, true, 0..3000);
+    pass_time(&machine, 26 * HOUR);
+    machine.take_transcript();
+    let states = machine.look().states.clone();
+    let dry = Order { dry_run: true, ..Order::all(Cause::Request) };
+    let (report, ended) = maintain(&machine, &loaded, &dry);
+    assert_eq!((ended, machine.take_transcript()), (Ok(()), Vec::<String>::new()));
+    assert_eq!(machine.look().states, states);
+    assert!(report.actions.iter().all(|action| action.result == "would be done"), "{report:?}");
+    // What a run then does, but for the pages that write-back has taken already.
+    let (real, _) = maintain(&machine, &loaded, &Order::all(Cause::Request));
+    assert_eq!(done(&report)[..4], done(&real)[..4]);
+    let used = &real.memory[0];
+    assert!(used.device == "zram0" && used.after_bytes < used.before_bytes, "{used:?}");
+    assert_eq!(report.memory[0].before_bytes, report.memory[0].after_bytes);
+}
+
+#[test]
+fn nothing_is_left_alone_without_a_word() {
+    let loaded = load(&format!("{SWAP}{BOTH}"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    store(&machine, false, 0..100);
+    pass_time(&machine, 30 * HOUR);
+    // The node of the backing device has gone, as when somebody renames the mapping.
+    machine.change().block_bytes.clear();
+    machine.change().blocks.remove("/dev/wb");
+    let report = timer(&machine, &loaded);
+    assert!(skipped(&report, "write-back").contains("/dev/dm-0: look at its size"), "{report:?}");
+    assert!(done(&report).contains(&("recompress", "idle")), "the rest goes on: {report:?}");
+    let nothing = load(SWAP);
+    assert!(skipped(&timer(&machine, &nothing), "maintenance").contains("asks for neither"));
+    let empty = SimMachine::new(KernelConfig::full());
+    assert!(skipped(&timer(&empty, &loaded), "maintenance").contains("no device"));
+}
+
+#[test]
+fn what_policies_have_done_adds_up_until_the_next_boot() {
+    let loaded = load(&format!("{SWAP}{BOTH}"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    machine.change().available_kib = 1 << 20;
+    with_budget(&machine, &loaded);
+    let totals = || {
+        let text = machine.look().states[&StateFile::Boot].clone();
+        serde_json::from_str::<State>(&text).unwrap().totals
+    };
+    let before = totals();
+    assert_eq!(before["write-back"].last_result, "skipped");
+    let mut freed = before["recompress"].freed_bytes;
+    for round in 0..2 {
+        store(&machine, false, round * 500..round * 500 + 500);
+        pass_time(&machine, 5 * HOUR);
+        let mut report = timer(&machine, &loaded);
+        report.actions.retain(|action| action.action != "write-back");
+        freed += u64::try_from(report.freed_bytes()).unwrap();
+    }
+    let recompress = &totals()["recompress"];
+    assert_eq!((recompress.last_result.as_str(), recompress.runs), ("done", before["recompress"].runs + 2));
+    assert_eq!(recompress.freed_bytes, freed);
+    store(&machine, true, 2000..6000);
+    pass_time(&machine, 26 * HOUR);
+    timer(&machine, &loaded);
+    assert_eq!(totals()["write-back"].written_bytes, written(&machine));
+    suspend(&machine, 9 * HOUR);
+    maintain(&machine, &loaded, &Order::all(Cause::Timer)).1.unwrap_err();
+    assert_eq!(totals()["recompress"].last_result, "postponed");
 }
 
 #[test]

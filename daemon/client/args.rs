@@ -176,6 +176,8 @@ pub enum Command {
         #[arg(required = true)]
         names: Vec<String>,
     },
+    /// Do what [maintenance] asks for now, and say what came of it
+    Maintain(Maintain),
     /// Measure this machine's own memory
     Bench {
         /// What to measure
@@ -287,6 +289,19 @@ pub struct Change {
     /// Do not wait for the end
     #[arg(long)]
     pub no_block: bool,
+}
+
+/// `maintain`.
+#[derive(Debug, Args)]
+pub struct Maintain {
+    /// Only these devices
+    pub names: Vec<String>,
+    /// Only say what would be done; needs no rights
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// JSON: pretty (when nothing is said) or short, on one line
+    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+    pub json: Json,
 }
 
 /// `create`: the keys of a section.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::read::Policies;
 use crate::logic::derived::{Frame, derive};
 use crate::logic::health::{Finding, Level};
 use crate::logic::policy::pressure;
-use crate::logic::policy::report::{Action, Budget, Report};
+use crate::logic::policy::report::{Action, Budget, Report, Total, Used};
 use crate::logic::snapshot::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
@@ -182,6 +183,7 @@ pub fn machine() -> Snapshot {
         actions: vec![action],
         skipped: vec![("zram0".to_owned(), "write-back".to_owned(), "it has no backing device".to_owned())],
         budget: Some(Budget { daily_bytes: 1 << 30, left_bytes: 700 << 20, total_bytes: 3 << 30 }),
+        memory: vec![Used { device: "zram0".to_owned(), before_bytes: 324 * MIB, after_bytes: 312 * MIB }],
         ..Report::default()
     };
     Snapshot {
@@ -257,4 +259,19 @@ pub fn machine() -> Snapshot {
             },
         ],
     }
+}
+
+/// What the policies of that machine have done.
+pub fn policies() -> Policies {
+    let recompress = Total {
+        runs: 4,
+        freed_bytes: 37 * MIB,
+        took_usec: 5_250_000,
+        last_monotonic_usec: 60_000_000,
+        last_result: "done".to_owned(),
+        ..Total::default()
+    };
+    let write_back =
+        Total { last_monotonic_usec: 60_000_000, last_result: "skipped".to_owned(), ..Total::default() };
+    [("recompress".to_owned(), recompress), ("write-back".to_owned(), write_back)].into()
 }

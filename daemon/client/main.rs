@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser};
 use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
-    act, bench, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, man, out, plan, read,
-    show, stats, status, top,
+    act, bench, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, maintain, man, out,
+    plan, read, show, stats, status, top,
 };
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
@@ -49,6 +49,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Bench { command: Bench::Ramdisk(words) } => bench_ramdisk::run(&words),
         Command::Bench { command: Bench::Swap(words) } => bench_swap::run(&words),
         Command::Disk(command) => disk::run(cli, &command),
+        Command::Maintain(words) => maintain::run(cli, &words),
         Command::Import(words) => import::run(&words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),

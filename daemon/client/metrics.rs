@@ -1,5 +1,6 @@
 //! The figures of `stats`: their names, units and meanings.
 
+use crate::logic::policy::report::{Budget, Total};
 use crate::logic::snapshot::{DeviceView, DiskView};
 
 /// What a metric counts.
@@ -9,6 +10,8 @@ pub enum Unit {
     Bytes,
     /// Pages.
     Pages,
+    /// Seconds.
+    Seconds,
     /// Something else, which the name says.
     None,
 }
@@ -221,3 +224,59 @@ pub const DISK: &[Metric<DiskView>] = &[
     gauge("disk_used", Unit::Bytes, |view| count(view.used_bytes), "How much is on the RAM disk."),
     gauge("disk_free_inodes", Unit::None, |view| count(view.free_inodes), "Files that still fit."),
 ];
+
+/// Of each policy that has had its turn since boot, with its name. The kernel does not tell how many pages it compressed again.
+pub const POLICY: &[Metric<(String, Total)>] = &[
+    counter(
+        "maintenance_runs",
+        Unit::None,
+        |(_, total)| count(total.runs),
+        "Times that the policy did something since boot, a device at a time.",
+    ),
+    counter(
+        "maintenance_freed",
+        Unit::Bytes,
+        |(_, total)| count(total.freed_bytes),
+        "Memory that the policy freed since boot.",
+    ),
+    counter(
+        "maintenance_written",
+        Unit::Bytes,
+        |(_, total)| count(total.written_bytes),
+        "Data that the policy wrote to backing devices since boot.",
+    ),
+    counter(
+        "maintenance_busy",
+        Unit::Seconds,
+        |(_, total)| Some(Value::Real(seconds(total.took_usec))),
+        "Time that the policy took since boot.",
+    ),
+];
+
+/// Of the budget of write-back, where there is one.
+pub const BUDGET: &[Metric<Budget>] = &[
+    gauge(
+        "writeback_budget",
+        Unit::Bytes,
+        |budget| count(budget.daily_bytes),
+        "What may be written to backing devices in any 24 hours.",
+    ),
+    gauge(
+        "writeback_budget_left",
+        Unit::Bytes,
+        |budget| count(budget.left_bytes),
+        "What was left of that when maintenance last looked.",
+    ),
+    counter(
+        "writeback",
+        Unit::Bytes,
+        |budget| count(budget.total_bytes),
+        "Data written to backing devices since it is counted, over restarts.",
+    ),
+];
+
+/// Microseconds in seconds.
+#[allow(clippy::cast_precision_loss)] // A century is exact to a microsecond.
+pub fn seconds(usec: u64) -> f64 {
+    usec as f64 / 1e6
+}

@@ -18,6 +18,7 @@ mod job;
 pub mod list;
 mod looks;
 mod main;
+pub mod maintain;
 pub mod man;
 pub mod metrics;
 mod monitor;

@@ -1,13 +1,16 @@
 //! Reading configuration and machine: without the daemon, without rights, and without changing anything.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::engine::maintain::state::State;
 use crate::engine::reload::{self, Scope, Survey};
 use crate::engine::{Error, sample};
 use crate::host::linux::{LinuxHost, files, unit_files};
 use crate::logic::config::problem::Problem;
 use crate::logic::config::{self, Loaded};
 use crate::logic::plan::Activation;
+use crate::logic::policy::report::Total;
 use crate::logic::snapshot::Snapshot;
 use crate::logic::view::View;
 
@@ -77,4 +80,12 @@ pub fn figures(file: Option<&PathBuf>) -> Result<Snapshot, Error> {
 pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Configuration), Error> {
     let configuration = readable_config(file)?;
     Ok((sample::snapshot(&host(), &configuration.view())?, configuration))
+}
+
+/// What the policies of maintenance have done since boot, by their names.
+pub type Policies = BTreeMap<String, Total>;
+
+/// Reads that; nothing when maintenance has not run.
+pub fn policies() -> Policies {
+    State::read(&host()).totals
 }

@@ -10,11 +10,13 @@ use serde::Serialize;
 
 use super::args::{Cli, Json, StatsFormat};
 use super::columns::Row;
-use super::metrics::{DEVICE, DISK, Metric, Unit, Value};
+use super::metrics::{BUDGET, DEVICE, DISK, Metric, POLICY, Unit, Value, seconds};
+use super::read::Policies;
 use super::{out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::Level;
+use crate::logic::policy::report::{Budget, Total};
 use crate::logic::snapshot::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot, Stats};
 
 /// What all names begin with.
@@ -23,10 +25,11 @@ const PREFIX: &str = "zramd";
 /// Runs `stats`.
 pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatus, Error> {
     let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+    let policies = read::policies();
     let (rows, unknown) = select::select(Row::all(&snapshot), names);
     let text = match format {
-        StatsFormat::Prometheus => exposition(&snapshot, &rows, Dialect::Prometheus),
-        StatsFormat::Openmetrics => exposition(&snapshot, &rows, Dialect::OpenMetrics),
+        StatsFormat::Prometheus => exposition(&snapshot, &rows, &policies, Dialect::Prometheus),
+        StatsFormat::Openmetrics => exposition(&snapshot, &rows, &policies, Dialect::OpenMetrics),
         StatsFormat::Json => json(&snapshot, &rows),
     }?;
     out::print(&text)?;
@@ -75,8 +78,21 @@ pub enum Dialect {
 }
 
 /// One sample of these rows as text.
-pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], dialect: Dialect) -> Result<String, Error> {
-    let mut samples = Samples { dialect, devices: Vec::new(), disks: Vec::new(), problems: [0, 0] };
+pub fn exposition(
+    snapshot: &Snapshot,
+    rows: &[Row<'_>],
+    policies: &Policies,
+    dialect: Dialect,
+) -> Result<String, Error> {
+    let mut samples = Samples {
+        dialect,
+        devices: Vec::new(),
+        disks: Vec::new(),
+        problems: [0, 0],
+        policies: policies.clone().into_iter().collect(),
+        budget: snapshot.maintenance.budget.into_iter().collect(),
+        now_usec: snapshot.timestamp_monotonic_usec,
+    };
     for row in rows {
         match row {
             // What is not set up has no figures.
@@ -107,16 +123,27 @@ struct Samples {
     disks: Vec<DiskView>,
     /// Errors and warnings.
     problems: [u64; 2],
+    policies: Vec<(String, Total)>,
+    budget: Vec<Budget>,
+    /// When, in microseconds since boot.
+    now_usec: u64,
 }
 
 impl Collector for Samples {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.info(&mut encoder)?;
         for metric in DEVICE {
-            family(&mut encoder, self.dialect, metric, &self.devices, |view| ("device", &view.name))?;
+            family(&mut encoder, self.dialect, metric, &self.devices, |view| Some(("device", &view.name)))?;
         }
         for metric in DISK {
-            family(&mut encoder, self.dialect, metric, &self.disks, |view| ("disk", &view.name))?;
+            family(&mut encoder, self.dialect, metric, &self.disks, |view| Some(("disk", &view.name)))?;
+        }
+        for metric in POLICY {
+            family(&mut encoder, self.dialect, metric, &self.policies, |(name, _)| Some(("policy", name)))?;
+        }
+        self.last_runs(&mut encoder)?;
+        for metric in BUDGET {
+            family(&mut encoder, self.dialect, metric, &self.budget, |_| None)?;
         }
         let help = "Problems found, by level.";
         let mut problems = encoder.encode_descriptor("problems", help, None, MetricType::Gauge)?;
@@ -128,6 +155,25 @@ impl Collector for Samples {
 }
 
 impl Samples {
+    /// How long ago each policy had its turn, with how that went as a label.
+    fn last_runs(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        if self.policies.is_empty() {
+            return Ok(());
+        }
+        let help = "Waking time since the policy last had its turn, with how that went.";
+        let (name, unit) = match self.dialect {
+            Dialect::Prometheus => ("maintenance_last_run_age_seconds", None),
+            Dialect::OpenMetrics => ("maintenance_last_run_age", Some(NamedUnit::Seconds)),
+        };
+        let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        for (policy, total) in &self.policies {
+            let age = seconds(self.now_usec.saturating_sub(total.last_monotonic_usec));
+            let labels = [("policy", policy.as_str()), ("result", total.last_result.as_str())];
+            family.encode_family(&labels)?.encode_gauge(&age)?;
+        }
+        Ok(())
+    }
+
     /// What a device is, as labels of a metric that is always 1.
     fn info(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         if self.devices.is_empty() {
@@ -160,13 +206,16 @@ impl Samples {
     }
 }
 
+/// What tells one thing from another; nothing where there is only one.
+type Label<'a> = Option<(&'static str, &'a String)>;
+
 /// All values of one metric; nothing at all when there are none.
 fn family<'a, T>(
     encoder: &mut DescriptorEncoder<'_>,
     dialect: Dialect,
     metric: &Metric<T>,
     things: &'a [T],
-    label: impl Fn(&'a T) -> (&'static str, &'a String),
+    label: impl Fn(&'a T) -> Label<'a>,
 ) -> fmt::Result {
     let values: Vec<_> =
         things.iter().filter_map(|thing| Some((label(thing), (metric.value)(thing)?))).collect();
@@ -177,27 +226,36 @@ fn family<'a, T>(
     let unit = match metric.unit {
         Unit::Bytes => Some(NamedUnit::Bytes),
         Unit::Pages => Some(NamedUnit::Other("pages".to_owned())),
+        Unit::Seconds => Some(NamedUnit::Seconds),
         Unit::None => None,
     };
     match dialect {
         Dialect::OpenMetrics => {
             let mut family = encoder.encode_descriptor(metric.name, metric.help, unit.as_ref(), kind)?;
-            for ((key, name), value) in values {
-                let series = [(key, name.as_str())];
-                let mut series = family.encode_family(&series)?;
-                if metric.counter { as_counter(&mut series, value)? } else { as_gauge(&mut series, value)? }
-            }
+            let encode = if metric.counter { as_counter } else { as_gauge };
+            encode_all(&mut family, values, encode)?;
         }
         Dialect::Prometheus => {
             let unit = unit.map_or_else(String::new, |unit| format!("_{}", unit.as_str()));
             let total = if metric.counter { "_total" } else { "" };
             let name = format!("{}{unit}{total}", metric.name);
             let mut family = encoder.encode_descriptor(&name, metric.help, None, kind)?;
-            for ((key, name), value) in values {
-                let series = [(key, name.as_str())];
-                // The name is complete already, and a gauge is written as it is.
-                as_gauge(&mut family.encode_family(&series)?, value)?;
-            }
+            // The name is complete already, and a gauge is written as it is.
+            encode_all(&mut family, values, as_gauge)?;
+        }
+    }
+    Ok(())
+}
+
+fn encode_all(
+    family: &mut MetricEncoder<'_>,
+    values: Vec<(Label<'_>, Value)>,
+    encode: fn(&mut MetricEncoder<'_>, Value) -> fmt::Result,
+) -> fmt::Result {
+    for (label, value) in values {
+        match label {
+            Some((key, name)) => encode(&mut family.encode_family(&[(key, name.as_str())])?, value)?,
+            None => encode(family, value)?,
         }
     }
     Ok(())
@@ -228,7 +286,7 @@ mod tests {
     fn shown(dialect: Dialect) -> String {
         let mut machine = fixture::machine();
         machine.devices[1].algorithm = "a \"quoted\\\n".to_owned();
-        exposition(&machine, &Row::all(&machine), dialect).unwrap()
+        exposition(&machine, &Row::all(&machine), &fixture::policies(), dialect).unwrap()
     }
 
     /// Name and labels of a sample line, and its value; nothing when a strict reader would refuse it.
@@ -237,8 +295,11 @@ mod tests {
             name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
                 && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
         };
-        let (name, rest) = line.split_once('{')?;
         let mut labels = BTreeMap::new();
+        let Some((name, rest)) = line.split_once('{') else {
+            let (name, value) = line.split_once(' ')?;
+            return is_name(name).then_some((name.to_owned(), labels, value.parse().ok()?));
+        };
         let mut rest = rest;
         loop {
             let (key, after) = rest.split_once("=\"")?;
@@ -333,7 +394,9 @@ mod tests {
         assert_eq!(open["zramd_device_read_bytes"], ("counter".to_owned(), 4));
         assert_eq!(open.len(), prometheus.len());
         assert_eq!(sample("a{b=\"c\\\"d\"} 1").unwrap().1["b"], "c\"d");
-        for broken in ["a 1", "a{} 1", "a{b=\"c} 1", "a{b=\"c\"}", "a{b=\"c\",b=\"d\"} 1", "a-b{c=\"d\"} 1"] {
+        for broken in
+            ["a", "1 1", "a b", "a{} 1", "a{b=\"c} 1", "a{b=\"c\"}", "a{b=\"c\",b=\"d\"} 1", "a-b{c=\"d\"} 1"]
+        {
             assert!(sample(broken).is_none(), "{broken}");
         }
     }
@@ -343,13 +406,13 @@ mod tests {
         let machine = fixture::machine();
         let rows = Row::all(&machine);
         for (name, dialect) in [("stats", Dialect::Prometheus), ("stats-openmetrics", Dialect::OpenMetrics)] {
-            fixture::golden(name, &exposition(&machine, &rows, dialect).unwrap());
+            fixture::golden(name, &exposition(&machine, &rows, &fixture::policies(), dialect).unwrap());
         }
     }
 
     #[test]
     fn a_machine_without_devices_has_no_metric_of_devices() {
-        let text = exposition(&Snapshot::default(), &[], Dialect::Prometheus).unwrap();
+        let text = exposition(&Snapshot::default(), &[], &Policies::new(), Dialect::Prometheus).unwrap();
         let names: Vec<String> = read(&text, Dialect::Prometheus).into_keys().collect();
         assert_eq!(names, ["zramd_problems"]);
     }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use super::args::Cli;
 use super::columns::Row;
 use super::problems::{self, plural};
-use super::read::{self, Configuration};
+use super::read::{self, Configuration, Policies};
 use super::style::Style;
 use super::{out, select};
 use crate::engine::Error;
@@ -29,7 +29,8 @@ pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
     let (snapshot, Configuration { loaded, .. }) = read::snapshot(cli.config.as_ref())?;
     let style = Style::stdout(cli.color);
     let (rows, unknown) = select::select(Row::all(&snapshot), names);
-    out::print(&render(&snapshot, &rows, &loaded.merged, names.is_empty(), style))?;
+    let policies = names.is_empty().then(read::policies);
+    out::print(&render(&snapshot, &rows, &loaded.merged, policies.as_ref(), style))?;
     let mut status = if names.is_empty() || rows.iter().all(|row| is_active(*row)) {
         ExitStatus::Success
     } else {
@@ -68,8 +69,15 @@ fn is_configured(word: &str, settings: &Settings) -> bool {
         || settings.ramdisks.iter().any(|section| section.name == disk)
 }
 
-/// Paragraphs about these rows, below a summary of the machine if `whole`, and above the problems.
-pub fn render(snapshot: &Snapshot, rows: &[Row<'_>], config: &Merged, whole: bool, style: Style) -> String {
+/// Paragraphs about these rows, above the problems; with `policies`, about the machine as a whole, too.
+pub fn render(
+    snapshot: &Snapshot,
+    rows: &[Row<'_>],
+    config: &Merged,
+    policies: Option<&Policies>,
+    style: Style,
+) -> String {
+    let whole = policies.is_some();
     let mut parts = Vec::new();
     if whole {
         parts.push(summary(snapshot) + "\n");
@@ -81,9 +89,7 @@ pub fn render(snapshot: &Snapshot, rows: &[Row<'_>], config: &Merged, whole: boo
     if whole && !snapshot.vm.is_empty() {
         parts.push(settings(&snapshot.vm, style));
     }
-    if whole {
-        parts.extend(maintenance(snapshot, style));
-    }
+    parts.extend(policies.and_then(|policies| maintenance(snapshot, policies, style)));
     let about = |finding: &&Finding| whole || rows.iter().any(|row| concerns(finding, *row));
     let found = problems::render(snapshot.problems.iter().filter(about), style);
     if !found.is_empty() {
@@ -116,7 +122,7 @@ fn settings(all: &[VmView], style: Style) -> String {
 }
 
 /// What maintenance did, and how short memory is.
-fn maintenance(snapshot: &Snapshot, style: Style) -> Option<String> {
+fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option<String> {
     let report = &snapshot.maintenance;
     if report.ended_monotonic_usec == 0 && snapshot.pressure == Level::None {
         return None;
@@ -134,6 +140,23 @@ fn maintenance(snapshot: &Snapshot, style: Style) -> Option<String> {
         let ago = snapshot.timestamp_monotonic_usec.saturating_sub(report.ended_monotonic_usec);
         let ago = span(Duration::from_micros(ago));
         paragraph.line("Last", format!("{ago} ago ({}): {}", report.cause, report.summary()));
+    }
+    for (policy, total) in policies {
+        let since = snapshot.timestamp_monotonic_usec.saturating_sub(total.last_monotonic_usec);
+        let written = match total.written_bytes {
+            0 => String::new(),
+            bytes => format!(", {} written", human(bytes)),
+        };
+        paragraph.line(
+            "Since boot",
+            format!(
+                "{policy}: {} freed{written} in {}; last {} ago: {}",
+                human(total.freed_bytes),
+                plural(usize::try_from(total.runs).unwrap_or(usize::MAX), "run"),
+                span(Duration::from_micros(since)),
+                total.last_result
+            ),
+        );
     }
     if let Some(budget) = report.budget {
         paragraph.line(
@@ -463,11 +486,17 @@ mod tests {
     fn the_status_is_as_in_the_golden_files() {
         let machine = fixture::machine();
         let rows = Row::all(&machine);
-        fixture::golden("status", &render(&machine, &rows, &config(), true, Style::default()));
-        fixture::golden("status-one", &render(&machine, &rows[1..2], &config(), false, Style::default()));
-        fixture::golden("status-colour", &render(&machine, &rows[2..5], &config(), false, Style::new(true)));
+        fixture::golden(
+            "status",
+            &render(&machine, &rows, &config(), Some(&fixture::policies()), Style::default()),
+        );
+        fixture::golden("status-one", &render(&machine, &rows[1..2], &config(), None, Style::default()));
+        fixture::golden("status-colour", &render(&machine, &rows[2..5], &config(), None, Style::new(true)));
         let nothing = Snapshot::default();
-        fixture::golden("status-nothing", &render(&nothing, &[], &config(), true, Style::default()));
+        fixture::golden(
+            "status-nothing",
+            &render(&nothing, &[], &config(), Some(&Policies::new()), Style::default()),
+        );
     }
 
     #[test]

@@ -45,9 +45,16 @@ pub struct Reporter {
 impl Reporter {
     /// Begins the work `name` (which names the file), done by `verb`. An error when another process does it.
     pub fn begin(root: &Path, name: &str, verb: &str) -> Result<Reporter, Error> {
+        Reporter::begin_with(root, name, verb, false)
+    }
+
+    /// As [`Reporter::begin`]; with `keeping`, the details of the last time stay until there are others.
+    pub fn begin_with(root: &Path, name: &str, verb: &str, keeping: bool) -> Result<Reporter, Error> {
         let Some(lock) = folder::take(root, name)? else {
             return Err(Error::new(ErrorKind::Failed, format!("{verb}: another process is at it already")));
         };
+        let last = || serde_json::from_str::<Work<Value>>(&folder::read(root, name)?).ok();
+        let detail = if keeping { last().map_or(Value::Null, |work| work.detail) } else { Value::Null };
         let now = now();
         let work = Work {
             schema_version: SCHEMA_VERSION,
@@ -58,7 +65,7 @@ impl Reporter {
             doing: String::new(),
             result: None,
             message: String::new(),
-            detail: Value::Null,
+            detail,
         };
         let mut reporter =
             Reporter { root: root.to_owned(), name: name.to_owned(), work, written: now, _lock: lock };
@@ -149,6 +156,20 @@ mod tests {
         let work = read(folder.path());
         assert_eq!((work.result, work.message.as_str(), work.progress), (Some(Outcome::Done), "lz4", 1.0));
         assert_eq!(work.detail, serde_json::json!([1, 2]));
+    }
+
+    #[test]
+    fn details_of_the_last_time_stay_where_that_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = |keeping| Reporter::begin_with(folder.path(), "benchmark", "benchmark", keeping).unwrap();
+        let mut reporter = begin(true);
+        assert_eq!(read(folder.path()).detail, Value::Null);
+        reporter.detail(&7).unwrap();
+        assert_eq!(reporter.end(&Ok(String::new())), Ok(Outcome::Done));
+        drop(begin(true));
+        assert_eq!((read(folder.path()).detail, read(folder.path()).result), (7.into(), None));
+        drop(begin(false));
+        assert_eq!(read(folder.path()).detail, Value::Null);
     }
 
     #[test]

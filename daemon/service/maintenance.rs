@@ -42,6 +42,22 @@ impl Core {
         self.start_work("maintain", object.to_owned(), order).await
     }
 
+    /// What the configuration asks for, for all devices or for some.
+    pub async fn maintain_now(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
+        let mut words = ["--reason", "request"].map(str::to_owned).to_vec();
+        for (key, value) in options {
+            let ("devices", zbus::Variant::Array(names)) = (key.as_str(), &**value) else {
+                return Err(not_devices());
+            };
+            for name in names.iter() {
+                let zbus::Variant::Str(name) = name else { return Err(not_devices()) };
+                let number = self.ours(name).await?;
+                words.extend(["--device".to_owned(), format!("zram{number}")]);
+            }
+        }
+        self.maintain("", words).await
+    }
+
     /// One thing for one device.
     pub async fn maintain_device(
         self: &Arc<Self>,
@@ -66,6 +82,10 @@ impl Core {
         }
         self.maintain(name, words).await
     }
+}
+
+fn not_devices() -> BusError {
+    invalid("the only option is `devices` (as)")
 }
 
 fn invalid(message: impl Into<String>) -> BusError {

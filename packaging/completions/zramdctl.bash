@@ -52,6 +52,9 @@ _zramdctl() {
             zramdctl,ls)
                 cmd="zramdctl__subcmd__list"
                 ;;
+            zramdctl,maintain)
+                cmd="zramdctl__subcmd__maintain"
+                ;;
             zramdctl,man)
                 cmd="zramdctl__subcmd__man"
                 ;;
@@ -146,7 +149,7 @@ _zramdctl() {
 
     case "${cmd}" in
         zramdctl)
-            opts="-c -h -V --color --no-ask-password --config --help --version list ls status show top stats monitor doctor check cat-config plan reload create remove resize swap limit compact bench disk import completions man"
+            opts="-c -h -V --color --no-ask-password --config --help --version list ls status show top stats monitor doctor check cat-config plan reload create remove resize swap limit compact maintain bench disk import completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1035,6 +1038,36 @@ _zramdctl() {
                     return 0
                     ;;
                 -J)
+                    COMPREPLY=($(compgen -W "pretty short off" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zramdctl__subcmd__maintain)
+            opts="-n -c -h --dry-run --json --color --no-ask-password --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --json)
                     COMPREPLY=($(compgen -W "pretty short off" -- "${cur}"))
                     return 0
                     ;;

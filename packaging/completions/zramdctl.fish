@@ -49,6 +49,7 @@ complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "resize" -d 'Give 
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "swap" -d 'Switch the swap on a device on or off'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "limit" -d 'Limit the memory that a device may use, until the next boot'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "compact" -d 'Give back memory that the allocator holds in half-empty pages'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "maintain" -d 'Do what [maintenance] asks for now, and say what came of it'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "bench" -d 'Measure this machine\'s own memory'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "disk" -d 'RAM disks that outlive a reboot, and their snapshots'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "import" -d 'Print the configuration of another program as one of zramd'
@@ -219,6 +220,16 @@ never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand maintain" -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand maintain" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand maintain" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand maintain" -s n -l dry-run -d 'Only say what would be done; needs no rights'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand maintain" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand maintain" -s h -l help -d 'Print help'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"

@@ -12,8 +12,18 @@ pub fn run(
     verb: &str,
     work: impl FnOnce(&mut Reporter) -> Result<String, Stopped>,
 ) -> ExitStatus {
+    run_with(name, verb, false, work)
+}
+
+/// As [`run`]; with `keeping`, the details of the last time stay in the file until there are others.
+pub fn run_with(
+    name: &str,
+    verb: &str,
+    keeping: bool,
+    work: impl FnOnce(&mut Reporter) -> Result<String, Stopped>,
+) -> ExitStatus {
     interrupt::watch();
-    let mut reporter = match Reporter::begin(Path::new("/"), name, verb) {
+    let mut reporter = match Reporter::begin_with(Path::new("/"), name, verb, keeping) {
         Ok(reporter) => reporter,
         Err(error) => {
             eprintln!("zramd-worker: {error}");

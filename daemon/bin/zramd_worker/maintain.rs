@@ -25,7 +25,8 @@ struct Words {
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     let Words { config, order } = parse(words)?;
     let loaded = configured::loaded(config.as_ref());
-    Ok(frame::run("maintenance", "maintain", |reporter| {
+    // While it goes on, others see what was done last, and what is left of the budget.
+    Ok(frame::run_with("maintenance", "maintain", true, |reporter| {
         let mut host = LinuxHost::new("/");
         let (report, done) = maintain::run(&mut host, &loaded, &order, reporter);
         journal::open();
@@ -44,8 +45,8 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
 fn parse(words: Vec<OsString>) -> Result<Words, String> {
     use lexopt::prelude::Long;
     let mut parser = lexopt::Parser::from_args(words);
-    let (mut config, mut cause, mut device, mut only, mut pages, mut age) =
-        (None, None, None, None, None, None);
+    let (mut config, mut cause, mut only, mut pages, mut age) = (None, None, None, None, None);
+    let mut devices = Vec::new();
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
         let Long(name) = argument else { return Err(argument.unexpected().to_string()) };
         let name = name.to_owned();
@@ -56,7 +57,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
             "reason" => cause = Some(text.parse::<Cause>()?),
             "device" => {
                 let number = zram_number(text.strip_prefix("/dev/").unwrap_or(&text));
-                device = Some(number.ok_or_else(|| format!("`{text}` is no zram device"))?);
+                devices.push(number.ok_or_else(|| format!("`{text}` is no zram device"))?);
             }
             "only" => only = Some(text),
             "pages" => {
@@ -83,7 +84,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
     };
     // Whoever asks for one thing asks.
     let cause = if only.is_some() { Cause::Request } else { cause.unwrap_or(Cause::Timer) };
-    Ok(Words { config, order: Order { cause, device, only } })
+    Ok(Words { config, order: Order { cause, devices, only, dry_run: false } })
 }
 
 #[cfg(test)]
@@ -103,8 +104,9 @@ mod tests {
         assert_eq!(parsed("--reason pressure=severe").map(|words| words.order), Ok(severe));
         let one = Order {
             cause: Cause::Request,
-            device: Some(3),
+            devices: vec![3],
             only: Some(Only::Recompress(Some(Pages::HugeIdle))),
+            dry_run: false,
         };
         let words = parsed("--device zram3 --only recompress --pages huge-idle --config /a").unwrap();
         assert_eq!((words.order, words.config), (one, Some(PathBuf::from("/a"))));

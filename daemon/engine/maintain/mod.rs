@@ -21,7 +21,7 @@ use crate::logic::plan::wanted::variables;
 use crate::logic::policy::marks::{Marking, Marks, Step};
 use crate::logic::policy::pass::{Decision, Pages};
 use crate::logic::policy::pressure::Level;
-use crate::logic::policy::report::{Action, Report};
+use crate::logic::policy::report::{Action, Report, Used};
 use crate::logic::policy::{Cause, gate, span};
 use crate::logic::policy::{recompress as recompression, writeback as write_back};
 use crate::logic::stat::MmStat;
@@ -29,21 +29,30 @@ use crate::logic::units::human;
 use observe::{Device, Machine};
 use state::State;
 
+/// Names of the policies, in reports.
+const RECOMPRESS: &str = "recompress";
+const WRITE_BACK: &str = "write-back";
+const COMPACT: &str = "compact";
+/// What a reason is about that concerns all of them.
+const MAINTENANCE: &str = "maintenance";
+
 /// What a run is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// Why.
     pub cause: Cause,
-    /// Only this device.
-    pub device: Option<u32>,
+    /// Only these devices; none for all.
+    pub devices: Vec<u32>,
     /// Only this, whether the configuration has it on or not.
     pub only: Option<Only>,
+    /// Only say what would be done, and change nothing.
+    pub dry_run: bool,
 }
 
 impl Order {
     /// Everything that the configuration asks for.
     pub fn all(cause: Cause) -> Order {
-        Order { cause, device: None, only: None }
+        Order { cause, devices: Vec::new(), only: None, dry_run: false }
     }
 }
 
@@ -83,6 +92,7 @@ struct Run<'a, H: Upkeep> {
     machine: Machine,
     state: State,
     cause: Cause,
+    dry: bool,
     report: Report,
 }
 
@@ -96,10 +106,13 @@ pub fn run<H: Upkeep>(
     let mut state = State::read(host);
     let machine = Machine::observe(host, &mut state);
     let report = Report { cause: order.cause.to_string(), ..Report::default() };
-    let mut run = Run { host, watch, machine, state, cause: order.cause, report };
+    let mut run = Run { host, watch, machine, state, cause: order.cause, dry: order.dry_run, report };
     let done = run.everything(loaded, order);
+    run.report.ended_monotonic_usec = micros(run.host.monotonic());
+    if run.dry {
+        return (run.report, done);
+    }
     let remembered = run.state.write(run.host).map_err(|error| Stopped::from(Error::from(error)));
-    run.report.ended_monotonic_usec = u64::try_from(run.host.monotonic().as_micros()).unwrap_or(u64::MAX);
     (run.report, done.and(remembered))
 }
 
@@ -141,46 +154,113 @@ impl<H: Upkeep> Run<'_, H> {
             None => None,
         };
         let recompress = settings.and_then(|settings| settings.recompress);
-        if let Some(number) = order.device {
-            control::must_be_ours(self.host, number)?;
+        for number in &order.devices {
+            control::must_be_ours(self.host, *number)?;
+        }
+        if let Some(settings) = &write_back {
+            self.ledger(settings);
         }
         if order.only.is_none() {
             self.resizes(loaded)?;
+            if recompress.is_none() && write_back.is_none() {
+                self.skip(
+                    "",
+                    MAINTENANCE,
+                    "[maintenance] asks for neither recompress nor writeback".to_owned(),
+                );
+            }
             if let Some(why) = gate::gate(&self.machine.conditions, self.cause) {
+                let asked = [(RECOMPRESS, recompress.is_some()), (WRITE_BACK, write_back.is_some())];
+                for (policy, _) in asked.into_iter().filter(|(_, asked)| *asked) {
+                    self.count(policy, 0, "postponed");
+                }
                 return Err(Stopped::Postponed(format!("not now: {why}")));
             }
         }
-        let devices = observe::devices(self.host, &mut self.state, order.device)?;
+        let devices = observe::devices(self.host, &mut self.state, &order.devices)?;
+        if devices.is_empty() && order.devices.is_empty() {
+            self.skip("", MAINTENANCE, "zramd has set up no device".to_owned());
+        }
+        for number in &order.devices {
+            if devices.iter().all(|device| device.number != *number) {
+                self.skip(&format!("zram{number}"), MAINTENANCE, "it is not set up at the moment".to_owned());
+            }
+        }
         let share = 1.0 / devices.len().max(1) as f64;
         for (index, mut device) in devices.into_iter().enumerate() {
             self.watch.progress(index as f64 * share, &device.name);
-            match order.only {
-                None => {
-                    // The kernel writes pages uncompressed: what was packed tightly before would be unpacked again.
-                    if let Some(settings) = &write_back {
-                        self.write_back(&mut device, settings, None)?;
-                    }
-                    if let Some(settings) = &recompress {
-                        let other = write_back.as_ref().filter(|_| device.backing.is_some());
-                        self.recompress(&mut device, settings, None, other.map(|other| other.age))?;
-                    }
-                    if self.cause.level() > Level::None {
-                        self.compact(&device, &format!("{} pressure", self.cause.level().word()))?;
-                    }
-                }
-                Some(Only::MarkIdle(age)) => self.mark_as_asked(&mut device, age)?,
-                Some(Only::Recompress(pages)) => {
-                    let settings = recompress.unwrap_or(DEFAULT_RECOMPRESS);
-                    self.recompress(&mut device, &settings, pages, None)?;
-                }
-                Some(Only::WriteBack(pages)) => {
-                    let settings = write_back.unwrap_or(DEFAULT_WRITE_BACK);
-                    self.write_back(&mut device, &settings, pages)?;
-                }
-            }
+            let done = self.device(&mut device, order.only, recompress, write_back);
             self.state.devices.insert(device.number, device.state);
+            // It may have gone meanwhile.
+            let after_bytes = self.mm(device.number).unwrap_or_default().mem_used_total;
+            let used = Used { device: device.name, before_bytes: device.memory_used, after_bytes };
+            self.report.memory.push(used);
+            done?;
         }
         Ok(())
+    }
+
+    /// What is asked for, for one device.
+    fn device(
+        &mut self,
+        device: &mut Device,
+        only: Option<Only>,
+        recompress: Option<recompression::Settings>,
+        write_back: Option<write_back::Settings>,
+    ) -> Result<(), Stopped> {
+        match only {
+            None => {
+                // The kernel writes pages uncompressed: what was packed tightly before would be unpacked again.
+                if let Some(settings) = &write_back {
+                    self.counted(WRITE_BACK, |run| run.write_back(device, settings, None))?;
+                }
+                if let Some(settings) = &recompress {
+                    let other = write_back.filter(|_| matches!(device.backing, Ok(Some(_))));
+                    let other = other.map(|other| other.age);
+                    self.counted(RECOMPRESS, |run| run.recompress(device, settings, None, other))?;
+                }
+                if self.cause.level() > Level::None {
+                    let reason = format!("{} pressure", self.cause.level().word());
+                    self.counted(COMPACT, |run| run.compact(device, &reason))?;
+                }
+                Ok(())
+            }
+            Some(Only::MarkIdle(age)) => self.mark_as_asked(device, age),
+            Some(Only::Recompress(pages)) => {
+                let settings = recompress.unwrap_or(DEFAULT_RECOMPRESS);
+                self.counted(RECOMPRESS, |run| run.recompress(device, &settings, pages, None))
+            }
+            Some(Only::WriteBack(pages)) => {
+                let settings = write_back.unwrap_or(DEFAULT_WRITE_BACK);
+                self.counted(WRITE_BACK, |run| run.write_back(device, &settings, pages))
+            }
+        }
+    }
+
+    /// Does something of a policy, and adds it to what that has done since boot.
+    fn counted(
+        &mut self,
+        policy: &str,
+        work: impl FnOnce(&mut Self) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        let before = self.report.actions.len();
+        let done = work(self);
+        let result = match &done {
+            Ok(()) if self.report.actions.len() == before => "skipped",
+            Ok(()) => "done",
+            Err(Stopped::Cancelled(_)) => "cancelled",
+            Err(Stopped::Postponed(_)) => "postponed",
+            Err(Stopped::Failed(_)) => "failed",
+        };
+        self.count(policy, before, result);
+        done
+    }
+
+    /// Adds the actions from this one on to what a policy has done since boot.
+    fn count(&mut self, policy: &str, first: usize, result: &str) {
+        let actions = self.report.actions.get(first..).unwrap_or_default();
+        let now = micros(self.host.monotonic());
+        self.state.totals.entry(policy.to_owned()).or_default().add(actions, result, now);
     }
 
     fn skip(&mut self, device: &str, policy: &str, reason: String) {
@@ -201,6 +281,17 @@ impl<H: Upkeep> Run<'_, H> {
         reason: &str,
         work: impl FnOnce(&mut Self) -> Result<Done, Stopped>,
     ) -> Result<i64, Stopped> {
+        if self.dry {
+            self.report.actions.push(Action {
+                device: device.name.clone(),
+                action: action.to_owned(),
+                pages: pages.to_owned(),
+                reason: reason.to_owned(),
+                result: "would be done".to_owned(),
+                ..Action::default()
+            });
+            return Ok(0);
+        }
         let (before, begin) = (self.mm(device.number)?, self.host.monotonic());
         let done = work(self)?;
         let (after, end) = (self.mm(device.number)?, self.host.monotonic());
@@ -220,7 +311,7 @@ impl<H: Upkeep> Run<'_, H> {
             result: format!("{note}{change} in {:.1} s", took.as_secs_f64()),
             freed_bytes: freed,
             written_bytes: done.written,
-            took_usec: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            took_usec: micros(took),
         });
         Ok(freed)
     }
@@ -230,7 +321,7 @@ impl<H: Upkeep> Run<'_, H> {
             return Ok(());
         }
         let number = device.number;
-        self.measured(device, "compact", "", reason, |run| {
+        self.measured(device, COMPACT, "", reason, |run| {
             run.host.write_attribute(number, Attribute::Compact, "1")?;
             Ok(Done::default())
         })?;
@@ -275,6 +366,10 @@ impl<H: Upkeep> Run<'_, H> {
         if let Some(known) = device.state.marking {
             return Ok(known);
         }
+        if self.dry {
+            // Trying would mark pages; the first run finds out.
+            return Ok(Marking::Exact);
+        }
         // Nothing is so old that this would mark it.
         let tried = self.host.write_attribute(device.number, Attribute::Idle, &u32::MAX.to_string());
         let marking = match tried {
@@ -298,8 +393,10 @@ impl<H: Upkeep> Run<'_, H> {
                 return Ok(Err(format!("pages that are idle for {} are known in {}", span(age), span(time))));
             }
             Step::MarkAll => {
-                self.host.write_attribute(device.number, Attribute::Idle, "all")?;
-                device.state.marks = Marks::marked_all(now);
+                if !self.dry {
+                    self.host.write_attribute(device.number, Attribute::Idle, "all")?;
+                    device.state.marks = Marks::marked_all(now);
+                }
                 let why = "this kernel does not know how old pages are: all are marked now, and those that are not used until then follow";
                 return Ok(Err(format!("{why} in {}", span(age))));
             }
@@ -309,8 +406,10 @@ impl<H: Upkeep> Run<'_, H> {
                 if boottime >= now.boot {
                     return Ok(Err(format!("the machine has not been awake for {} yet", span(age))));
                 }
-                self.host.write_attribute(device.number, Attribute::Idle, &seconds(boottime))?;
-                device.state.marks = device.state.marks.marked_older(marking, age, now);
+                if !self.dry {
+                    self.host.write_attribute(device.number, Attribute::Idle, &seconds(boottime))?;
+                    device.state.marks = device.state.marks.marked_older(marking, age, now);
+                }
             }
         }
         Ok(Ok(()))
@@ -322,6 +421,10 @@ impl<H: Upkeep> Run<'_, H> {
 struct Done {
     note: String,
     written: u64,
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn signed(bytes: u64) -> i64 {

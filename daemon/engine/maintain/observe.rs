@@ -78,20 +78,17 @@ pub(super) struct Device {
     /// Pages in memory: neither on the backing device nor of one repeated word.
     pub stored_pages: u64,
     pub huge_pages: u64,
-    /// Path of the backing device, and bytes free there.
-    pub backing: Option<(String, u64)>,
+    pub memory_used: u64,
+    /// Path of the backing device, and bytes free there; the reason when it has one that cannot be looked at.
+    pub backing: Result<Option<(String, u64)>, String>,
 }
 
 /// The devices that zramd set up, or one of them.
-pub(super) fn devices<H: Upkeep>(
-    host: &H,
-    state: &mut State,
-    only: Option<u32>,
-) -> Result<Vec<Device>, Error> {
+pub(super) fn devices<H: Upkeep>(host: &H, state: &mut State, only: &[u32]) -> Result<Vec<Device>, Error> {
     let mut devices = Vec::new();
     for (target, record) in gather::records(host)? {
         let Target::Device(number) = target else { continue };
-        if only.is_some_and(|only| only != number) || record.progress != Progress::Done {
+        if !(only.is_empty() || only.contains(&number)) || record.progress != Progress::Done {
             continue;
         }
         match device(host, state, number, &record) {
@@ -120,11 +117,15 @@ fn device<H: Upkeep>(
     let page = host.page_size().max(1);
     let path = text(Attribute::BackingDev)?.trim().to_owned();
     let backing = if path.is_empty() || path == "none" {
-        None
+        Ok(None)
     } else {
         // The kernel keeps the first block to itself.
-        let free = host.block_bytes(&path)?.saturating_sub(written.used_bytes).saturating_sub(page);
-        Some((path, free))
+        let free = |bytes: u64| bytes.saturating_sub(written.used_bytes).saturating_sub(page);
+        match host.block_bytes(&path) {
+            Ok(bytes) => Ok(Some((path, free(bytes)))),
+            // As after `dmsetup rename`, or without udev.
+            Err(error) => Err(format!("its backing device cannot be looked at: {error}")),
+        }
     };
     let asked = match &record.request {
         Request::Device(request) => request.recompression.as_slice(),
@@ -146,6 +147,7 @@ fn device<H: Upkeep>(
             .saturating_sub(memory.same_pages)
             .saturating_sub(written.used_bytes / page),
         huge_pages: memory.huge_pages,
+        memory_used: memory.mem_used_total,
         backing,
     }))
 }

@@ -8,7 +8,7 @@ use crate::logic::policy::chunk::Chunks;
 use crate::logic::policy::marks::shared_age;
 use crate::logic::policy::recompress::{Pass, Seen, Settings, decide};
 
-const POLICY: &str = "recompress";
+const POLICY: &str = super::RECOMPRESS;
 
 /// Longest pause between two chunks, in which others read.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::HostError;
 use crate::host::upkeep::{StateFile, Upkeep};
 use crate::logic::policy::marks::{Marking, Marks};
+use crate::logic::policy::report::Total;
 use crate::logic::policy::suspend::History;
 
 /// The file.
@@ -24,6 +25,8 @@ pub struct State {
     pub memory_total_kib: u64,
     /// By device number.
     pub devices: BTreeMap<u32, DeviceState>,
+    /// What the policies have done, by their names.
+    pub totals: BTreeMap<String, Total>,
 }
 
 /// What is remembered of a device.

@@ -11,7 +11,7 @@ use crate::logic::policy::report::Budget;
 use crate::logic::policy::writeback::{Seen, Settings, decide};
 use crate::logic::stat::{BACKING_BLOCK, BdStat};
 
-const POLICY: &str = "write-back";
+const POLICY: &str = super::WRITE_BACK;
 
 impl<H: Upkeep> Run<'_, H> {
     /// Runs the policy, or one pass over the pages as they are marked.
@@ -21,13 +21,19 @@ impl<H: Upkeep> Run<'_, H> {
         settings: &Settings,
         pages: Option<Pages>,
     ) -> Result<(), Stopped> {
-        let text = self.host.read_state(StateFile::Budget);
-        let (mut ledger, unknown) = Ledger::read(text.as_deref(), observe::clocks(self.host));
-        self.note_budget(&ledger, settings);
+        let backing = match &device.backing {
+            Ok(backing) => backing.as_ref().map(|(_, free)| *free),
+            Err(why) => {
+                let why = why.clone();
+                self.skip(&device.name, POLICY, why);
+                return Ok(());
+            }
+        };
+        let (mut ledger, unknown) = self.ledger(settings);
         // Also when nothing is written: time that is not noted is lost when the machine restarts.
-        self.host.write_state(StateFile::Budget, &ledger.text())?;
+        self.keep(&ledger)?;
         let seen = Seen {
-            free: device.backing.as_ref().map(|(_, free)| *free),
+            free: backing,
             left: ledger.left(settings.daily),
             wait: ledger.wait(),
             stored_pages: device.stored_pages,
@@ -57,22 +63,40 @@ impl<H: Upkeep> Run<'_, H> {
         if run.passes.is_empty() {
             return Ok(());
         }
+        if self.dry {
+            for pages in run.passes {
+                self.measured(device, POLICY, pages.word(), &reason, |_| Ok(Done::default()))?;
+            }
+            return Ok(());
+        }
         ledger.reserve(run.bytes);
-        self.host.write_state(StateFile::Budget, &ledger.text())?;
+        self.keep(&ledger)?;
         let begin = self.written(device.number)?;
         let done = self.passes(device, &run.passes, run.bytes, &reason);
         let written = self.written(device.number)?.saturating_sub(begin);
         ledger.settle(written, observe::clocks(self.host));
-        self.host.write_state(StateFile::Budget, &ledger.text())?;
+        self.keep(&ledger)?;
         self.note_budget(&ledger, settings);
         device.state.written_back = Some(self.machine.now.awake);
         if device.state.marking == Some(Marking::Untracked) && pages.is_none() {
             device.state.marks.idle_since = None;
         }
-        if let Some((_, free)) = &mut device.backing {
+        if let Ok(Some((_, free))) = &mut device.backing {
             *free = free.saturating_sub(written);
         }
         done
+    }
+
+    /// What was written in the last 24 hours, and why that is not known, if so. Notes in the report what is left.
+    pub(super) fn ledger(&mut self, settings: &Settings) -> (Ledger, Option<String>) {
+        let text = self.host.read_state(StateFile::Budget);
+        let read = Ledger::read(text.as_deref(), observe::clocks(self.host));
+        self.note_budget(&read.0, settings);
+        read
+    }
+
+    fn keep(&mut self, ledger: &Ledger) -> Result<(), HostError> {
+        if self.dry { Ok(()) } else { self.host.write_state(StateFile::Budget, &ledger.text()) }
     }
 
     fn note_budget(&mut self, ledger: &Ledger, settings: &Settings) {

@@ -20,6 +20,54 @@ pub struct Report {
     pub budget: Option<Budget>,
     /// Devices whose size no longer follows from the machine's memory.
     pub resizes: Vec<Resize>,
+    /// Memory that each device used.
+    pub memory: Vec<Used>,
+}
+
+/// Memory that a device used, before a run and after it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Used {
+    /// `zramN`.
+    pub device: String,
+    /// Bytes before.
+    pub before_bytes: u64,
+    /// Bytes after.
+    pub after_bytes: u64,
+}
+
+/// What a policy has done since boot.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Total {
+    /// Times that it did something, a device at a time.
+    pub runs: u64,
+    /// Bytes of memory that it freed.
+    pub freed_bytes: u64,
+    /// Bytes that it wrote to backing devices.
+    pub written_bytes: u64,
+    /// Microseconds that it took.
+    pub took_usec: u64,
+    /// When it last had its turn, in microseconds since boot (CLOCK_MONOTONIC).
+    pub last_monotonic_usec: u64,
+    /// How that went: `done`, `skipped`, `postponed`, `cancelled` or `failed`.
+    pub last_result: String,
+}
+
+impl Total {
+    /// Adds what was just done.
+    pub fn add(&mut self, actions: &[Action], result: &str, now_usec: u64) {
+        self.runs = self.runs.saturating_add(u64::from(!actions.is_empty()));
+        for action in actions {
+            // What others wrote meanwhile is no loss of the policy's.
+            self.freed_bytes =
+                self.freed_bytes.saturating_add(u64::try_from(action.freed_bytes).unwrap_or(0));
+            self.written_bytes = self.written_bytes.saturating_add(action.written_bytes);
+            self.took_usec = self.took_usec.saturating_add(action.took_usec);
+        }
+        self.last_monotonic_usec = now_usec;
+        result.clone_into(&mut self.last_result);
+    }
 }
 
 /// Something that was done.

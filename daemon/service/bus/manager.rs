@@ -14,7 +14,6 @@ use super::turn::Turn;
 use super::{device_path, disk_path};
 use crate::logic::policy::report;
 use crate::service::core::Core;
-use crate::service::operations::none;
 
 /// The root object.
 #[derive(Debug)]
@@ -256,7 +255,7 @@ impl Manager {
     }
 
     /// A good moment for maintenance, such as an idle machine: does what `[maintenance]` asks for, without waiting for the
-    /// timer. There are no options yet.
+    /// timer. The option `devices` (as) names those that it is for; without it, all are meant.
     #[zbus(out_args("job"))]
     async fn maintain(
         &self,
@@ -265,8 +264,7 @@ impl Manager {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(connection, &call, Action::Tune).await?;
-        none(&options)?;
-        self.core.maintain("", vec!["--reason".to_owned(), "request".to_owned()]).await
+        self.core.maintain_now(&options).await
     }
 
     /// Memory has become shorter, or less so; the reason says how much of the time tasks waited for it.

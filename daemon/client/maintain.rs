@@ -1,0 +1,209 @@
+//! `maintain`: one run of maintenance, and what each policy did or why it did not.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use zbus::Variant;
+
+use super::args::{Cli, Json, Maintain};
+use super::connect::{self, Bus, Failure};
+use super::job::Jobs;
+use super::style::Style;
+use super::{out, read, worker};
+use crate::engine::Error;
+use crate::engine::maintain::{self, Order, Watch};
+use crate::engine::work::Stopped;
+use crate::host::Host;
+use crate::host::linux::work;
+use crate::logic::exit::ExitStatus;
+use crate::logic::policy::Cause;
+use crate::logic::policy::report::{Action, Report};
+use crate::logic::proc::zram_number;
+use crate::logic::units::human;
+use crate::logic::work::Work;
+
+/// Name of the work.
+const WORK: &str = "maintenance";
+/// What is shown while it goes on.
+const DOING: &str = "maintaining";
+
+/// Runs `maintain`.
+pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
+    let mut numbers = Vec::new();
+    for name in &words.names {
+        let number = zram_number(name.strip_prefix("/dev/").unwrap_or(name));
+        let Some(number) = number else {
+            out::error(&format!("{name:?} is no zram device; write for example `zram0`"));
+            return Ok(ExitStatus::Usage);
+        };
+        numbers.push(number);
+    }
+    if words.dry_run {
+        return dry_run(cli, words, numbers);
+    }
+    let begun = now();
+    let ended = if cli.config.is_some() {
+        // The daemon has a configuration of its own.
+        by_worker(cli, &numbers)
+    } else {
+        Ok(connect::run(async {
+            match by_daemon(!cli.no_ask_password, &numbers).await {
+                Err(failure) if failure.is_absence() && read::host().is_privileged() => {
+                    by_worker(cli, &numbers).map_err(|error| Failure::new(error.exit_status(), error.message))
+                }
+                other => other,
+            }
+        }))
+    };
+    // Also after an early end: what was done until then has been done.
+    if let Some(report) = last(begun) {
+        show(&report, words, Style::stdout(cli.color))?;
+    }
+    ended
+}
+
+/// What would be done, found out by ourselves: that takes neither the daemon nor rights.
+fn dry_run(cli: &Cli, words: &Maintain, devices: Vec<u32>) -> Result<ExitStatus, Error> {
+    let loaded = read::readable_config(cli.config.as_ref())?.loaded;
+    let order = Order { devices, dry_run: true, ..Order::all(Cause::Request) };
+    let (report, ended) = maintain::run(&mut read::host(), &loaded, &order, &mut Alone);
+    match ended {
+        Ok(()) => {}
+        Err(Stopped::Failed(error)) => return Err(error),
+        Err(Stopped::Cancelled(message) | Stopped::Postponed(message)) => out::note(&message),
+    }
+    show(&report, words, Style::stdout(cli.color))?;
+    Ok(ExitStatus::Success)
+}
+
+/// Nobody watches what takes no time.
+struct Alone;
+
+impl Watch for Alone {
+    fn progress(&mut self, _share: f64, _doing: &str) {}
+
+    fn check(&self) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+async fn by_daemon(ask_password: bool, numbers: &[u32]) -> Result<ExitStatus, Failure> {
+    let bus = Bus::open(ask_password).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    let mut options = super::act::forced(false);
+    if !numbers.is_empty() {
+        let names: Vec<String> = numbers.iter().map(|number| format!("zram{number}")).collect();
+        options.insert("devices", Variant::from(names));
+    }
+    let job = bus.manager("Maintain", &options).await?;
+    jobs.wait(&job, DOING).await?;
+    Ok(ExitStatus::Success)
+}
+
+fn by_worker(cli: &Cli, numbers: &[u32]) -> Result<ExitStatus, Error> {
+    let mut words: Vec<OsString> = vec!["--reason".into(), Cause::Request.to_string().into()];
+    if let Some(file) = &cli.config {
+        let file = std::path::absolute(file)
+            .map_err(|error| Error::failed(format!("{}: {error}", file.display())))?;
+        words.extend(["--config".into(), file.into()]);
+    }
+    for number in numbers {
+        words.extend(["--device".into(), format!("zram{number}").into()]);
+    }
+    let _: Report = worker::run(WORK, "maintain", &words, DOING)?;
+    Ok(ExitStatus::Success)
+}
+
+fn now() -> u64 {
+    u64::try_from(read::host().monotonic().as_micros()).unwrap_or(u64::MAX)
+}
+
+/// What the run said that began after this moment.
+fn last(begun: u64) -> Option<Report> {
+    let work: Work<Report> = serde_json::from_str(&work::read(Path::new("/"), WORK)?).ok()?;
+    (work.started_monotonic_usec >= begun && work.detail.ended_monotonic_usec >= begun).then_some(work.detail)
+}
+
+fn show(report: &Report, words: &Maintain, style: Style) -> Result<(), Error> {
+    match words.json {
+        Json::Pretty | Json::Short => out::print(&out::json(report, words.json)?),
+        Json::Off => out::print(&text(report, words.dry_run, style)),
+    }
+}
+
+/// The report for people: a paragraph for each device, and what concerns all of them.
+pub fn text(report: &Report, dry: bool, style: Style) -> String {
+    let mut out = String::new();
+    for (_, policy, reason) in report.skipped.iter().filter(|(device, ..)| device.is_empty()) {
+        out.push_str(&format!("{policy}: {reason}\n"));
+    }
+    for device in devices(report) {
+        let used = report.memory.iter().find(|used| used.device == device);
+        let used = used.map_or_else(String::new, |used| {
+            let before = human(used.before_bytes);
+            if dry {
+                format!(": {before} of memory")
+            } else {
+                format!(": {before} -> {} of memory", human(used.after_bytes))
+            }
+        });
+        out.push_str(&format!("{}{used}\n", style.bold(device)));
+        for action in report.actions.iter().filter(|action| action.device == device) {
+            out.push_str(&format!("  {}\n", line(action)));
+        }
+        for (_, policy, reason) in report.skipped.iter().filter(|(name, ..)| name == device) {
+            out.push_str(&format!(
+                "  {policy}: {}: {reason}\n",
+                if dry { "would not be done" } else { "not done" }
+            ));
+        }
+    }
+    if let Some(budget) = report.budget {
+        out.push_str(&format!(
+            "Write-back: {} of {} in 24 hours left\n",
+            human(budget.left_bytes),
+            human(budget.daily_bytes)
+        ));
+    }
+    for resize in &report.resizes {
+        out.push_str(&format!("zram{}: {}\n", resize.number, resize.reason));
+    }
+    out
+}
+
+/// The devices that are told about, in this order.
+fn devices(report: &Report) -> Vec<&str> {
+    let told = report.memory.iter().map(|used| used.device.as_str());
+    let skipped = report.skipped.iter().map(|(device, ..)| device.as_str());
+    let mut names: Vec<&str> = Vec::new();
+    for name in told.chain(skipped).filter(|name| !name.is_empty()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn line(action: &Action) -> String {
+    let pages = if action.pages.is_empty() { String::new() } else { format!(" {}", action.pages) };
+    format!("{}{pages}: {} ({})", action.action, action.result, action.reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fixture;
+
+    #[test]
+    fn each_device_has_its_paragraph() {
+        let report = fixture::machine().maintenance;
+        fixture::golden("maintain", &text(&report, false, Style::default()));
+    }
+
+    #[test]
+    fn what_concerns_no_device_comes_first() {
+        let skipped = (String::new(), "maintenance".to_owned(), "zramd has set up no device".to_owned());
+        let report = Report { skipped: vec![skipped], ..Report::default() };
+        assert_eq!(text(&report, true, Style::default()), "maintenance: zramd has set up no device\n");
+    }
+}
