@@ -18,7 +18,7 @@ use super::walk::{is_reserved, join};
 use super::{Progress, Watcher};
 
 /// Files above this are written while they are read; smaller ones are handed to other threads in batches.
-const LARGE: u64 = 256 << 10;
+const LARGE: usize = 256 << 10;
 const BATCH_FILES: usize = 64;
 const BATCH_BYTES: usize = 512 << 10;
 /// So many directories above the present one are kept open.
@@ -60,10 +60,18 @@ struct Job {
     segments: Option<Vec<Segment>>,
 }
 
-#[derive(Default)]
 struct Batch {
     jobs: Vec<Job>,
+    /// As large as it gets from the beginning, since clearing bytes one by one takes long.
     data: Vec<u8>,
+    used: usize,
+}
+
+impl Batch {
+    fn new() -> Batch {
+        // One file may be beyond the limit.
+        Batch { jobs: Vec::new(), data: vec![0; BATCH_BYTES + LARGE], used: 0 }
+    }
 }
 
 /// What all threads share.
@@ -104,7 +112,7 @@ pub fn extract<R: Read>(
             options,
             watcher,
             sender,
-            batch: Batch::default(),
+            batch: Batch::new(),
             open: Vec::new(),
             directories: Vec::new(),
             links: Vec::new(),
@@ -177,7 +185,7 @@ impl Site<'_> {
     }
 
     fn make_all(&self, batch: Batch) {
-        let Batch { jobs, data } = batch;
+        let Batch { jobs, data, .. } = batch;
         if self.check().is_err() {
             return;
         }
@@ -358,21 +366,18 @@ impl Extractor<'_> {
         if self.options.mode == Mode::Skeleton {
             // What is left is skipped with the next entry.
             entry.body = Body::File(0);
-            let start = self.batch.data.len();
-            self.batch.jobs.push(Job { directory, entry, data: start..start, segments: None });
+            self.batch.jobs.push(Job { directory, entry, data: 0..0, segments: None });
             return if self.batch.jobs.len() >= BATCH_FILES { self.send() } else { Ok(()) };
         }
         self.result.bytes = self.result.bytes.saturating_add(size);
-        if stored > LARGE {
+        let Some(stored) = usize::try_from(stored).ok().filter(|stored| *stored <= LARGE) else {
             return self.large(reader, &entry, &directory, segments);
-        }
-        let start = self.batch.data.len();
-        // At most LARGE.
-        self.batch.data.resize(start + usize::try_from(stored).unwrap_or(0), 0);
-        reader.read_data(&mut self.batch.data[start..])?;
-        let data = start..self.batch.data.len();
+        };
+        let data = self.batch.used..self.batch.used + stored;
+        reader.read_data(&mut self.batch.data[data.clone()])?;
+        self.batch.used = data.end;
         self.batch.jobs.push(Job { directory, entry, data, segments: segments.map(|(list, _)| list) });
-        if self.batch.jobs.len() >= BATCH_FILES || self.batch.data.len() >= BATCH_BYTES {
+        if self.batch.jobs.len() >= BATCH_FILES || self.batch.used >= BATCH_BYTES {
             self.send()
         } else {
             Ok(())
@@ -393,7 +398,7 @@ impl Extractor<'_> {
             Some((segments, size)) => (segments, Some(size)),
             None => (vec![Segment { offset: 0, length: entry.stored() }], None),
         };
-        let mut buffer = vec![0; usize::try_from(LARGE).unwrap_or(4096)];
+        let mut buffer = vec![0; LARGE];
         for segment in segments {
             let mut offset = segment.offset;
             let mut left = segment.length;
@@ -414,7 +419,7 @@ impl Extractor<'_> {
     /// Hands on what has been collected.
     fn send(&mut self) -> Result<(), Trouble> {
         self.site.check()?;
-        let batch = std::mem::take(&mut self.batch);
+        let batch = std::mem::replace(&mut self.batch, Batch::new());
         if self.options.threads == 0 {
             self.site.make_all(batch);
             return self.site.check();

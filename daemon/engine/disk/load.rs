@@ -1,6 +1,6 @@
 //! A generation becomes a disk.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufReader;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,15 +15,13 @@ use crate::logic::disk::{Mode, OnFailure};
 use super::archive::ArchiveReader;
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::pack::pack;
+use super::pipe::{AHEAD, CHUNK, Chunk, Chunks, Pipe};
 use super::save::identify;
 use super::store::{Generation, Listing, Store};
-use super::trouble::{Trouble, at, io_error};
+use super::trouble::{Trouble, at};
 use super::walk::walk;
 use super::{Disk, Watcher};
 
-const CHUNK: usize = 512 << 10;
-/// Chunks between two threads.
-const AHEAD: usize = 6;
 /// The largest window that a decompressor has to provide: more than our levels use.
 const WINDOW_LOG: u32 = 27;
 
@@ -332,12 +330,15 @@ impl<'a> Job<'a> {
             return Err(Error::new(ErrorKind::Unsafe, message));
         }
         let options = Options { mode, threads: threads(), doing: "copying", total: tree.contents.bytes };
-        let (sender, receiver) = sync_channel(AHEAD);
+        let (mut pipe, receiver) = Pipe::new();
         std::thread::scope(|scope| {
             let packing = scope.spawn(|| {
-                let mut pipe = Pipe { sender: Some(sender), chunk: Vec::with_capacity(CHUNK) };
                 let packed = pack(self.calls, source, &tree, mode, &mut pipe, "copying", &mut |_| true);
-                pipe.finish(packed.is_ok());
+                match &packed {
+                    // A reader that has gone says why itself.
+                    Ok(_) => pipe.finish().ok(),
+                    Err(_) => None,
+                };
                 packed
             });
             let mut reader = ArchiveReader::new(Chunks::new(receiver));
@@ -399,9 +400,6 @@ fn decompress(
     Ok(ArchiveReader::new(BufReader::with_capacity(128 << 10, decoder)))
 }
 
-/// What one thread hands to the next: bytes, or that there will be no more though they were not all.
-type Chunk = Result<Vec<u8>, Errno>;
-
 /// Reads the archive ahead of the decompressor, and to its end even if that one has given up. Its digest.
 fn read_archive(
     calls: &Calls,
@@ -425,79 +423,5 @@ fn read_archive(
         chunk.truncate(length);
         hash.update(&chunk);
         sender.send(Ok(chunk)).ok();
-    }
-}
-
-/// The receiving end, as something to read from.
-#[derive(Debug)]
-pub struct Chunks {
-    receiver: Receiver<Chunk>,
-    present: Vec<u8>,
-    at: usize,
-}
-
-impl Chunks {
-    fn new(receiver: Receiver<Chunk>) -> Chunks {
-        Chunks { receiver, present: Vec::new(), at: 0 }
-    }
-}
-
-impl BufRead for Chunks {
-    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
-        if self.at == self.present.len()
-            && let Ok(next) = self.receiver.recv()
-        {
-            (self.present, self.at) = (next.map_err(io_error)?, 0);
-        }
-        Ok(&self.present[self.at..])
-    }
-
-    fn consume(&mut self, length: usize) {
-        self.at += length;
-    }
-}
-
-impl Read for Chunks {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let found = self.fill_buf()?;
-        let length = found.len().min(buffer.len());
-        buffer[..length].copy_from_slice(&found[..length]);
-        self.consume(length);
-        Ok(length)
-    }
-}
-
-/// The sending end, as something to write to.
-struct Pipe {
-    sender: Option<SyncSender<Chunk>>,
-    chunk: Vec<u8>,
-}
-
-impl Pipe {
-    fn send(&mut self) -> std::io::Result<()> {
-        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
-        let sent = self.sender.as_ref().is_some_and(|sender| sender.send(Ok(chunk)).is_ok());
-        if sent { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
-    }
-
-    fn finish(mut self, complete: bool) {
-        if complete && !self.chunk.is_empty() {
-            self.send().ok();
-        }
-        self.sender = None;
-    }
-}
-
-impl std::io::Write for Pipe {
-    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
-        self.chunk.extend_from_slice(data);
-        if self.chunk.len() >= CHUNK {
-            self.send()?;
-        }
-        Ok(data.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod export;
 mod extract;
 mod load;
 mod pack;
+mod pipe;
 mod save;
 mod store;
 mod trouble;

@@ -16,6 +16,8 @@ use super::{Progress, Watcher};
 /// Files up to this size are read as a whole before anything of them is written: a file that changed meanwhile is read again.
 const WHOLE: u64 = 16 << 20;
 const CHUNK: usize = 1 << 20;
+/// So much is collected before it is written.
+const BATCH: usize = 256 << 10;
 /// How often a file that changes is read again.
 const RETRIES: u32 = 2;
 /// How many of the changed files are named.
@@ -42,7 +44,9 @@ struct Packer<'a, W> {
     done: u64,
     result: Packed,
     header: Vec<u8>,
-    buffer: Vec<u8>,
+    /// What is to be written next is at its beginning. It only grows, so that nothing is cleared again and again.
+    pending: Vec<u8>,
+    used: usize,
 }
 
 /// Writes the whole tree to `out`.
@@ -65,7 +69,8 @@ pub fn pack(
         done: 0,
         result: Packed::default(),
         header: Vec::new(),
-        buffer: Vec::new(),
+        pending: vec![0; 2 * BATCH],
+        used: 0,
     };
     for directory in &tree.directories {
         let opened = match calls.open_below(root, &directory.path) {
@@ -93,7 +98,8 @@ pub fn pack(
             }
         }
     }
-    packer.write(&END)?;
+    packer.add(&END);
+    packer.write(0)?;
     Ok(packer.result)
 }
 
@@ -105,14 +111,33 @@ impl<W: Write> Packer<'_, W> {
         }
     }
 
-    fn write(&mut self, data: &[u8]) -> Result<(), Trouble> {
-        self.result.bytes += data.len() as u64;
-        self.out.write_all(data).map_err(|error| Trouble::writing(&error))
+    /// Writes what has been collected, if it is at least so much.
+    fn write(&mut self, least: usize) -> Result<(), Trouble> {
+        if self.used < least {
+            return Ok(());
+        }
+        self.result.bytes += self.used as u64;
+        self.out.write_all(&self.pending[..self.used]).map_err(|error| Trouble::writing(&error))?;
+        self.used = 0;
+        Ok(())
     }
 
-    fn pad(&mut self, length: u64) -> Result<(), Trouble> {
-        let zeros = header::padding(length);
-        self.write(&END[..zeros])
+    /// Room for this many bytes behind what has been collected.
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        let end = self.used + length;
+        if self.pending.len() < end {
+            self.pending.resize(end.next_power_of_two(), 0);
+        }
+        &mut self.pending[self.used..end]
+    }
+
+    fn add(&mut self, data: &[u8]) {
+        self.room(data.len()).copy_from_slice(data);
+        self.used += data.len();
+    }
+
+    fn pad(&mut self, length: u64) {
+        self.add(&END[..header::padding(length)]);
     }
 
     fn progress(&mut self, bytes: u64) -> Result<(), Trouble> {
@@ -129,13 +154,17 @@ impl<W: Write> Packer<'_, W> {
         attributes: Vec<Attribute>,
         body: Body,
     ) -> Result<(), Trouble> {
+        self.encode(path, meta, attributes, body);
+        self.write(BATCH)
+    }
+
+    fn encode(&mut self, path: Vec<u8>, meta: &Meta, attributes: Vec<Attribute>, body: Body) {
         let (mode, uid, gid, mtime) = (meta.mode, meta.uid, meta.gid, meta.mtime);
         let mut header = std::mem::take(&mut self.header);
         header.clear();
         header::encode(&Entry { path, mode, uid, gid, mtime, attributes, body }, &mut header);
-        let written = self.write(&header);
+        self.add(&header);
         self.header = header;
-        written
     }
 
     /// Nothing when it is gone.
@@ -197,38 +226,39 @@ impl<W: Write> Packer<'_, W> {
         let mut meta = *seen;
         let mut attempt = 0;
         loop {
+            let start = self.used;
             let attributes = self.attributes(Subject::Open(file), &path)?.unwrap_or_default();
             let segments = self.segments(file, &path, &meta)?;
             if meta.size > WHOLE {
                 return self.large(file, &path, &meta, attributes, &segments);
             }
-            let mut data = std::mem::take(&mut self.buffer);
-            let complete = self.read_whole(file, &path, &segments, &mut data)?;
+            let map = body_map(&segments, meta.size);
+            let length = sum(&segments);
+            let stored = length + map.as_ref().map_or(0, |map| map.len() as u64);
+            let body = body(meta.size, stored, map.is_some());
+            self.encode(path.clone(), &meta, attributes, body);
+            self.add(&map.unwrap_or_default());
+            let complete = self.read_whole(file, &path, &segments)?;
             let later = self.calls.look(file, b"").map_err(in_tree(&path, "look at"))?;
+            let unchanged = complete && meta.is_unchanged(&later);
+            if later.kind != Kind::File || (!unchanged && attempt < RETRIES) {
+                // As if it had not been read.
+                self.used = start;
+            }
             if later.kind != Kind::File {
-                self.buffer = data;
                 self.changed(&path);
                 return Ok(());
             }
-            let unchanged = complete && meta.is_unchanged(&later);
             if !unchanged && attempt < RETRIES {
                 (attempt, meta) = (attempt + 1, later);
-                self.buffer = data;
                 continue;
             }
             if !unchanged {
                 self.changed(&path);
             }
-            let map = body_map(&segments, meta.size);
-            let stored = data.len() as u64 + map.as_ref().map_or(0, |map| map.len() as u64);
-            let body = body(meta.size, stored, map.is_some());
-            self.entry(path, &meta, attributes, body)?;
-            self.write(&map.unwrap_or_default())?;
-            self.write(&data)?;
-            self.pad(stored)?;
-            self.progress(meta.size)?;
-            self.buffer = data;
-            return Ok(());
+            self.pad(stored);
+            self.write(BATCH)?;
+            return self.progress(meta.size);
         }
     }
 
@@ -253,31 +283,32 @@ impl<W: Write> Packer<'_, W> {
         Ok(segments)
     }
 
-    /// Reads all segments into `data`; what has gone from the end of the file becomes zeros. Whether nothing has.
+    /// Collects all segments; what has gone from the end of the file becomes zeros. Whether nothing has.
     fn read_whole(
         &mut self,
         file: BorrowedFd<'_>,
         path: &[u8],
         segments: &[Segment],
-        data: &mut Vec<u8>,
     ) -> Result<bool, Trouble> {
-        data.clear();
+        let calls = self.calls;
         let mut complete = true;
         for segment in segments {
-            let start = data.len();
             // At most WHOLE.
-            data.resize(start + usize::try_from(segment.length).unwrap_or(0), 0);
-            let mut at = start;
-            while at < data.len() {
-                let offset = segment.offset + (at - start) as u64;
-                match self.calls.read_at(file, &mut data[at..], offset).map_err(in_tree(path, "read"))? {
+            let length = usize::try_from(segment.length).unwrap_or(0);
+            let data = self.room(length);
+            let mut at = 0;
+            while at < length {
+                let offset = segment.offset + at as u64;
+                match calls.read_at(file, &mut data[at..], offset).map_err(in_tree(path, "read"))? {
                     0 => {
                         complete = false;
+                        data[at..].fill(0);
                         break;
                     }
                     length => at += length,
                 }
             }
+            self.used += length;
         }
         Ok(complete)
     }
@@ -290,40 +321,42 @@ impl<W: Write> Packer<'_, W> {
         attributes: Vec<Attribute>,
         segments: &[Segment],
     ) -> Result<(), Trouble> {
+        let calls = self.calls;
         let map = body_map(segments, meta.size);
-        let length = segments.iter().fold(0, |sum, segment| sum + segment.length);
-        let stored = length + map.as_ref().map_or(0, |map| map.len() as u64);
+        let stored = sum(segments) + map.as_ref().map_or(0, |map| map.len() as u64);
         self.entry(path.to_vec(), meta, attributes, body(meta.size, stored, map.is_some()))?;
-        self.write(&map.unwrap_or_default())?;
-        let mut data = std::mem::take(&mut self.buffer);
-        data.resize(CHUNK, 0);
+        self.add(&map.unwrap_or_default());
         let mut complete = true;
         for segment in segments {
             let mut offset = segment.offset;
             let mut left = segment.length;
             while left > 0 {
                 let most = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
-                let mut length =
-                    self.calls.read_at(file, &mut data[..most], offset).map_err(in_tree(path, "read"))?;
+                let data = self.room(most);
+                let mut length = calls.read_at(file, data, offset).map_err(in_tree(path, "read"))?;
                 if length == 0 {
                     complete = false;
-                    data[..most].fill(0);
+                    data.fill(0);
                     length = most;
                 }
-                self.write(&data[..length])?;
+                self.used += length;
+                self.write(BATCH)?;
                 self.progress(length as u64)?;
                 left -= length as u64;
                 offset += length as u64;
             }
         }
-        self.buffer = data;
-        self.pad(stored)?;
+        self.pad(stored);
         let later = self.calls.look(file, b"").map_err(in_tree(path, "look at"))?;
         if !complete || !meta.is_unchanged(&later) {
             self.changed(path);
         }
         Ok(())
     }
+}
+
+fn sum(segments: &[Segment]) -> u64 {
+    segments.iter().map(|segment| segment.length).sum()
 }
 
 /// The map of a file, if it has holes.

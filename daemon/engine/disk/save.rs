@@ -1,7 +1,8 @@
 //! A disk becomes a generation.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::Receiver;
 
 use crate::engine::{Error, ErrorKind};
 use crate::host::linux::disk::{BTRFS, Calls, SUBVOLUME_ROOT};
@@ -11,6 +12,7 @@ use crate::logic::disk::manifest::{Consistency, FORMAT, Manifest, size_text};
 use crate::logic::disk::state::{Place, SaveOutcome, SaveRecord, State};
 
 use super::pack::{Packed, pack};
+use super::pipe::{Chunk, Pipe};
 use super::store::{Draft, Listing, Store};
 use super::trouble::{Trouble, at, io_error};
 use super::walk::{SNAPSHOT, Tree, walk};
@@ -301,73 +303,70 @@ fn write_archive(
     draft: &Draft,
     watcher: Watcher<'_>,
 ) -> Result<(Packed, bool, Written), Error> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let output = Output {
-        calls,
-        file: draft.file.as_fd(),
-        hash: blake3::Hasher::new(),
-        bytes: 0,
-        behind: 0,
-        failure: None,
-    };
     let fail =
         |error: &io::Error| Error::from(HostError::io(disk.store.display().to_string(), "write to", error));
-    let mut encoder = zstd::Encoder::new(output, LEVEL).map_err(|error| fail(&error))?;
+    std::thread::scope(|scope| {
+        let (pipe, receiver) = Pipe::new();
+        let writing = scope.spawn(|| write_out(calls, draft.file.as_fd(), receiver));
+        let compressed = compress(calls, source, disk, pipe, watcher);
+        // What the writer failed with is why the compressor could not go on.
+        let written = writing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+        let written = written.map_err(|errno| fail(&io_error(errno)))?;
+        let (packed, exact) = compressed.map_err(|trouble| match trouble {
+            Trouble::Archive(HostError { cause, .. }) => Error::from(HostError {
+                object: disk.store.display().to_string(),
+                operation: "write to".to_owned(),
+                cause,
+            }),
+            other => other.into(),
+        })?;
+        Ok((packed, exact, written))
+    })
+}
+
+/// Reads the tree, and has the archive compressed into the pipe. Whether all of it is of one moment.
+fn compress(
+    calls: &Calls,
+    source: &Source<'_>,
+    disk: &Disk,
+    pipe: Pipe,
+    watcher: Watcher<'_>,
+) -> Result<(Packed, bool), Trouble> {
+    let fail = |error: io::Error| Trouble::writing(&error);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = u32::try_from(cpus.min(4)).unwrap_or(1);
-    let set = encoder
-        .include_checksum(true)
-        .and_then(|()| encoder.multithread(if threads > 1 { threads } else { 0 }));
-    set.map_err(|error| fail(&error))?;
-    let packed = pack(calls, source.fd(), &source.tree, disk.mode, &mut encoder, "saving", watcher);
-    let packed = packed.map_err(|trouble| match trouble {
-        Trouble::Archive(HostError { cause, .. }) => Error::from(HostError {
-            object: disk.store.display().to_string(),
-            operation: "write to".to_owned(),
-            cause,
-        }),
-        other => other.into(),
-    })?;
+    let mut encoder = zstd::Encoder::new(pipe, LEVEL).map_err(fail)?;
+    encoder.include_checksum(true).map_err(fail)?;
+    encoder.multithread(if threads > 1 { threads } else { 0 }).map_err(fail)?;
+    let packed = pack(calls, source.fd(), &source.tree, disk.mode, &mut encoder, "saving", watcher)?;
     // While the last of it is compressed and written, another look at the tree.
     let (finished, exact) = std::thread::scope(|scope| {
         let looking = scope.spawn(|| source.is_exact(calls, disk, &packed));
-        let finished = encoder.finish();
+        let finished = encoder.finish().and_then(|pipe| pipe.finish());
         (finished, looking.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))
     });
-    let output = finished.map_err(|error| fail(&error))?;
-    Ok((packed, exact, Written { bytes: output.bytes, hash: output.hash.finalize() }))
+    finished.map_err(fail)?;
+    Ok((packed, exact))
 }
 
-/// The archive: what is written is also digested.
-struct Output<'a> {
-    calls: &'a Calls,
-    file: BorrowedFd<'a>,
-    hash: blake3::Hasher,
-    bytes: u64,
-    behind: u64,
-    failure: Option<Errno>,
-}
-
-impl Write for Output<'_> {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        // A compressor may try again, and what it then writes would not follow what is there.
-        if let Some(errno) = self.failure {
-            return Err(io_error(errno));
+/// Writes what comes through the pipe, and digests it. Of what is on the disk by then nothing stays in memory, which others
+/// need more.
+fn write_out(calls: &Calls, file: BorrowedFd<'_>, receiver: Receiver<Chunk>) -> Result<Written, Errno> {
+    let mut hash = blake3::Hasher::new();
+    let (mut bytes, mut begun) = (0, 0);
+    while let Ok(chunk) = receiver.recv() {
+        let chunk = chunk?;
+        calls.write_all(file, &chunk)?;
+        hash.update(&chunk);
+        bytes += chunk.len() as u64;
+        if bytes - begun >= WRITE_BEHIND {
+            calls.start_writing(file, begun, bytes - begun);
+            // The kernel had the time of one such piece for the one before.
+            if let Some(before) = begun.checked_sub(WRITE_BEHIND) {
+                calls.let_go(file, before, WRITE_BEHIND);
+            }
+            begun = bytes;
         }
-        let length = self.calls.write(self.file, data).map_err(|errno| {
-            self.failure = Some(errno);
-            io_error(errno)
-        })?;
-        self.hash.update(&data[..length]);
-        self.bytes += length as u64;
-        self.behind += length as u64;
-        if self.behind >= WRITE_BEHIND {
-            self.behind = 0;
-            self.calls.start_writing(self.file);
-        }
-        Ok(length)
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    Ok(Written { bytes, hash: hash.finalize() })
 }

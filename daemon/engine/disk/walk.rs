@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::host::Errno;
 use crate::host::linux::disk::{Calls, Subject};
 use crate::logic::disk::Mode;
-use crate::logic::disk::entry::{Kind, Meta, Time};
+use crate::logic::disk::entry::{Attribute, Kind, Meta, Time};
 use crate::logic::disk::fingerprint::Fingerprint;
 use crate::logic::disk::manifest::{BIGGEST, Contents, Sized};
 
@@ -16,6 +16,9 @@ use super::trouble::{Trouble, in_tree};
 /// The name under which a snapshot of the disk appears for a moment where the file system can make one.
 pub const SNAPSHOT: &str = ".zramd-snapshot";
 
+/// So many threads look at directories at most, and each at no fewer than this.
+const THREADS: usize = 4;
+const FEW: usize = 16;
 const PAGE: u64 = 4096;
 const EXT: u64 = 0xef53;
 
@@ -84,49 +87,134 @@ pub fn is_reserved(magic: u64, name: &[u8]) -> bool {
     name == SNAPSHOT.as_bytes() || (magic == EXT && name == b"lost+found")
 }
 
+/// A name in a directory, and what statx(2) says of it.
+struct Seen {
+    name: Vec<u8>,
+    meta: Meta,
+    /// Of a file of which nothing else is kept.
+    attributes: Vec<Attribute>,
+}
+
+/// What every look at a directory needs.
+struct Walk<'a> {
+    calls: &'a Calls,
+    root: BorrowedFd<'a>,
+    mode: Mode,
+    magic: u64,
+    top: Meta,
+}
+
+impl Walk<'_> {
+    /// Whether a file is kept without its contents, which may change.
+    fn is_bare(&self, meta: &Meta) -> bool {
+        self.mode == Mode::Skeleton && meta.kind == Kind::File
+    }
+
+    fn is_other_mount(&self, meta: &Meta) -> bool {
+        let top = &self.top;
+        if top.mount == 0 { meta.device != top.device } else { meta.mount != top.mount }
+    }
+
+    /// All that is in a directory, sorted by name; nothing when the directory is gone.
+    fn look(&self, path: &[u8]) -> Result<Option<Vec<Seen>>, Trouble> {
+        let calls = self.calls;
+        let directory = match calls.open_below(self.root, path) {
+            Err(Errno::NOENT | Errno(libc::ENOTDIR)) if !path.is_empty() => return Ok(None),
+            opened => opened.map_err(in_tree(path, "open"))?,
+        };
+        let names = calls.list(directory.as_fd()).map_err(in_tree(path, "list"))?;
+        let mut seen = Vec::with_capacity(names.len());
+        for name in names {
+            if path.is_empty() && is_reserved(self.magic, &name) {
+                continue;
+            }
+            let meta = match calls.look(directory.as_fd(), &name) {
+                Err(Errno::NOENT) => continue,
+                looked => looked.map_err(in_tree(&join(path, &name), "look at"))?,
+            };
+            let mut attributes = Vec::new();
+            if self.is_bare(&meta) && !self.is_other_mount(&meta) {
+                attributes = match calls.attributes(Subject::Named(directory.as_fd(), &name)) {
+                    Err(Errno::NOENT) => continue,
+                    read => read.map_err(in_tree(&join(path, &name), "read attributes of"))?,
+                };
+            }
+            seen.push(Seen { name, meta, attributes });
+        }
+        Ok(Some(seen))
+    }
+
+    /// Looks at several directories, with several threads when that is worth it.
+    fn look_at_all(&self, paths: &[Vec<u8>]) -> Result<Vec<Option<Vec<Seen>>>, Trouble> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = cpus.min(THREADS).min(paths.len() / FEW);
+        if threads < 2 {
+            return paths.iter().map(|path| self.look(path)).collect();
+        }
+        let share = paths.len().div_ceil(threads);
+        std::thread::scope(|scope| {
+            let looking: Vec<_> = paths
+                .chunks(share)
+                .map(|paths| scope.spawn(|| paths.iter().map(|path| self.look(path)).collect::<Vec<_>>()))
+                .collect();
+            let looked = looking.into_iter().flat_map(|looking| {
+                looking.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+            });
+            looked.collect()
+        })
+    }
+
+    /// Looks at the whole tree, one level after the other.
+    fn look_everywhere(&self) -> Result<HashMap<Vec<u8>, Vec<Seen>>, Trouble> {
+        let mut found = HashMap::new();
+        let mut level = vec![Vec::new()];
+        while !level.is_empty() {
+            let looked = self.look_at_all(&level)?;
+            let mut below = Vec::new();
+            for (path, seen) in level.into_iter().zip(looked) {
+                let Some(seen) = seen else { continue };
+                let is_below = |seen: &&Seen| {
+                    seen.meta.kind == Kind::Directory && !self.is_other_mount(&seen.meta)
+                };
+                below.extend(seen.iter().filter(is_below).map(|seen| join(&path, &seen.name)));
+                found.insert(path, seen);
+            }
+            level = below;
+        }
+        Ok(found)
+    }
+}
+
 /// Walks through the tree below `root`, which stays in its mount.
 pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
     let (began, tick) = calls.file_clock();
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
     let top = calls.look(root, b"").map_err(in_tree(b"", "look at"))?;
+    let walk = Walk { calls, root, mode, magic, top };
     let mut tree = Tree::default();
     let mut fingerprint = Fingerprint::default();
+    // Making a snapshot changes these times; what else changes here is seen by its names and attributes.
+    let zero = Time::default();
+    let fixed = Meta { mtime: zero, ctime: zero, size: 0, links: 0, inode: 0, ..top };
+    fingerprint.add(b"", b"", &fixed);
+    let attributes = calls.attributes(Subject::Open(root)).map_err(in_tree(b"", "read attributes of"))?;
+    for (name, value) in &attributes {
+        fingerprint.add(name, value, &fixed);
+    }
+    let mut everything = walk.look_everywhere()?;
     let mut links: HashMap<((u32, u32), u64), (usize, usize)> = HashMap::new();
     let mut pending = vec![(Vec::new(), top)];
     while let Some((path, meta)) = pending.pop() {
         // It may be gone by now.
-        let directory = match calls.open_below(root, &path) {
-            Err(Errno::NOENT | Errno(libc::ENOTDIR)) if !path.is_empty() => continue,
-            opened => opened.map_err(in_tree(&path, "open"))?,
-        };
-        if path.is_empty() {
-            // Making a snapshot changes these times; what else changes here is seen by its names and attributes.
-            let zero = Time::default();
-            let fixed = Meta { mtime: zero, ctime: zero, size: 0, links: 0, inode: 0, ..meta };
-            fingerprint.add(b"", b"", &fixed);
-            let attributes = calls
-                .attributes(Subject::Open(directory.as_fd()))
-                .map_err(in_tree(&path, "read attributes of"))?;
-            for (name, value) in &attributes {
-                fingerprint.add(name, value, &fixed);
-            }
-        } else {
+        let Some(seen) = everything.remove(&path) else { continue };
+        if !path.is_empty() {
             fingerprint.add(&path, b"", &meta);
         }
         let number = tree.directories.len();
         let first_leaf = tree.leaves.len();
         let mut below = Vec::new();
-        for name in calls.list(directory.as_fd()).map_err(in_tree(&path, "list"))? {
-            if path.is_empty() && is_reserved(magic, &name) {
-                continue;
-            }
-            let meta = match calls.look(directory.as_fd(), &name) {
-                Err(Errno::NOENT) => continue,
-                looked => looked.map_err(in_tree(&join(&path, &name), "look at"))?,
-            };
-            let is_other_mount =
-                if top.mount == 0 { meta.device != top.device } else { meta.mount != top.mount };
-            if is_other_mount || matches!(meta.kind, Kind::Socket | Kind::Unknown) {
+        for Seen { name, meta, attributes } in seen {
+            if walk.is_other_mount(&meta) || matches!(meta.kind, Kind::Socket | Kind::Unknown) {
                 tree.skipped += 1;
                 continue;
             }
@@ -135,24 +223,10 @@ pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Tro
                 below.push((join(&path, &name), meta));
                 continue;
             }
-            if mode == Mode::Skeleton && meta.kind == Kind::File {
-                // Its contents are not kept, so they may change.
-                let zero = Time::default();
+            if walk.is_bare(&meta) {
                 fingerprint.add(&path, &name, &Meta { mtime: zero, ctime: zero, size: 0, inode: 0, ..meta });
-                let subject = Subject::Named(directory.as_fd(), &name);
-                match calls.attributes(subject) {
-                    Err(Errno::NOENT) => continue,
-                    read => {
-                        for (name, value) in
-                            read.map_err(in_tree(&join(&path, &name), "read attributes of"))?
-                        {
-                            fingerprint.add(
-                                &name,
-                                &value,
-                                &Meta { mtime: zero, ctime: zero, size: 0, links: 0, inode: 0, ..top },
-                            );
-                        }
-                    }
+                for (name, value) in &attributes {
+                    fingerprint.add(name, value, &fixed);
                 }
             } else {
                 fingerprint.add(&path, &name, &meta);

@@ -1,6 +1,7 @@
 //! What saving and loading want to know of the machine: file systems, room, boots, clocks.
 
 use std::fs;
+use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -109,11 +110,15 @@ impl Calls {
         std::thread::sleep(2 * step + Duration::from_millis(1));
     }
 
-    /// Has the kernel begin to write what was written to the file so far, without waiting for it.
-    #[allow(unsafe_code)]
-    pub fn start_writing(&self, file: BorrowedFd<'_>) {
-        // SAFETY: the call takes numbers only. It is advice: what it would have done, fsync does later.
-        unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    /// Has the kernel begin to write this part of the file to its disk, without waiting for it.
+    pub fn start_writing(&self, file: BorrowedFd<'_>, offset: u64, length: u64) {
+        sync_range(file, offset, length, libc::SYNC_FILE_RANGE_WRITE);
+    }
+
+    /// Waits until this part of the file is on its disk, and lets its memory go.
+    pub fn let_go(&self, file: BorrowedFd<'_>, offset: u64, length: u64) {
+        sync_range(file, offset, length, WRITE_AND_WAIT);
+        rustix::fs::fadvise(file, offset, NonZeroU64::new(length), rustix::fs::Advice::DontNeed).ok();
     }
 
     /// Tells the kernel that the file will be read from its start to its end.
@@ -122,6 +127,16 @@ impl Calls {
         rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential).ok();
         rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::WillNeed).ok();
     }
+}
+
+const WRITE_AND_WAIT: libc::c_uint =
+    libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+
+#[allow(unsafe_code)]
+fn sync_range(file: BorrowedFd<'_>, offset: u64, length: u64, flags: libc::c_uint) {
+    let (Ok(offset), Ok(length)) = (offset.try_into(), length.try_into()) else { return };
+    // SAFETY: the call takes numbers only. It is advice: what it would have done, fsync does later and tells what failed.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) };
 }
 
 /// From now on this program reads and writes its files only when no other does (ioprio_set(2), `IOPRIO_CLASS_IDLE`).
