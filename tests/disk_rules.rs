@@ -49,7 +49,7 @@ fn a_disk_that_is_too_small_is_told_what_is_big() {
     trial.disk.place = trial.path("smaller");
     let Some(_mounted) = Small::new(trial.place(), "size=2m") else { return };
     let error = trial.load().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Unsafe);
+    assert_eq!(error.kind, ErrorKind::DiskFull);
     assert!(error.message.contains("too small") && error.message.contains("journal (3.0 MiB)"), "{error}");
     assert!(picture(trial.place()).len() == 1);
     // However it goes on, that generation stays.
@@ -86,7 +86,7 @@ fn a_full_store_keeps_what_it_has() {
     // Refused before anything is written, as far as that can be known.
     fs::write(trial.place().join("large"), noise(4 << 20)).unwrap();
     let error = trial.save().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Unsafe);
+    assert_eq!(error.kind, ErrorKind::StoreFull);
     assert!(error.message.contains("free"), "{error}");
     // And when it turns out later: that guess was too good.
     fs::write(trial.place().join("large"), noise(2 << 20)).unwrap();
@@ -141,7 +141,7 @@ fn what_was_not_loaded_is_not_saved() {
     small(trial.place());
     let error = trial.save().unwrap_err();
     assert!(error.message.contains("was not loaded in this boot"), "{error}");
-    assert_eq!(error.kind, ErrorKind::Unsafe);
+    assert_eq!(error.kind, ErrorKind::NotLoaded);
     // Nor is what merely lies where the disk should be.
     let trial = Trial::with(small);
     trial.save().unwrap();

@@ -6,7 +6,9 @@ use zbus::wire::DynamicDeserialize;
 use zbus::{Connection, DBusError, DynamicType, Proxy};
 
 use crate::logic::exit::ExitStatus;
-use crate::service::{NAME, ROOT};
+use crate::logic::snapshot::DiskView;
+use crate::logic::unit_disk::saving_timer;
+use crate::service::{NAME, ROOT, timer};
 
 /// Why a command could not be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub struct Failure {
 const NOT_RUNNING: &str = "zramd.service is not running; start it with `systemctl start zramd.service`";
 
 /// Every error name that callers meet, with its exit status. What is missing here is a plain failure.
-const STATUSES: [(&str, ExitStatus); 19] = [
+const STATUSES: [(&str, ExitStatus); 25] = [
     ("org.zramd1.Error.NotFound", ExitStatus::NotFound),
     ("org.zramd1.Error.Failed", ExitStatus::Failure),
     ("org.zramd1.Error.InvalidArgument", ExitStatus::Usage),
@@ -30,6 +32,12 @@ const STATUSES: [(&str, ExitStatus); 19] = [
     ("org.zramd1.Error.Unsafe", ExitStatus::Refused),
     ("org.zramd1.Error.InsufficientMemory", ExitStatus::Refused),
     ("org.zramd1.Error.ConfigInvalid", ExitStatus::Failure),
+    ("org.zramd1.Error.Busy", ExitStatus::Failure),
+    ("org.zramd1.Error.InUse", ExitStatus::Failure),
+    ("org.zramd1.Error.DiskFull", ExitStatus::Refused),
+    ("org.zramd1.Error.StoreFull", ExitStatus::Refused),
+    ("org.zramd1.Error.SnapshotCorrupt", ExitStatus::Failure),
+    ("org.zramd1.Error.NotLoaded", ExitStatus::Refused),
     ("org.zramd1.Error.LimitExceeded", ExitStatus::Failure),
     ("org.zramd1.Error.Cancelled", ExitStatus::Failure),
     ("org.zramd1.Error.Postponed", ExitStatus::Failure),
@@ -114,6 +122,18 @@ impl From<zbus::Error> for Failure {
             _ => Failure::plain(format!("talking to zramd.service failed: {error}")),
         }
     }
+}
+
+/// When a timer of systemd saves a disk next, in microseconds since 1970; 0 is never, or that there is no systemd to ask.
+pub fn next_save(disk: &DiskView) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Some(runtime) = runtime.ok().filter(|_| disk.is_kept()) else { return 0 };
+    runtime.block_on(async {
+        match Connection::system().await {
+            Ok(connection) => timer::next(&connection, &saving_timer(&disk.name)).await,
+            Err(_) => 0,
+        }
+    })
 }
 
 /// Does work that needs the bus, and tells why it failed.

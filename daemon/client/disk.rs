@@ -45,7 +45,8 @@ pub fn run(cli: &Cli, command: &Disk) -> std::result::Result<ExitStatus, Error> 
         Disk::Status { names } => {
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
             let disks = chosen(&snapshot, names)?;
-            let texts: Vec<String> = disks.into_iter().map(status).collect();
+            let texts: Vec<String> =
+                disks.into_iter().map(|disk| status(disk, connect::next_save(disk))).collect();
             out::print(&texts.join("\n"))?;
             Ok(ExitStatus::Success)
         }
@@ -135,7 +136,7 @@ fn list(snapshot: &Snapshot) -> String {
     table::render(&heading, &[2, 3, 6], &snapshot.disks.iter().map(row).collect::<Vec<_>>())
 }
 
-fn status(disk: &DiskView) -> String {
+fn status(disk: &DiskView, next_save_usec: u64) -> String {
     let mut lines = vec![format!(
         "{}: {} on {}, {}",
         disk.name,
@@ -171,6 +172,9 @@ fn status(disk: &DiskView) -> String {
         _ => format!("{}: {}", moment(status.last_save_usec), status.last_save_message),
     };
     line("Saved", saved);
+    if next_save_usec > 0 {
+        line("Next", moment(next_save_usec));
+    }
     let newest = status
         .snapshots
         .first()
@@ -383,19 +387,20 @@ mod tests {
 
     #[test]
     fn a_status_tells_how_keeping_goes() {
-        let text = status(&disk());
+        let text = status(&disk(), 1_700_000_000_000_000);
         for part in [
             "logs: tmpfs on /var/log, mounted",
             "5.0 MiB of 64.0 MiB",
             "without saving",
             "not in this boot",
+            "Next: 2023-11-1",
             "3, the newest of never, 3.0 MiB",
             "gen-2.json.bad",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let lost = DiskView { persistence: "none".to_owned(), ..disk() };
-        assert!(status(&lost).contains("lost at a reboot"));
+        assert!(status(&lost, 0).contains("lost at a reboot"));
     }
 
     #[test]

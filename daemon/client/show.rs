@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use super::args::Cli;
 use super::columns::Row;
 use super::out::escaped;
-use super::{out, read, select};
+use super::{connect, out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 use crate::logic::policy::report::Action;
 use crate::logic::snapshot::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
 use crate::logic::vm::VmView;
+use crate::service::bus::device_path;
 
 /// Properties in their order: name and value.
 pub type Properties = Vec<(&'static str, String)>;
@@ -31,7 +32,7 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
             };
             match row {
                 Row::Device(view) => device(view),
-                Row::Disk(view) => disk(view),
+                Row::Disk(view) => disk(view, connect::next_save(view)),
             }
         }
     };
@@ -184,14 +185,14 @@ fn filesystem(view: &MountView) -> Properties {
 }
 
 /// The properties of a disk, as of `org.zramd1.RamDisk`.
-pub fn disk(view: &DiskView) -> Properties {
+pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
     vec![
         ("Name", view.name.clone()),
         ("MountPoint", escaped(&view.mount_point, false)),
         ("Backend", view.backend().to_owned()),
         ("FsType", view.fs_type.clone()),
         ("Options", escaped(&view.options, false)),
-        ("Device", view.device.clone()),
+        ("Device", object(&view.device)),
         ("SizeBytes", view.size_bytes.to_string()),
         ("UsedBytes", view.used_bytes.to_string()),
         ("FreeBytes", view.free_bytes.to_string()),
@@ -200,10 +201,16 @@ pub fn disk(view: &DiskView) -> Properties {
         ("LoadState", view.status.load_state.word().to_owned()),
         ("Generation", view.status.generation.to_string()),
         ("LastSaveTimestamp", view.status.last_save_usec.to_string()),
+        ("NextSaveTimestamp", next_save_usec.to_string()),
         ("LastSaveResult", view.status.last_save_result.clone()),
         ("StoreBytes", view.status.store_bytes.to_string()),
         ("SnapshotCount", view.status.snapshots.len().to_string()),
     ]
+}
+
+/// The object of a device on the bus, `/` for none.
+fn object(device: &str) -> String {
+    if device.is_empty() { "/".to_owned() } else { device_path(device) }
 }
 
 /// The names of all properties of anything.
@@ -213,7 +220,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         device(&DeviceView::default()),
         swap(None),
         filesystem(&MountView::default()),
-        disk(&DiskView::default()),
+        disk(&DiskView::default(), 0),
     ];
     all.into_iter().flatten().map(|(name, _)| name)
 }
@@ -254,7 +261,7 @@ mod tests {
         fixture::golden("show", &render(&machine(&snapshot, &files), &[], false));
         fixture::golden("show-swap", &render(&device(&fixture::swap()), &[], false));
         fixture::golden("show-filesystem", &render(&device(&fixture::filesystem()), &[], false));
-        fixture::golden("show-disk", &render(&disk(&snapshot.disks[1]), &[], false));
+        fixture::golden("show-disk", &render(&disk(&snapshot.disks[1], 0), &[], false));
     }
 
     #[test]
@@ -298,7 +305,7 @@ mod tests {
         }
         assert_eq!(of(&swap(None)), bus(include_str!("../service/bus/swap.rs")));
         assert_eq!(of(&filesystem(&MountView::default())), bus(include_str!("../service/bus/filesystem.rs")));
-        assert_eq!(of(&disk(&DiskView::default())), bus(include_str!("../service/bus/disk.rs")));
+        assert_eq!(of(&disk(&DiskView::default(), 0)), bus(include_str!("../service/bus/disk.rs")));
         let mut manager = bus(include_str!("../service/bus/manager.rs"));
         manager.retain(|name| name != "State");
         assert_eq!(of(&machine(&Snapshot::default(), &[])), manager);

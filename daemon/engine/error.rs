@@ -33,6 +33,37 @@ pub enum ErrorKind {
     Unmanaged,
     /// Memory could not take what is in a swap.
     InsufficientMemory,
+    /// Somebody uses it.
+    InUse,
+    /// A RAM disk is too small for what belongs on it.
+    DiskFull,
+    /// There is no room where snapshots are kept.
+    StoreFull,
+    /// A snapshot is broken.
+    SnapshotCorrupt,
+    /// A RAM disk was not loaded, so it is not saved either.
+    NotLoaded,
+}
+
+impl ErrorKind {
+    /// The last part of its name on the bus, which is also its word in files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            ErrorKind::Failed => "Failed",
+            ErrorKind::NotFound => "NotFound",
+            ErrorKind::Unsupported => "NotSupported",
+            ErrorKind::Unsafe => "Unsafe",
+            ErrorKind::NotPermitted => "AccessDenied",
+            ErrorKind::Config => "ConfigInvalid",
+            ErrorKind::Unmanaged => "Unmanaged",
+            ErrorKind::InsufficientMemory => "InsufficientMemory",
+            ErrorKind::InUse => "InUse",
+            ErrorKind::DiskFull => "DiskFull",
+            ErrorKind::StoreFull => "StoreFull",
+            ErrorKind::SnapshotCorrupt => "SnapshotCorrupt",
+            ErrorKind::NotLoaded => "NotLoaded",
+        }
+    }
 }
 
 impl Error {
@@ -57,10 +88,17 @@ impl Error {
     /// The exit status for this failure alone.
     pub fn exit_status(&self) -> ExitStatus {
         match self.kind {
-            ErrorKind::Failed | ErrorKind::Config => ExitStatus::Failure,
+            ErrorKind::Failed | ErrorKind::Config | ErrorKind::InUse | ErrorKind::SnapshotCorrupt => {
+                ExitStatus::Failure
+            }
             ErrorKind::NotFound => ExitStatus::NotFound,
             ErrorKind::Unsupported => ExitStatus::Unsupported,
-            ErrorKind::Unsafe | ErrorKind::Unmanaged | ErrorKind::InsufficientMemory => ExitStatus::Refused,
+            ErrorKind::Unsafe
+            | ErrorKind::Unmanaged
+            | ErrorKind::InsufficientMemory
+            | ErrorKind::DiskFull
+            | ErrorKind::StoreFull
+            | ErrorKind::NotLoaded => ExitStatus::Refused,
             ErrorKind::NotPermitted => ExitStatus::NotPermitted,
         }
     }
@@ -73,7 +111,7 @@ impl Error {
             [] => "nobody is seen holding it; look at `lsblk` and at other mount namespaces".to_owned(),
             names => format!("held open by {}", names.join(", ")),
         };
-        Error::failed(format!("{error}: {blame}"))
+        Error::new(ErrorKind::InUse, format!("{error}: {blame}"))
     }
 }
 

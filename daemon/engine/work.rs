@@ -65,6 +65,7 @@ impl Reporter {
             doing: String::new(),
             result: None,
             message: String::new(),
+            error: String::new(),
             detail,
         };
         let mut reporter =
@@ -115,6 +116,9 @@ impl Reporter {
         };
         self.work.result = Some(outcome);
         self.work.message.clone_from(message);
+        if let Err(Stopped::Failed(error)) = ended {
+            error.kind.word().clone_into(&mut self.work.error);
+        }
         self.work.doing.clear();
         if outcome == Outcome::Done {
             self.work.progress = 1.0;
@@ -178,9 +182,10 @@ mod tests {
         let first = Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
         assert!(Reporter::begin(folder.path(), "benchmark", "benchmark").is_err());
         let other = Reporter::begin(folder.path(), "disk-logs", "disk-save").unwrap();
-        let failed = Err(Stopped::from(Error::failed("no room")));
+        let failed = Err(Stopped::from(Error::new(ErrorKind::StoreFull, "no room")));
         assert_eq!(first.end(&failed), Ok(Outcome::Failed));
-        assert_eq!(read(folder.path()).message, "no room");
+        let work = read(folder.path());
+        assert_eq!((work.message.as_str(), work.error.as_str()), ("no room", "StoreFull"));
         Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
         drop(other);
     }

@@ -31,6 +31,11 @@ pub fn keeping_unit(name: &str) -> String {
     format!("zramd-disk@{name}.service")
 }
 
+/// Name of the timer that has a disk saved.
+pub fn saving_timer(name: &str) -> String {
+    format!("zramd-disk-save@{name}.timer")
+}
+
 /// Name of the unit that does with a disk what is asked for.
 pub fn doing_unit(name: &str) -> String {
     format!("zramd-disk-do@{name}.service")
@@ -153,7 +158,7 @@ fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<
     ];
     if let Some(interval) = keep.save_interval {
         let span = |seconds: u64| duration::text(std::time::Duration::from_secs(seconds.max(1)));
-        let timer = format!("zramd-disk-save@{name}.timer");
+        let timer = saving_timer(name);
         let text = Unit::new(&format!("Saves RAM disk {name}"))
             .line("BindsTo", &service)
             .line("After", &service)

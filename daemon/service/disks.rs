@@ -60,15 +60,9 @@ impl Core {
         let disk = self.kept_disk(name).await?;
         self.start("restore", name.to_owned(), move |core, handle| async move {
             core.work(&handle, order(&disk.name, "prepare-restore", vec![generation])).await?;
-            let again = match core.mode {
-                Mode::Systemd => core.remount(&handle, &disk).await,
-                Mode::Direct => core.take_down_and_up(&handle, &disk).await,
-            };
-            if let Err(error) = again {
-                // The newest snapshot is that of a moment ago.
-                let cancel = order(&disk.name, "cancel-restore", Vec::new());
-                core.work(&Handle::unwatched(), cancel).await.ok();
-                return Err(error);
+            match core.mode {
+                Mode::Systemd => core.remount(&handle, &disk).await?,
+                Mode::Direct => core.take_down_and_up(&handle, &disk).await?,
             }
             core.publish_changes().await;
             let status = core.latest().disk(&disk.name).map(|disk| disk.status.load_message.clone());
@@ -89,6 +83,10 @@ impl Core {
             hidden.and(pid_1.unit(Verb::Start, &shown, &target, handle, nothing).await)
         };
         let result = result.await;
+        let result = match result {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.give_up_restore(&disk.name, error).await),
+        };
         if result.is_err() {
             // As it was, as far as that goes.
             pid_1.job(Verb::Start, &shown, None, &Handle::unwatched(), nothing).await.ok();
@@ -99,8 +97,23 @@ impl Core {
 
     async fn take_down_and_up(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
         let target = Target::RamDisk(disk.name.clone());
-        self.source.run(&["down", &target.to_string()], &handle.cancel).await?;
-        reconcile(self, handle, Wish::one(target, false)).await.map(drop)
+        if let Err(error) = self.source.run(&["down", &target.to_string()], &handle.cancel).await {
+            return Err(self.give_up_restore(&disk.name, error).await);
+        }
+        match reconcile(self, handle, Wish::one(target, false)).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.give_up_restore(&disk.name, error).await),
+        }
+    }
+
+    /// Has the next load take the newest snapshot again, which is that of a moment ago. What to say: who uses the disk, if
+    /// somebody does, else the error.
+    async fn give_up_restore(self: &Arc<Self>, name: &str, error: BusError) -> BusError {
+        let cancel = order(name, "cancel-restore", Vec::new());
+        match self.work(&Handle::unwatched(), cancel).await {
+            Err(blame) if blame.name == Name::InUse => blame,
+            _ => error,
+        }
     }
 
     /// Gives a disk another size until the next boot.

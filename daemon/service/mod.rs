@@ -21,6 +21,7 @@ pub(crate) mod stream;
 mod subscribe;
 mod sync;
 mod systemd;
+pub(crate) mod timer;
 mod watch;
 mod work;
 

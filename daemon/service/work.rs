@@ -39,7 +39,7 @@ impl Core {
     pub async fn work(self: &Arc<Self>, handle: &Handle, order: Order) -> Result<String> {
         if !lock(&self.jobs).at_work.insert(order.name.clone()) {
             let message = format!("{} is going on already", order.name);
-            return Err(BusError::new(Name::LimitExceeded, message));
+            return Err(BusError::new(Name::Busy, message));
         }
         let asked = u64::try_from(LinuxHost::new("/").monotonic().as_micros()).unwrap_or(u64::MAX);
         let done = match self.mode {
@@ -48,11 +48,13 @@ impl Core {
         };
         lock(&self.jobs).at_work.remove(&order.name);
         let how = done?;
-        let (outcome, message) = ending(read(&order.name).as_ref(), asked);
+        let file = read(&order.name);
+        let (outcome, message) = ending(file.as_ref(), asked);
         let name = match outcome {
             // What PID 1 and the file say agree, unless it was killed right after it had written the file.
             Outcome::Done if how == DONE => return Ok(message),
-            Outcome::Done | Outcome::Failed => Name::Failed,
+            Outcome::Done => Name::Failed,
+            Outcome::Failed => file.map_or(Name::Failed, |work| Name::of_word(&work.error)),
             Outcome::Cancelled => Name::Cancelled,
             Outcome::Postponed => Name::Postponed,
         };

@@ -84,7 +84,6 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("UsedBytes", "/used_bytes"),
             ("FreeBytes", "/free_bytes"),
             ("FreeInodes", "/free_inodes"),
-            ("Device", "/device"),
             ("Persistence", "/persistence"),
             ("LoadState", "/status/load_state"),
             ("Generation", "/status/generation"),

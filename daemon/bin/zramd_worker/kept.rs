@@ -10,8 +10,9 @@ use zramd::engine::disk::{self, Progress, Request, Saved};
 use zramd::engine::keep::{self, Kept};
 use zramd::engine::work::{Reporter, Stopped};
 use zramd::engine::{Error, ErrorKind};
+use zramd::host::Host;
 use zramd::host::linux::disk::{Calls, be_idle};
-use zramd::host::linux::{hook, interrupt};
+use zramd::host::linux::{LinuxHost, hook, interrupt};
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk_status::{DiskStatus, LoadState};
 use zramd::logic::exit::ExitStatus;
@@ -506,6 +507,20 @@ fn cancel_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         disk::pin(&job.calls, &job.kept.disk(), number, None)?;
     }
     job.publish(|_| {})?;
+    let (host, place) = (LinuxHost::new("/"), job.kept.request.place());
+    let is_mounted = disk::is_mounted(&job.calls, Path::new(&place));
+    let users = if is_mounted { host.mount_users(&place) } else { Vec::new() };
+    if !users.is_empty() {
+        let names: Vec<String> =
+            users.iter().map(|user| format!("{} (pid {})", user.name, user.pid)).collect();
+        let mount_point = &job.kept.request.mount.mount_point;
+        let message = format!(
+            "{}: it stays as it is, because {mount_point} is in use by {}",
+            words.name,
+            names.join(", ")
+        );
+        return Err(Error::new(ErrorKind::InUse, message).into());
+    }
     Ok(format!("{}: the newest snapshot is loaded next", words.name))
 }
 

@@ -82,11 +82,13 @@ fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, G
 
 fn usable<'a>(disk: &Disk, generation: &'a Generation) -> Result<&'a Manifest, Error> {
     generation.manifest.as_ref().map_err(|unusable| {
-        let why = match unusable {
-            Unusable::Broken(why) => why.clone(),
-            Unusable::OtherVersion(version) => format!("its format is version {version}"),
+        let (kind, why) = match unusable {
+            Unusable::Broken(why) => (ErrorKind::SnapshotCorrupt, why.clone()),
+            Unusable::OtherVersion(version) => {
+                (ErrorKind::Unsupported, format!("its format is version {version}"))
+            }
         };
-        Error::failed(format!("{}, generation {}: {why}", disk.name, generation.number))
+        Error::new(kind, format!("{}, generation {}: {why}", disk.name, generation.number))
     })
 }
 

@@ -225,7 +225,8 @@ impl<'a> Job<'a> {
         let reason = reason.unwrap_or_else(|| {
             let why =
                 if names.is_empty() { "all were set aside earlier".to_owned() } else { names.join("; ") };
-            Error::failed(format!("no generation of {} can be loaded: {why}", self.disk.name))
+            let message = format!("no generation of {} can be loaded: {why}", self.disk.name);
+            Error::new(ErrorKind::SnapshotCorrupt, message)
         });
         let outcome = match self.disk.on_failure {
             OnFailure::Fail => return Err(reason),
@@ -295,7 +296,7 @@ impl<'a> Job<'a> {
             let free = if found.space.total_bytes == 0 { u64::MAX } else { free };
             if let Some(why) = refuse_size(&manifest.contents, free, found.space.free_inodes) {
                 return Err(Error::new(
-                    ErrorKind::Unsafe,
+                    ErrorKind::DiskFull,
                     format!("{} is not loaded: {why}", self.disk.name),
                 ));
             }
@@ -327,7 +328,7 @@ impl<'a> Job<'a> {
         let free = if found.space.total_bytes == 0 { u64::MAX } else { free };
         if let Some(why) = refuse_size(&tree.contents, free, found.space.free_inodes) {
             let message = format!("{} is not filled from {}: {why}", self.disk.name, seed.display());
-            return Err(Error::new(ErrorKind::Unsafe, message));
+            return Err(Error::new(ErrorKind::DiskFull, message));
         }
         let options = Options { mode, threads: threads(), doing: "copying", total: tree.contents.bytes };
         let (mut pipe, receiver) = Pipe::new();

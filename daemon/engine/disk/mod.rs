@@ -14,7 +14,8 @@ mod store;
 mod trouble;
 mod walk;
 
-use std::path::PathBuf;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +106,11 @@ pub fn status(calls: &Calls, disk: &Disk) -> Result<Status, Error> {
     };
     let listing = store.listing()?;
     Ok(Status { state: store.state()?, generations: listing.generations, bad: listing.bad })
+}
+
+/// Whether something is mounted at this path.
+pub fn is_mounted(calls: &Calls, path: &Path) -> bool {
+    calls.open_directory(path).is_ok_and(|opened| calls.is_mount_point(opened.as_fd()).unwrap_or(false))
 }
 
 /// Keeps a generation from being pruned, with a word why; takes that back without one.

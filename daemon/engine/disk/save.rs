@@ -14,7 +14,7 @@ use crate::logic::disk::state::{Place, SaveOutcome, SaveRecord, State};
 use super::pack::{Packed, pack};
 use super::pipe::{Chunk, Pipe};
 use super::store::{Draft, Listing, Store};
-use super::trouble::{Trouble, at, io_error};
+use super::trouble::{Trouble, at, in_store, io_error};
 use super::walk::{SNAPSHOT, Tree, walk};
 use super::{Disk, Watcher};
 
@@ -88,8 +88,8 @@ pub fn save(calls: &Calls, disk: &Disk, request: Request<'_>, watcher: Watcher<'
     saved
 }
 
-fn refused(disk: &Disk, why: &str) -> Error {
-    Error::new(ErrorKind::Unsafe, format!("{} is not saved: {why}", disk.name))
+fn refused(kind: ErrorKind, disk: &Disk, why: &str) -> Error {
+    Error::new(kind, format!("{} is not saved: {why}", disk.name))
 }
 
 fn save_locked(
@@ -102,11 +102,13 @@ fn save_locked(
 ) -> Result<Saved, Error> {
     let boot_id = calls.boot_id().map_err(at("/proc/sys/kernel/random/boot_id", "read"))?;
     let place = match calls.open_directory(&disk.place) {
-        Err(Errno::NOENT | Errno(libc::ENOTDIR)) => return Err(refused(disk, "it is not mounted")),
+        Err(Errno::NOENT | Errno(libc::ENOTDIR)) => {
+            return Err(refused(ErrorKind::NotLoaded, disk, "it is not mounted"));
+        }
         opened => opened.map_err(at(disk.place.display(), "open"))?,
     };
     if let Some(why) = state.refuse_save(&boot_id, &identify(calls, disk, place.as_fd())?) {
-        return Err(refused(disk, why));
+        return Err(refused(ErrorKind::NotLoaded, disk, why));
     }
     store.clean()?;
     let listing = store.listing()?;
@@ -140,7 +142,8 @@ fn save_locked(
         };
         if let Some(limit) = disk.store_limit.filter(|limit| output.bytes > *limit) {
             let (size, limit) = (size_text(output.bytes), size_text(limit));
-            return Err(refused(disk, &format!("the archive has {size}, and store-limit is {limit}")));
+            let why = format!("the archive has {size}, and store-limit is {limit}");
+            return Err(refused(ErrorKind::StoreFull, disk, &why));
         }
         store.commit(number, &draft, &manifest)?;
         Ok((manifest, exact))
@@ -170,7 +173,7 @@ pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Pla
     let meta = calls.look(place, b"").map_err(at(&path, "look at"))?;
     if !disk.trial && !calls.is_mount_point(place).map_err(at(&path, "look at"))? {
         return Err(Error::new(
-            ErrorKind::Unsafe,
+            ErrorKind::NotLoaded,
             format!("nothing is mounted at {path}, where {} should be", disk.name),
         ));
     }
@@ -206,7 +209,8 @@ fn find_room(
     let free = store.file_system()?.available_bytes;
     let Some(gone) = choose::make_room(&listing.kept(), wanted, free, loaded) else {
         let (wanted, free) = (size_text(wanted), size_text(free));
-        return Err(refused(disk, &format!("the store has {free} free, and about {wanted} are needed")));
+        let why = format!("the store has {free} free, and about {wanted} are needed");
+        return Err(refused(ErrorKind::StoreFull, disk, &why));
     };
     for number in &gone {
         store.delete(*number)?;
@@ -304,7 +308,7 @@ fn write_archive(
     watcher: Watcher<'_>,
 ) -> Result<(Packed, bool, Written), Error> {
     let fail =
-        |error: &io::Error| Error::from(HostError::io(disk.store.display().to_string(), "write to", error));
+        |error: &io::Error| in_store(HostError::io(disk.store.display().to_string(), "write to", error));
     std::thread::scope(|scope| {
         let (pipe, receiver) = Pipe::new();
         let writing = scope.spawn(|| write_out(calls, draft.file.as_fd(), receiver));
@@ -313,7 +317,7 @@ fn write_archive(
         let written = writing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         let written = written.map_err(|errno| fail(&io_error(errno)))?;
         let (packed, exact) = compressed.map_err(|trouble| match trouble {
-            Trouble::Archive(HostError { cause, .. }) => Error::from(HostError {
+            Trouble::Archive(HostError { cause, .. }) => in_store(HostError {
                 object: disk.store.display().to_string(),
                 operation: "write to".to_owned(),
                 cause,

@@ -12,7 +12,7 @@ use crate::logic::disk::state::State;
 use crate::logic::disk::{StoreFile, archive_name, classify, manifest_name, paths, pin_name};
 
 use super::Disk;
-use super::trouble::at;
+use super::trouble::{at, in_store};
 
 const STATE: &str = "state.json";
 
@@ -141,7 +141,8 @@ impl Store {
     }
 
     fn at(&self, name: &str, operation: &'static str) -> impl FnOnce(Errno) -> Error {
-        at(format!("{}/{name}", self.path), operation)
+        let object = format!("{}/{name}", self.path);
+        move |errno| in_store(HostError::new(object, operation, errno))
     }
 
     /// All that is in it.
@@ -322,7 +323,7 @@ impl Store {
         match self.calls.create_unnamed(self.fd()) {
             Ok(file) => return Ok(Draft { file, name: None }),
             Err(Errno(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL)) => {}
-            Err(errno) => return Err(at(&self.path, "create a file in")(errno)),
+            Err(errno) => return Err(in_store(HostError::new(&self.path, "create a file in", errno))),
         }
         let name = format!("{}.partial", archive_name(number));
         let file = self.calls.create(self.fd(), name.as_bytes(), 0o600).map_err(self.at(&name, "create"))?;

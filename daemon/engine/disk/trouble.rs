@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
-use crate::engine::Error;
+use crate::engine::{Error, ErrorKind};
 use crate::host::{Errno, HostError};
 
 /// A failure on the way from an archive to a tree or back.
@@ -44,13 +44,27 @@ impl Trouble {
 impl From<Trouble> for Error {
     fn from(trouble: Trouble) -> Error {
         match trouble {
-            Trouble::Bad(_) | Trouble::Ended => Error::failed(trouble.to_string()),
-            Trouble::Archive(error) | Trouble::Tree(error) => Error::from(error),
+            Trouble::Bad(_) => Error::new(ErrorKind::SnapshotCorrupt, trouble.to_string()),
+            Trouble::Ended => Error::failed(trouble.to_string()),
+            Trouble::Archive(error) => in_store(error),
+            Trouble::Tree(error) => or_full(error, ErrorKind::DiskFull),
         }
     }
 }
 
-/// Says of an error number of the store what it was.
+fn or_full(error: HostError, full: ErrorKind) -> Error {
+    match error.errno() {
+        Some(Errno::NOSPC | Errno(libc::EDQUOT)) => Error::new(full, error.to_string()),
+        _ => Error::from(error),
+    }
+}
+
+/// What went wrong in the store.
+pub fn in_store(error: HostError) -> Error {
+    or_full(error, ErrorKind::StoreFull)
+}
+
+/// Says of an error number of the place or of the machine what it was.
 pub fn at(object: impl Display, operation: &'static str) -> impl FnOnce(Errno) -> Error {
     move |errno| Error::from(HostError::new(object.to_string(), operation, errno))
 }

@@ -173,9 +173,8 @@ impl Walk<'_> {
             let mut below = Vec::new();
             for (path, seen) in level.into_iter().zip(looked) {
                 let Some(seen) = seen else { continue };
-                let is_below = |seen: &&Seen| {
-                    seen.meta.kind == Kind::Directory && !self.is_other_mount(&seen.meta)
-                };
+                let is_below =
+                    |seen: &&Seen| seen.meta.kind == Kind::Directory && !self.is_other_mount(&seen.meta);
                 below.extend(seen.iter().filter(is_below).map(|seen| join(&path, &seen.name)));
                 found.insert(path, seen);
             }

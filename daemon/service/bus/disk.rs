@@ -8,9 +8,12 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
 
 use super::auth::{self, Action};
+use super::device_path;
 use super::error::Result;
 use crate::logic::snapshot::DiskView;
-use crate::service::core::Core;
+use crate::logic::unit_disk::saving_timer;
+use crate::service::core::{Core, Mode};
+use crate::service::timer;
 
 /// Generation, time, raw bytes, stored bytes, reason, whether its manifest is good, why it is pinned.
 type Listed = (u64, u64, u64, u64, String, bool, String);
@@ -65,10 +68,12 @@ impl RamDisk {
         self.view().await.options
     }
 
-    /// Name of the zram device that holds it, or empty.
+    /// The object of the zram device that holds it, or `/`.
     #[zbus(property(emits_changed_signal = "const"))]
-    async fn device(&self) -> String {
-        self.view().await.device
+    async fn device(&self) -> OwnedObjectPath {
+        let device = self.view().await.device;
+        let path = if device.is_empty() { "/".to_owned() } else { device_path(&device) };
+        OwnedObjectPath::try_from(path).unwrap_or_default()
     }
 
     /// Bytes that fit.
@@ -118,6 +123,16 @@ impl RamDisk {
     #[zbus(property)]
     async fn last_save_timestamp(&self) -> u64 {
         self.view().await.status.last_save_usec
+    }
+
+    /// When its timer saves it next, in microseconds since 1970; 0 is never.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn next_save_timestamp(&self, #[zbus(connection)] connection: &Connection) -> u64 {
+        match self.core.mode {
+            Mode::Systemd => timer::next(connection, &saving_timer(&self.name)).await,
+            // Without systemd there is no timer.
+            Mode::Direct => 0,
+        }
     }
 
     /// How that ended: `ok`, `unchanged` (there was nothing to write), `failed`, or empty.

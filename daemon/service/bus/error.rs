@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zbus::message::{Header, Message};
 use zbus::names::ErrorName;
 
-use crate::engine::{Error, ErrorKind};
+use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 
 /// What kind of error it is, and with that its name.
@@ -27,6 +27,18 @@ pub enum Name {
     InsufficientMemory,
     /// The configuration is wrong; the old one stays.
     ConfigInvalid,
+    /// Work on it goes on already.
+    Busy,
+    /// Somebody uses it; the sentence says who.
+    InUse,
+    /// The RAM disk is too small for what belongs on it.
+    DiskFull,
+    /// There is no room where snapshots are kept.
+    StoreFull,
+    /// The snapshot is broken.
+    SnapshotCorrupt,
+    /// The RAM disk was not loaded, so it is not saved either.
+    NotLoaded,
     /// The caller asked for too much at once.
     LimitExceeded,
     /// The job was cancelled.
@@ -38,7 +50,7 @@ pub enum Name {
 }
 
 /// Every name, for documentation and tests.
-pub const NAMES: [(Name, &str); 12] = [
+pub const NAMES: [(Name, &str); 18] = [
     (Name::NotFound, "org.zramd1.Error.NotFound"),
     (Name::Failed, "org.zramd1.Error.Failed"),
     (Name::InvalidArgument, "org.zramd1.Error.InvalidArgument"),
@@ -47,6 +59,12 @@ pub const NAMES: [(Name, &str); 12] = [
     (Name::Unsafe, "org.zramd1.Error.Unsafe"),
     (Name::InsufficientMemory, "org.zramd1.Error.InsufficientMemory"),
     (Name::ConfigInvalid, "org.zramd1.Error.ConfigInvalid"),
+    (Name::Busy, "org.zramd1.Error.Busy"),
+    (Name::InUse, "org.zramd1.Error.InUse"),
+    (Name::DiskFull, "org.zramd1.Error.DiskFull"),
+    (Name::StoreFull, "org.zramd1.Error.StoreFull"),
+    (Name::SnapshotCorrupt, "org.zramd1.Error.SnapshotCorrupt"),
+    (Name::NotLoaded, "org.zramd1.Error.NotLoaded"),
     (Name::LimitExceeded, "org.zramd1.Error.LimitExceeded"),
     (Name::Cancelled, "org.zramd1.Error.Cancelled"),
     (Name::Postponed, "org.zramd1.Error.Postponed"),
@@ -63,6 +81,12 @@ impl Name {
             (ExitStatus::NotPermitted, Name::AccessDenied),
         ];
         table.into_iter().find(|(known, _)| known.code() == status).map_or(Name::Failed, |(_, name)| name)
+    }
+
+    /// The name whose last part is this word, as our other programs say it in files.
+    pub fn of_word(word: &str) -> Name {
+        let ends_so = |name: &str| name.rsplit_once('.').is_some_and(|(_, last)| last == word);
+        NAMES.into_iter().find(|(_, name)| ends_so(name)).map_or(Name::Failed, |(name, _)| name)
     }
 
     /// The name on the bus.
@@ -94,17 +118,7 @@ impl BusError {
 
 impl From<Error> for BusError {
     fn from(error: Error) -> BusError {
-        let name = match error.kind {
-            ErrorKind::Failed => Name::Failed,
-            ErrorKind::NotFound => Name::NotFound,
-            ErrorKind::Unsupported => Name::NotSupported,
-            ErrorKind::Unsafe => Name::Unsafe,
-            ErrorKind::NotPermitted => Name::AccessDenied,
-            ErrorKind::Config => Name::ConfigInvalid,
-            ErrorKind::Unmanaged => Name::Unmanaged,
-            ErrorKind::InsufficientMemory => Name::InsufficientMemory,
-        };
-        BusError { name, message: error.message }
+        BusError { name: Name::of_word(error.kind.word()), message: error.message }
     }
 }
 
@@ -147,6 +161,29 @@ impl zbus::DBusError for BusError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::ErrorKind;
+
+    #[test]
+    fn every_kind_of_error_has_its_name() {
+        for (kind, name) in [
+            (ErrorKind::Failed, Name::Failed),
+            (ErrorKind::NotFound, Name::NotFound),
+            (ErrorKind::Unsupported, Name::NotSupported),
+            (ErrorKind::Unsafe, Name::Unsafe),
+            (ErrorKind::NotPermitted, Name::AccessDenied),
+            (ErrorKind::Config, Name::ConfigInvalid),
+            (ErrorKind::Unmanaged, Name::Unmanaged),
+            (ErrorKind::InsufficientMemory, Name::InsufficientMemory),
+            (ErrorKind::InUse, Name::InUse),
+            (ErrorKind::DiskFull, Name::DiskFull),
+            (ErrorKind::StoreFull, Name::StoreFull),
+            (ErrorKind::SnapshotCorrupt, Name::SnapshotCorrupt),
+            (ErrorKind::NotLoaded, Name::NotLoaded),
+        ] {
+            assert_eq!(BusError::from(Error::new(kind, "")).name, name, "{kind:?}");
+        }
+        assert_eq!(Name::of_word("of a later version"), Name::Failed);
+    }
 
     #[test]
     fn long_sentences_end_with_dots_between_two_letters() {

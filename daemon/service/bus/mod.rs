@@ -64,7 +64,12 @@ pub fn device_path(name: &str) -> String {
 
 /// Path of a disk; letters that a path may not have become `_` and two hexadecimal digits, as systemd does it.
 pub fn disk_path(name: &str) -> String {
-    let mut path = format!("{ROOT}/disk/");
+    format!("{ROOT}/disk/{}", label(name))
+}
+
+/// A name as one part of a path, as systemd writes it (sd_bus_path_encode(3)).
+pub fn label(name: &str) -> String {
+    let mut path = String::new();
     for (index, byte) in name.bytes().enumerate() {
         let plain = byte.is_ascii_alphabetic() || (byte.is_ascii_digit() && index > 0);
         if plain {
