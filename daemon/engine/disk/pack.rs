@@ -183,7 +183,7 @@ impl<W: Write> Packer<'_, W> {
         meta: &Meta,
     ) -> Result<(), Trouble> {
         if meta.kind == Kind::File && self.mode == Mode::Snapshot {
-            return self.file(directory, path, name, meta);
+            return self.file(directory, &path, name, meta);
         }
         let body = match meta.kind {
             Kind::File => Body::File(0),
@@ -211,42 +211,42 @@ impl<W: Write> Packer<'_, W> {
     fn file(
         &mut self,
         directory: BorrowedFd<'_>,
-        path: Vec<u8>,
+        path: &[u8],
         name: &[u8],
         seen: &Meta,
     ) -> Result<(), Trouble> {
         let file = match self.calls.open_file(directory, name) {
             Err(Errno::NOENT | Errno(libc::ELOOP | libc::ENXIO)) => {
-                self.changed(&path);
+                self.changed(path);
                 return Ok(());
             }
-            opened => opened.map_err(in_tree(&path, "open"))?,
+            opened => opened.map_err(in_tree(path, "open"))?,
         };
         let file = file.as_fd();
         let mut meta = *seen;
         let mut attempt = 0;
         loop {
             let start = self.used;
-            let attributes = self.attributes(Subject::Open(file), &path)?.unwrap_or_default();
-            let segments = self.segments(file, &path, &meta)?;
+            let attributes = self.attributes(Subject::Open(file), path)?.unwrap_or_default();
+            let segments = self.segments(file, path, &meta)?;
             if meta.size > WHOLE {
-                return self.large(file, &path, &meta, attributes, &segments);
+                return self.large(file, path, &meta, attributes, &segments);
             }
             let map = body_map(&segments, meta.size);
             let length = sum(&segments);
             let stored = length + map.as_ref().map_or(0, |map| map.len() as u64);
             let body = body(meta.size, stored, map.is_some());
-            self.encode(path.clone(), &meta, attributes, body);
+            self.encode(path.to_vec(), &meta, attributes, body);
             self.add(&map.unwrap_or_default());
-            let complete = self.read_whole(file, &path, &segments)?;
-            let later = self.calls.look(file, b"").map_err(in_tree(&path, "look at"))?;
+            let complete = self.read_whole(file, path, &segments)?;
+            let later = self.calls.look(file, b"").map_err(in_tree(path, "look at"))?;
             let unchanged = complete && meta.is_unchanged(&later);
             if later.kind != Kind::File || (!unchanged && attempt < RETRIES) {
                 // As if it had not been read.
                 self.used = start;
             }
             if later.kind != Kind::File {
-                self.changed(&path);
+                self.changed(path);
                 return Ok(());
             }
             if !unchanged && attempt < RETRIES {
@@ -254,7 +254,7 @@ impl<W: Write> Packer<'_, W> {
                 continue;
             }
             if !unchanged {
-                self.changed(&path);
+                self.changed(path);
             }
             self.pad(stored);
             self.write(BATCH)?;

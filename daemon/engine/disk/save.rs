@@ -346,7 +346,7 @@ fn compress(
     // While the last of it is compressed and written, another look at the tree.
     let (finished, exact) = std::thread::scope(|scope| {
         let looking = scope.spawn(|| source.is_exact(calls, disk, &packed));
-        let finished = encoder.finish().and_then(|pipe| pipe.finish());
+        let finished = encoder.finish().and_then(Pipe::finish);
         (finished, looking.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))
     });
     finished.map_err(fail)?;
@@ -358,7 +358,7 @@ fn compress(
 fn write_out(calls: &Calls, file: BorrowedFd<'_>, receiver: Receiver<Chunk>) -> Result<Written, Errno> {
     let mut hash = blake3::Hasher::new();
     let (mut bytes, mut begun) = (0, 0);
-    while let Ok(chunk) = receiver.recv() {
+    for chunk in receiver {
         let chunk = chunk?;
         calls.write_all(file, &chunk)?;
         hash.update(&chunk);
