@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use super::act;
 use super::args::{BenchRun, BenchShow, Json};
@@ -12,10 +13,12 @@ use super::{out, worker};
 use crate::engine::benchmark::keep;
 use crate::engine::{Error, ErrorKind};
 use crate::host::Host;
-use crate::host::linux::{LinuxHost, work};
+use crate::host::linux::{LinuxHost, clock, work};
+use crate::logic::benchmark::cache::Stored;
 use crate::logic::benchmark::report::{Cluster, Report, Row};
 use crate::logic::benchmark::score::Profile;
 use crate::logic::exit::ExitStatus;
+use crate::logic::policy::span;
 use crate::logic::table;
 use crate::logic::work::Work;
 
@@ -92,7 +95,17 @@ fn last() -> Option<Report> {
 pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
     let stored = keep::stored(&LinuxHost::new("/"))
         .map_err(|why| Error::new(ErrorKind::NotFound, format!("{why}; `zramdctl bench run` measures")))?;
-    show_report(&stored.report, words.json, words.chart.as_deref())
+    show_report(&stored.report, words.json, words.chart.as_deref())?;
+    if words.json.is_none_or(|form| form == Json::Off) {
+        out::line(&age(&stored, clock::unix_seconds()));
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// When and where it was measured, which is what it depends on.
+fn age(stored: &Stored<Report>, now: u64) -> String {
+    let past = Duration::from_secs(now.saturating_sub(stored.measured_unix));
+    format!("Measured {} ago with Linux {} on {}.", span(past), stored.key.kernel, stored.key.cpu)
 }
 
 fn show_report(report: &Report, json: Option<Json>, chart: Option<&Path>) -> Result<ExitStatus, Error> {
@@ -233,11 +246,31 @@ fn clusters(report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::client::bench_chart::sample_report;
+    use crate::logic::benchmark::cache::Key;
 
     #[test]
     fn the_table_marks_the_choice_and_explains_itself() {
         let text = text(&sample_report());
         crate::client::fixture::golden("bench", &text);
+    }
+
+    #[test]
+    fn the_age_of_a_verdict_is_told() {
+        let key = Key { kernel: "6.12.1".to_owned(), cpu: "Some CPU".to_owned(), ..Key::default() };
+        let report = sample_report();
+        let stored = Stored {
+            schema_version: 1,
+            measured_unix: 1_000_000,
+            key,
+            profile: report.profile,
+            algorithm: report.verdict.full_name(),
+            better_runs: 0,
+            page_in_ns: 0,
+            report,
+        };
+        assert_eq!(age(&stored, 1_007_260), "Measured 2h 1min ago with Linux 6.12.1 on Some CPU.");
+        // A clock that was set back makes nothing younger than now.
+        assert_eq!(age(&stored, 0), "Measured 0s ago with Linux 6.12.1 on Some CPU.");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::host::linux::{LinuxHost, interrupt, work};
 use crate::logic::work::{Outcome, Work, ending};
 
 /// How often we look whether it has ended.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(25);
 
 /// Does the work `name` with `zramd-worker VERB WORD…`, and returns what it found. Progress is drawn on a terminal; Ctrl-C ends
 /// it early.

@@ -5,8 +5,10 @@ use std::path::Path;
 use super::run::Measured;
 use crate::engine::Error;
 use crate::engine::gather::verdict_key;
-use crate::host::linux::{clock, durable, store::VERDICT};
+use crate::host::linux::{durable, store::VERDICT};
 use crate::host::{Host, HostError, MachineFile};
+use crate::logic::algorithm::parse_comp_algorithm;
+use crate::logic::attribute::Attribute;
 use crate::logic::benchmark::cache::{self, Key, SCHEMA_VERSION, Stored, Unusable};
 use crate::logic::benchmark::report::Report;
 use crate::logic::benchmark::score::Profile;
@@ -17,11 +19,19 @@ pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
     verdict_key(host, algorithms)
 }
 
+/// What a verdict depends on, with the algorithms that the first device offers, if there is one.
+pub fn key_now<H: Host>(host: &H) -> Key {
+    let devices = host.device_numbers().unwrap_or_default();
+    let list = |number| host.read_attribute(number, Attribute::CompAlgorithm).ok();
+    let offered = devices.into_iter().find_map(list).map(|text| parse_comp_algorithm(&text).0);
+    key(host, offered.as_deref())
+}
+
 /// The verdict with all its figures, if it holds on this machine.
 pub fn stored<H: Host>(host: &H) -> Result<Stored<Report>, Unusable> {
     let text = host.text(MachineFile::Verdict).or_else(crate::engine::gather::absent);
     let text: String = text.map_err(|error: HostError| Unusable::Damaged(error.to_string()))?;
-    cache::read(Some(&text), &key(host, None)).map(|(stored, _)| stored)
+    cache::read(Some(&text), &key_now(host)).map(|(stored, _)| stored)
 }
 
 /// What was chosen before for this profile.
@@ -39,7 +49,7 @@ pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), E
     let report = &measured.report;
     let stored = Stored {
         schema_version: SCHEMA_VERSION,
-        measured_unix: clock::unix_seconds(),
+        measured_unix: report.measured_unix,
         key: key(host, Some(&measured.offered)),
         profile: report.profile,
         algorithm: report.verdict.full_name(),

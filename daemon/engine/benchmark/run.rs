@@ -9,7 +9,7 @@ use super::sample::{Sample, Source, collect};
 use crate::engine::Error;
 use crate::engine::scratch::Scratch;
 use crate::engine::work::Stopped;
-use crate::host::linux::{interrupt, pages::Pages, priority};
+use crate::host::linux::{clock, interrupt, pages::Pages, priority};
 use crate::host::{Host, MachineFile};
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::advice;
@@ -65,8 +65,14 @@ impl Default for Options {
     }
 }
 
-/// The whole takes three seconds at most; a part is kept for the device to come and go.
-const BUDGET: Duration = Duration::from_millis(2600);
+/// The whole takes three seconds at most.
+const BUDGET: Duration = Duration::from_millis(2500);
+/// The rest is for the device to come and go.
+const DEVICE: Duration = Duration::from_millis(500);
+/// For the reads of several pages with each algorithm, where somebody asked for them.
+const CLUSTERS: Duration = Duration::from_millis(100);
+/// For each number of pages.
+const CLUSTER: Duration = Duration::from_millis(50);
 /// 32 MiB of 4 KiB pages: with less, half-filled pages of the allocator count too much.
 const PAGES: usize = 8192;
 /// Fewer make no benchmark.
@@ -148,11 +154,16 @@ pub fn run<H: Host>(
     let scratch = Scratch::create(host, &options.configured)?;
     let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
     let mut run = Run { host, options, begun, pressure, scratch, node, sample, report };
-    let measured = run.measure();
+    let mut measured = run.measure();
     // However it ended, the device goes.
     let Run { host, scratch, .. } = run;
-    match (measured, scratch.release(host)) {
-        (Ok(report), Ok(())) => Ok(report),
+    let released = scratch.release(host);
+    if let Ok(measured) = &mut measured {
+        measured.report.seconds = begun.elapsed().as_secs_f64();
+        measured.report.measured_unix = clock::unix_seconds();
+    }
+    match (measured, released) {
+        (Ok(measured), Ok(())) => Ok(measured),
         (Ok(_), Err(error)) => Err(error.into()),
         (Err(Stopped::Failed(error)), Err(other)) => Err(Stopped::Failed(error.join(other))),
         (Err(stopped), _) => Err(stopped),
@@ -191,6 +202,13 @@ impl<H: Host> Run<'_, H> {
 
     fn left(&self) -> Duration {
         self.options.budget.saturating_sub(self.elapsed())
+    }
+
+    /// How long it may take, with so many algorithms.
+    fn limit(&self, algorithms: usize) -> Duration {
+        let clusters = CLUSTERS + CLUSTER * u32::try_from(self.options.page_clusters.len()).unwrap_or(4);
+        let several = if self.options.every_cluster { algorithms } else { 0 };
+        self.options.budget + DEVICE + clusters * u32::try_from(several).unwrap_or(0)
     }
 
     /// Between two measurements: says how far it is, and ends it when somebody wants that or the machine needs it.
@@ -271,7 +289,6 @@ impl<H: Host> Run<'_, H> {
         let chosen = Algorithm::parse(&choice.algorithm)
             .map_err(|error| Error::failed(format!("{}: {}", choice.algorithm, error.message)))?;
         let page_clusters = self.page_clusters(&trials, &chosen)?;
-        let seconds = self.elapsed().as_secs_f64();
         let mut data = self.sample.data.clone();
         let shares = trials.iter().filter(|trial| trial.failed.is_none()).map(Trial::incompressible_share);
         data.incompressible_share = shares.fold(1.0, f64::min);
@@ -287,7 +304,9 @@ impl<H: Host> Run<'_, H> {
             results: rows,
             page_clusters,
             threads: u32::try_from(self.threads()).unwrap_or(1),
-            seconds,
+            seconds: 0.0,
+            limit_seconds: self.limit(trials.len()).as_secs_f64(),
+            measured_unix: 0,
             rounds,
         };
         Ok(Measured { report, offered, better_runs: choice.better_runs })
@@ -400,7 +419,7 @@ impl<H: Host> Run<'_, H> {
             self.check(&format!("{algorithm}, several pages at once"))?;
             self.configure(&algorithm)?;
             // Whoever asked for all of them waits for all of them.
-            let limit = if every { Duration::from_millis(100) } else { self.left().mul_f64(0.4) };
+            let limit = if every { CLUSTERS } else { self.left().mul_f64(0.4) };
             let all = 0..self.sample.pages.count().min(2048);
             let write = Spec { limit, ..Spec::new(Direction::Write, all) };
             let write = pass(&self.node, &self.sample.pages, &write)?;
@@ -409,7 +428,7 @@ impl<H: Host> Run<'_, H> {
                 let read = Spec {
                     pages_per_request: 1 << n,
                     shuffle: Some(2),
-                    limit: Duration::from_millis(50),
+                    limit: CLUSTER,
                     ..Spec::new(Direction::Read, done.clone())
                 };
                 let read = pass(&self.node, &self.sample.pages, &read)?;

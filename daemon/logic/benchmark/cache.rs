@@ -10,7 +10,7 @@ use crate::logic::algorithm::Algorithm;
 /// Version of the form of the file. Raised when an old file cannot be understood any more.
 pub const SCHEMA_VERSION: u32 = 1;
 /// Version of score, candidates and method. Raised when an old verdict would be chosen differently today.
-pub const POLICY_VERSION: u32 = 1;
+pub const POLICY_VERSION: u32 = 2;
 
 /// What a verdict depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -189,7 +189,7 @@ mod tests {
             (Key { cpu: "Other".to_owned(), ..key() }, "CPU is Other now"),
             (Key { cpus: "0-1".to_owned(), ..key() }, "CPUs online is 0-1 now"),
             (Key { algorithms: Some(vec!["lz4".to_owned()]), ..key() }, "list of algorithms is lz4 now"),
-            (Key { policy: 2, ..key() }, "another way"),
+            (Key { policy: POLICY_VERSION + 1, ..key() }, "another way"),
         ];
         for (now, expected) in changed {
             let found = verdict(Some(&text()), &now).unwrap_err();

@@ -31,8 +31,15 @@ pub struct Report {
     pub page_clusters: Vec<Cluster>,
     /// CPUs that throughput was measured with.
     pub threads: u32,
-    /// How long it took.
+    /// How long it took, from the first page to the end of the device.
     pub seconds: f64,
+    /// How long it may take at most: measurements end in time for this. A machine that lets others run first can make the last request
+    /// and the end of the device late.
+    #[serde(default)]
+    pub limit_seconds: f64,
+    /// When it ended, in seconds since 1970; 0 where an older zramd measured.
+    #[serde(default)]
+    pub measured_unix: u64,
     /// Repetitions of the measurement of latency.
     pub rounds: u32,
 }

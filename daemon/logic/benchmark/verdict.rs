@@ -1,10 +1,14 @@
-//! The choice. It does not waver: a change takes a score that is better by a tenth, in two runs one after the other.
+//! The choice. It does not waver: a change takes a score that is better by a tenth, in two runs one after the other; and a level of
+//! an algorithm is only taken instead of what the kernel does without one when it is better by a fifth, beyond doubt.
 
 use super::score::Profile;
 use super::statistics::Estimate;
 
 /// How much better a score has to be, as a share, for another algorithm to be chosen.
 pub const MARGIN: f64 = 0.10;
+/// How much better a level of an algorithm has to be than the algorithm without one. Levels differ by little, and mostly in what is
+/// measured least exactly, so that a choice at the margin would be chance.
+pub const LEVEL_MARGIN: f64 = 2.0 * MARGIN;
 /// Runs one after the other in which that has to be so, unless nothing was measured before.
 const RUNS: u32 = 2;
 
@@ -31,16 +35,73 @@ pub struct Choice {
     pub reason: String,
 }
 
+/// The name without parameters.
+fn base(name: &str) -> &str {
+    name.split_once('(').map_or(name, |(base, _)| base)
+}
+
+/// Who may be chosen. Of the levels of one algorithm that is the plain one, or else the first in the list, until one after it is
+/// better by [`LEVEL_MARGIN`] with intervals that do not touch; and what is the verdict already.
+fn candidates<'a>(scored: &'a [Scored], incumbent: &str) -> Vec<(&'a str, Estimate)> {
+    let eligible = scored.iter().filter_map(|(name, score)| Some((name.as_str(), *score.as_ref().ok()?)));
+    let (plain, levels): (Vec<_>, Vec<_>) = eligible.partition(|(name, _)| *name == base(name));
+    let mut leaders = plain;
+    for (name, score) in &levels {
+        let leader = leaders.iter_mut().find(|(other, _)| base(other) == base(name));
+        match leader {
+            Some((other, best)) => {
+                if score.value <= best.value * (1.0 - LEVEL_MARGIN) && score.high < best.low {
+                    (*other, *best) = (name, *score);
+                }
+            }
+            None => leaders.push((name, *score)),
+        }
+    }
+    if leaders.iter().all(|(name, _)| *name != incumbent) {
+        leaders.extend(levels.into_iter().filter(|(name, _)| *name == incumbent));
+    }
+    leaders
+}
+
 /// Chooses. `usual` is what is taken where nothing is known.
 pub fn choose(scored: &[Scored], before: &Before, usual: &str, profile: Profile) -> Choice {
-    let value = |name: &str| {
-        scored.iter().find(|(other, _)| other == name)?.1.as_ref().ok().map(|estimate| estimate.value)
+    let incumbent = before.verdict.as_deref().unwrap_or(usual);
+    let candidates = candidates(scored, incumbent);
+    let mut choice = among(scored, &candidates, before, incumbent, profile);
+    let chosen = candidates.iter().find(|(name, _)| *name == choice.algorithm);
+    // A level that any other algorithm would have been left for is named, so that nobody wonders about the table.
+    let passed = |(name, score): &(&str, f64)| {
+        chosen.is_some_and(|(own, best)| base(own) == base(name) && *score <= best.value * (1.0 - MARGIN))
+            && candidates.iter().all(|(other, _)| other != name)
     };
     let eligible =
         scored.iter().filter_map(|(name, score)| Some((name.as_str(), score.as_ref().ok()?.value)));
-    let Some((best, best_value)) = eligible.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+    if let (Some((name, score)), Some((_, best))) =
+        (eligible.filter(passed).min_by(|a, b| a.1.total_cmp(&b.1)), chosen)
+    {
+        choice.reason.push_str(&format!(
+            "; {name} would be better by {:.0} %, and another level takes {:.0} %",
+            percent(score, best.value),
+            LEVEL_MARGIN * 100.0
+        ));
+    }
+    choice
+}
+
+fn among(
+    scored: &[Scored],
+    candidates: &[(&str, Estimate)],
+    before: &Before,
+    incumbent: &str,
+    profile: Profile,
+) -> Choice {
+    let value = |name: &str| {
+        candidates.iter().find(|(other, _)| *other == name).map(|(_, estimate)| estimate.value)
+    };
+    let eligible = || candidates.iter().map(|(name, estimate)| (*name, estimate.value));
+    let Some((best, best_value)) = eligible().min_by(|a, b| a.1.total_cmp(&b.1)) else {
         return Choice {
-            algorithm: before.verdict.clone().unwrap_or_else(|| usual.to_owned()),
+            algorithm: incumbent.to_owned(),
             better_runs: 0,
             reason: "no algorithm here is worth its time with this data; nothing is changed".to_owned(),
         };
@@ -51,7 +112,6 @@ pub fn choose(scored: &[Scored], before: &Before, usual: &str, profile: Profile)
         reason,
     };
     let take = |reason: String| Choice { algorithm: best.to_owned(), better_runs: 0, reason };
-    let incumbent = before.verdict.as_deref().unwrap_or(usual);
     let Some(present) = value(incumbent) else {
         let what = what(profile, best_value);
         let runs = before.better_runs + 1;
@@ -68,8 +128,7 @@ pub fn choose(scored: &[Scored], before: &Before, usual: &str, profile: Profile)
         return take(format!("{best} is best: {what}; {incumbent} cannot be chosen here"));
     };
     if best == incumbent {
-        let rivals = scored.iter().filter(|(name, _)| name != best);
-        let rivals = rivals.filter_map(|(name, score)| Some((name, score.as_ref().ok()?.value)));
+        let rivals = eligible().filter(|(name, _)| *name != best);
         let what = what(profile, best_value);
         return take(match rivals.min_by(|a, b| a.1.total_cmp(&b.1)) {
             Some((rival, next)) => {
@@ -173,6 +232,29 @@ mod tests {
         assert_eq!(choose(&none, &Before::default(), "lz4", Profile::Latency).algorithm, "lz4");
     }
 
+    #[test]
+    fn a_level_has_to_be_clearly_better_than_the_plain_algorithm() {
+        let list = [("zstd", 100.0), ("zstd(level=1)", 85.0), ("zstd(level=-1)", 70.0)];
+        let choice = balanced(&list, &before("zstd", 1));
+        assert_eq!(choice.algorithm, "zstd(level=-1)", "{choice:?}");
+        let close = balanced(&list[..2], &Before::default());
+        assert_eq!(close.algorithm, "zstd");
+        assert!(close.reason.ends_with("zstd(level=1) would be better by 15 %, and another level takes 20 %"));
+        // Of two that are both better, the first.
+        let two = [("zstd", 100.0), ("zstd(level=1)", 75.0), ("zstd(level=-1)", 70.0)];
+        assert_eq!(balanced(&two, &Before::default()).algorithm, "zstd(level=1)");
+        // What is the verdict already does not have to win again.
+        assert_eq!(balanced(&list[..2], &before("zstd(level=1)", 0)).algorithm, "zstd(level=1)");
+        // Better in the middle, but nobody can be sure.
+        let unsure = Estimate { value: 70.0, low: 60.0, high: 110.0 };
+        let mut scored = scored(&list[..1]);
+        scored.push(("zstd(level=1)".to_owned(), Ok(unsure)));
+        assert_eq!(choose(&scored, &Before::default(), "zstd", Profile::Balanced).algorithm, "zstd");
+        // Where the plain one cannot be chosen, a level stands for itself.
+        scored[0].1 = Err("too slow".to_owned());
+        assert_eq!(choose(&scored, &Before::default(), "lz4", Profile::Balanced).algorithm, "zstd(level=1)");
+    }
+
     proptest! {
         /// Twenty runs with noise of ±3 % around scores that are nearly the same: whatever is chosen first stays.
         #[test]
@@ -199,6 +281,44 @@ mod tests {
                 prop_assert_eq!(&choice.algorithm, "lz4");
                 before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
             }
+        }
+
+        /// What tipped: one level is better by about as much as a change takes. The plain algorithm is chosen, first and last.
+        #[test]
+        fn a_level_at_the_margin_never_tips(
+            share in 0.84..1.2f64,
+            noise in prop::collection::vec((0.98..1.02f64, 0.98..1.02f64), 20),
+        ) {
+            let mut before = Before::default();
+            for (a, b) in noise {
+                let choice = balanced(&[("lz4", 100.0 * a), ("lz4(level=4)", 100.0 * share * b), ("zstd", 300.0)], &before);
+                prop_assert_eq!(&choice.algorithm, "lz4");
+                before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
+            }
+        }
+
+        /// Wherever the truth is: with noise below half of the margin, what was left is not taken again.
+        #[test]
+        fn nothing_comes_back(
+            shares in (0.5..1.5f64, 0.5..1.5f64, 0.5..1.5f64),
+            noise in prop::collection::vec((0.98..1.02f64, 0.98..1.02f64, 0.98..1.02f64, 0.98..1.02f64), 20),
+        ) {
+            let mut before = Before::default();
+            let mut chosen: Vec<String> = Vec::new();
+            for (a, b, c, d) in noise {
+                let list = [
+                    ("lz4", 100.0 * a),
+                    ("lz4(level=4)", 100.0 * shares.0 * b),
+                    ("zstd", 100.0 * shares.1 * c),
+                    ("zstd(level=1)", 100.0 * shares.1 * shares.2 * d),
+                ];
+                let choice = balanced(&list, &before);
+                chosen.push(choice.algorithm.clone());
+                before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
+            }
+            chosen.dedup();
+            let different: std::collections::BTreeSet<&String> = chosen.iter().collect();
+            prop_assert_eq!(different.len(), chosen.len(), "{:?}", chosen);
         }
     }
 }

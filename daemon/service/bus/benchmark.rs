@@ -10,9 +10,10 @@ use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
 
 use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
+use crate::engine::benchmark::keep;
 use crate::host::linux::{durable, files, store::VERDICT};
 use crate::host::{Host, MachineFile, linux::LinuxHost};
-use crate::logic::benchmark::cache::{self, Key, Stored, Unusable};
+use crate::logic::benchmark::cache::{self, Stored, Unusable};
 use crate::service::core::Core;
 use crate::service::{lane, work::Order};
 
@@ -36,15 +37,15 @@ struct Brief {
 #[derive(Deserialize)]
 struct BriefVerdict {
     reason: String,
+    page_cluster: u32,
+    swappiness: Option<u32>,
 }
 
 /// The verdict, if it holds now.
 fn stored() -> std::result::Result<Stored<Brief>, Unusable> {
     let host = LinuxHost::new("/");
-    let text = |file| host.text(file).unwrap_or_default();
-    let (osrelease, cpuinfo) = (text(MachineFile::KernelRelease), text(MachineFile::Cpuinfo));
-    let now = Key::new(&osrelease, &cpuinfo, &text(MachineFile::OnlineCpus), None);
-    cache::read(Some(&text(MachineFile::Verdict)), &now).map(|(stored, _)| stored)
+    let text = host.text(MachineFile::Verdict).unwrap_or_default();
+    cache::read(Some(&text), &keep::key_now(&host)).map(|(stored, _)| stored)
 }
 
 /// Words for `zramd-worker benchmark` that callers may have it given.
@@ -93,11 +94,32 @@ impl Benchmark {
         found.map_or_else(|error| error.message, |stored| stored.report.verdict.reason)
     }
 
+    /// The `vm.page-cluster` that goes with it; 0 when there is no verdict.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn page_cluster(&self) -> u32 {
+        let found = lane::run(|| stored().map_err(|why| none(&why))).await;
+        found.map_or(0, |stored| stored.report.verdict.page_cluster)
+    }
+
+    /// The `vm.swappiness` that goes with it; 0 when there is no verdict, or no disk to compare with.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn swappiness(&self) -> u32 {
+        let found = lane::run(|| stored().map_err(|why| none(&why))).await;
+        found.map_or(0, |stored| stored.report.verdict.swappiness.unwrap_or(0))
+    }
+
     /// When it was measured, in microseconds since 1970; 0 when there is no verdict.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn timestamp(&self) -> u64 {
         let found = lane::run(|| stored().map_err(|why| none(&why))).await;
         found.map_or(0, |stored| stored.measured_unix.saturating_mul(1_000_000))
+    }
+
+    /// What it was chosen for: `latency`, `balanced` or `capacity`; empty when there is no verdict.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn profile(&self) -> String {
+        let found = lane::run(|| stored().map_err(|why| none(&why))).await;
+        found.map_or_else(|_| String::new(), |stored| stored.profile.word().to_owned())
     }
 
     /// Whether there is a verdict for this kernel, CPU and set of algorithms.
