@@ -19,7 +19,7 @@ use super::{configured, frame};
 
 /// What `--help` says.
 pub const HELP: &str = "[--idle] [--boot] [--profile NAME] [--algorithm NAME]... [--data FILE | --generator | --process PID...] \
-    [--page-cluster N]... [--threads N] [--seconds N]";
+    [--page-cluster N]... [--dictionary] [--threads N] [--seconds N]";
 
 /// Name of the work.
 const NAME: &str = "benchmark";
@@ -53,6 +53,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
                 options.algorithms.push(Algorithm::parse(&word).map_err(|error| error.message)?);
             }
             Long("data") => options.source = Source::File(PathBuf::from(parser.value().map_err(text)?)),
+            Long("dictionary") => options.dictionary = true,
             Long("generator") => options.source = Source::Generator,
             Long("process") => {
                 let process = parser.value().map_err(text)?.parse().map_err(text)?;

@@ -2,6 +2,7 @@
 //!
 //! [`measure::pass`] times requests one by one and is the same for everything that is measured; [`super::scratch`] has the device.
 
+mod dictionary;
 pub mod guard;
 pub mod keep;
 pub mod load;
@@ -10,5 +11,6 @@ pub mod pressure;
 pub mod ramdisk;
 mod run;
 pub mod sample;
+mod trial;
 
 pub use run::{Measured, Options, run};

@@ -1,26 +1,26 @@
 //! A whole benchmark: one scratch device, every candidate in turns, within a budget of time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::dictionary::{self, Trained};
 use super::measure::{Direction, Pass, Spec, pass};
 use super::sample::{Sample, Source, collect};
+use super::trial::{Trial, contenders, disturbed, eligible, experiments, map, rows, scores, worth};
 use crate::engine::Error;
 use crate::engine::scratch::Scratch;
 use crate::engine::work::Stopped;
-use crate::host::linux::{clock, interrupt, pages::Pages, priority};
+use crate::host::linux::{clock, interrupt, memory_file, pages::Pages, priority};
 use crate::host::{Host, MachineFile};
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::advice;
 use crate::logic::benchmark::candidates::{self, Candidate};
 use crate::logic::benchmark::quiet::{self, Pressure, Stall};
-use crate::logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Timing, Verdict};
-use crate::logic::benchmark::score::{self, Circumstances, Figures, Profile};
-use crate::logic::benchmark::statistics::Estimate;
-use crate::logic::benchmark::verdict::{self, Before, Choice, Scored};
+use crate::logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
+use crate::logic::benchmark::score::{Circumstances, Profile};
+use crate::logic::benchmark::verdict::{self, Before, Choice};
 use crate::logic::proc::parse_meminfo;
-use crate::logic::stat::MmStat;
 use crate::logic::units::human;
 
 /// What to measure.
@@ -36,6 +36,8 @@ pub struct Options {
     pub page_clusters: Vec<u32>,
     /// See `page_clusters`.
     pub every_cluster: bool,
+    /// Also with a dictionary that is trained on half of the pages.
+    pub dictionary: bool,
     /// Threads for throughput; 0 is one per CPU.
     pub threads: usize,
     /// Nobody waits for it: with the lowest priority, and only while nobody else wants the machine.
@@ -56,6 +58,7 @@ impl Default for Options {
             profile: Profile::default(),
             page_clusters: vec![0, 1, 2, 3],
             every_cluster: false,
+            dictionary: false,
             threads: 0,
             idle: false,
             budget: BUDGET,
@@ -90,10 +93,6 @@ const ROUNDS: u32 = 6;
 const ENOUGH_FOR_P99: u64 = 500;
 /// Rounds after which a page-in that is too slow is taken for the algorithm's and not for the machine's fault.
 const ROUNDS_FOR_P99: u32 = 3;
-/// Scores within so much of the best are measured again.
-const CONTENDERS: f64 = 1.0 + 3.0 * verdict::MARGIN;
-/// A score that is as sure as this needs no further repetition.
-const SURE: f64 = verdict::MARGIN / 4.0;
 
 /// What a benchmark has found.
 #[derive(Debug, Clone)]
@@ -106,19 +105,6 @@ pub struct Measured {
     pub better_runs: u32,
 }
 
-/// What was measured of one candidate.
-struct Trial {
-    candidate: Candidate,
-    write: Pass,
-    read: Pass,
-    write_all: Pass,
-    read_all: Pass,
-    memory: MmStat,
-    /// What 99 of 100 reads stayed below in the pass that was disturbed least, in nanoseconds.
-    calm_p99_ns: f64,
-    failed: Option<String>,
-}
-
 /// The benchmark while it goes on.
 struct Run<'a, H: Host> {
     host: &'a mut H,
@@ -128,6 +114,7 @@ struct Run<'a, H: Host> {
     scratch: Scratch,
     node: PathBuf,
     sample: Sample,
+    trained: Option<Trained>,
     report: &'a mut dyn FnMut(f64, &str),
 }
 
@@ -150,10 +137,12 @@ pub fn run<H: Host>(
         priority::lowest();
     }
     report(0.0, "collecting pages");
-    let sample = collect(host, &options.source, pages_that_fit(host)?)?;
+    let most = if options.dictionary { 2 * PAGES } else { PAGES };
+    let mut sample = collect(host, &options.source, pages_that_fit(host, most)?)?;
+    let trained = if options.dictionary { Some(train(&mut sample, report)?) } else { None };
     let scratch = Scratch::create(host, &options.configured)?;
     let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
-    let mut run = Run { host, options, begun, pressure, scratch, node, sample, report };
+    let mut run = Run { host, options, begun, pressure, scratch, node, sample, trained, report };
     let mut measured = run.measure();
     // However it ended, the device goes.
     let Run { host, scratch, .. } = run;
@@ -170,6 +159,16 @@ pub fn run<H: Host>(
     }
 }
 
+/// Gives the second half of the sample to a dictionary.
+fn train(sample: &mut Sample, report: &mut dyn FnMut(f64, &str)) -> Result<Trained, Stopped> {
+    report(0.0, "training a dictionary");
+    // The library that trains has buffers of its own.
+    memory_file::keep_all_in_memory().map_err(Error::from)?;
+    let trained = dictionary::train(&mut sample.pages)?;
+    sample.data.pages = sample.pages.count() as u64;
+    Ok(trained)
+}
+
 fn look<H: Host>(host: &H) -> Pressure {
     let stall = |file| Stall::parse(&host.text(file).ok()?);
     let load = host.text(MachineFile::Loadavg).ok();
@@ -182,10 +181,10 @@ fn look<H: Host>(host: &H) -> Pressure {
 }
 
 /// How many pages can be spared.
-fn pages_that_fit<H: Host>(host: &H) -> Result<usize, Stopped> {
+fn pages_that_fit<H: Host>(host: &H, most: usize) -> Result<usize, Stopped> {
     let available =
         parse_meminfo(&host.text(MachineFile::Meminfo).map_err(Error::from)?).available_kib * 1024;
-    let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(PAGES).min(PAGES);
+    let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(most).min(most);
     if pages < LEAST_PAGES {
         let available = human(available);
         return Err(Stopped::Postponed(format!(
@@ -201,19 +200,25 @@ impl<H: Host> Run<'_, H> {
     }
 
     fn left(&self) -> Duration {
-        self.options.budget.saturating_sub(self.elapsed())
+        self.budget().saturating_sub(self.elapsed())
+    }
+
+    /// What may be spent on measuring, and what was spent on training.
+    fn budget(&self) -> Duration {
+        let training = self.trained.as_ref().map_or(0.0, |trained| trained.seconds);
+        self.options.budget + Duration::from_secs_f64(training)
     }
 
     /// How long it may take, with so many algorithms.
     fn limit(&self, algorithms: usize) -> Duration {
         let clusters = CLUSTERS + CLUSTER * u32::try_from(self.options.page_clusters.len()).unwrap_or(4);
         let several = if self.options.every_cluster { algorithms } else { 0 };
-        self.options.budget + DEVICE + clusters * u32::try_from(several).unwrap_or(0)
+        self.budget() + DEVICE + clusters * u32::try_from(several).unwrap_or(0)
     }
 
     /// Between two measurements: says how far it is, and ends it when somebody wants that or the machine needs it.
     fn check(&mut self, doing: &str) -> Result<(), Stopped> {
-        let share = self.elapsed().as_secs_f64() / self.options.budget.as_secs_f64();
+        let share = self.elapsed().as_secs_f64() / self.budget().as_secs_f64();
         (self.report)(share.min(0.99), doing);
         if interrupt::is_asked() {
             return Err(Stopped::Cancelled("the benchmark was cancelled".to_owned()));
@@ -234,12 +239,16 @@ impl<H: Host> Run<'_, H> {
 
     fn candidates(&self) -> Result<(Vec<Candidate>, Vec<String>), Error> {
         let offered = self.scratch.offered(self.host)?;
-        if self.options.algorithms.is_empty() {
-            let all = candidates::default(&offered, self.scratch.takes_parameters(self.host));
-            return Ok((all, offered));
+        let takes_parameters = self.scratch.takes_parameters(self.host);
+        let mut list: Vec<Candidate> = if self.options.algorithms.is_empty() {
+            candidates::default(&offered, takes_parameters)
+        } else {
+            self.options.algorithms.iter().cloned().map(candidates::candidate).collect()
+        };
+        if self.trained.is_some() && takes_parameters {
+            list.extend(candidates::with_dictionary(&list));
         }
-        let named = self.options.algorithms.iter().cloned().map(candidates::candidate).collect();
-        Ok((named, offered))
+        Ok((list, offered))
     }
 
     fn measure(&mut self) -> Result<Measured, Stopped> {
@@ -268,9 +277,10 @@ impl<H: Host> Run<'_, H> {
         // The time that the reads of several pages will take is kept.
         while rounds < ROUNDS && self.left() > self.options.budget.mul_f64(0.15) {
             let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
-            let mut again = contenders(&scored);
+            let mut again = contenders(&eligible(&trials, &scored));
             if rounds < ROUNDS_FOR_P99 {
                 again.extend(disturbed(&trials, &baseline));
+                again.extend(experiments(&trials));
                 again.sort_unstable();
                 again.dedup();
             }
@@ -284,7 +294,8 @@ impl<H: Host> Run<'_, H> {
                 self.again(&mut trials[index], slot, rounds)?;
             }
         }
-        let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
+        let scores = scores(&trials, self.options.profile, &circumstances, &baseline);
+        let scored = eligible(&trials, &scores);
         let choice = verdict::choose(&scored, &self.options.before, usual(&offered), self.options.profile);
         let chosen = Algorithm::parse(&choice.algorithm)
             .map_err(|error| Error::failed(format!("{}: {}", choice.algorithm, error.message)))?;
@@ -303,6 +314,7 @@ impl<H: Host> Run<'_, H> {
             baseline,
             results: rows,
             page_clusters,
+            dictionary: self.trained.as_ref().map(|trained| worth(&trials, &scores, trained, &choice)),
             threads: u32::try_from(self.threads()).unwrap_or(1),
             seconds: 0.0,
             limit_seconds: self.limit(trials.len()).as_secs_f64(),
@@ -314,7 +326,10 @@ impl<H: Host> Run<'_, H> {
 
     fn configure(&mut self, algorithm: &Algorithm) -> Result<(), Error> {
         let bytes = (self.sample.pages.count().max(BASELINE_PAGES) * self.sample.pages.page_size()) as u64;
-        self.scratch.configure(self.host, algorithm, bytes)
+        match &self.trained {
+            Some(trained) => self.scratch.configure(self.host, &trained.placed(algorithm), bytes),
+            None => self.scratch.configure(self.host, algorithm, bytes),
+        }
     }
 
     fn baseline(&mut self, algorithm: &Algorithm) -> Result<(Pass, Pass), Stopped> {
@@ -474,123 +489,4 @@ fn usual(offered: &[String]) -> &str {
     let has = |name: &&&str| offered.iter().any(|other| other == *name);
     let known = crate::logic::plan::wanted::AUTO.iter().find(has).copied();
     known.or(offered.first().map(String::as_str)).unwrap_or_default()
-}
-
-fn map(algorithm: &Algorithm) -> BTreeMap<String, String> {
-    algorithm.parameters.iter().cloned().collect()
-}
-
-impl Trial {
-    fn new(candidate: Candidate) -> Trial {
-        Trial {
-            candidate,
-            write: Pass::default(),
-            read: Pass::default(),
-            write_all: Pass::default(),
-            read_all: Pass::default(),
-            memory: MmStat::default(),
-            calm_p99_ns: f64::INFINITY,
-            failed: None,
-        }
-    }
-
-    fn ratio(&self, bytes: u64) -> f64 {
-        if bytes == 0 { 0.0 } else { self.memory.orig_data_size as f64 / bytes as f64 }
-    }
-
-    fn incompressible_share(&self) -> f64 {
-        let page = rustix::param::page_size() as u64;
-        let stored = self.memory.orig_data_size / page;
-        if stored == 0 { 0.0 } else { self.memory.huge_pages as f64 / stored as f64 }
-    }
-
-    fn figures(&self, baseline: &Baseline) -> Figures {
-        Figures {
-            out_ns: self.write.usual_ns().minus(baseline.write_ns),
-            in_ns: self.read.usual_ns().minus(baseline.read_ns),
-            in_p99_ns: self.calm_p99_ns,
-            ratio: self.ratio(self.memory.mem_used_total),
-        }
-    }
-}
-
-fn scores(
-    trials: &[Trial],
-    profile: Profile,
-    circumstances: &Circumstances,
-    baseline: &Baseline,
-) -> Vec<Scored> {
-    let measured = trials.iter().filter(|trial| trial.failed.is_none());
-    let figures: Vec<Figures> = measured.map(|trial| trial.figures(baseline)).collect();
-    let cap = score::cap_ns(&figures);
-    let one = |trial: &Trial| {
-        if let Some(why) = &trial.failed {
-            return Err(why.clone());
-        }
-        let score = score::score(profile, &trial.figures(baseline), circumstances, cap)?;
-        if trial.candidate.never.is_empty() { Ok(score) } else { Err(trial.candidate.never.clone()) }
-    };
-    trials.iter().map(|trial| (trial.candidate.algorithm.to_string(), one(trial))).collect()
-}
-
-/// Those between whom it is close and whose scores are not sure enough; none when nobody is left to be told apart.
-fn contenders(scored: &[Scored]) -> Vec<usize> {
-    let eligible =
-        || scored.iter().enumerate().filter_map(|(index, (_, score))| Some((index, score.as_ref().ok()?)));
-    let best = eligible().map(|(_, score)| score.value).fold(f64::INFINITY, f64::min);
-    let close: Vec<(usize, &Estimate)> =
-        eligible().filter(|(_, score)| score.value <= best * CONTENDERS).collect();
-    if close.len() < 2 || close.iter().all(|(_, score)| score.uncertainty() <= SURE) {
-        return Vec::new();
-    }
-    close.into_iter().map(|(index, _)| index).collect()
-}
-
-/// Those whose reads were so slow in one of a hundred cases that they cannot be chosen: the machine may have been busy.
-fn disturbed(trials: &[Trial], baseline: &Baseline) -> Vec<usize> {
-    let measured = || trials.iter().enumerate().filter(|(_, trial)| trial.failed.is_none());
-    let figures: Vec<Figures> = measured().map(|(_, trial)| trial.figures(baseline)).collect();
-    let cap = score::cap_ns(&figures);
-    let slow = measured().filter(|(_, trial)| trial.candidate.never.is_empty() && trial.calm_p99_ns > cap);
-    slow.map(|(index, _)| index).collect()
-}
-
-fn timing(one: &Pass, all: &Pass, baseline: f64) -> Timing {
-    let quantile = |share| one.quantile_ns(share) as f64;
-    Timing {
-        mean_ns: one.mean_ns(),
-        p50_ns: quantile(0.5),
-        p99_ns: quantile(0.99),
-        p999_ns: quantile(0.999),
-        codec_ns: one.usual_ns().minus(baseline),
-        bytes_per_second: all.bytes_per_second(),
-        single_bytes_per_second: one.bytes_per_second(),
-        requests: one.requests(),
-    }
-}
-
-/// The table: the chosen one first, then by score, then those that cannot be chosen.
-fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, choice: &Choice) -> Vec<Row> {
-    let row = |(trial, (_, score)): (&Trial, &Scored)| {
-        let estimate = score.as_ref().ok();
-        Row {
-            algorithm: trial.candidate.algorithm.name.clone(),
-            parameters: map(&trial.candidate.algorithm),
-            ratio_total: trial.ratio(trial.memory.mem_used_total),
-            ratio_payload: trial.ratio(trial.memory.compr_data_size),
-            incompressible_share: trial.incompressible_share(),
-            read: timing(&trial.read, &trial.read_all, baseline.read_ns),
-            write: timing(&trial.write, &trial.write_all, baseline.write_ns),
-            score: estimate.map(|estimate| estimate.value),
-            score_interval: estimate.map(|estimate| (estimate.low, estimate.high)),
-            excluded: score.as_ref().err().cloned(),
-        }
-    };
-    let mut rows: Vec<Row> = trials.iter().zip(scored).map(row).collect();
-    rows.sort_by(|a, b| {
-        let key = |row: &Row| (row.full_name() != choice.algorithm, row.score.is_none());
-        let order = key(a).cmp(&key(b));
-        order.then(a.score.unwrap_or(0.0).total_cmp(&b.score.unwrap_or(0.0)))
-    });
-    rows
 }

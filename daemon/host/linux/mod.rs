@@ -18,6 +18,7 @@ pub mod hook;
 pub mod interrupt;
 mod loops;
 pub mod medium;
+pub mod memory_file;
 mod mkfs;
 mod mount;
 pub mod pages;

@@ -95,9 +95,8 @@ fn among(
     incumbent: &str,
     profile: Profile,
 ) -> Choice {
-    let value = |name: &str| {
-        candidates.iter().find(|(other, _)| *other == name).map(|(_, estimate)| estimate.value)
-    };
+    let value =
+        |name: &str| candidates.iter().find(|(other, _)| *other == name).map(|(_, estimate)| estimate.value);
     let eligible = || candidates.iter().map(|(name, estimate)| (*name, estimate.value));
     let Some((best, best_value)) = eligible().min_by(|a, b| a.1.total_cmp(&b.1)) else {
         return Choice {
@@ -239,7 +238,9 @@ mod tests {
         assert_eq!(choice.algorithm, "zstd(level=-1)", "{choice:?}");
         let close = balanced(&list[..2], &Before::default());
         assert_eq!(close.algorithm, "zstd");
-        assert!(close.reason.ends_with("zstd(level=1) would be better by 15 %, and another level takes 20 %"));
+        assert!(
+            close.reason.ends_with("zstd(level=1) would be better by 15 %, and another level takes 20 %")
+        );
         // Of two that are both better, the first.
         let two = [("zstd", 100.0), ("zstd(level=1)", 75.0), ("zstd(level=-1)", 70.0)];
         assert_eq!(balanced(&two, &Before::default()).algorithm, "zstd(level=1)");

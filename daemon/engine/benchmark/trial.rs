@@ -1,0 +1,204 @@
+//! What was measured of each candidate, and what follows from it.
+
+use std::collections::BTreeMap;
+
+use super::dictionary::Trained;
+use super::measure::Pass;
+use crate::logic::algorithm::Algorithm;
+use crate::logic::benchmark::candidates::Candidate;
+use crate::logic::benchmark::dictionary::{self, Compared, Dictionary};
+use crate::logic::benchmark::report::{Baseline, Row, Timing};
+use crate::logic::benchmark::score::{self, Circumstances, Figures, Profile};
+use crate::logic::benchmark::statistics::Estimate;
+use crate::logic::benchmark::verdict::{self, Choice, Scored};
+use crate::logic::stat::MmStat;
+
+/// Scores within so much of the best are measured again.
+const CONTENDERS: f64 = 1.0 + 3.0 * verdict::MARGIN;
+/// A score that is as sure as this needs no further repetition.
+const SURE: f64 = verdict::MARGIN / 4.0;
+
+/// What was measured of one candidate.
+pub(super) struct Trial {
+    /// What it is.
+    pub candidate: Candidate,
+    /// One thread, one page at a time.
+    pub write: Pass,
+    /// The same the other way.
+    pub read: Pass,
+    /// All threads.
+    pub write_all: Pass,
+    /// The same the other way.
+    pub read_all: Pass,
+    /// What was stored after the first look.
+    pub memory: MmStat,
+    /// What 99 of 100 reads stayed below in the pass that was disturbed least, in nanoseconds.
+    pub calm_p99_ns: f64,
+    /// Why there are no figures.
+    pub failed: Option<String>,
+}
+
+/// Parameters as they are in a report.
+pub(super) fn map(algorithm: &Algorithm) -> BTreeMap<String, String> {
+    algorithm.parameters.iter().cloned().collect()
+}
+
+impl Trial {
+    pub fn new(candidate: Candidate) -> Trial {
+        Trial {
+            candidate,
+            write: Pass::default(),
+            read: Pass::default(),
+            write_all: Pass::default(),
+            read_all: Pass::default(),
+            memory: MmStat::default(),
+            calm_p99_ns: f64::INFINITY,
+            failed: None,
+        }
+    }
+
+    fn ratio(&self, bytes: u64) -> f64 {
+        if bytes == 0 { 0.0 } else { self.memory.orig_data_size as f64 / bytes as f64 }
+    }
+
+    pub fn incompressible_share(&self) -> f64 {
+        let page = rustix::param::page_size() as u64;
+        let stored = self.memory.orig_data_size / page;
+        if stored == 0 { 0.0 } else { self.memory.huge_pages as f64 / stored as f64 }
+    }
+
+    pub fn figures(&self, baseline: &Baseline) -> Figures {
+        Figures {
+            out_ns: self.write.usual_ns().minus(baseline.write_ns),
+            in_ns: self.read.usual_ns().minus(baseline.read_ns),
+            in_p99_ns: self.calm_p99_ns,
+            ratio: self.ratio(self.memory.mem_used_total),
+        }
+    }
+}
+
+/// The score of each that was measured, whether it can be chosen or not.
+pub(super) fn scores(
+    trials: &[Trial],
+    profile: Profile,
+    circumstances: &Circumstances,
+    baseline: &Baseline,
+) -> Vec<Scored> {
+    let measured = trials.iter().filter(|trial| trial.failed.is_none());
+    let figures: Vec<Figures> = measured.map(|trial| trial.figures(baseline)).collect();
+    let cap = score::cap_ns(&figures);
+    let one = |trial: &Trial| match &trial.failed {
+        Some(why) => Err(why.clone()),
+        None => score::score(profile, &trial.figures(baseline), circumstances, cap),
+    };
+    trials.iter().map(|trial| (trial.candidate.algorithm.to_string(), one(trial))).collect()
+}
+
+/// The same for those that can be chosen, and why not for the others.
+pub(super) fn eligible(trials: &[Trial], scores: &[Scored]) -> Vec<Scored> {
+    let one = |(trial, (name, score)): (&Trial, &Scored)| {
+        let never = &trial.candidate.never;
+        (
+            name.clone(),
+            score.clone().and_then(|score| if never.is_empty() { Ok(score) } else { Err(never.clone()) }),
+        )
+    };
+    trials.iter().zip(scores).map(one).collect()
+}
+
+/// What a dictionary is worth: each algorithm with it beside itself without, and beside the verdict.
+pub(super) fn worth(trials: &[Trial], scores: &[Scored], trained: &Trained, choice: &Choice) -> Dictionary {
+    let score = |name: &str| scores.iter().find(|(other, _)| other == name)?.1.as_ref().ok().copied();
+    let figures = |trial: &Trial| {
+        let (read, write) = (trial.read.usual_ns().value, trial.write.usual_ns().value);
+        (trial.ratio(trial.memory.mem_used_total), read, write)
+    };
+    let verdict = score(&choice.algorithm).map(|score| score.value);
+    let measured = || trials.iter().filter(|trial| trial.failed.is_none());
+    let with = measured().filter(|trial| trial.candidate.never == dictionary::NEVER);
+    let compared: Vec<Compared> = with
+        .filter_map(|with| {
+            let name = &with.candidate.algorithm.name;
+            let without = measured().find(|trial| trial.candidate.algorithm.to_string() == *name)?;
+            let own = score(&with.candidate.algorithm.to_string());
+            Some(dictionary::compare(name, figures(with), figures(without), own, verdict))
+        })
+        .collect();
+    let (wins, conclusion) = dictionary::conclude(&compared);
+    Dictionary {
+        bytes: trained.bytes,
+        trained_pages: trained.pages,
+        training_seconds: trained.seconds,
+        compared,
+        wins,
+        conclusion,
+    }
+}
+
+/// Those between whom it is close and whose scores are not sure enough; none when nobody is left to be told apart.
+pub(super) fn contenders(scored: &[Scored]) -> Vec<usize> {
+    let eligible =
+        || scored.iter().enumerate().filter_map(|(index, (_, score))| Some((index, score.as_ref().ok()?)));
+    let best = eligible().map(|(_, score)| score.value).fold(f64::INFINITY, f64::min);
+    let close: Vec<(usize, &Estimate)> =
+        eligible().filter(|(_, score)| score.value <= best * CONTENDERS).collect();
+    if close.len() < 2 || close.iter().all(|(_, score)| score.uncertainty() <= SURE) {
+        return Vec::new();
+    }
+    close.into_iter().map(|(index, _)| index).collect()
+}
+
+/// Those with a dictionary.
+pub(super) fn experiments(trials: &[Trial]) -> impl Iterator<Item = usize> {
+    let measured = trials.iter().enumerate().filter(|(_, trial)| trial.failed.is_none());
+    measured.filter(|(_, trial)| trial.candidate.never == dictionary::NEVER).map(|(index, _)| index)
+}
+
+/// Those whose reads were so slow in one of a hundred cases that they cannot be chosen: the machine may have been busy.
+pub(super) fn disturbed(trials: &[Trial], baseline: &Baseline) -> Vec<usize> {
+    let measured = || trials.iter().enumerate().filter(|(_, trial)| trial.failed.is_none());
+    let figures: Vec<Figures> = measured().map(|(_, trial)| trial.figures(baseline)).collect();
+    let cap = score::cap_ns(&figures);
+    let slow = measured().filter(|(_, trial)| trial.candidate.never.is_empty() && trial.calm_p99_ns > cap);
+    slow.map(|(index, _)| index).collect()
+}
+
+fn timing(one: &Pass, all: &Pass, baseline: f64) -> Timing {
+    let quantile = |share| one.quantile_ns(share) as f64;
+    Timing {
+        mean_ns: one.mean_ns(),
+        p50_ns: quantile(0.5),
+        p99_ns: quantile(0.99),
+        p999_ns: quantile(0.999),
+        codec_ns: one.usual_ns().minus(baseline),
+        bytes_per_second: all.bytes_per_second(),
+        single_bytes_per_second: one.bytes_per_second(),
+        requests: one.requests(),
+    }
+}
+
+/// The table: the chosen one first, then by score, then those that cannot be chosen.
+pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, choice: &Choice) -> Vec<Row> {
+    let row = |(trial, (_, score)): (&Trial, &Scored)| {
+        let estimate = score.as_ref().ok();
+        Row {
+            algorithm: trial.candidate.algorithm.name.clone(),
+            parameters: map(&trial.candidate.algorithm),
+            ratio_total: trial.ratio(trial.memory.mem_used_total),
+            ratio_payload: trial.ratio(trial.memory.compr_data_size),
+            incompressible_share: trial.incompressible_share(),
+            read: timing(&trial.read, &trial.read_all, baseline.read_ns),
+            write: timing(&trial.write, &trial.write_all, baseline.write_ns),
+            score: estimate.map(|estimate| estimate.value),
+            score_interval: estimate.map(|estimate| (estimate.low, estimate.high)),
+            excluded: score.as_ref().err().cloned(),
+        }
+    };
+    let mut rows: Vec<Row> = trials.iter().zip(scored).map(row).collect();
+    rows.sort_by(|a, b| {
+        let key = |row: &Row| (row.full_name() != choice.algorithm, row.score.is_none());
+        let order = key(a).cmp(&key(b));
+        order.then(a.score.unwrap_or(0.0).total_cmp(&b.score.unwrap_or(0.0)))
+    });
+    rows
+}

@@ -1,0 +1,217 @@
+//! The benchmark with pages of the live swap, and with a dictionary, on the running kernel. Needs root and zram; elsewhere each test
+//! says why it was skipped. The machine is left as it was found.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{can_use_real_kernel, real_kernel_lock, skip};
+use zramd::engine::scratch::Scratch;
+use zramd::host::Host;
+use zramd::host::linux::LinuxHost;
+use zramd::host::linux::cgroup::MemoryCgroup;
+use zramd::logic::algorithm::{Algorithm, parse_comp_algorithm};
+use zramd::logic::attribute::Attribute;
+use zramd::logic::benchmark::random::Random;
+use zramd::logic::record::Undo;
+
+const PAGE: usize = 4096;
+const MIB: usize = 1 << 20;
+/// What the program uses that is made to swap, and what it may keep.
+const USED: usize = 96 * MIB;
+const KEPT: u64 = 32 << 20;
+/// One page in so many is filled with one word.
+const SAME_FILLED: usize = 10;
+/// Cgroup of the program; its presence tells the holder from a test run by hand.
+const GROUP: &str = "ZRAMD_TEST_GROUP";
+
+/// Page `index` of the program: noise in its first half, so that it takes half a page; or one word.
+fn contents(index: usize) -> [u8; PAGE] {
+    let mut page = [0; PAGE];
+    if index.is_multiple_of(SAME_FILLED) {
+        return [u8::try_from(1 + index % 251).unwrap(); PAGE];
+    }
+    let mut random = Random::new(index as u64);
+    for word in page[..PAGE / 2].chunks_mut(8) {
+        word.copy_from_slice(&random.number().to_ne_bytes());
+    }
+    page
+}
+
+/// Not a test: the program that is made to swap. It ends when its standard input does, and says whether its memory is what it was.
+#[test]
+#[ignore = "started by another test"]
+fn holder() {
+    let Some(group) = std::env::var_os(GROUP) else { return };
+    fs::write(group, "0").unwrap();
+    let mut memory = vec![0; USED + PAGE];
+    let aligned = memory.as_ptr().align_offset(PAGE);
+    let memory = &mut memory[aligned..][..USED];
+    for (index, page) in memory.chunks_mut(PAGE).enumerate() {
+        page.copy_from_slice(&contents(index));
+    }
+    println!("\nready");
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    let intact = memory.chunks(PAGE).enumerate().all(|(index, page)| page == contents(index));
+    println!("\n{}", if intact { "intact" } else { "spoilt" });
+}
+
+fn start_holder(group: &MemoryCgroup) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "holder", "--nocapture"])
+        .env(GROUP, group.processes())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &[&str]) -> String {
+    lines.map(Result::unwrap).find(|line| words.contains(&line.as_str())).expect("the program ended early")
+}
+
+/// Runs `zramdctl bench run` with these words until the machine has time for it.
+fn bench(words: &[&str]) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+        let output = command.args(["bench", "run", "--json=short"]).args(words).output().unwrap();
+        let (out, said) = support::texts(&output);
+        if output.status.success() {
+            return serde_json::from_str(&out).unwrap();
+        }
+        assert!(said.contains("better moment") || said.contains("gave up for now"), "{said}");
+        assert!(Instant::now() < deadline, "{said}");
+    }
+}
+
+fn swaps() -> String {
+    fs::read_to_string("/proc/swaps").unwrap()
+}
+
+fn counter(name: &str) -> u64 {
+    zramd::logic::benchmark::advice::counter(&fs::read_to_string("/proc/vmstat").unwrap(), name)
+}
+
+#[test]
+fn pages_of_the_live_swap_are_measured_and_left_alone() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    if swaps().contains("/zram") {
+        return skip("needs a machine without zram swap");
+    }
+    if !MemoryCgroup::are_there() {
+        return skip("needs memory cgroups");
+    }
+    let verdict = fs::read("/var/lib/zramd/benchmark.json").ok();
+    let before = swaps();
+    let mut host = LinuxHost::new("/");
+    let mut scratch = Scratch::create(&mut host, &BTreeSet::new()).unwrap();
+    let number = scratch.number();
+    let node = format!("/dev/zram{number}");
+    let offered = scratch.offered(&host).unwrap();
+    scratch.configure(&mut host, &Algorithm::parse(&offered[0]).unwrap(), (USED + 16 * MIB) as u64).unwrap();
+    scratch.unlock(&mut host).unwrap();
+    let run = |program: &str, words: &[&str]| {
+        let output = Command::new(program).args(words).output().unwrap();
+        assert!(output.status.success(), "{program}: {output:?}");
+    };
+    run("mkswap", &[&node]);
+    // Whoever comes next switches it off if this test is killed.
+    let undo = Undo::SwapOff { number };
+    scratch.note(&mut host, undo.clone()).unwrap();
+    run("swapon", &["--priority", "32767", &node]);
+    let group = MemoryCgroup::create(&format!("zramd-test-{}", std::process::id())).unwrap();
+    group.limit(KEPT).unwrap();
+    let mut holder = start_holder(&group);
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    wait_for(&mut lines, &["ready"]);
+
+    let stored = || scratch.memory(&host).unwrap();
+    let (stored_before, used, came_in) = (stored(), swaps(), counter("pswpin"));
+    let report = bench(&["--algorithms", &offered[0], "--seconds", "1"]);
+    let (stored_after, used_after, came_in_after) = (stored(), swaps(), counter("pswpin"));
+    drop(holder.stdin.take());
+    let memory = wait_for(&mut lines, &["intact", "spoilt"]);
+    assert!(holder.wait().unwrap().success());
+    group.remove().unwrap();
+    scratch.undo(&mut host, &undo).unwrap();
+    scratch.release(&mut host).unwrap();
+
+    println!("{stored_before:?}; {}", report["data"]);
+    assert!(stored_before.orig_data_size > USED as u64 / 3, "{stored_before:?}");
+    let data = &report["data"];
+    assert_eq!(data["source"], "swap", "{data}");
+    assert!(data["description"].as_str().unwrap().contains(&format!("zram{number} ")), "{data}");
+    assert!((2048..=8192).contains(&data["pages"].as_u64().unwrap()), "{data}");
+    let same = data["same_filled_share"].as_f64().unwrap();
+    assert!((same - 1.0 / SAME_FILLED as f64).abs() < 0.02, "{data}");
+    assert!(data["incompressible_share"].as_f64().unwrap() < 0.02, "{data}");
+    // Half noise, half zeros: they are the program's pages, and no others.
+    let ratio = report["results"][0]["ratio_payload"].as_f64().unwrap();
+    assert!((1.85..2.05).contains(&ratio), "{ratio}");
+    // Nothing came back from swap, and nothing left it: not a page of the program has moved.
+    assert_eq!(used_after, used);
+    assert_eq!(stored_after.orig_data_size, stored_before.orig_data_size);
+    assert!(came_in_after - came_in < 64, "{} pages came in", came_in_after - came_in);
+    assert_eq!(memory, "intact");
+    assert_eq!(swaps(), before);
+    assert!(!Path::new(&format!("/sys/block/zram{number}")).exists());
+    // Named algorithms are nobody's verdict.
+    assert_eq!(fs::read("/var/lib/zramd/benchmark.json").ok(), verdict);
+}
+
+#[test]
+fn a_dictionary_is_compared_and_forgotten() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let mut host = LinuxHost::new("/");
+    let scratch = Scratch::create(&mut host, &BTreeSet::new()).unwrap();
+    let text = host.read_attribute(scratch.number(), Attribute::CompAlgorithm).unwrap();
+    let takes_parameters = scratch.takes_parameters(&host);
+    scratch.release(&mut host).unwrap();
+    let (offered, _) = parse_comp_algorithm(&text);
+    let Some(name) = ["zstd", "lz4"].into_iter().find(|name| offered.iter().any(|other| other == name))
+    else {
+        return skip("needs a kernel with zstd or lz4");
+    };
+    if !takes_parameters {
+        return skip("needs a kernel that takes parameters for algorithms (6.12)");
+    }
+    let report = bench(&["--dictionary", "--generator", "--algorithms", name, "--seconds", "5"]);
+    let rows = report["results"].as_array().unwrap();
+    let row = |dictionary: bool| {
+        rows.iter().find(|row| row["parameters"].get("dict").is_some() == dictionary).unwrap()
+    };
+    let (with, without) = (row(true), row(false));
+    println!("{}", report["dictionary"]["conclusion"]);
+    assert_eq!(with["parameters"]["dict"], "trained", "no path, and nothing of its contents");
+    assert!(with["excluded"].as_str().unwrap().contains("does not keep"), "{with}");
+    assert!(with["read"]["requests"].as_u64().unwrap() > 500, "it was really measured: {with}");
+    let ratio = |row: &Value| row["ratio_payload"].as_f64().unwrap();
+    assert!((ratio(with) / ratio(without) - 1.0).abs() > 0.001, "the kernel took it: {with} {without}");
+    assert_eq!(report["verdict"]["algorithm"], name);
+    assert_eq!(report["verdict"]["parameters"].as_object().unwrap().len(), 0);
+    let dictionary = &report["dictionary"];
+    assert!((1024..=65536).contains(&dictionary["bytes"].as_u64().unwrap()), "{dictionary}");
+    assert_eq!(dictionary["compared"][0]["algorithm"], name);
+    let trained = dictionary["trained_pages"].as_u64().unwrap();
+    let measured = report["data"]["pages"].as_u64().unwrap();
+    assert!(trained <= measured && measured <= 8192, "{dictionary}");
+    let better = dictionary["compared"][0]["better_than_verdict"].as_f64();
+    assert_eq!(dictionary["wins"], better.is_some_and(|share| share >= 0.1));
+    // What was kept of the run is its report.
+    let work = fs::read_to_string("/run/zramd/work/benchmark.json").unwrap();
+    assert!(!work.contains("/proc/self/fd"), "{work}");
+}
