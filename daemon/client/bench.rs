@@ -212,8 +212,10 @@ fn percent(share: f64) -> String {
 }
 
 fn line(row: &Row, report: &Report, chosen: &str) -> Vec<String> {
-    let us = |ns: f64| format!("{:.1}", ns / 1000.0);
-    let rate = |bytes: f64| format!("{:.0}", bytes / 1e6);
+    let measured = row.read.requests > 0;
+    let shown = |text: String| if measured { text } else { "-".to_owned() };
+    let us = |ns: f64| shown(format!("{:.1}", ns / 1000.0));
+    let rate = |bytes: f64| shown(format!("{:.0}", bytes / 1e6));
     let name = row.full_name();
     let score = row.score.map(|score| match report.profile {
         Profile::Capacity => format!("{score:.2}"),
@@ -222,7 +224,7 @@ fn line(row: &Row, report: &Report, chosen: &str) -> Vec<String> {
     vec![
         if name == chosen { "*".to_owned() } else { String::new() },
         name,
-        format!("{:.2}", row.ratio_total),
+        shown(format!("{:.2}", row.ratio_total)),
         us(row.read.p50_ns),
         us(row.read.p99_ns),
         us(row.write.p50_ns),

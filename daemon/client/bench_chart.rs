@@ -1,8 +1,10 @@
 //! The benchmark as a picture: memory gained against the time of a read, and what all CPUs do together.
 
+use std::ops::Range;
 use std::path::Path;
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -69,15 +71,56 @@ fn colour(row: &Row, report: &Report) -> RGBColor {
     }
 }
 
-/// One point per algorithm: up is more memory, left is less time.
+/// Times for the labels of a logarithmic axis: as few as tell enough.
+fn ticks(least: f64, most: f64) -> Vec<f64> {
+    const STEPS: [&[f64]; 3] = [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]];
+    const FINE: [f64; 18] =
+        [1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0, 8.5, 9.0, 9.5];
+    let within = |steps: &[f64]| -> Vec<f64> {
+        let decades = (-3..6).map(|power| 10_f64.powi(power));
+        let all = decades.flat_map(|decade| steps.iter().map(move |step| step * decade));
+        all.filter(|time| (least..=most).contains(time)).collect()
+    };
+    STEPS.into_iter().map(within).find(|found| found.len() >= 4).unwrap_or_else(|| within(&FINE))
+}
+
+/// A logarithmic axis with labels where they are of use, though all times are close to each other.
+struct Times(Range<f64>);
+
+impl Ranged for Times {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let share = (value / self.0.start).ln() / (self.0.end / self.0.start).ln();
+        #[allow(clippy::cast_possible_truncation)] // Pixels.
+        let along = (f64::from(limit.1 - limit.0) * share).round() as i32;
+        limit.0 + along
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        ticks(self.0.start, self.0.end)
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.0.clone()
+    }
+}
+
+/// One point per algorithm that was measured: up is more memory, left is less time.
 fn points(area: &Area<'_>, report: &Report) -> Drawn {
-    let time = |row: &Row| row.read.p50_ns / 1000.0;
-    let most_time = report.results.iter().map(time).fold(1.0, f64::max);
-    let least_time = report.results.iter().map(time).fold(f64::INFINITY, f64::min).min(most_time);
-    let most = report.results.iter().map(|row| row.ratio_total).fold(1.5, f64::max);
-    let least = report.results.iter().map(|row| row.ratio_total).fold(f64::INFINITY, f64::min).min(most);
-    // Times differ by a factor of ten and more; ratios do not.
-    let times = (10_f64.powf((least_time * 0.9).log10().floor())..most_time * 1.9).log_scale();
+    let rows: Vec<&Row> = report.results.iter().filter(|row| row.read.requests > 0).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let time = |row: &&Row| row.read.p50_ns.max(1.0) / 1000.0;
+    let most_time = rows.iter().map(time).fold(0.0, f64::max);
+    let least_time = rows.iter().map(time).fold(f64::INFINITY, f64::min);
+    let most = rows.iter().map(|row| row.ratio_total).fold(0.0, f64::max);
+    let least = rows.iter().map(|row| row.ratio_total).fold(f64::INFINITY, f64::min);
+    // Times differ by a factor of ten and more; ratios do not. To the right there is room for a name.
+    let wide = (most_time / least_time).max(1.5);
+    let times = Times(least_time / wide.powf(0.12)..most_time * wide.powf(0.35));
     let room = ((most - least) * 0.18).max(0.1);
     let caption = (FONT, 15).into_font().style(FontStyle::Bold).color(&INK);
     let mut chart = ChartBuilder::on(area)
@@ -93,14 +136,13 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
         .y_desc("ratio on all memory (more is better)")
         .axis_desc_style((FONT, 13).into_font().color(&PALE))
         .label_style((FONT, 12).into_font().color(&PALE))
-        .x_labels(24)
-        .x_label_formatter(&|x| if *x < 1.0 { format!("{x:.1}") } else { format!("{x:.0}") })
+        .x_label_formatter(&|x| if *x < 9.75 { format!("{x:.1}") } else { format!("{x:.0}") })
         .y_label_formatter(&|y| format!("{y:.1}"))
         .light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
         .axis_style(PALE)
         .draw()?;
-    for row in &report.results {
+    for row in &rows {
         let chosen = row.full_name() == report.verdict.full_name();
         let (at, colour) = ((time(row), row.ratio_total), colour(row, report));
         chart.draw_series(std::iter::once(Circle::new(at, if chosen { 7 } else { 5 }, colour.filled())))?;
@@ -111,14 +153,15 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
     let plain = |colour: RGBColor| (FONT, 13).into_font().color(&colour);
     let bold = (FONT, 14).into_font().style(FontStyle::Bold).color(&CHOSEN);
     let (edge, top) = area.get_pixel_range();
-    let pixel = |row: &Row| {
+    let pixel = |row: &&Row| {
         let (x, y) = chart.backend_coord(&(time(row), row.ratio_total));
         (x - edge.start, y - top.start)
     };
-    let places: Vec<(i32, i32)> = report.results.iter().map(pixel).collect();
+    let places: Vec<(i32, i32)> = rows.iter().map(pixel).collect();
+    let edge = i32::try_from(area.dim_in_pixel().0)? - 14;
     // Labels go beside their points, where they lie on no other label and no point.
     let mut taken: Vec<[i32; 4]> = places.iter().map(|(x, y)| [x - 7, y - 7, x + 7, y + 7]).collect();
-    for (row, (x, y)) in report.results.iter().zip(&places) {
+    for (row, (x, y)) in rows.iter().zip(&places) {
         let chosen = row.full_name() == report.verdict.full_name();
         let (name, gap) = (row.full_name(), if chosen { 17 } else { 10 });
         let width = i32::try_from(name.chars().count()).unwrap_or(20) * if chosen { 9 } else { 7 };
@@ -134,7 +177,7 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
             let meets = |other: &&[i32; 4]| {
                 *left < other[2] && left + width > other[0] && *up < other[3] && up + 14 > other[1]
             };
-            taken.iter().filter(meets).count() + usize::from(*left < 70) * 10
+            taken.iter().filter(meets).count() + usize::from(*left < 70 || left + width > edge) * 10
         };
         let (left, up) = beside.into_iter().min_by_key(hits).unwrap_or(beside[0]);
         taken.push([left, up, left + width, up + 14]);
@@ -171,6 +214,11 @@ fn bars(area: &Area<'_>, report: &Report) -> Drawn {
         let ink = if chosen { CHOSEN } else { INK };
         let beside = font.color(&ink).pos(Pos::new(HPos::Right, VPos::Center));
         area.draw_text(&row.full_name(), &beside, (left - 10, y + thick))?;
+        if row.read.requests == 0 {
+            let small = (FONT, 11).into_font().color(&PALE).pos(Pos::new(HPos::Left, VPos::Center));
+            area.draw_text("not measured", &small, (left + 5, y + thick))?;
+            continue;
+        }
         for (offset, rate, colour) in [(0, rates(row)[0], READ), (thick + 1, rates(row)[1], WRITE)] {
             #[allow(clippy::cast_possible_truncation)] // Pixels.
             let length = (f64::from(right - left) * rate / most).round() as i32;

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use super::dictionary::{self, Trained};
 use super::measure::{Direction, Pass, Spec, pass};
 use super::sample::{Sample, Source, collect};
-use super::trial::{Trial, contenders, disturbed, eligible, experiments, map, rows, scores, worth};
+use super::trial::{
+    Trial, contenders, disturbed, eligible, experiments, map, memory_of_all, rows, scores, worth,
+};
 use crate::engine::Error;
 use crate::engine::scratch::Scratch;
 use crate::engine::work::Stopped;
@@ -86,6 +88,8 @@ const SHARE_OF_MEMORY: u64 = 12;
 const BASELINE_PAGES: usize = 512;
 /// Pages that have to be compressed for a ratio that means anything.
 const ENOUGH: u64 = 512;
+/// Pages in a request where only its result counts.
+const FILL: usize = 16;
 const TOO_SLOW: &str = "the machine was too busy to measure it in its time";
 /// Repetitions at most.
 const ROUNDS: u32 = 6;
@@ -355,7 +359,7 @@ impl<H: Host> Run<'_, H> {
             return Ok(());
         }
         let all = 0..self.sample.pages.count();
-        let write = Spec { limit: slot.mul_f64(0.5), ..Spec::new(Direction::Write, all) };
+        let write = Spec { limit: slot.mul_f64(0.3), ..Spec::new(Direction::Write, all.clone()) };
         trial.write = match pass(&self.node, &self.sample.pages, &write) {
             Ok(pass) => pass,
             Err(error) => {
@@ -363,23 +367,35 @@ impl<H: Host> Run<'_, H> {
                 return Ok(());
             }
         };
+        // What that left is written quickly: the ratio is truer with more pages.
+        let written = usize::try_from(trial.write.requests()).unwrap_or(0);
+        let memory = self.scratch.memory(self.host)?;
+        let fill = Spec {
+            pages_per_request: FILL,
+            limit: slot.mul_f64(0.3),
+            ..Spec::new(Direction::Write, written..all.end)
+        };
+        let filled = pass(&self.node, &self.sample.pages, &fill)?;
+        let stored = written + usize::try_from(filled.requests()).unwrap_or(0) * FILL;
         trial.memory = self.scratch.memory(self.host)?;
-        if trial.write.requests() < ENOUGH.min(self.sample.pages.count() as u64) {
+        trial.memory_of_all =
+            memory_of_all((written, memory.mem_used_total), (stored, trial.memory.mem_used_total), all.end);
+        if (stored as u64) < ENOUGH.min(self.sample.pages.count() as u64) {
             // Half-filled pages of the allocator would be most of what is measured.
             trial.failed = Some(TOO_SLOW.to_owned());
             return Ok(());
         }
-        let done = 0..usize::try_from(trial.write.requests()).unwrap_or(0);
+        let done = 0..stored;
         let read = Spec {
             shuffle: Some(1),
             verify: true,
-            limit: slot.mul_f64(0.25),
+            limit: slot.mul_f64(0.2),
             ..Spec::new(Direction::Read, done.clone())
         };
         trial.read = pass(&self.node, &self.sample.pages, &read)?;
         trial.calm_p99_ns = trial.read.quantile_ns(0.99) as f64;
         let threads = self.threads();
-        let limit = slot.mul_f64(0.1);
+        let limit = slot.mul_f64(0.07);
         let read_all = Spec { threads, limit, verify: false, ..read };
         trial.read_all = pass(&self.node, &self.sample.pages, &read_all)?;
         let write_all = Spec { threads, limit, ..Spec::new(Direction::Write, done) };

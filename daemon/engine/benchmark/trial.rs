@@ -32,6 +32,8 @@ pub(super) struct Trial {
     pub read_all: Pass,
     /// What was stored after the first look.
     pub memory: MmStat,
+    /// Memory for each page once all of the sample is stored, in bytes.
+    pub memory_of_all: f64,
     /// What 99 of 100 reads stayed below in the pass that was disturbed least, in nanoseconds.
     pub calm_p99_ns: f64,
     /// Why there are no figures.
@@ -52,13 +54,22 @@ impl Trial {
             write_all: Pass::default(),
             read_all: Pass::default(),
             memory: MmStat::default(),
+            memory_of_all: 0.0,
             calm_p99_ns: f64::INFINITY,
             failed: None,
         }
     }
 
-    fn ratio(&self, bytes: u64) -> f64 {
-        if bytes == 0 { 0.0 } else { self.memory.orig_data_size as f64 / bytes as f64 }
+    /// Bytes of the sample for each byte of memory.
+    fn ratio_total(&self) -> f64 {
+        let page = rustix::param::page_size() as f64;
+        if self.memory_of_all <= 0.0 { 0.0 } else { page / self.memory_of_all }
+    }
+
+    /// The same for each byte of the compressed pages.
+    fn ratio_payload(&self) -> f64 {
+        let stored = self.memory.orig_data_size as f64;
+        if self.memory.compr_data_size == 0 { 0.0 } else { stored / self.memory.compr_data_size as f64 }
     }
 
     pub fn incompressible_share(&self) -> f64 {
@@ -72,9 +83,24 @@ impl Trial {
             out_ns: self.write.usual_ns().minus(baseline.write_ns),
             in_ns: self.read.usual_ns().minus(baseline.read_ns),
             in_p99_ns: self.calm_p99_ns,
-            ratio: self.ratio(self.memory.mem_used_total),
+            ratio: self.ratio_total(),
         }
     }
+}
+
+/// Pages between two looks at the memory that say what one more page takes.
+const FAR_APART: usize = 512;
+
+/// Memory for each page once `all` pages are stored, from two looks at (pages, bytes). The allocator's half-empty pages are many as soon
+/// as few pages are stored, and hardly become more: whoever got further in its time would seem to compress better.
+pub(super) fn memory_of_all(early: (usize, u64), late: (usize, u64), all: usize) -> f64 {
+    let (pages, bytes) = (late.0 as f64, late.1 as f64);
+    let further = late.0.saturating_sub(early.0);
+    if late.0 >= all || further < FAR_APART {
+        return if late.0 == 0 { 0.0 } else { bytes / pages };
+    }
+    let each = late.1.saturating_sub(early.1) as f64 / further as f64;
+    (bytes + each * (all - late.0) as f64) / all as f64
 }
 
 /// The score of each that was measured, whether it can be chosen or not.
@@ -111,7 +137,7 @@ pub(super) fn worth(trials: &[Trial], scores: &[Scored], trained: &Trained, choi
     let score = |name: &str| scores.iter().find(|(other, _)| other == name)?.1.as_ref().ok().copied();
     let figures = |trial: &Trial| {
         let (read, write) = (trial.read.usual_ns().value, trial.write.usual_ns().value);
-        (trial.ratio(trial.memory.mem_used_total), read, write)
+        (trial.ratio_total(), read, write)
     };
     let verdict = score(&choice.algorithm).map(|score| score.value);
     let measured = || trials.iter().filter(|trial| trial.failed.is_none());
@@ -184,8 +210,8 @@ pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, cho
         Row {
             algorithm: trial.candidate.algorithm.name.clone(),
             parameters: map(&trial.candidate.algorithm),
-            ratio_total: trial.ratio(trial.memory.mem_used_total),
-            ratio_payload: trial.ratio(trial.memory.compr_data_size),
+            ratio_total: trial.ratio_total(),
+            ratio_payload: trial.ratio_payload(),
             incompressible_share: trial.incompressible_share(),
             read: timing(&trial.read, &trial.read_all, baseline.read_ns),
             write: timing(&trial.write, &trial.write_all, baseline.write_ns),
@@ -201,4 +227,22 @@ pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, cho
         order.then(a.score.unwrap_or(0.0).total_cmp(&b.score.unwrap_or(0.0)))
     });
     rows
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)] // Exact on purpose.
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gets_further_does_not_compress_better() {
+        // 500 KB lost once, then 1000 bytes a page.
+        let memory = |pages: usize| (pages, 500_000 + 1000 * pages as u64);
+        let complete = memory_of_all(memory(4000), memory(8000), 8000);
+        assert_eq!(complete, 1062.5, "what the kernel says");
+        assert_eq!(memory_of_all(memory(1000), memory(3000), 8000), complete);
+        // Too close to each other to tell.
+        assert_eq!(memory_of_all(memory(1000), memory(1100), 8000), 1_600_000.0 / 1100.0);
+        assert_eq!(memory_of_all((0, 0), (0, 0), 8000), 0.0);
+    }
 }
