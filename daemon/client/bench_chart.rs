@@ -185,7 +185,9 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
         let style = if chosen { bold.clone() } else { plain(ink) };
         area.draw_text(&name, &style, (left, up))?;
     }
-    area.draw_text("grey: only as a secondary algorithm, or excluded", &plain(PALE), (78, 40))?;
+    if rows.iter().any(|row| row.excluded.is_some()) {
+        area.draw_text("grey: only as a secondary algorithm, or excluded", &plain(PALE), (78, 40))?;
+    }
     Ok(())
 }
 
