@@ -2,7 +2,7 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=daemon/build.rs");
-    println!("cargo:rerun-if-changed=daemon/no-unwind.ld");
+    println!("cargo:rerun-if-changed=daemon/lean.ld");
     if !std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         return;
     }
@@ -10,6 +10,8 @@ fn main() {
     println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
-        println!("cargo:rustc-link-arg-bin=zramd=-Wl,-T,{folder}/daemon/no-unwind.ld");
+        for program in ["zramd", "zramd-setup"] {
+            println!("cargo:rustc-link-arg-bin={program}=-Wl,-T,{folder}/daemon/lean.ld");
+        }
     }
 }
