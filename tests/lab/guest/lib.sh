@@ -139,3 +139,11 @@ hold() {
     systemd-run --quiet --unit=holder --service-type=notify --property=NotifyAccess=all python3 /lab/guest/workload hold "$1" &&
         echo "$1M" >/sys/fs/cgroup/system.slice/holder.service/memory.reclaim
 }
+
+# As if this boot had lasted for a day in which nothing was written to backing devices: without a record, all counts as spent.
+nothing_written_yet() {
+    mkdir -p /var/lib/zramd
+    cat >/var/lib/zramd/budget.json <<JSON
+{"version":1,"clocks":{"boot_id":"$(cat /proc/sys/kernel/random/boot_id)","boot":{"secs":1,"nanos":0},"synchronised":null},"amounts":[],"reserved":0,"total":0}
+JSON
+}
