@@ -93,8 +93,16 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
         }
         let now = core.latest().problems.clone();
         super::journal::problems(&published.problems, &now);
+        if better_swaps(&published.problems).ne(better_swaps(&now)) {
+            tokio::spawn(super::reconcile::follow_priorities(Arc::clone(&core)));
+        }
         published.problems = now;
     }
+}
+
+/// Swaps of others that the kernel prefers to compressed swap.
+fn better_swaps(problems: &[Finding]) -> impl Iterator<Item = &str> {
+    problems.iter().filter(|found| found.code == "priority-inverted").map(|found| found.object.as_str())
 }
 
 /// Brings the bus up to date once.
