@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use support::skip;
+use support::{has_program, skip};
 use trial::{ASKED, FORCED, Trial, change, noise, picture, small};
 use zramd::engine::ErrorKind;
 use zramd::engine::disk::{self, Request, Saved};
@@ -133,6 +133,63 @@ fn a_store_below_its_own_disk_is_refused_and_so_is_a_place_without_mount() {
     trial.disk.target = None;
     let error = trial.load().unwrap_err();
     assert!(error.message.contains("nothing is mounted") || error.message.contains("overlay"), "{error}");
+}
+
+/// A btrfs in a file for as long as it lives; nothing without privileges or mkfs.
+struct Btrfs(std::path::PathBuf);
+
+impl Btrfs {
+    fn new(trial: &Trial) -> Option<Btrfs> {
+        if !rustix::process::geteuid().is_root() || !has_program("mkfs.btrfs") {
+            skip("needs root and mkfs.btrfs");
+            return None;
+        }
+        let image = trial.path("image");
+        fs::File::create(&image).unwrap().set_len(128 << 20).unwrap();
+        let made = Command::new("mkfs.btrfs").arg("-q").arg(&image).status().unwrap();
+        assert!(made.success());
+        let mounted =
+            Command::new("mount").args(["-o", "loop"]).arg(&image).arg(trial.place()).status().unwrap();
+        if !mounted.success() {
+            skip("this kernel mounts no btrfs from a file");
+            return None;
+        }
+        Some(Btrfs(trial.place().to_owned()))
+    }
+}
+
+impl Drop for Btrfs {
+    fn drop(&mut self) {
+        Command::new("umount").arg(&self.0).status().unwrap();
+    }
+}
+
+#[test]
+fn a_btrfs_is_saved_as_it_was_at_one_moment() {
+    let trial = Trial::new();
+    let Some(_mounted) = Btrfs::new(&trial) else { return };
+    trial.load().unwrap();
+    let (early, late) = (trial.place().join("early"), trial.place().join("late"));
+    fs::write(&early, "old").unwrap();
+    fs::write(&late, "old").unwrap();
+    let mut changed = false;
+    // The first file is through when this is called; the others change before they are read.
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+        if !changed {
+            changed = true;
+            fs::write(&late, "something new").unwrap();
+            fs::remove_file(&early).unwrap();
+            fs::write(trial.place().join("later"), "more").unwrap();
+        }
+        true
+    });
+    let Saved::Written { manifest, .. } = saved.unwrap() else { panic!("nothing was written") };
+    assert!(changed && manifest.consistency == Consistency::Exact, "{manifest:?}");
+    assert!(!trial.place().join(".zramd-snapshot").exists(), "the snapshot goes when it was read");
+    let to = trial.path("exported");
+    disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
+    let read = |name: &str| fs::read_to_string(to.join(name)).unwrap();
+    assert_eq!((read("early"), read("late"), to.join("later").exists()), ("old".into(), "old".into(), false));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
@@ -13,8 +14,9 @@ use super::act::{amount, finish};
 use super::args::{Cli, Disk, Json};
 use super::connect::{self, Bus, Failure};
 use super::job::Jobs;
+use super::worker::{kind, program};
 use super::{out, read};
-use crate::engine::Error;
+use crate::engine::{Error, ErrorKind};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, clock};
 use crate::logic::exit::ExitStatus;
@@ -81,7 +83,7 @@ fn one<'a>(snapshot: &'a Snapshot, name: &str) -> std::result::Result<&'a DiskVi
     let name = bare(name);
     snapshot.disk(name).ok_or_else(|| {
         Error::new(
-            crate::engine::ErrorKind::NotFound,
+            ErrorKind::NotFound,
             format!("there is no RAM disk {name:?}; `zramdctl disk list` shows those that there are"),
         )
     })
@@ -233,14 +235,28 @@ fn export(name: &str, folder: &Path, generation: Option<u64>) -> std::result::Re
 
 /// Has `zramd-worker` do it, which takes root.
 fn worker(words: &[&str]) -> std::result::Result<(), Error> {
-    let mut host = LinuxHost::new("/");
-    if !host.is_privileged() {
+    if !LinuxHost::new("/").is_privileged() {
         let message = "the store of a RAM disk is for root only; run it with sudo";
-        return Err(Error::new(crate::engine::ErrorKind::NotPermitted, message));
+        return Err(Error::new(ErrorKind::NotPermitted, message));
     }
-    let mut all = vec!["kept"];
-    all.extend(words);
-    Ok(host.run_worker(&all)?)
+    let output = Command::new(program())
+        .arg("kept")
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| Error::failed(format!("run zramd-worker: {error}")))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<&str> = said.lines().map(|line| line.trim_start_matches("zramd-worker: ")).collect();
+    if output.status.success() {
+        for line in said {
+            out::note(line.trim_start_matches("<4>"));
+        }
+        return Ok(());
+    }
+    let said = if said.is_empty() { output.status.to_string() } else { said.join("; ") };
+    Err(Error::new(kind(output.status), said))
 }
 
 /// One call to a disk on the bus, and the words with which `zramd-worker` does the same.

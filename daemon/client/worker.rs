@@ -56,13 +56,7 @@ pub fn run<D: DeserializeOwned + Default>(
         std::thread::sleep(LOOK);
     };
     meter.clear();
-    let kind = match status.code() {
-        Some(4) => ErrorKind::NotFound,
-        Some(5) => ErrorKind::Unsupported,
-        Some(7) => ErrorKind::Unsafe,
-        Some(77) => ErrorKind::NotPermitted,
-        _ => ErrorKind::Failed,
-    };
+    let kind = kind(status);
     let Some(work) = read::<D>(name, asked) else {
         let said = std::io::read_to_string(child.stderr.take().ok_or_else(|| failed(gone()))?);
         let said = said.unwrap_or_default();
@@ -85,8 +79,19 @@ fn read<D: DeserializeOwned + Default>(name: &str, asked: u64) -> Option<Work<D>
     (work.started_monotonic_usec >= asked).then_some(work)
 }
 
+/// What it failed with, by its exit status.
+pub fn kind(status: std::process::ExitStatus) -> ErrorKind {
+    match status.code() {
+        Some(4) => ErrorKind::NotFound,
+        Some(5) => ErrorKind::Unsupported,
+        Some(7) => ErrorKind::Unsafe,
+        Some(77) => ErrorKind::NotPermitted,
+        _ => ErrorKind::Failed,
+    }
+}
+
 /// Beside us where everything was built, otherwise where it is installed.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("zramd-worker")));
     beside.filter(|path| path.exists()).unwrap_or_else(|| PathBuf::from("/usr/lib/zramd/zramd-worker"))
 }

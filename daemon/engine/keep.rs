@@ -168,13 +168,17 @@ pub fn want_restore(name: &str, generation: Option<u64>) -> Result<(), Error> {
     files::replace(root(), &restore_path(name), text.as_deref()).map_err(Error::failed)
 }
 
-/// The status of a disk that is about to be loaded: only what is known of its snapshots stays.
+/// The status of a disk that is about to be loaded: what is known of its snapshots and of
+/// the last save of this boot stays.
 pub fn blank(status: &DiskStatus) -> DiskStatus {
     DiskStatus {
         schema_version: SCHEMA_VERSION,
         store_bytes: status.store_bytes,
         snapshots: status.snapshots.clone(),
         set_aside: status.set_aside.clone(),
+        last_save_usec: status.last_save_usec,
+        last_save_result: status.last_save_result.clone(),
+        last_save_message: status.last_save_message.clone(),
         ..DiskStatus::default()
     }
 }

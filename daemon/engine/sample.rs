@@ -166,7 +166,8 @@ fn device<H: Host>(
         size_bytes: swap.size_kib * 1024,
         used_bytes: swap.used_kib * 1024,
     });
-    let mount = around.mounts.iter().find(|mount| Some(mount.device) == facts.device);
+    let mount =
+        around.mounts.iter().find(|mount| facts.device.is_some_and(|device| mount.is_on(number, device)));
     let mount = mount.map(|mount| mount_view(host, mount));
     let backing = text(Attribute::BackingDev)?;
     let backing = backing.trim();

@@ -59,7 +59,8 @@ fn device_row<H: Host>(host: &H, number: u32, purpose: &Purpose) -> Result<Row, 
     row.memory = stat.mem_used_total;
     let swap = super::undo::swaps(host)?.into_iter().find(|swap| swap.zram_number() == Some(number));
     let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
-    let mount = mounts.into_iter().find(|mount| Some(mount.device) == device.device);
+    let mount =
+        mounts.into_iter().find(|mount| device.device.is_some_and(|device| mount.is_on(number, device)));
     (row.used_for, row.state) = match (swap, mount) {
         (Some(swap), _) => (format!("swap, priority {}", swap.priority), "active"),
         (None, Some(mount)) => (format!("{} on {}", mount.fs_type, mount.mount_point), "mounted"),

@@ -141,7 +141,7 @@ fn unmount<H: Host>(
         None => mounted.fs_type == "tmpfs",
         Some(number) => {
             is_same_device(host, number, record)?
-                && gather::device(host, number)?.device.is_some_and(|device| device == mounted.device)
+                && gather::device(host, number)?.device.is_some_and(|device| mounted.is_on(number, device))
         }
     };
     if !ours {

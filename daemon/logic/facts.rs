@@ -251,7 +251,7 @@ impl Facts {
             return Some(Use::Swap { used_kib: swap.used_kib, priority: swap.priority });
         }
         let device = self.devices.get(&number)?.device?;
-        let mount = self.mounts.iter().find(|mount| mount.device == device)?;
+        let mount = self.mounts.iter().find(|mount| mount.is_on(number, device))?;
         Some(Use::Mounted { mount_point: mount.mount_point.clone() })
     }
 

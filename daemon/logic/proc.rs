@@ -129,6 +129,14 @@ pub struct MountLine {
     pub super_options: String,
 }
 
+impl MountLine {
+    /// Whether it is the file system on zram device `number`, whose device number is `device`. What is on btrfs has numbers
+    /// of its own, but tells its source.
+    pub fn is_on(&self, number: u32, device: (u32, u32)) -> bool {
+        self.device == device || (self.device.0 == 0 && self.source == format!("/dev/zram{number}"))
+    }
+}
+
 /// What shows RAM disk `name` at `path`: the topmost mount there, if it is a tmpfs or what is at the disk's private place.
 pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
     let top = |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path);

@@ -122,13 +122,14 @@ pub fn worker() -> PathBuf {
     beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd/zramd-worker").to_owned())
 }
 
-/// Runs `zramd-worker`. What it has to say on standard error becomes the error; the rest of its output is ours.
+/// Runs `zramd-worker`. What it has to say on standard error becomes the error; the rest goes to our own standard error, since
+/// our output may be read by a program.
 pub fn run_worker(words: &[&str]) -> Result<(), HostError> {
     let what = words.join(" ");
     let output = Command::new(worker())
         .args(words)
         .stdin(Stdio::null())
-        .stdout(Stdio::inherit())
+        .stdout(std::io::stderr())
         .stderr(Stdio::piped())
         .output()
         .map_err(|error| HostError::io("zramd-worker", &what, &error))?;
