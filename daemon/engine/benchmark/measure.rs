@@ -181,7 +181,7 @@ pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
     Ok(whole)
 }
 
-/// How many requests are made before the clock and our signals are looked at for the limit.
+/// How many pages are moved before the clock and our signals are looked at for the limit.
 const STRIDE: usize = 32;
 
 fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Result<Pass, Error> {
@@ -191,9 +191,10 @@ fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Res
     let length = page * spec.pages_per_request.max(1);
     let mut buffer = Pages::new(spec.pages_per_request.max(1))?;
     let mut pass = Pass::default();
+    let stride = (STRIDE / spec.pages_per_request.max(1)).max(1);
     let begun = Instant::now();
     for (index, &first) in requests.iter().enumerate() {
-        if index % STRIDE == 0 && (begun.elapsed() > spec.limit || interrupt::is_asked()) {
+        if index % stride == 0 && (begun.elapsed() > spec.limit || interrupt::is_asked()) {
             break;
         }
         let wanted = &data.bytes()[first * page..][..length];

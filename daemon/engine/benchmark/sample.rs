@@ -43,7 +43,7 @@ pub struct Sample {
 
 /// Fewer pages than this say little; a source that has no more is passed over.
 const ENOUGH: usize = 2048;
-/// Pages of one process that are looked at together.
+/// Pages of one process, or of swap, that are looked at together.
 const RUN: usize = 16;
 /// Longest time for looking for pages.
 const PATIENCE: Duration = Duration::from_millis(350);
@@ -180,16 +180,24 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<
     }
     let device = Direct::open(Path::new(&format!("/dev/zram{number}")), false)?;
     let mut basket = Basket::new(wanted.min(usize::try_from(compressed / 2).unwrap_or(wanted)))?;
+    let mut run = Pages::new(RUN)?;
     let begun = Instant::now();
     // The kernel fills swap from the front: half of the tries go where the pages are when little of it is in use.
     let front = (used + used / 4).min(slots);
-    let mut tries = 0_u64;
-    while !basket.is_full() && (!tries.is_multiple_of(64) || begun.elapsed() < PATIENCE) {
-        let slot = 1 + random.below(if tries.is_multiple_of(2) { slots } else { front }.saturating_sub(1));
+    let (mut tries, mut seen) = (0_u64, std::collections::BTreeSet::new());
+    while !basket.is_full() && (!tries.is_multiple_of(8) || begun.elapsed() < PATIENCE) {
+        let among = if tries.is_multiple_of(2) { slots } else { front };
+        let first = random.below((among / RUN as u64).max(1));
         tries += 1;
-        // Slots that are not in use read as zeros, and are dropped as same-filled.
-        if device.read(slot * page, basket.free()).is_ok() {
-            basket.keep();
+        if !seen.insert(first) || device.read(first * RUN as u64 * page, run.bytes_mut()).is_err() {
+            continue;
+        }
+        // The first page of all is no slot. Slots that are not in use read as zeros, and are dropped as same-filled.
+        for index in usize::from(first == 0)..RUN {
+            if !basket.is_full() {
+                basket.free().copy_from_slice(run.page(index));
+                basket.keep();
+            }
         }
     }
     if basket.kept < ENOUGH.min(wanted) {
