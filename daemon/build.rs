@@ -13,5 +13,20 @@ fn main() {
         for program in ["zramd", "zramd-setup"] {
             println!("cargo:rustc-link-arg-bin={program}=-Wl,-T,{folder}/daemon/lean.ld");
         }
+        link_unwinder();
+    }
+}
+
+/// What the compiler's `-static-libgcc` does for C: the few functions that a panic needs become part of the programs, instead of a
+/// library that is loaded at every start. It comes with every GCC; where there is none, the library is loaded.
+fn link_unwinder() {
+    let linker = std::env::var("RUSTC_LINKER").unwrap_or_else(|_| "cc".to_owned());
+    let answer = std::process::Command::new(linker).arg("-print-file-name=libgcc_eh.a").output();
+    let path =
+        answer.map(|answer| String::from_utf8_lossy(&answer.stdout).trim().to_owned()).unwrap_or_default();
+    let path = std::path::Path::new(&path);
+    if let (true, Some(folder)) = (path.is_file(), path.parent()) {
+        println!("cargo:rustc-link-search=native={}", folder.display());
+        println!("cargo:rustc-link-lib=static:-bundle=gcc_eh");
     }
 }

@@ -14,9 +14,23 @@ use crate::logic::exit::ExitStatus;
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
     // What is typed most has nothing to parse; building the parser takes longer than reading all devices.
-    let plain = std::env::args_os().skip(1).eq(["list"]) || std::env::args_os().len() == 1;
-    let parsed = if plain { Ok(Cli::default()) } else { Cli::try_parse() };
-    let mut cli = match parsed {
+    if std::env::args_os().skip(1).eq(["list"]) || std::env::args_os().len() == 1 {
+        return ended(list::run(&Cli::default(), &List::default()));
+    }
+    parse_and_run()
+}
+
+fn ended(result: Result<ExitStatus, Error>) -> ExitStatus {
+    result.unwrap_or_else(|error| {
+        out::error(&error.message);
+        error.exit_status()
+    })
+}
+
+/// Not part of `main`: it takes ten pages of stack, all of which are touched when it is entered.
+#[inline(never)]
+fn parse_and_run() -> ExitStatus {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             let wrong = error.use_stderr();
@@ -26,10 +40,7 @@ pub fn main() -> ExitStatus {
         }
     };
     let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));
-    run(&cli, command).unwrap_or_else(|error| {
-        out::error(&error.message);
-        error.exit_status()
-    })
+    ended(run(&cli, command))
 }
 
 fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {

@@ -2,7 +2,7 @@
 //!
 //! All paths are taken below a root folder, which is `/` except in tests, so that path building and parsing can be tried
 //! on a copied tree. The only module with `unsafe`: loop devices, the device mapper, `swapon`, `swapoff`, `fork`, `localtime_r`,
-//! `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate wraps.
+//! `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate wraps, and names that C has for functions of the crate libm.
 
 mod block;
 pub mod cancel;
@@ -17,6 +17,8 @@ pub mod heap;
 pub mod hook;
 pub mod interrupt;
 mod loops;
+#[cfg(not(debug_assertions))]
+mod math;
 pub mod medium;
 pub mod memory_file;
 mod mkfs;
