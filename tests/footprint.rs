@@ -9,7 +9,7 @@
 //! | context switches in 10 s | 0 | in one of five such times: it has things to finish, and the machine may wake it |
 //! | threads | 1 | as it is, after those that worked have gone |
 //! | size of the program | 2 MiB | as it is |
-//! | start, from fork to the name on the bus | 10 ms | the median of 20 is printed; 50 ms, for a busy machine |
+//! | start, from fork to the name on the bus | 10 ms | in one of twenty starts: another program may have the CPU; the median is printed |
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "support/figures.rs"]
@@ -142,6 +142,6 @@ fn it_starts_quickly() {
         }
         times.sort();
         println!("start: median {:?}, fastest {:?}, slowest {:?}", times[10], times[0], times[19]);
-        assert!(times[10] <= Duration::from_millis(50), "{times:?}");
+        assert!(times[0] <= Duration::from_millis(10), "{times:?}");
     });
 }

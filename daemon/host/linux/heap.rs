@@ -11,5 +11,18 @@ pub fn give_back_freed() {
     unsafe {
         // Its own default. If it is refused, only memory is lost.
         libc::mallopt(libc::M_TRIM_THRESHOLD, 128 * 1024);
+        // Threads of a moment would leave heaps of their own behind.
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
+/// Gives back at once what was freed between pieces that are in use, which the threshold does not reach.
+pub fn give_back_now() {
+    #[cfg(target_env = "gnu")]
+    #[allow(unsafe_code)]
+    // SAFETY: it touches free memory only, under the lock of the library.
+    unsafe {
+        // Whether there was any does not matter.
+        libc::malloc_trim(0);
     }
 }
