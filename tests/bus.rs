@@ -291,7 +291,7 @@ fn methods_that_change_something_ask_first() {
         let body = source.split_once(&format!("async fn {snake}(")).unwrap().1;
         let first = body.lines().skip_while(|line| !line.ends_with('{')).nth(1).unwrap().trim();
         assert!(
-            first.starts_with("auth::check(connection, &call, Action::"),
+            first.starts_with("auth::check(&self.") && first.contains("turns, connection, &call, Action::"),
             "{interface}.{member}: {first}"
         );
     }

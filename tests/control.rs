@@ -8,12 +8,16 @@
 mod private_bus;
 mod support;
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
-use private_bus::{Bus, Guarded, PrivateBus};
+use private_bus::{Bus, Guarded, PrivateBus, call, run};
 use rustix::process::{Pid, Signal, kill_process};
+use zbus::{Connection, OwnedObjectPath, OwnedVariant};
+
 use support::{can_use_real_kernel, real_kernel_lock, setup, texts};
 
 /// The machine and a daemon for one test alone; whatever the test does, nothing of it stays.
@@ -27,12 +31,17 @@ struct Session {
 impl Session {
     /// Begins, or says why it cannot.
     fn begin(config: &str) -> Option<Session> {
+        Session::with(|| PrivateBus::start_with(config))
+    }
+
+    /// As [`Session::begin`], on this bus.
+    fn with(bus: impl FnOnce() -> Option<PrivateBus>) -> Option<Session> {
         if !can_use_real_kernel() {
             return None;
         }
         let lock = real_kernel_lock();
         let before = machine();
-        Some(Session { bus: Some(PrivateBus::start_with(config)?), before, _lock: lock })
+        Some(Session { bus: Some(bus()?), before, _lock: lock })
     }
 
     fn bus(&self) -> &PrivateBus {
@@ -197,6 +206,81 @@ fn a_reload_follows_the_file_and_refuses_one_with_mistakes() {
     session.write("");
     assert_eq!(session.ok(&["reload"]), "zram0: remove (no longer wanted)");
     assert_eq!(machine(), session.before);
+}
+
+/// Says that it has begun, and ends when it is told how.
+const SLOW_WORKER: &str = r#"
+mkfifo "$HERE/end-$1" 2>&-
+echo "$*" > "$HERE/begun-$1.new" && mv "$HERE/begun-$1.new" "$HERE/begun-$1"
+read status < "$HERE/end-$1" && rm "$HERE/begun-$1" && exit "$status"
+"#;
+
+/// Waits for a piece of work to begin, or to end.
+#[track_caller]
+fn wait_for_work(session: &Session, verb: &str, going_on: bool) {
+    let file = session.bus().bus().folder().join(format!("begun-{verb}"));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while file.exists() != going_on {
+        assert!(Instant::now() < deadline, "{verb} does not {}", if going_on { "begin" } else { "end" });
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Has the piece of work end.
+fn end_work(session: &Session, verb: &str) {
+    fs::write(session.bus().bus().folder().join(format!("end-{verb}")), "0\n").unwrap();
+    wait_for_work(session, verb, false);
+}
+
+/// Has a benchmark begin, and returns its job.
+async fn measure(client: &Connection) -> OwnedObjectPath {
+    let options = HashMap::<String, OwnedVariant>::new();
+    call(client, "/org/zramd1/benchmark", "org.zramd1.Benchmark.Run", &options).await.unwrap()
+}
+
+/// Result and message of a job.
+async fn job(client: &Connection, path: &str) -> (String, String) {
+    let method = "org.freedesktop.DBus.Properties.GetAll";
+    let mut all: HashMap<String, OwnedVariant> = call(client, path, method, &"org.zramd1.Job").await.unwrap();
+    let mut text = |name: &str| String::try_from(all.remove(name).unwrap()).unwrap();
+    (text("Result"), text("Message"))
+}
+
+/// The same once it has ended.
+async fn end_of(client: &Connection, path: &str) -> (String, String) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let found = job(client, path).await;
+        if !found.0.is_empty() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{path} does not end");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn changes_do_not_wait_for_what_zramd_worker_does() {
+    let swap = |size: u32| format!("[zram0]\nzram-size = \"{size}MiB\"\n");
+    let start = || PrivateBus::start_with_worker("", SLOW_WORKER);
+    let Some(session) = Session::with(start) else { return };
+    run(async {
+        let client = session.bus().client().await;
+        let measuring = measure(&client).await;
+        wait_for_work(&session, "benchmark", true);
+        session.write(&swap(32));
+        session.ok(&["reload"]);
+        assert_eq!(swaps().len(), 1, "{:?}", swaps());
+        session.ok(&["swap", "off", "zram0"]);
+        session.ok(&["swap", "on", "zram0"]);
+        // The same work is not done twice at the same time.
+        let (result, message) = end_of(&client, &measure(&client).await).await;
+        assert_eq!(result, "failed");
+        assert!(message.contains("benchmark is going on already"), "{message}");
+        assert_eq!(job(&client, &measuring).await.0, "", "it goes on all the while");
+        end_work(&session, "benchmark");
+        assert_ne!(end_of(&client, &measuring).await.0, "");
+    });
 }
 
 #[test]

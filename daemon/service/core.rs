@@ -8,12 +8,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use zbus::Connection;
 
+use super::bus::turn::Turns;
 use super::jobs::Jobs;
 use super::setup::Source;
 use super::subscribe::Subscribers;
 use crate::engine::{Error, sample};
 use crate::host::Host;
-use crate::host::linux::LinuxHost;
+use crate::host::linux::{LinuxHost, heap};
 use crate::logic::health::{Finding, Level};
 use crate::logic::policy::pressure::Thresholds;
 use crate::logic::snapshot::Snapshot;
@@ -24,6 +25,9 @@ const FRESH: Duration = Duration::from_millis(20);
 /// How long a caller waits for a new sample before it gets the last one, which says how old it is. Linux holds back the
 /// reading of statistics while it recompresses or writes pages back.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long after a sample freed memory is given back.
+const TIDY: Duration = Duration::from_secs(2);
 
 /// How often [`PATIENCE`] is had with the kernel before what has happened is published.
 const TRIES: u32 = 20;
@@ -62,6 +66,10 @@ pub struct Core {
     pub mode: Mode,
     /// One change to the machine at a time.
     pub lane: tokio::sync::Mutex<()>,
+    /// One plan at a time: everybody may have one made, and each takes a process, and a thread that samples are read on, too.
+    pub planning: tokio::sync::Mutex<()>,
+    /// Calls that wait, by caller.
+    pub turns: Turns,
     /// Work that takes long.
     pub jobs: Mutex<Jobs>,
     /// Who wants statistics without asking.
@@ -76,6 +84,8 @@ pub struct Core {
     fulfilled: watch::Sender<u64>,
     latest: watch::Sender<Arc<Snapshot>>,
     reading: AtomicBool,
+    /// Whether freed memory is going to be given back.
+    tidying: AtomicBool,
     /// When the read that goes on began, in microseconds since boot.
     read_began: AtomicU64,
     view: Mutex<Arc<View>>,
@@ -94,6 +104,8 @@ impl Core {
             source,
             mode,
             lane: tokio::sync::Mutex::new(()),
+            planning: tokio::sync::Mutex::new(()),
+            turns: Turns::default(),
             jobs: Mutex::default(),
             subscribers: Mutex::default(),
             changed: tokio::sync::Notify::new(),
@@ -102,6 +114,7 @@ impl Core {
             fulfilled: watch::channel(0).0,
             latest: watch::channel(Arc::new(Snapshot::default())).0,
             reading: AtomicBool::new(false),
+            tidying: AtomicBool::new(false),
             read_began: AtomicU64::new(u64::MAX),
             view: Mutex::default(),
             phase: Mutex::new(Phase::Starting),
@@ -204,6 +217,7 @@ impl Core {
                     self.read_began.store(micros(LinuxHost::new("/").monotonic()), Ordering::SeqCst);
                     let core = Arc::clone(self);
                     tokio::task::spawn_blocking(move || core.read());
+                    self.tidy_up_later();
                 }
                 if news.changed().await.is_err() {
                     break;
@@ -227,6 +241,18 @@ impl Core {
         }
         self.changed.notify_one();
         self.latest()
+    }
+
+    /// Has the memory that answers took given back in a moment; once for all that happen until then.
+    fn tidy_up_later(self: &Arc<Self>) {
+        if !self.tidying.swap(true, Ordering::SeqCst) {
+            let core = Arc::clone(self);
+            tokio::spawn(async move {
+                tokio::time::sleep(TIDY).await;
+                core.tidying.store(false, Ordering::SeqCst);
+                heap::give_back_now();
+            });
+        }
     }
 
     /// Reads the machine; on a thread of its own.

@@ -17,10 +17,15 @@ use crate::logic::snapshot::DiskView;
 use crate::logic::unit_disk::{doing_unit, place_unit};
 use crate::logic::unit_text::escape_path;
 
+/// Name of the work on a disk: one at a time.
+pub(super) fn work_name(name: &str) -> String {
+    format!("disk-{name}")
+}
+
 fn order(name: &str, verb: &str, words: Vec<String>) -> Order {
     let mut all = vec![verb.to_owned(), name.to_owned()];
     all.extend(words);
-    Order { name: format!("disk-{name}"), unit: doing_unit(name), verb: vec!["kept".to_owned()], words: all }
+    Order { name: work_name(name), unit: doing_unit(name), verb: vec!["kept".to_owned()], words: all }
 }
 
 impl Core {
@@ -49,7 +54,7 @@ impl Core {
         self.start_work(verb, name.to_owned(), order(name, verb, words)).await
     }
 
-    /// Brings a disk back filled from another snapshot.
+    /// Brings a disk back filled from another snapshot. Reading one takes long, so other changes do not wait for it.
     pub async fn restore_disk(
         self: &Arc<Self>,
         name: &str,
@@ -58,7 +63,8 @@ impl Core {
     ) -> Result<OwnedObjectPath> {
         none(options)?;
         let disk = self.kept_disk(name).await?;
-        self.start("restore", name.to_owned(), move |core, handle| async move {
+        self.start_beside("restore", name.to_owned(), move |core, handle| async move {
+            let handle = handle.with(core.claim(&work_name(&disk.name))?);
             core.work(&handle, order(&disk.name, "prepare-restore", vec![generation])).await?;
             match core.mode {
                 Mode::Systemd => core.remount(&handle, &disk).await?,
@@ -85,7 +91,7 @@ impl Core {
         let result = result.await;
         let result = match result {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.give_up_restore(&disk.name, error).await),
+            Err(error) => Err(self.give_up_restore(handle, &disk.name, error).await),
         };
         if result.is_err() {
             // As it was, as far as that goes.
@@ -97,20 +103,21 @@ impl Core {
 
     async fn take_down_and_up(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
         let target = Target::RamDisk(disk.name.clone());
+        let _guard = self.lane.lock().await;
         if let Err(error) = self.source.run(&["down", &target.to_string()], &handle.cancel).await {
-            return Err(self.give_up_restore(&disk.name, error).await);
+            return Err(self.give_up_restore(handle, &disk.name, error).await);
         }
         match reconcile(self, handle, Wish::one(target, false)).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.give_up_restore(&disk.name, error).await),
+            Err(error) => Err(self.give_up_restore(handle, &disk.name, error).await),
         }
     }
 
     /// Has the next load take the newest snapshot again, which is that of a moment ago. What to say: who uses the disk, if
     /// somebody does, else the error.
-    async fn give_up_restore(self: &Arc<Self>, name: &str, error: BusError) -> BusError {
+    async fn give_up_restore(self: &Arc<Self>, handle: &Handle, name: &str, error: BusError) -> BusError {
         let cancel = order(name, "cancel-restore", Vec::new());
-        match self.work(&Handle::unwatched(), cancel).await {
+        match self.work(&handle.quietly(), cancel).await {
             Err(blame) if blame.name == Name::InUse => blame,
             _ => error,
         }

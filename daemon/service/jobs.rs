@@ -27,8 +27,28 @@ type Doing = Pin<Box<dyn Future<Output = Result<String>> + Send>>;
 pub struct Jobs {
     last: u32,
     unfinished: usize,
-    /// Works of `zramd-worker` that go on, by name.
-    pub(super) at_work: BTreeSet<String>,
+    /// What is being worked on, by the name of the work: `benchmark`, `disk-NAME`, `maintenance`.
+    at_work: BTreeSet<String>,
+}
+
+/// Something that is being worked on: nobody else works on it as long as this value lives.
+#[derive(Debug)]
+pub struct Claim {
+    core: Arc<Core>,
+    name: String,
+}
+
+impl Claim {
+    /// Whether it is for the work of this name.
+    pub fn is_for(&self, name: &str) -> bool {
+        self.name == name
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock(&self.core.jobs).at_work.remove(&self.name);
+    }
 }
 
 /// One job, from the point of view of whoever does it.
@@ -40,13 +60,25 @@ pub struct Handle {
     pub cancel: Cancel,
     /// Wakes whoever waits for something else than the kernel.
     pub cancelled: Arc<tokio::sync::Notify>,
+    /// What it has to itself already.
+    pub claim: Option<Arc<Claim>>,
     object: Option<InterfaceRef<Job>>,
 }
 
 impl Handle {
     /// A handle for work that nobody watches.
     pub fn unwatched() -> Handle {
-        Handle { number: 0, cancel: Cancel::default(), cancelled: Arc::default(), object: None }
+        Handle { number: 0, cancel: Cancel::default(), cancelled: Arc::default(), claim: None, object: None }
+    }
+
+    /// The same with something to itself.
+    pub fn with(self, claim: Arc<Claim>) -> Handle {
+        Handle { claim: Some(claim), ..self }
+    }
+
+    /// A handle for what is to be put right after the job: nobody watches it, and what the job has to itself stays so.
+    pub fn quietly(&self) -> Handle {
+        Handle { claim: self.claim.clone(), ..Handle::unwatched() }
     }
 
     /// Publishes how far it is, 0 to 1; at most a few times a second.
@@ -85,9 +117,29 @@ impl Core {
         object: String,
         order: Order,
     ) -> Result<OwnedObjectPath> {
-        let work =
-            |core: Arc<Core>, handle| -> Doing { Box::pin(async move { core.work(&handle, order).await }) };
-        self.begin(kind, object, false, Box::new(work)).await
+        self.start_beside(kind, object, async move |core, handle| core.work(&handle, order).await).await
+    }
+
+    /// Puts a job on the bus that runs beside changes and other work: what it works on it has to claim ([`Core::claim`]).
+    pub async fn start_beside<F>(
+        self: &Arc<Self>,
+        kind: &'static str,
+        object: String,
+        work: impl FnOnce(Arc<Core>, Handle) -> F + Send + 'static,
+    ) -> Result<OwnedObjectPath>
+    where
+        F: Future<Output = Result<String>> + Send + 'static,
+    {
+        self.begin(kind, object, false, Box::new(|core, handle| Box::pin(work(core, handle)))).await
+    }
+
+    /// Has something to itself until the claim is dropped. What another one works on is refused at once: what it is about
+    /// to do takes long, and may make this one pointless.
+    pub fn claim(self: &Arc<Self>, name: &str) -> Result<Arc<Claim>> {
+        if lock(&self.jobs).at_work.insert(name.to_owned()) {
+            return Ok(Arc::new(Claim { core: Arc::clone(self), name: name.to_owned() }));
+        }
+        Err(BusError::new(Name::Busy, format!("{name} is going on already")))
     }
 
     async fn begin(
@@ -131,7 +183,8 @@ impl Core {
     async fn publish(&self, number: u32, kind: &'static str, object: String) -> zbus::Result<Handle> {
         let mut handle = Handle { number, ..Handle::unwatched() };
         let Some(connection) = self.connection() else { return Ok(handle) };
-        let job = Job::new(kind, object, handle.cancel.clone(), Arc::clone(&handle.cancelled));
+        let (cancel, cancelled) = (handle.cancel.clone(), Arc::clone(&handle.cancelled));
+        let job = Job::new(kind, object, cancel, cancelled, self.turns.clone());
         let server = connection.object_server();
         server.at(path(number), job).await?;
         handle.object = Some(server.interface(path(number)).await?);

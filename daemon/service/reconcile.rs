@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bus::error::{BusError, Name, Result};
 use super::core::{Core, Mode, Phase};
-use super::disks::save_before_stop;
-use super::jobs::Handle;
+use super::disks::{save_before_stop, work_name};
+use super::jobs::{Claim, Handle};
 use super::lane;
 use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
@@ -133,7 +133,8 @@ pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<
 }
 
 async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String> {
-    let proposal = propose(core, wish).await?;
+    let mut proposal = propose(core, wish).await?;
+    let _claims = claim_disks(core, handle, &mut proposal.tasks);
     if !wish.gone && !wish.gently {
         for target in wish.only.iter().flatten() {
             must_be_configured(target, &proposal)?;
@@ -151,6 +152,27 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
     core.set_view(proposal.view);
     super::maintenance::follow_configuration(core).await;
     report.sentence()
+}
+
+/// Has to itself the disks that are about to change. One that somebody works on stays as it is: its task becomes a refusal.
+fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc<Claim>> {
+    let mut claims = Vec::new();
+    for task in tasks.iter_mut().filter(|task| !matches!(task.action, Action::Keep | Action::Refuse)) {
+        let Target::RamDisk(name) = &task.target else { continue };
+        let name = work_name(name);
+        if handle.claim.as_ref().is_some_and(|claim| claim.is_for(&name)) {
+            continue;
+        }
+        match core.claim(&name) {
+            Ok(claim) => claims.push(claim),
+            Err(error) => {
+                task.detail = format!("{}; ask again when it has ended", error.message);
+                task.action = Action::Refuse;
+                task.kind = None;
+            }
+        }
+    }
+    claims
 }
 
 /// An error when a target that was asked for by name is not configured, is switched off, or has mistakes.
@@ -375,5 +397,60 @@ async fn adapt(core: &Core, pid_1: &Systemd, handle: &Handle, task: &Task) -> Re
     match &task.remount {
         Some(unit) => pid_1.unit(Verb::Reload, unit, &task.target, handle, || async {}).await,
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::setup::Source;
+
+    fn task(target: Target, action: Action) -> Task {
+        Task {
+            target,
+            action,
+            detail: String::new(),
+            kind: None,
+            stop: None,
+            setup: None,
+            start: None,
+            remount: None,
+        }
+    }
+
+    #[test]
+    fn a_disk_that_is_worked_on_is_not_changed_meanwhile() {
+        let core = Core::new(Source::default(), Mode::Direct);
+        let (busy, idle) = (Target::RamDisk("busy".to_owned()), Target::RamDisk("idle".to_owned()));
+        let tasks = || {
+            vec![
+                task(busy.clone(), Action::Recreate),
+                task(idle.clone(), Action::Recreate),
+                task(Target::Device(0), Action::Recreate),
+            ]
+        };
+        let actions = |tasks: &[Task]| tasks.iter().map(|task| task.action).collect::<Vec<Action>>();
+        let handle = {
+            let claim = core.claim("disk-busy").unwrap();
+            Handle::unwatched().with(claim)
+        };
+
+        let mut todo = tasks();
+        let claims = claim_disks(&core, &Handle::unwatched(), &mut todo);
+        assert_eq!(actions(&todo), [Action::Refuse, Action::Recreate, Action::Recreate]);
+        assert_eq!(
+            refusal(&todo[0]).message,
+            "ramdisk.busy: disk-busy is going on already; ask again when it has ended"
+        );
+        // The other way round, too.
+        assert_eq!(core.claim("disk-idle").unwrap_err().name, Name::Busy);
+        drop(claims);
+
+        // Whoever works on it may change it.
+        let mut todo = tasks();
+        let claims = claim_disks(&core, &handle, &mut todo);
+        assert_eq!(actions(&todo), [Action::Recreate; 3]);
+        drop((claims, handle));
+        assert!(core.claim("disk-busy").is_ok() && core.claim("disk-idle").is_ok());
     }
 }

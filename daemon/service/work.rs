@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::de::IgnoredAny;
 
 use super::bus::error::{BusError, Name, Result};
-use super::core::{Core, Mode, lock};
+use super::core::{Core, Mode};
 use super::jobs::Handle;
 use super::setup::program;
 use super::systemd::{DONE, Systemd, Verb};
@@ -37,16 +37,13 @@ impl Core {
     /// Has `zramd-worker` do something, publishes how far it is, and returns what it says at its end. The same work is not
     /// done twice at the same time.
     pub async fn work(self: &Arc<Self>, handle: &Handle, order: Order) -> Result<String> {
-        if !lock(&self.jobs).at_work.insert(order.name.clone()) {
-            let message = format!("{} is going on already", order.name);
-            return Err(BusError::new(Name::Busy, message));
-        }
+        let held = handle.claim.as_ref().filter(|claim| claim.is_for(&order.name));
+        let _claim = held.map_or_else(|| self.claim(&order.name), |claim| Ok(Arc::clone(claim)))?;
         let asked = u64::try_from(LinuxHost::new("/").monotonic().as_micros()).unwrap_or(u64::MAX);
         let done = match self.mode {
             Mode::Systemd => self.by_unit(handle, &order).await,
             Mode::Direct => by_child(handle, &order).await,
         };
-        lock(&self.jobs).at_work.remove(&order.name);
         let how = done?;
         let file = read(&order.name);
         let (outcome, message) = ending(file.as_ref(), asked);

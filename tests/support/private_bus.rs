@@ -95,6 +95,7 @@ pub struct Bus {
     _process: Guarded,
     folder: tempfile::TempDir,
     address: String,
+    program: PathBuf,
 }
 
 impl Bus {
@@ -121,7 +122,8 @@ impl Bus {
         let mut address = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
         assert!(address.starts_with("unix:"), "dbus-daemon did not start: {address:?}");
-        Some(Bus { _process: Guarded(process), folder, address: address.trim().to_owned() })
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_zramd"));
+        Some(Bus { _process: Guarded(process), folder, address: address.trim().to_owned(), program })
     }
 
     /// Where it is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
@@ -142,7 +144,7 @@ impl Bus {
     /// `zramd` for this bus, with an empty configuration; what it says goes to a file.
     pub fn daemon(&self) -> Command {
         fs::write(self.config(), "").unwrap();
-        self.prepare(Command::new(env!("CARGO_BIN_EXE_zramd")))
+        self.prepare(Command::new(&self.program))
     }
 
     /// Starts `zramd` and waits until it says that it serves.
@@ -152,7 +154,7 @@ impl Bus {
         fs::remove_file(&notified).ok();
         let socket = UnixDatagram::bind(&notified).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut command = self.prepare(bound(Path::new(env!("CARGO_BIN_EXE_zramd"))));
+        let mut command = self.prepare(bound(&self.program));
         let daemon = Guarded(command.env("NOTIFY_SOCKET", &notified).spawn().unwrap());
         // It says so only after it has its name; before that it may say that it finishes something.
         let mut message = [0; 512];
@@ -222,10 +224,30 @@ impl PrivateBus {
     /// As [`PrivateBus::start`], with this configuration.
     #[track_caller]
     pub fn start_with(text: &str) -> Option<PrivateBus> {
-        let bus = Bus::start()?;
+        Some(PrivateBus::serve(Bus::start()?, text))
+    }
+
+    /// As [`PrivateBus::start_with`], but this shell script does the work of `zramd-worker`. `$HERE` is the folder of the bus.
+    #[track_caller]
+    pub fn start_with_worker(text: &str, script: &str) -> Option<PrivateBus> {
+        let mut bus = Bus::start()?;
+        // The daemon looks for the others beside itself.
+        for name in ["zramd", "zramd-setup"] {
+            fs::copy(Path::new(env!("CARGO_BIN_EXE_zramd")).with_file_name(name), bus.folder().join(name))
+                .unwrap();
+        }
+        let worker = bus.folder().join("zramd-worker");
+        fs::write(&worker, format!("#!/bin/sh\nHERE={}\n{script}", bus.folder().display())).unwrap();
+        fs::set_permissions(&worker, Permissions::from_mode(0o755)).unwrap();
+        bus.program = bus.folder().join("zramd");
+        Some(PrivateBus::serve(bus, text))
+    }
+
+    #[track_caller]
+    fn serve(bus: Bus, text: &str) -> PrivateBus {
         fs::write(bus.config(), text).unwrap();
         let daemon = bus.serve();
-        Some(PrivateBus { daemon, bus })
+        PrivateBus { daemon, bus }
     }
 
     /// Ends the daemon as a crash does, and waits for that.

@@ -10,7 +10,7 @@ use zbus::message::{Flags, Header};
 use zbus_polkit::policykit1::{AuthorizationResult, CheckAuthorizationFlags, Subject};
 
 use super::error::{BusError, Name, Result};
-use super::turn::Turn;
+use super::turn::Turns;
 
 /// The polkit actions that methods ask for; `units/org.zramd1.policy` describes them to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +41,12 @@ impl Action {
 }
 
 /// Lets root and whomever polkit allows pass; everybody else gets `AccessDenied`.
-pub async fn check(connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
+pub async fn check(turns: &Turns, connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
     let Some(sender) = call.sender() else {
         // Only on a direct connection without a bus, where nobody vouches for the caller.
         return Err(denied(action, "it is not known who calls"));
     };
-    let _turn = Turn::take(call)?;
+    let _turn = turns.take(call)?;
     match user_of(connection, sender.as_str()).await {
         Ok(0) => return Ok(()),
         Ok(_) => {}

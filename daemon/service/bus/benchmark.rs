@@ -148,7 +148,7 @@ impl Benchmark {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Benchmark).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
         let order = Order {
             name: "benchmark".to_owned(),
             unit: "zramd-benchmark.service".to_owned(),
@@ -167,7 +167,7 @@ impl Benchmark {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Benchmark).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
         self.core.adopt(&options).await
     }
 
@@ -177,7 +177,7 @@ impl Benchmark {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(connection, &call, Action::Benchmark).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
         lane::run(|| durable::remove(Path::new("/"), VERDICT).map_err(crate::engine::Error::from)).await?;
         Ok(())
     }

@@ -294,7 +294,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Manage).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.resize(&self.name, disk_size_bytes, &options).await
     }
 
@@ -305,7 +305,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(connection, &call, Action::Tune).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
         self.core.set_memory_limit(&self.name, memory_limit_bytes).await
     }
 
@@ -315,7 +315,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(connection, &call, Action::Tune).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
         self.core.compact(&self.name).await
     }
 
@@ -325,7 +325,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(connection, &call, Action::Tune).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
         self.core.reset_peak(&self.name).await
     }
 
@@ -337,7 +337,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Tune).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
         self.core.maintain_device(&self.name, "mark-idle", &options).await
     }
 
@@ -350,7 +350,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Tune).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
         self.core.maintain_device(&self.name, "recompress", &options).await
     }
 
@@ -362,7 +362,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Tune).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
         self.core.maintain_device(&self.name, "write-back", &options).await
     }
 

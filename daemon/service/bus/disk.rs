@@ -174,7 +174,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::SaveDisk).await?;
+        auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
         self.core.work_on_disk(&self.name, "save", Vec::new(), &options).await
     }
 
@@ -187,7 +187,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::SaveDisk).await?;
+        auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
         self.core.work_on_disk(&self.name, "verify", vec![number(generation)], &options).await
     }
 
@@ -201,7 +201,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::RestoreDisk).await?;
+        auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
         self.core.restore_disk(&self.name, number(generation), &options).await
     }
 
@@ -214,7 +214,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::RestoreDisk).await?;
+        auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
         self.core.work_on_disk(&self.name, "delete", vec![generation.to_string()], &options).await
     }
 
@@ -228,7 +228,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::RestoreDisk).await?;
+        auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
         let verb = if pinned { "pin" } else { "unpin" };
         self.core.work_on_disk(&self.name, verb, vec![generation.to_string()], &options).await
     }
@@ -242,7 +242,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Manage).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.resize_disk(&self.name, size_bytes, &options).await
     }
 

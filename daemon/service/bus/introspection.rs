@@ -11,6 +11,7 @@ use super::filesystem::Filesystem;
 use super::job::Job;
 use super::manager::Manager;
 use super::swap::Swap;
+use super::turn::Turns;
 use crate::service::core::{Core, Mode};
 use crate::service::setup::{Cancel, Source};
 
@@ -25,7 +26,7 @@ pub fn interfaces() -> Vec<(String, String)> {
         text(&Filesystem::new(Arc::clone(&core), nobody())),
         text(&RamDisk::new(Arc::clone(&core), nobody())),
         text(&Benchmark::new(Arc::clone(&core))),
-        text(&Job::new("", nobody(), Cancel::default(), Arc::default())),
+        text(&Job::new("", nobody(), Cancel::default(), Arc::default(), Turns::default())),
     ]
 }
 

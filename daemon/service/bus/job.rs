@@ -8,6 +8,7 @@ use zbus::{Connection, interface};
 
 use super::auth::{self, Action};
 use super::error::Result;
+use super::turn::Turns;
 use crate::host::Host;
 use crate::host::linux::LinuxHost;
 use crate::service::setup::Cancel;
@@ -23,6 +24,7 @@ pub struct Job {
     pub(in crate::service) message: String,
     cancel: Cancel,
     cancelled: Arc<tokio::sync::Notify>,
+    turns: Turns,
 }
 
 impl Job {
@@ -31,6 +33,7 @@ impl Job {
         object: String,
         cancel: Cancel,
         cancelled: Arc<tokio::sync::Notify>,
+        turns: Turns,
     ) -> Job {
         let now = LinuxHost::new("/").monotonic().as_micros();
         let started = u64::try_from(now).unwrap_or(u64::MAX);
@@ -43,6 +46,7 @@ impl Job {
             message: String::new(),
             cancel,
             cancelled,
+            turns,
         }
     }
 }
@@ -50,7 +54,8 @@ impl Job {
 /// A job that is waiting, running or has ended. It stays on the bus for half a minute after its end.
 #[interface(name = "org.zramd1.Job", proxy(default_service = "org.zramd1"))]
 impl Job {
-    /// What is done: `reload`, `remove`, `resize`, `activate`, `deactivate`, `benchmark` or `adopt`.
+    /// What is done: `reload`, `remove`, `resize`, `activate`, `deactivate`, `benchmark`, `adopt`, `maintain`, or with a RAM disk
+    /// `save`, `verify`, `restore`, `delete`, `pin` or `unpin`.
     #[zbus(property(emits_changed_signal = "const"), name = "Type")]
     fn kind(&self) -> String {
         self.kind.to_owned()
@@ -92,7 +97,7 @@ impl Job {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(connection, &call, Action::Manage).await?;
+        auth::check(&self.turns, connection, &call, Action::Manage).await?;
         self.cancel.cancel();
         self.cancelled.notify_one();
         Ok(())

@@ -10,7 +10,6 @@ use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
 
 use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
-use super::turn::Turn;
 use super::{device_path, disk_path};
 use crate::logic::policy::report;
 use crate::service::core::Core;
@@ -30,9 +29,6 @@ impl Manager {
 fn path(text: String) -> Result<OwnedObjectPath> {
     text.try_into().map_err(|error: zbus::Error| error.into())
 }
-
-/// Everybody may have a plan made, but one at a time: each takes a process, and a thread that samples are read on, too.
-static PLANNING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// Name, path and state of a device or disk.
 type Listed = (String, OwnedObjectPath, String);
@@ -196,7 +192,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Manage).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         path(device_path(&self.core.create(&options).await?))
     }
 
@@ -210,7 +206,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Manage).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.remove(&name, &options).await
     }
 
@@ -224,7 +220,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Manage).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.activate(&name, &options).await
     }
 
@@ -236,8 +232,8 @@ impl Manager {
         options: HashMap<String, OwnedVariant>,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<Vec<(String, String, String)>> {
-        let _turn = Turn::take(&call)?;
-        let _alone = PLANNING.lock().await;
+        let _turn = self.core.turns.take(&call)?;
+        let _alone = self.core.planning.lock().await;
         self.core.planned(&options).await
     }
 
@@ -250,7 +246,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Manage).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.reload(&options).await
     }
 
@@ -263,7 +259,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Tune).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
         self.core.maintain_now(&options).await
     }
 

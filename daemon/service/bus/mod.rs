@@ -11,7 +11,7 @@ pub mod introspection;
 pub mod job;
 pub mod manager;
 pub mod swap;
-mod turn;
+pub mod turn;
 
 use super::ROOT;
 

@@ -64,7 +64,7 @@ impl Swap {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Manage).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.activate(&self.name, &options).await
     }
 
@@ -77,7 +77,7 @@ impl Swap {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(connection, &call, Action::Manage).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.deactivate(&self.name, &options).await
     }
 }

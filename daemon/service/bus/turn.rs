@@ -4,7 +4,7 @@
 //! for `zramd-setup` would pile up without end, and asking takes no rights.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use zbus::message::Header;
 
@@ -15,22 +15,26 @@ use crate::service::core::lock;
 const MOST: usize = 8;
 
 /// Callers, by their unique name, with the number of their calls that wait.
-static WAITING: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+#[derive(Debug, Clone, Default)]
+pub struct Turns {
+    waiting: Arc<Mutex<BTreeMap<String, usize>>>,
+}
 
 /// A call that waits, as long as this value lives.
 #[derive(Debug)]
 pub struct Turn {
     caller: String,
+    turns: Turns,
 }
 
-impl Turn {
+impl Turns {
     /// Counts a call in, or refuses it because its caller has too many.
-    pub fn take(call: &Header<'_>) -> Result<Turn> {
-        Turn::of(call.sender().map(ToString::to_string).unwrap_or_default())
+    pub fn take(&self, call: &Header<'_>) -> Result<Turn> {
+        self.of(call.sender().map(ToString::to_string).unwrap_or_default())
     }
 
-    fn of(caller: String) -> Result<Turn> {
-        let mut waiting = lock(&WAITING);
+    fn of(&self, caller: String) -> Result<Turn> {
+        let mut waiting = lock(&self.waiting);
         let number = waiting.entry(caller.clone()).or_default();
         if *number >= MOST {
             return Err(BusError::new(
@@ -39,13 +43,13 @@ impl Turn {
             ));
         }
         *number += 1;
-        Ok(Turn { caller })
+        Ok(Turn { caller, turns: self.clone() })
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut waiting = lock(&WAITING);
+        let mut waiting = lock(&self.turns.waiting);
         if let Some(number) = waiting.get_mut(&self.caller) {
             *number -= 1;
             if *number == 0 {
@@ -61,13 +65,14 @@ mod tests {
 
     #[test]
     fn a_caller_has_so_many_turns_and_gets_them_back() {
-        let of = |caller: &str| Turn::of(caller.to_owned());
+        let all = Turns::default();
+        let of = |caller: &str| all.of(caller.to_owned());
         let turns: Vec<Turn> = (0..MOST).map(|_| of(":1.1").unwrap()).collect();
         assert_eq!(of(":1.1").unwrap_err().name, Name::LimitExceeded);
         // Another one has turns of its own.
         drop(of(":1.2").unwrap());
         drop(turns);
         assert!(of(":1.1").is_ok());
-        assert!(lock(&WAITING).is_empty(), "nobody is forgotten there");
+        assert!(lock(&all.waiting).is_empty(), "nobody is forgotten there");
     }
 }
