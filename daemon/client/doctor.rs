@@ -105,7 +105,10 @@ fn render(found: &[Finding], loaded: &Loaded, style: Style) -> String {
     if has_sections(loaded) {
         format!("{} found\n", style.good("no problems"))
     } else {
-        format!("{} found, but nothing is configured either\n", style.good("no problems"))
+        format!(
+            "{} found, but nothing is configured either: zramd.toml(5) and /usr/share/doc/zramd/examples help\n",
+            style.good("no problems")
+        )
     }
 }
 

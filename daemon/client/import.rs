@@ -24,8 +24,10 @@ pub fn run(words: &Import) -> Result<ExitStatus, Error> {
     let drop_ins = peer_files::drop_ins(&root, sources.drop_ins);
     let (found, mut warnings) = files::order(peer, mains, drop_ins);
     if found.is_empty() && warnings.is_empty() {
-        let message =
-            format!("{} is not configured here: there is no {}", peer.name(), sources.mains.join(" and no "));
+        let message = match sources.mains {
+            [one] => format!("{} is not configured here: there is no {one}", peer.name()),
+            many => format!("{} is not configured here: there is none of {}", peer.name(), many.join(", ")),
+        };
         return Err(Error::new(crate::engine::ErrorKind::NotFound, message));
     }
     let imported = import::import(peer, &found, &values);

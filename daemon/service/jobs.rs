@@ -139,7 +139,11 @@ impl Core {
         if lock(&self.jobs).at_work.insert(name.to_owned()) {
             return Ok(Arc::new(Claim { core: Arc::clone(self), name: name.to_owned() }));
         }
-        Err(BusError::new(Name::Busy, format!("{name} is going on already")))
+        let what = match name.strip_prefix("disk-") {
+            Some(disk) => format!("work on ramdisk.{disk}"),
+            None => name.to_owned(),
+        };
+        Err(BusError::new(Name::Busy, format!("{what} is going on already")))
     }
 
     async fn begin(

@@ -326,7 +326,12 @@ async fn with_pid_1(core: &Core, pid_1: &Systemd, handle: &Handle, tasks: &[Task
     let mut report = Report::default();
     let mut stuck: Vec<&Target> = Vec::new();
     report.failed.extend(tasks.iter().filter(|task| task.action == Action::Refuse).map(refusal));
-    for task in tasks.iter().filter(|task| task.action.stops()) {
+    let stops = |disks: bool| {
+        let wanted = move |task: &&Task| matches!(task.target, Target::RamDisk(_)) == disks;
+        tasks.iter().filter(|task| task.action.stops()).filter(wanted)
+    };
+    // Saving a disk starts a unit, and with any unit PID 1 starts again what `swap.target` wants: so devices come last.
+    for task in stops(true).chain(stops(false)) {
         if let Err(error) = stop(pid_1, handle, task).await {
             stuck.push(&task.target);
             report.failed.push(error);
@@ -440,7 +445,7 @@ mod tests {
         assert_eq!(actions(&todo), [Action::Refuse, Action::Recreate, Action::Recreate]);
         assert_eq!(
             refusal(&todo[0]).message,
-            "ramdisk.busy: disk-busy is going on already; ask again when it has ended"
+            "ramdisk.busy: work on ramdisk.busy is going on already; ask again when it has ended"
         );
         // The other way round, too.
         assert_eq!(core.claim("disk-idle").unwrap_err().name, Name::Busy);
