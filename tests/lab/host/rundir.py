@@ -20,15 +20,28 @@ _ROOM_FOR_FILES = 256 << 20  # bytes: what a guest writes to its disks, with roo
 def run_directory(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> Iterator[Path]:
     """A folder with everything that a guest of this scenario needs to boot; gone afterwards."""
     place = _place(scenario.memory + scenario.disk2 + _ROOM_FOR_FILES)
-    _sweep(place)
-    run = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+    with _alone(place):
+        _sweep(place)
+        run = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+        alive = open(run / "alive", "w")
+        fcntl.flock(alive, fcntl.LOCK_EX)
     try:
-        with open(run / "alive", "w") as alive:
-            fcntl.flock(alive, fcntl.LOCK_EX)
+        with alive:
             _fill(run, scenario, kernel, image, tree)
             yield run
     finally:
         shutil.rmtree(run)
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Between its making and its lock, a folder looks like one of a run that was killed."""
+    folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _place(room: int) -> Path:
@@ -48,7 +61,7 @@ def _sweep(place: Path) -> None:
                 fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(run)
         except OSError:
-            continue  # in use, somebody else's, or just being made
+            continue  # in use, or somebody else's
 
 
 def _fill(run: Path, scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> None:
