@@ -137,7 +137,7 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
         .axis_desc_style((FONT, 13).into_font().color(&PALE))
         .label_style((FONT, 12).into_font().color(&PALE))
         .x_label_formatter(&|x| if *x < 9.75 { format!("{x:.1}") } else { format!("{x:.0}") })
-        .y_label_formatter(&|y| format!("{y:.1}"))
+        .y_label_formatter(&|y| if most - least < 1.0 { format!("{y:.2}") } else { format!("{y:.1}") })
         .light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
         .axis_style(PALE)
