@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use zramd::engine;
 use zramd::engine::maintain::state::State;
-use zramd::engine::maintain::{self, Only, Order, Watch};
+use zramd::engine::maintain::{self, Only, Order, Unwatched};
 use zramd::engine::work::Stopped;
 use zramd::host::sim::kernel::KernelConfig;
 use zramd::host::sim::{SimMachine, survive};
@@ -22,16 +22,6 @@ use zramd::logic::policy::report::Report;
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = 4096;
 const HOUR: Duration = Duration::from_secs(3600);
-
-struct Patient;
-
-impl Watch for Patient {
-    fn progress(&mut self, _share: f64, _doing: &str) {}
-
-    fn check(&self) -> Result<(), Stopped> {
-        Ok(())
-    }
-}
 
 fn load(text: &str) -> Loaded {
     let loaded = config::load(&[("zramd.toml".into(), text.to_owned())], "");
@@ -49,6 +39,14 @@ fn machine(kernel: KernelConfig, loaded: &Loaded) -> SimMachine {
     machine.change().block_bytes.insert("/dev/wb".to_owned(), 100 * MIB);
     provision(&machine, loaded);
     machine
+}
+
+/// The same with both policies, and with little memory left: pages count as idle early.
+fn short_of_memory(kernel: KernelConfig) -> (SimMachine, Loaded) {
+    let loaded = load(&format!("{SWAP}{BOTH}"));
+    let machine = machine(kernel, &loaded);
+    machine.change().available_kib = 1 << 20;
+    (machine, loaded)
 }
 
 fn provision(machine: &SimMachine, loaded: &Loaded) {
@@ -83,7 +81,7 @@ fn suspend(machine: &SimMachine, time: Duration) {
 }
 
 fn maintain(machine: &SimMachine, loaded: &Loaded, order: &Order) -> (Report, Result<(), Stopped>) {
-    maintain::run(&mut machine.process(), loaded, order, &mut Patient)
+    maintain::run(&mut machine.process(), loaded, order, &mut Unwatched)
 }
 
 fn timer(machine: &SimMachine, loaded: &Loaded) -> Report {
@@ -202,10 +200,8 @@ fn with_budget(machine: &SimMachine, loaded: &Loaded) {
 
 #[test]
 fn where_marks_only_add_up_no_young_page_is_written() {
-    let loaded = load(&format!("{SWAP}{BOTH}"));
     let kernel = KernelConfig { exact_marks: false, algorithm_params: false, ..KernelConfig::full() };
-    let machine = machine(kernel, &loaded);
-    machine.change().available_kib = 1 << 20;
+    let (machine, loaded) = short_of_memory(kernel);
     with_budget(&machine, &loaded);
     for hour in 0..40 {
         store(&machine, true, hour * 50..hour * 50 + 50);
@@ -224,9 +220,7 @@ fn where_marks_only_add_up_no_young_page_is_written() {
 
 #[test]
 fn write_back_keeps_to_the_budget_and_its_ends_are_no_errors() {
-    let loaded = load(&format!("{SWAP}{BOTH}"));
-    let machine = machine(KernelConfig::full(), &loaded);
-    machine.change().available_kib = 1 << 20;
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
     let first = timer(&machine, &loaded);
     assert!(skipped(&first, "write-back").contains("no record"), "{first:?}");
     store(&machine, true, 0..8000);
@@ -251,9 +245,7 @@ fn write_back_keeps_to_the_budget_and_its_ends_are_no_errors() {
 
 #[test]
 fn without_a_record_on_disk_nothing_is_written() {
-    let loaded = load(&format!("{SWAP}{BOTH}"));
-    let machine = machine(KernelConfig::full(), &loaded);
-    machine.change().available_kib = 1 << 20;
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
     with_budget(&machine, &loaded);
     store(&machine, true, 0..3000);
     pass_time(&machine, 26 * HOUR);
@@ -294,9 +286,7 @@ fn who_asks_for_one_thing_gets_it() {
 
 #[test]
 fn a_dry_run_says_what_would_be_done_and_does_nothing() {
-    let loaded = load(&format!("{SWAP}{BOTH}"));
-    let machine = machine(KernelConfig::full(), &loaded);
-    machine.change().available_kib = 1 << 20;
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
     with_budget(&machine, &loaded);
     store(&machine, true, 0..3000);
     pass_time(&machine, 26 * HOUR);
@@ -335,9 +325,7 @@ fn nothing_is_left_alone_without_a_word() {
 
 #[test]
 fn what_policies_have_done_adds_up_until_the_next_boot() {
-    let loaded = load(&format!("{SWAP}{BOTH}"));
-    let machine = machine(KernelConfig::full(), &loaded);
-    machine.change().available_kib = 1 << 20;
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
     with_budget(&machine, &loaded);
     let totals = || {
         let text = machine.look().states[&StateFile::Boot].clone();

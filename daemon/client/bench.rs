@@ -52,10 +52,7 @@ fn for_worker(words: &BenchRun) -> Result<Vec<OsString>, Error> {
         out.extend(["--algorithm".into(), algorithm.to_string().into()]);
     }
     if let Some(path) = &words.data {
-        // What reads it has another working folder.
-        let path = std::path::absolute(path)
-            .map_err(|error| Error::failed(format!("{}: {error}", path.display())))?;
-        out.extend(["--data".into(), path.into()]);
+        out.extend(["--data".into(), worker::absolute(path)?.into()]);
     }
     if words.generator {
         out.push("--generator".into());

@@ -14,7 +14,7 @@ use super::act::{amount, finish};
 use super::args::{Cli, Disk, Json};
 use super::connect::{self, Bus, Failure};
 use super::job::Jobs;
-use super::worker::{kind, program};
+use super::worker::{absolute, kind, program};
 use super::{out, read};
 use crate::engine::{Error, ErrorKind};
 use crate::host::Host;
@@ -224,8 +224,7 @@ fn snapshots(disk: &DiskView) -> String {
 
 /// Written wherever the caller says, so it is the caller's rights that count.
 fn export(name: &str, folder: &Path, generation: Option<u64>) -> std::result::Result<ExitStatus, Error> {
-    let absolute = std::path::absolute(folder)
-        .map_err(|error| Error::failed(format!("{}: {error}", folder.display())))?;
+    let absolute = absolute(folder)?;
     let folder =
         absolute.to_str().ok_or_else(|| Error::failed(format!("{}: no UTF-8", absolute.display())))?;
     let number = generation.map_or_else(|| "newest".to_owned(), |number| number.to_string());

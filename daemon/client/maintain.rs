@@ -11,14 +11,15 @@ use super::job::Jobs;
 use super::style::Style;
 use super::{out, read, worker};
 use crate::engine::Error;
-use crate::engine::maintain::{self, Order, Watch};
+use crate::engine::maintain::{self, Order, Unwatched};
 use crate::engine::work::Stopped;
 use crate::host::Host;
 use crate::host::linux::work;
+use crate::logic::duration::micros;
 use crate::logic::exit::ExitStatus;
 use crate::logic::policy::Cause;
 use crate::logic::policy::report::{Action, Report};
-use crate::logic::proc::zram_number;
+use crate::logic::proc::device_number;
 use crate::logic::units::human;
 use crate::logic::work::Work;
 
@@ -31,7 +32,7 @@ const DOING: &str = "maintaining";
 pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
     let mut numbers = Vec::new();
     for name in &words.names {
-        let number = zram_number(name.strip_prefix("/dev/").unwrap_or(name));
+        let number = device_number(name);
         let Some(number) = number else {
             out::error(&format!("{name:?} is no zram device; write for example `zram0`"));
             return Ok(ExitStatus::Usage);
@@ -66,7 +67,7 @@ pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
 fn dry_run(cli: &Cli, words: &Maintain, devices: Vec<u32>) -> Result<ExitStatus, Error> {
     let loaded = read::readable_config(cli.config.as_ref())?.loaded;
     let order = Order { devices, dry_run: true, ..Order::all(Cause::Request) };
-    let (report, ended) = maintain::run(&mut read::host(), &loaded, &order, &mut Alone);
+    let (report, ended) = maintain::run(&mut read::host(), &loaded, &order, &mut Unwatched);
     match ended {
         Ok(()) => {}
         Err(Stopped::Failed(error)) => return Err(error),
@@ -74,17 +75,6 @@ fn dry_run(cli: &Cli, words: &Maintain, devices: Vec<u32>) -> Result<ExitStatus,
     }
     show(&report, words, Style::stdout(cli.color))?;
     Ok(ExitStatus::Success)
-}
-
-/// Nobody watches what takes no time.
-struct Alone;
-
-impl Watch for Alone {
-    fn progress(&mut self, _share: f64, _doing: &str) {}
-
-    fn check(&self) -> Result<(), Stopped> {
-        Ok(())
-    }
 }
 
 async fn by_daemon(ask_password: bool, numbers: &[u32]) -> Result<ExitStatus, Failure> {
@@ -103,9 +93,7 @@ async fn by_daemon(ask_password: bool, numbers: &[u32]) -> Result<ExitStatus, Fa
 fn by_worker(cli: &Cli, numbers: &[u32]) -> Result<ExitStatus, Error> {
     let mut words: Vec<OsString> = vec!["--reason".into(), Cause::Request.to_string().into()];
     if let Some(file) = &cli.config {
-        let file = std::path::absolute(file)
-            .map_err(|error| Error::failed(format!("{}: {error}", file.display())))?;
-        words.extend(["--config".into(), file.into()]);
+        words.extend(["--config".into(), worker::absolute(file)?.into()]);
     }
     for number in numbers {
         words.extend(["--device".into(), format!("zram{number}").into()]);
@@ -115,7 +103,7 @@ fn by_worker(cli: &Cli, numbers: &[u32]) -> Result<ExitStatus, Error> {
 }
 
 fn now() -> u64 {
-    u64::try_from(read::host().monotonic().as_micros()).unwrap_or(u64::MAX)
+    micros(read::host().monotonic())
 }
 
 /// What the run said that began after this moment.

@@ -11,7 +11,7 @@ use crate::logic::exit::ExitStatus;
 use crate::logic::policy::report::Action;
 use crate::logic::snapshot::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
 use crate::logic::vm::VmView;
-use crate::service::bus::device_path;
+use crate::service::bus::device_path_or_none;
 
 /// Properties in their order: name and value.
 pub type Properties = Vec<(&'static str, String)>;
@@ -192,7 +192,7 @@ pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
         ("Backend", view.backend().to_owned()),
         ("FsType", view.fs_type.clone()),
         ("Options", escaped(&view.options, false)),
-        ("Device", object(&view.device)),
+        ("Device", device_path_or_none(&view.device)),
         ("SizeBytes", view.size_bytes.to_string()),
         ("UsedBytes", view.used_bytes.to_string()),
         ("FreeBytes", view.free_bytes.to_string()),
@@ -206,11 +206,6 @@ pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
         ("StoreBytes", view.status.store_bytes.to_string()),
         ("SnapshotCount", view.status.snapshots.len().to_string()),
     ]
-}
-
-/// The object of a device on the bus, `/` for none.
-fn object(device: &str) -> String {
-    if device.is_empty() { "/".to_owned() } else { device_path(device) }
 }
 
 /// The names of all properties of anything.

@@ -11,7 +11,13 @@ use super::job::Meter;
 use crate::engine::{Error, ErrorKind};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, interrupt, work};
+use crate::logic::duration::micros;
 use crate::logic::work::{Outcome, Work, ending};
+
+/// A path that others with another working folder find.
+pub fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(|error| Error::failed(format!("{}: {error}", path.display())))
+}
 
 /// How often we look whether it has ended.
 const LOOK: Duration = Duration::from_millis(25);
@@ -29,7 +35,7 @@ pub fn run<D: DeserializeOwned + Default>(
         return Err(Error::new(ErrorKind::NotPermitted, format!("{doing} needs root")));
     }
     interrupt::watch();
-    let asked = u64::try_from(host.monotonic().as_micros()).unwrap_or(u64::MAX);
+    let asked = micros(host.monotonic());
     let failed = |error: std::io::Error| Error::failed(format!("run zramd-worker: {error}"));
     let mut child = Command::new(program())
         .arg(verb)

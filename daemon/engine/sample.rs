@@ -9,6 +9,7 @@ use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
 use crate::logic::attribute::Attribute;
 use crate::logic::derived::{Frame, derive};
 use crate::logic::disk_status::LoadState;
+use crate::logic::duration::micros;
 use crate::logic::facts::{DeviceFacts, OtherManager};
 use crate::logic::health::{Surroundings, findings};
 use crate::logic::plan::{Choice, DeviceRequest, Request};
@@ -69,7 +70,7 @@ fn devices<H: Host>(
     let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
     let mut snapshot = Snapshot {
         schema_version: SCHEMA_VERSION,
-        timestamp_monotonic_usec: micros(host),
+        timestamp_monotonic_usec: micros(host.monotonic()),
         memory: MemoryView {
             total_bytes: meminfo.total_kib * 1024,
             available_bytes: meminfo.available_kib * 1024,
@@ -123,10 +124,6 @@ struct Around<'a> {
     swaps: &'a [SwapLine],
     mounts: &'a [MountLine],
     available: u64,
-}
-
-fn micros<H: Host>(host: &H) -> u64 {
-    u64::try_from(host.monotonic().as_micros()).unwrap_or(u64::MAX)
 }
 
 fn is_lost(target: &Target, snapshot: &Snapshot) -> bool {
@@ -272,7 +269,7 @@ fn stats<H: Host>(host: &H, number: u32, view: &DeviceView, available: u64) -> R
     };
     let frame = Frame { page_size: host.page_size(), free_bytes, available_bytes: available };
     Ok(Stats {
-        timestamp_monotonic_usec: micros(host),
+        timestamp_monotonic_usec: micros(host.monotonic()),
         memory,
         io: IoStat::parse(&text(Attribute::IoStat)?).unwrap_or_default(),
         backing,

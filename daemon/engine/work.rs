@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::error::{Error, ErrorKind};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, interrupt, work as folder};
+use crate::logic::duration::micros;
 use crate::logic::work::{Outcome, SCHEMA_VERSION, Work};
 
 /// How often the file is written at most.
@@ -60,7 +61,7 @@ impl Reporter {
             schema_version: SCHEMA_VERSION,
             verb: verb.to_owned(),
             pid: std::process::id(),
-            started_monotonic_usec: u64::try_from(now.as_micros()).unwrap_or(u64::MAX),
+            started_monotonic_usec: micros(now),
             progress: 0.0,
             doing: String::new(),
             result: None,

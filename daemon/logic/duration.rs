@@ -17,6 +17,11 @@ const UNITS: [(&str, u64); 12] = [
     ("weeks", 604_800),
 ];
 
+/// Whole microseconds; half a million years are as long as it gets.
+pub fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// Reads a span of time; nothing when it is none, or too long to count in seconds.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.trim();

@@ -82,6 +82,11 @@ pub fn zram_number(name: &str) -> Option<u32> {
     if canonical { digits.parse().ok() } else { None }
 }
 
+/// N of `zramN` or `/dev/zramN`, as people name devices.
+pub fn device_number(name: &str) -> Option<u32> {
+    zram_number(name.strip_prefix("/dev/").unwrap_or(name))
+}
+
 /// Whether a kernel event (`ACTION@DEVPATH`, then further strings, all ending with NUL) is about a zram device.
 pub fn is_zram_event(event: &[u8]) -> bool {
     let head = event.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -15,6 +15,7 @@ use super::subscribe::Subscribers;
 use crate::engine::{Error, sample};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, heap};
+use crate::logic::duration::micros;
 use crate::logic::health::{Finding, Level};
 use crate::logic::policy::pressure::Thresholds;
 use crate::logic::snapshot::Snapshot;
@@ -288,10 +289,6 @@ fn unreadable(last: &Snapshot, begun: Duration, error: &Error) -> Snapshot {
         },
     );
     snapshot
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn age(snapshot: &Snapshot) -> Duration {

@@ -15,7 +15,7 @@ use crate::engine::control;
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::change::VERDICT;
 use crate::logic::overlay::{Overlay, file_name};
-use crate::logic::proc::zram_number;
+use crate::logic::proc::device_number;
 use crate::logic::record::Target;
 
 /// Options of a method, as they come from the bus.
@@ -50,7 +50,7 @@ pub(super) fn none(options: &Options) -> Result<()> {
 
 /// N of `zramN`, or `/dev/zramN`.
 fn number_of(name: &str) -> Result<u32> {
-    zram_number(name.strip_prefix("/dev/").unwrap_or(name))
+    device_number(name)
         .ok_or_else(|| invalid(format!("{name:?} is no zram device; write for example `zram0`")))
 }
 

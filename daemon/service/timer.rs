@@ -1,12 +1,11 @@
 //! When a timer of systemd elapses next.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use zbus::{Connection, OwnedVariant};
 
 use super::bus::label;
 use crate::host::Host;
-use crate::host::linux::LinuxHost;
+use crate::host::linux::{LinuxHost, clock};
+use crate::logic::duration::micros;
 
 /// When this timer unit elapses next, in microseconds since 1970; 0 is never, or that nobody knows.
 pub async fn next(connection: &Connection, unit: &str) -> u64 {
@@ -22,9 +21,8 @@ pub async fn next(connection: &Connection, unit: &str) -> u64 {
         Ok(Ok(next)) => next,
         _ => return 0,
     };
-    let now = u64::try_from(LinuxHost::new("/").monotonic().as_micros()).unwrap_or(u64::MAX);
-    let today = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since_1970(next, now, u64::try_from(today.as_micros()).unwrap_or(u64::MAX))
+    let now = micros(LinuxHost::new("/").monotonic());
+    since_1970(next, now, clock::unix_usec())
 }
 
 /// A moment of CLOCK_MONOTONIC as a time of day. PID 1 says 0 or the largest number when there is none.

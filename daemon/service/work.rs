@@ -15,6 +15,7 @@ use super::setup::program;
 use super::systemd::{DONE, Systemd, Verb};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, work};
+use crate::logic::duration::micros;
 use crate::logic::work::{Outcome, Work, ending};
 
 /// How often progress is looked at.
@@ -39,7 +40,7 @@ impl Core {
     pub async fn work(self: &Arc<Self>, handle: &Handle, order: Order) -> Result<String> {
         let held = handle.claim.as_ref().filter(|claim| claim.is_for(&order.name));
         let _claim = held.map_or_else(|| self.claim(&order.name), |claim| Ok(Arc::clone(claim)))?;
-        let asked = u64::try_from(LinuxHost::new("/").monotonic().as_micros()).unwrap_or(u64::MAX);
+        let asked = micros(LinuxHost::new("/").monotonic());
         let done = match self.mode {
             Mode::Systemd => self.by_unit(handle, &order).await,
             Mode::Direct => by_child(handle, &order).await,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use zramd::logic::proc::zram_number;
+use zramd::logic::proc::device_number;
 use zramd::logic::record::Target;
 
 /// What `--help` prints.
@@ -198,7 +198,7 @@ fn target(name: &str) -> Option<Target> {
         "zswap" => return Some(Target::Zswap),
         _ => {}
     }
-    zram_number(name.strip_prefix("/dev/").unwrap_or(name)).map(Target::Device)
+    device_number(name).map(Target::Device)
 }
 
 /// systemd gives a generator three folders: normal, early, late; only the first is used.

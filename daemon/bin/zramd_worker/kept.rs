@@ -12,9 +12,10 @@ use zramd::engine::work::{Reporter, Stopped};
 use zramd::engine::{Error, ErrorKind};
 use zramd::host::Host;
 use zramd::host::linux::disk::{Calls, be_idle};
-use zramd::host::linux::{LinuxHost, hook, interrupt};
+use zramd::host::linux::{LinuxHost, clock, hook, interrupt};
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk_status::{DiskStatus, LoadState};
+use zramd::logic::duration::micros;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::units::human;
 
@@ -251,13 +252,13 @@ fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
             warn(name, &format!("post-restore: {error}"));
         }
     }
-    let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let took = micros(began.elapsed());
     let text = message.clone();
     job.publish(|status| {
         status.load_state = state;
         status.generation = generation;
         status.made_usec = made_usec;
-        status.made_age_usec = if made_usec == 0 { 0 } else { now_usec().saturating_sub(made_usec) };
+        status.made_age_usec = if made_usec == 0 { 0 } else { clock::unix_usec().saturating_sub(made_usec) };
         status.unclean = unclean;
         status.load_message = text;
         status.refused = refused;
@@ -385,7 +386,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     }
     let text = message.clone();
     job.publish(|status| {
-        status.last_save_usec = now_usec();
+        status.last_save_usec = clock::unix_usec();
         status.last_save_result = result.to_owned();
         status.last_save_message = text;
     })?;
@@ -402,7 +403,7 @@ fn sentence(stopped: &Stopped) -> String {
 fn failed_save(job: &Job, stopped: Stopped) -> Stopped {
     let text = sentence(&stopped);
     let noted = job.publish(|status| {
-        status.last_save_usec = now_usec();
+        status.last_save_usec = clock::unix_usec();
         status.last_save_result = "failed".to_owned();
         status.last_save_message = text;
     });
@@ -410,11 +411,6 @@ fn failed_save(job: &Job, stopped: Stopped) -> Stopped {
         (Stopped::Failed(error), Err(other)) => Stopped::Failed(error.join(other)),
         (stopped, _) => stopped,
     }
-}
-
-fn now_usec() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The snapshot that a word names; none is the newest.

@@ -9,7 +9,7 @@ use zramd::host::linux::LinuxHost;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::policy::Cause;
 use zramd::logic::policy::pass::Pages;
-use zramd::logic::proc::zram_number;
+use zramd::logic::proc::device_number;
 use zramd::service::journal;
 
 use super::{configured, frame};
@@ -56,7 +56,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
             "config" => config = Some(PathBuf::from(value)),
             "reason" => cause = Some(text.parse::<Cause>()?),
             "device" => {
-                let number = zram_number(text.strip_prefix("/dev/").unwrap_or(&text));
+                let number = device_number(&text);
                 devices.push(number.ok_or_else(|| format!("`{text}` is no zram device"))?);
             }
             "only" => only = Some(text),

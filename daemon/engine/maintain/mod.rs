@@ -15,7 +15,8 @@ use crate::host::upkeep::Upkeep;
 use crate::host::{Errno, HostError};
 use crate::logic::attribute::Attribute;
 use crate::logic::config::Loaded;
-use crate::logic::config::settings::MaintenanceSettings;
+use crate::logic::config::settings::{MaintenanceSettings, SizeExpr};
+use crate::logic::duration::micros;
 use crate::logic::expr::size_in_bytes;
 use crate::logic::plan::wanted::variables;
 use crate::logic::policy::marks::{Marking, Marks, Step};
@@ -75,6 +76,18 @@ pub trait Watch {
     fn check(&self) -> Result<(), Stopped>;
 }
 
+/// Nobody watches what takes no time.
+#[derive(Debug)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn progress(&mut self, _share: f64, _doing: &str) {}
+
+    fn check(&self) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
 impl Watch for Reporter {
     fn progress(&mut self, share: f64, doing: &str) {
         self.progress(share, doing);
@@ -122,12 +135,9 @@ fn write_back_settings(
     machine: &Machine,
 ) -> Result<Option<write_back::Settings>, Error> {
     let Some(asked) = &settings.writeback else { return Ok(None) };
-    let bytes = |size: &crate::logic::config::settings::SizeExpr| {
-        let value = size
-            .expr
-            .evaluate(&variables(&machine.facts))
-            .map_err(|error| Error::failed(format!("`{}`: {}", size.text, error.message)))?;
-        size_in_bytes(value).map_err(|error| Error::failed(format!("`{}`: {}", size.text, error.message)))
+    let bytes = |size: &SizeExpr| {
+        let value = size.expr.evaluate(&variables(&machine.facts)).and_then(size_in_bytes);
+        value.map_err(|error| Error::failed(format!("`{}`: {}", size.text, error.message)))
     };
     Ok(Some(write_back::Settings {
         age: asked.age,
@@ -421,10 +431,6 @@ impl<H: Upkeep> Run<'_, H> {
 struct Done {
     note: String,
     written: u64,
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn signed(bytes: u64) -> i64 {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::logic::duration::micros;
+
 /// A moment in local time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalTime {
@@ -27,6 +29,11 @@ pub fn local_time() -> LocalTime {
 /// Seconds since 1970; 0 when the clock is before that.
 pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Microseconds since 1970; 0 when the clock is before that.
+pub fn unix_usec() -> u64 {
+    micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// A moment in microseconds since 1970.

@@ -389,13 +389,11 @@ impl State {
     }
 
     fn device_mut(&mut self, number: u32) -> Result<&mut Device, Errno> {
+        let backing = self.device(number)?.backing.as_ref();
+        let capacity = backing.map(|path| self.bytes_of(path).unwrap_or(0) / PAGE);
         let device = self.devices.get_mut(&number).ok_or(Errno::NOENT)?;
         device.slots.clock = self.clock;
-        if let Some(path) = &device.backing {
-            let mapped = path.starts_with("/dev/dm-").then(|| self.block_bytes.values().next());
-            let bytes = self.block_bytes.get(path).or(mapped.flatten()).copied();
-            device.slots.capacity = bytes.unwrap_or(0) / PAGE;
-        }
+        device.slots.capacity = capacity.unwrap_or(device.slots.capacity);
         Ok(device)
     }
 

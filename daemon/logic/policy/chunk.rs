@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::logic::duration::micros;
+
 /// How long one write should take.
 const AIM: Duration = Duration::from_millis(8);
 /// Fewest pages: below, looking for them takes longer than compressing them.
@@ -37,9 +39,9 @@ impl Chunks {
         if left == 0 || fruitless >= FRUITLESS {
             return None;
         }
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
-        let aim = u64::try_from(AIM.as_micros()).unwrap_or(u64::MAX);
-        let ideal = u64::from(self.pages).saturating_mul(aim) / micros;
+        let took = micros(took).max(1);
+        let aim = micros(AIM);
+        let ideal = u64::from(self.pages).saturating_mul(aim) / took;
         // At most twice as many: one chunk of pages that were easy says little about the next.
         let pages =
             u32::try_from(ideal).unwrap_or(u32::MAX).clamp(LEAST, self.pages.saturating_mul(2)).min(MOST);

@@ -11,7 +11,7 @@ use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
 use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
 use crate::engine::benchmark::keep;
-use crate::host::linux::{durable, files, store::VERDICT};
+use crate::host::linux::{files, store::VERDICT};
 use crate::host::{Host, MachineFile, linux::LinuxHost};
 use crate::logic::benchmark::cache::{self, Stored, Unusable};
 use crate::service::core::Core;
@@ -46,6 +46,10 @@ fn stored() -> std::result::Result<Stored<Brief>, Unusable> {
     let host = LinuxHost::new("/");
     let text = host.text(MachineFile::Verdict).unwrap_or_default();
     cache::read(Some(&text), &keep::key_now(&host)).map(|(stored, _)| stored)
+}
+
+async fn found() -> Result<Stored<Brief>> {
+    lane::run(|| stored().map_err(|why| none(&why))).await
 }
 
 /// Words for `zramd-worker benchmark` that callers may have it given.
@@ -90,42 +94,37 @@ impl Benchmark {
     /// Why it was chosen, or why there is no verdict, in one sentence.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn reason(&self) -> String {
-        let found = lane::run(|| stored().map_err(|why| none(&why))).await;
-        found.map_or_else(|error| error.message, |stored| stored.report.verdict.reason)
+        found().await.map_or_else(|error| error.message, |stored| stored.report.verdict.reason)
     }
 
     /// The `vm.page-cluster` that goes with it; 0 when there is no verdict.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn page_cluster(&self) -> u32 {
-        let found = lane::run(|| stored().map_err(|why| none(&why))).await;
-        found.map_or(0, |stored| stored.report.verdict.page_cluster)
+        found().await.map_or(0, |stored| stored.report.verdict.page_cluster)
     }
 
     /// The `vm.swappiness` that goes with it; 0 when there is no verdict, or no disk to compare with.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn swappiness(&self) -> u32 {
-        let found = lane::run(|| stored().map_err(|why| none(&why))).await;
-        found.map_or(0, |stored| stored.report.verdict.swappiness.unwrap_or(0))
+        found().await.map_or(0, |stored| stored.report.verdict.swappiness.unwrap_or(0))
     }
 
     /// When it was measured, in microseconds since 1970; 0 when there is no verdict.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn timestamp(&self) -> u64 {
-        let found = lane::run(|| stored().map_err(|why| none(&why))).await;
-        found.map_or(0, |stored| stored.measured_unix.saturating_mul(1_000_000))
+        found().await.map_or(0, |stored| stored.measured_unix.saturating_mul(1_000_000))
     }
 
     /// What it was chosen for: `latency`, `balanced` or `capacity`; empty when there is no verdict.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn profile(&self) -> String {
-        let found = lane::run(|| stored().map_err(|why| none(&why))).await;
-        found.map_or_else(|_| String::new(), |stored| stored.profile.word().to_owned())
+        found().await.map_or_else(|_| String::new(), |stored| stored.profile.word().to_owned())
     }
 
     /// Whether there is a verdict for this kernel, CPU and set of algorithms.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn fresh(&self) -> bool {
-        lane::run(|| stored().map_err(|why| none(&why))).await.is_ok()
+        found().await.is_ok()
     }
 
     /// The last verdict with all its figures as JSON, as it is kept; `schema_version` says in which form.
@@ -178,7 +177,7 @@ impl Benchmark {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
         auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
-        lane::run(|| durable::remove(Path::new("/"), VERDICT).map_err(crate::engine::Error::from)).await?;
+        lane::run(|| keep::forget(Path::new("/"))).await?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
 
 use super::auth::{self, Action};
-use super::device_path;
+use super::device_path_or_none;
 use super::error::Result;
 use crate::logic::snapshot::DiskView;
 use crate::logic::unit_disk::saving_timer;
@@ -72,8 +72,7 @@ impl RamDisk {
     #[zbus(property(emits_changed_signal = "const"))]
     async fn device(&self) -> OwnedObjectPath {
         let device = self.view().await.device;
-        let path = if device.is_empty() { "/".to_owned() } else { device_path(&device) };
-        OwnedObjectPath::try_from(path).unwrap_or_default()
+        OwnedObjectPath::try_from(device_path_or_none(&device)).unwrap_or_default()
     }
 
     /// Bytes that fit.

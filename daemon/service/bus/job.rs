@@ -11,6 +11,7 @@ use super::error::Result;
 use super::turn::Turns;
 use crate::host::Host;
 use crate::host::linux::LinuxHost;
+use crate::logic::duration::micros;
 use crate::service::setup::Cancel;
 
 /// One job.
@@ -35,8 +36,7 @@ impl Job {
         cancelled: Arc<tokio::sync::Notify>,
         turns: Turns,
     ) -> Job {
-        let now = LinuxHost::new("/").monotonic().as_micros();
-        let started = u64::try_from(now).unwrap_or(u64::MAX);
+        let started = micros(LinuxHost::new("/").monotonic());
         Job {
             kind,
             object,

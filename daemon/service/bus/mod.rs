@@ -62,6 +62,11 @@ pub fn device_path(name: &str) -> String {
     format!("{ROOT}/device/{name}")
 }
 
+/// Path of the device of something that may have none: then `/`.
+pub fn device_path_or_none(name: &str) -> String {
+    if name.is_empty() { "/".to_owned() } else { device_path(name) }
+}
+
 /// Path of a disk; letters that a path may not have become `_` and two hexadecimal digits, as systemd does it.
 pub fn disk_path(name: &str) -> String {
     format!("{ROOT}/disk/{}", label(name))

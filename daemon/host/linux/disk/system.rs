@@ -4,9 +4,10 @@ use std::fs;
 use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::{Calls, Result};
+use crate::host::linux::clock;
 use crate::host::linux::mount::is_mounted;
 use crate::host::{Errno, Space};
 use crate::logic::disk::entry::Time;
@@ -86,8 +87,7 @@ impl Calls {
 
     /// The time of day, in microseconds since 1970.
     pub fn now_usec(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+        clock::unix_usec()
     }
 
     /// The time that a file gets that changes now, and the step in which that clock moves.
