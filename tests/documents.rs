@@ -121,7 +121,10 @@ fn zramd_8_is_current() {
             let subject = subject
                 .replace("@ZRAMD_JOB@", "A job")
                 .replace("@ZRAMD_PROBLEM@", "its code")
-                .replace("@ZRAMD_OBJECT@", "its name");
+                .replace("@ZRAMD_OBJECT@: @ZRAMD_ACTION@", "a device: what was done")
+                .replace("@ZRAMD_OBJECT@", "its name")
+                .replace("@ZRAMD_PRESSURE@", "another");
+            assert!(!subject.contains('@'), "{subject}: what stands there?");
             tagged(id, &format!("{subject}."))
         })
         .collect();
@@ -250,15 +253,21 @@ fn source_of(interface: &str) -> String {
     found.unwrap_or_else(|| panic!("no file has the interface {interface}"))
 }
 
+/// `CamelCase` in small letters, with something between the words.
+fn spaced(camel: &str, between: char) -> String {
+    let mut out = String::new();
+    for (index, letter) in camel.char_indices() {
+        if letter.is_uppercase() && index > 0 {
+            out.push(between);
+        }
+        out.extend(letter.to_lowercase());
+    }
+    out
+}
+
 /// Where a member is in the source.
 fn place(source: &str, member: &str) -> usize {
-    let mut function = String::from(" fn ");
-    for (index, letter) in member.char_indices() {
-        if letter.is_uppercase() && index > 0 {
-            function.push('_');
-        }
-        function.extend(letter.to_lowercase());
-    }
+    let function = format!(" fn {}", spaced(member, '_'));
     let renamed = source.find(&format!("name = \"{member}\")"));
     renamed.or_else(|| source.find(&format!("{function}("))).unwrap_or_else(|| panic!("where is {member}?"))
 }
@@ -268,12 +277,15 @@ fn actions(source: &str) -> Vec<(String, String)> {
     let mut functions = source.split("\n    async fn ").skip(1).collect::<Vec<_>>();
     functions.retain(|function| function.contains("auth::check"));
     assert_eq!(functions.len(), source.matches("auth::check(").count(), "a check in an unexpected place");
+    let policy = text("units/org.zramd1.policy");
     let action = |function: &str| {
         let (name, body) = function.split_once('(').unwrap();
         let (_, action) = body.split_once("Action::").unwrap();
         let camel = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
-        let action = action.split(')').next().unwrap().to_lowercase();
-        (camel, format!("org.zramd1.{action}"))
+        let words = spaced(action.split(')').next().unwrap(), '-');
+        let action = format!("org.zramd1.{words}");
+        assert!(policy.contains(&format!("<action id=\"{action}\">")), "{action} is no action");
+        (camel, action)
     };
     functions.into_iter().map(action).collect()
 }
