@@ -215,6 +215,32 @@ fn the_spec_packages_the_manifest() {
 }
 
 #[test]
+fn both_rpm_packages_run_the_same_scripts() {
+    let spec = read("packaging/fedora/zramd.spec");
+    let macros = read("packaging/fedora/macros.elsewhere");
+    let expanded = |line: &str| {
+        let Some((name, units)) = line.strip_prefix("%systemd_").and_then(|line| line.split_once(' ')) else {
+            return line.replace("%%", "%");
+        };
+        let (_, body) = macros.split_once(&format!("\n%systemd_{name}() ")).unwrap();
+        body.lines().next().unwrap().replace("%{*}", units)
+    };
+    for (key, name) in [
+        ("post_install_script", "post"),
+        ("pre_uninstall_script", "preun"),
+        ("post_uninstall_script", "postun"),
+    ] {
+        let (_, script) = spec.split_once(&format!("\n%{name}\n")).unwrap();
+        let (script, _) = script.split_once("\n\n").unwrap();
+        let script: String = script.lines().map(|line| expanded(line) + "\n").collect();
+        let found = with_cargo_toml(|cargo| {
+            text(cargo["package"].get_ref()["metadata"].get_ref()["generate-rpm"].get_ref(), key).to_owned()
+        });
+        assert_eq!(found, script, "{key}");
+    }
+}
+
+#[test]
 fn recipes_build_and_install_in_the_one_way() {
     for recipe in ["debian/rules", "fedora/zramd.spec", "arch/PKGBUILD"] {
         let recipe_text = read(&format!("packaging/{recipe}"));
