@@ -1,0 +1,143 @@
+//! Filling a disk: from its newest good snapshot, or from one that somebody has chosen.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use zramd::engine::Error;
+use zramd::engine::disk;
+use zramd::engine::keep;
+use zramd::engine::work::Stopped;
+use zramd::host::linux::clock;
+use zramd::logic::disk::state::Outcome;
+use zramd::logic::disk_status::{DiskStatus, LoadState};
+use zramd::logic::duration::micros;
+use zramd::logic::units::human;
+
+use super::{Job, Words, sentence, warn};
+
+pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    let name = words.name.as_str();
+    let began = Instant::now();
+    job.kept.remember()?;
+    keep::mark_passthrough(name, false)?;
+    job.publish(|status| {
+        *status = DiskStatus { load_state: LoadState::Loading, ..keep::blank(status) };
+    })?;
+    let loaded = match keep::restore_wanted(name) {
+        Some(generation) => restore(job, generation),
+        None => load_newest(job),
+    };
+    let (state, generation, made_usec, unclean, mut message, refused) = match loaded {
+        Ok(loaded) => loaded,
+        Err(stopped) => {
+            let text = sentence(&stopped);
+            job.publish(|status| {
+                status.load_state = LoadState::Failed;
+                status.load_message = text;
+            })?;
+            // The disk is not to appear half-filled, and its unit only keeps it back when it fails.
+            return Err(match stopped {
+                Stopped::Cancelled(message) | Stopped::Postponed(message) => Error::failed(message).into(),
+                failed @ Stopped::Failed(_) => failed,
+            });
+        }
+    };
+    if state == LoadState::Passthrough {
+        keep::mark_passthrough(name, true)?;
+    } else {
+        let hook = job.kept.keep.post_restore.clone();
+        if let Err(error) = job.hook(&hook, "load") {
+            message = format!("{message}; post-restore: {error}");
+            warn(name, &format!("post-restore: {error}"));
+        }
+    }
+    let took = micros(began.elapsed());
+    let text = message.clone();
+    job.publish(|status| {
+        status.load_state = state;
+        status.generation = generation;
+        status.made_usec = made_usec;
+        status.made_age_usec = if made_usec == 0 { 0 } else { clock::unix_usec().saturating_sub(made_usec) };
+        status.unclean = unclean;
+        status.load_message = text;
+        status.refused = refused;
+        status.load_took_usec = took;
+    })?;
+    Ok(format!("{name}: {message}"))
+}
+
+/// How it went, the snapshot, when that was made, whether the boot before was unclean, what to say, why not the newest.
+type Filled = (LoadState, u64, u64, bool, String, String);
+
+fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
+    let name = job.kept.request.name.clone();
+    let loaded = job.watched(|calls, disk, watcher| disk::load(calls, disk, watcher))?;
+    for (number, why) in &loaded.refused {
+        warn(&name, &format!("snapshot {number} cannot be loaded: {why}"));
+    }
+    for warning in &loaded.warnings {
+        warn(&name, warning);
+    }
+    if loaded.extracted.unsupported > 0 {
+        let names = loaded.extracted.unsupported_names.join(", ");
+        warn(&name, &format!("{} attributes cannot be kept on it: {names}", loaded.extracted.unsupported));
+    }
+    let entries = loaded.extracted.entries;
+    let size = human(loaded.extracted.bytes);
+    let refused = loaded.refused.first().map(|(_, why)| why.clone()).unwrap_or_default();
+    let before = keep::status(&name);
+    let (state, mut message) = match (loaded.outcome, loaded.generation) {
+        _ if loaded.already && before.generation > 0 => {
+            (LoadState::Loaded, "it is loaded already".to_owned())
+        }
+        (Outcome::Fallback, Some(number)) => (
+            LoadState::Fallback,
+            format!("snapshot {number} loaded, because newer ones are broken: {entries} entries, {size}"),
+        ),
+        (_, Some(number)) => {
+            (LoadState::Loaded, format!("snapshot {number} loaded: {entries} entries, {size}"))
+        }
+        (Outcome::FirstUse, None) if entries > 1 => {
+            (LoadState::Loaded, format!("first use, filled from the folder below: {entries} entries, {size}"))
+        }
+        (Outcome::FirstUse, None) => (LoadState::Empty, "first use, empty".to_owned()),
+        (Outcome::Passthrough, None) => (
+            LoadState::Passthrough,
+            "no snapshot can be loaded: the folder on disk is used instead".to_owned(),
+        ),
+        (_, None) => (LoadState::Empty, "no snapshot can be loaded: it begins empty".to_owned()),
+    };
+    if loaded.unclean {
+        message.push_str(
+            "; the last boot ended without a last save, so what changed after this snapshot is lost",
+        );
+        warn(&name, "the last boot ended without a last save");
+    }
+    Ok((
+        state,
+        loaded.generation.unwrap_or(0),
+        loaded.made_at_usec.unwrap_or(0),
+        loaded.unclean,
+        message,
+        refused,
+    ))
+}
+
+/// Fills the disk from a snapshot that somebody has chosen.
+fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
+    let name = job.kept.request.name.clone();
+    let place = PathBuf::from(job.kept.request.place());
+    let extracted =
+        job.watched(|calls, disk, watcher| disk::export(calls, disk, Some(generation), &place, watcher))?;
+    disk::adopt(&job.calls, &job.kept.disk())?;
+    keep::want_restore(&name, None)?;
+    disk::pin(&job.calls, &job.kept.disk(), generation, None)?;
+    let message =
+        format!("snapshot {generation} restored: {} entries, {}", extracted.entries, human(extracted.bytes));
+    let made = keep::status(&name)
+        .snapshots
+        .iter()
+        .find(|line| line.generation == generation)
+        .map(|line| line.time_usec);
+    Ok((LoadState::Loaded, generation, made.unwrap_or(0), false, message, String::new()))
+}

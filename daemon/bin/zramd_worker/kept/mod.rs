@@ -1,0 +1,293 @@
+//! `zramd-worker kept`: what happens to the RAM disks of the configuration that are kept: loaded, saved, checked, and what is
+//! done with their snapshots. `disk` is the same without a configuration.
+
+mod fill;
+mod snapshots;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sd_notify::NotifyState;
+use zramd::engine::Error;
+use zramd::engine::disk::{self, Progress, Request, Saved};
+use zramd::engine::keep::{self, Kept};
+use zramd::engine::work::{Reporter, Stopped};
+use zramd::host::linux::disk::{Calls, be_idle};
+use zramd::host::linux::{clock, hook, interrupt};
+use zramd::logic::disk_status::DiskStatus;
+use zramd::logic::exit::ExitStatus;
+use zramd::logic::units::human;
+
+use super::configured;
+
+/// What `--help` says.
+pub const HELP: &str =
+    "load|save|verify|export|pin|unpin|delete|prepare-restore|cancel-restore|refresh NAME [WORD]...";
+
+/// How often the service manager is told that work goes on, and how long it is to wait from then on.
+const EXTEND_EVERY: Duration = Duration::from_secs(2);
+const EXTEND_BY: Duration = Duration::from_secs(60);
+/// How often somebody else's work on the same disk is looked at until it ends.
+const LOOK: Duration = Duration::from_millis(100);
+
+struct Words {
+    verb: String,
+    name: String,
+    rest: Vec<String>,
+    reason: String,
+}
+
+fn words(words: Vec<OsString>) -> Result<Words, String> {
+    use lexopt::prelude::*;
+    let parse = || -> Result<Words, lexopt::Error> {
+        let mut parser = lexopt::Parser::from_args(words);
+        let mut plain = Vec::new();
+        let mut reason = "asked".to_owned();
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Long("reason") => reason = parser.value()?.string()?,
+                Value(word) => plain.push(word.string()?),
+                other => return Err(other.unexpected()),
+            }
+        }
+        let mut plain = plain.into_iter();
+        let verb = plain.next().ok_or("what is to be done?")?;
+        let name = plain.next().ok_or("with which disk?")?;
+        Ok(Words { verb, name, rest: plain.collect(), reason })
+    };
+    parse().map_err(|error| error.to_string())
+}
+
+/// Does it. `Err` is wrong usage.
+pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
+    let words = words(arguments)?;
+    let verb: fn(&mut Job, &Words) -> Result<String, Stopped> = match words.verb.as_str() {
+        "load" => fill::load,
+        "save" => save,
+        "verify" => snapshots::verify,
+        "export" => snapshots::export,
+        "pin" => snapshots::pin,
+        "unpin" => snapshots::unpin,
+        "delete" => snapshots::delete,
+        "prepare-restore" => snapshots::prepare_restore,
+        "cancel-restore" => snapshots::cancel_restore,
+        "refresh" => refresh,
+        other => return Err(format!("there is no verb `kept {other}`")),
+    };
+    interrupt::watch();
+    let mut job = match Job::begin(&words.name, &words.verb) {
+        Ok(job) => job,
+        Err(error) => {
+            eprintln!("zramd-worker: {error}");
+            return Ok(error.exit_status());
+        }
+    };
+    let ended = verb(&mut job, &words);
+    Ok(job.end(&ended))
+}
+
+/// One piece of work with one disk.
+struct Job {
+    kept: Kept,
+    calls: Calls,
+    reporter: Option<Reporter>,
+    deadline: Instant,
+    extended: Instant,
+    moved: u64,
+    /// Why it has to end early.
+    stopped: Option<Stopped>,
+}
+
+impl Job {
+    /// Begins when whoever works with the disk now has ended.
+    fn begin(name: &str, verb: &str) -> Result<Job, Error> {
+        let kept = keep::find(&configured::loaded(None), name)?;
+        let now = Instant::now();
+        let deadline = now + Duration::from_secs(kept.keep.time_limit);
+        let mut job = Job {
+            kept,
+            calls: Calls::new(),
+            reporter: None,
+            deadline,
+            extended: now,
+            moved: 0,
+            stopped: None,
+        };
+        let work = format!("disk-{name}");
+        while job.reporter.is_none() {
+            match Reporter::begin(Path::new("/"), &work, verb) {
+                Ok(reporter) => job.reporter = Some(reporter),
+                Err(error) if Instant::now() >= deadline || interrupt::is_asked() => return Err(error),
+                Err(_) => {
+                    job.extend();
+                    std::thread::sleep(LOOK);
+                }
+            }
+        }
+        Ok(job)
+    }
+
+    /// Has the service manager wait longer.
+    fn extend(&mut self) {
+        if self.extended.elapsed() >= EXTEND_EVERY {
+            self.extended = Instant::now();
+            let micros = u32::try_from(EXTEND_BY.as_micros()).unwrap_or(u32::MAX);
+            // Nobody has to listen.
+            sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(micros)]).ok();
+        }
+    }
+
+    /// Tells how far it is. Whether to go on: not when somebody asked for an end, or when it has taken too long. What is
+    /// written until then has no name yet, so nothing is left of it.
+    fn progress(&mut self, progress: Progress) -> bool {
+        let Progress { doing, done_bytes, total_bytes } = progress;
+        let share = if total_bytes == 0 { 0.0 } else { done_bytes as f64 / total_bytes as f64 };
+        if let Some(reporter) = &mut self.reporter {
+            reporter.progress(share, doing);
+        }
+        if done_bytes != self.moved {
+            self.moved = done_bytes;
+            self.extend();
+        }
+        let name = &self.kept.request.name;
+        if interrupt::is_asked() {
+            let message = format!("{name}: cancelled while {doing}; the snapshots are as they were");
+            self.stopped = Some(Stopped::Cancelled(message));
+        } else if Instant::now() >= self.deadline {
+            let limit = self.kept.keep.time_limit;
+            self.stopped = Some(Stopped::from(Error::failed(format!(
+                "{name}: given up while {doing}, because it took longer than {limit} s (time-limit); the snapshots are as they were"
+            ))));
+        }
+        self.stopped.is_none()
+    }
+
+    fn end(&mut self, ended: &Result<String, Stopped>) -> ExitStatus {
+        let status = match ended {
+            Ok(message) | Err(Stopped::Cancelled(message) | Stopped::Postponed(message)) => {
+                println!("{message}");
+                ExitStatus::Success
+            }
+            Err(Stopped::Failed(error)) => {
+                eprintln!("zramd-worker: {error}");
+                error.exit_status()
+            }
+        };
+        match self.reporter.take().map(|reporter| reporter.end(ended)) {
+            Some(Err(error)) => {
+                eprintln!("zramd-worker: {error}");
+                error.exit_status()
+            }
+            _ => status,
+        }
+    }
+
+    /// Runs something of the archives with progress.
+    fn watched<T>(
+        &mut self,
+        work: impl FnOnce(&Calls, &disk::Disk, disk::Watcher<'_>) -> Result<T, Error>,
+    ) -> Result<T, Stopped> {
+        let (calls, disk) = (self.calls.clone(), self.kept.disk());
+        let done = work(&calls, &disk, &mut |progress| self.progress(progress));
+        done.map_err(|error| self.stopped.take().unwrap_or(Stopped::Failed(error)))
+    }
+
+    fn hook(&mut self, words: &[String], reason: &str) -> Result<(), Error> {
+        let request = self.kept.request.clone();
+        let limit = Duration::from_secs(self.kept.keep.hook_time_limit);
+        let place = request.place();
+        let variables = [
+            ("ZRAMD_DISK", request.name.as_str()),
+            ("ZRAMD_PLACE", place.as_str()),
+            ("ZRAMD_MOUNT_POINT", request.mount.mount_point.as_str()),
+            ("ZRAMD_REASON", reason),
+        ];
+        Ok(hook::run(words, &variables, limit, || self.extend())?)
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
+        keep::publish(&self.kept, change)
+    }
+}
+
+/// For what goes wrong without making the rest useless.
+fn warn(name: &str, text: &str) {
+    eprintln!("<4>{name}: {text}");
+}
+
+fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    let (name, reason) = (words.name.as_str(), words.reason.as_str());
+    if keep::is_passthrough(name) {
+        return Ok(format!("{name}: not in use, nothing to save"));
+    }
+    let last = reason == "stop";
+    if reason == "timer" {
+        be_idle();
+    }
+    let hook = job.kept.keep.pre_save.clone();
+    let mut notes = Vec::new();
+    if let Err(error) = job.hook(&hook, reason) {
+        // What is not saved at the end is lost, whatever state it is in.
+        if !last {
+            let error = Error::failed(format!("{name}: pre-save: {error}"));
+            return Err(failed_save(job, error.into()));
+        }
+        notes.push(format!("pre-save: {error}"));
+    }
+    let request = Request { reason, force: false, last };
+    let saved = job.watched(|calls, disk, watcher| disk::save(calls, disk, request, watcher));
+    let (result, message) = match saved {
+        Ok(Saved::Unchanged(number)) => ("unchanged", format!("nothing has changed since snapshot {number}")),
+        Ok(Saved::Written { generation, manifest, pruned, warnings }) => {
+            notes.extend(warnings);
+            let (files, size) = (manifest.contents.files, human(manifest.archive_bytes));
+            let pruned = match pruned.len() {
+                0 => String::new(),
+                count => format!(", {count} pruned"),
+            };
+            let noun = if files == 1 { "file" } else { "files" };
+            ("ok", format!("snapshot {generation}: {files} {noun} in {size}{pruned}"))
+        }
+        Err(Stopped::Cancelled(message)) if last => {
+            // Whoever asked for an early end, what is in the disk is lost with it.
+            return Err(failed_save(job, Error::failed(message).into()));
+        }
+        Err(stopped) => return Err(failed_save(job, stopped)),
+    };
+    for note in &notes {
+        warn(name, note);
+    }
+    let text = message.clone();
+    job.publish(|status| {
+        status.last_save_usec = clock::unix_usec();
+        status.last_save_result = result.to_owned();
+        status.last_save_message = text;
+    })?;
+    Ok(format!("{name}: {message}"))
+}
+
+fn sentence(stopped: &Stopped) -> String {
+    match stopped {
+        Stopped::Failed(error) => error.to_string(),
+        Stopped::Cancelled(message) | Stopped::Postponed(message) => message.clone(),
+    }
+}
+
+fn failed_save(job: &Job, stopped: Stopped) -> Stopped {
+    let text = sentence(&stopped);
+    let noted = job.publish(|status| {
+        status.last_save_usec = clock::unix_usec();
+        status.last_save_result = "failed".to_owned();
+        status.last_save_message = text;
+    });
+    match (stopped, noted) {
+        (Stopped::Failed(error), Err(other)) => Stopped::Failed(error.join(other)),
+        (stopped, _) => stopped,
+    }
+}
+
+fn refresh(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    job.publish(|_| {})?;
+    Ok(format!("{}: looked at its snapshots", words.name))
+}

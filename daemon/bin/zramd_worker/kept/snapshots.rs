@@ -1,0 +1,120 @@
+//! What is done with the snapshots of a disk.
+
+use std::path::{Path, PathBuf};
+
+use zramd::engine::disk;
+use zramd::engine::keep;
+use zramd::engine::work::Stopped;
+use zramd::engine::{Error, ErrorKind};
+use zramd::host::Host;
+use zramd::host::linux::LinuxHost;
+use zramd::logic::units::human;
+
+use super::{Job, Words, save};
+
+/// The snapshot that a word names; none is the newest.
+fn generation(words: &Words, at: usize) -> Result<Option<u64>, Error> {
+    let Some(word) = words.rest.get(at).filter(|word| *word != "newest") else { return Ok(None) };
+    let number = word.parse().ok().filter(|number| *number > 0);
+    number
+        .map(Some)
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("`{word}` is no number of a snapshot")))
+}
+
+fn named(words: &Words) -> Result<u64, Error> {
+    generation(words, 0)?
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{}: which snapshot?", words.name)))
+}
+
+pub(super) fn verify(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    let number = generation(words, 0)?;
+    let checked = job.watched(|calls, disk, watcher| disk::verify(calls, disk, number, watcher))?;
+    let (entries, size) = (checked.entries, human(checked.bytes));
+    Ok(format!("{}: snapshot {} is good: {entries} entries, {size}", words.name, checked.generation))
+}
+
+pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    let to = words.rest.first().ok_or_else(|| Error::failed("into which folder?"))?;
+    let number = generation(words, 1)?;
+    let to = PathBuf::from(to);
+    let extracted = job.watched(|calls, disk, watcher| disk::export(calls, disk, number, &to, watcher))?;
+    let size = human(extracted.bytes);
+    Ok(format!("{}: {} entries, {size} in {}", words.name, extracted.entries, to.display()))
+}
+
+pub(super) fn pin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    let number = named(words)?;
+    let why = words.rest.get(1).map_or("asked for", String::as_str);
+    disk::pin(&job.calls, &job.kept.disk(), number, Some(why))?;
+    job.publish(|_| {})?;
+    Ok(format!("{}: snapshot {number} is kept until it is unpinned", words.name))
+}
+
+pub(super) fn unpin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    let number = named(words)?;
+    disk::pin(&job.calls, &job.kept.disk(), number, None)?;
+    job.publish(|_| {})?;
+    Ok(format!("{}: snapshot {number} goes when it is its turn", words.name))
+}
+
+pub(super) fn delete(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    let number = named(words)?;
+    let status = disk::status(&job.calls, &job.kept.disk())?;
+    let good = status.generations.iter().filter(|generation| generation.manifest.is_ok());
+    if good.map(|generation| generation.number).collect::<Vec<_>>() == [number] {
+        let message =
+            format!("{}: snapshot {number} is the only good one; save first, then delete it", words.name);
+        return Err(Error::new(ErrorKind::Unsafe, message).into());
+    }
+    disk::delete(&job.calls, &job.kept.disk(), number)?;
+    job.publish(|_| {})?;
+    Ok(format!("{}: snapshot {number} is deleted", words.name))
+}
+
+/// Makes sure that the snapshot is good and what is in the disk now is saved; the next load then takes the snapshot.
+pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    let name = words.name.as_str();
+    let number = generation(words, 0)?;
+    let checked = job.watched(|calls, disk, watcher| disk::verify(calls, disk, number, watcher))?;
+    disk::pin(&job.calls, &job.kept.disk(), checked.generation, Some("being restored"))?;
+    let saved = save(
+        job,
+        &Words {
+            verb: "save".to_owned(),
+            name: name.to_owned(),
+            rest: Vec::new(),
+            reason: "restore".to_owned(),
+        },
+    );
+    match saved {
+        Ok(_) => keep::want_restore(name, Some(checked.generation))?,
+        Err(error) => {
+            disk::pin(&job.calls, &job.kept.disk(), checked.generation, None)?;
+            return Err(error);
+        }
+    }
+    Ok(format!("{name}: snapshot {} is loaded next", checked.generation))
+}
+
+pub(super) fn cancel_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+    if let Some(number) = keep::restore_wanted(&words.name) {
+        keep::want_restore(&words.name, None)?;
+        disk::pin(&job.calls, &job.kept.disk(), number, None)?;
+    }
+    job.publish(|_| {})?;
+    let (host, place) = (LinuxHost::new("/"), job.kept.request.place());
+    let is_mounted = disk::is_mounted(&job.calls, Path::new(&place));
+    let users = if is_mounted { host.mount_users(&place) } else { Vec::new() };
+    if !users.is_empty() {
+        let names: Vec<String> =
+            users.iter().map(|user| format!("{} (pid {})", user.name, user.pid)).collect();
+        let mount_point = &job.kept.request.mount.mount_point;
+        let message = format!(
+            "{}: it stays as it is, because {mount_point} is in use by {}",
+            words.name,
+            names.join(", ")
+        );
+        return Err(Error::new(ErrorKind::InUse, message).into());
+    }
+    Ok(format!("{}: the newest snapshot is loaded next", words.name))
+}
