@@ -6,129 +6,26 @@
 
 #[path = "support/private_bus.rs"]
 mod private_bus;
+#[path = "support/session.rs"]
+mod session;
 mod support;
 
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use private_bus::{Bus, Guarded, PrivateBus, call, run};
 use rustix::process::{Pid, Signal, kill_process};
 use zbus::{Connection, OwnedObjectPath, OwnedVariant};
 
-use support::{can_use_real_kernel, real_kernel_lock, setup, texts};
-
-/// The machine and a daemon for one test alone; whatever the test does, nothing of it stays.
-struct Session {
-    // In this order: the daemon ends, then what is left is taken away, then others may have the machine.
-    bus: Option<PrivateBus>,
-    before: String,
-    _lock: fs::File,
-}
-
-impl Session {
-    /// Begins, or says why it cannot.
-    fn begin(config: &str) -> Option<Session> {
-        Session::with(|| PrivateBus::start_with(config))
-    }
-
-    /// As [`Session::begin`], on this bus.
-    fn with(bus: impl FnOnce() -> Option<PrivateBus>) -> Option<Session> {
-        if !can_use_real_kernel() {
-            return None;
-        }
-        let lock = real_kernel_lock();
-        let before = machine();
-        Some(Session { bus: Some(bus()?), before, _lock: lock })
-    }
-
-    fn bus(&self) -> &PrivateBus {
-        self.bus.as_ref().unwrap()
-    }
-
-    /// `zramdctl` with these words on this bus.
-    fn command(&self, words: &[&str]) -> Command {
-        zramdctl(self.bus().address(), words)
-    }
-
-    /// What `zramdctl` prints when it succeeds.
-    #[track_caller]
-    fn ok(&self, words: &[&str]) -> String {
-        let output = self.command(words).output().unwrap();
-        let (result, messages) = texts(&output);
-        assert!(output.status.success() && messages.is_empty(), "{words:?}: {output:?}");
-        result.trim_end().to_owned()
-    }
-
-    /// What it says when it ends with this status.
-    #[track_caller]
-    fn fails(&self, words: &[&str], status: i32) -> String {
-        let output = self.command(words).output().unwrap();
-        assert_eq!(output.status.code(), Some(status), "{words:?}: {output:?}");
-        texts(&output).1
-    }
-
-    /// Replaces the configuration.
-    fn write(&self, text: &str) {
-        fs::write(self.bus().bus().config(), text).unwrap();
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.bus = None;
-        let output = setup(&["revert"]);
-        // Sections of the moment last until the next boot, and here until the end of the test.
-        fs::remove_dir_all("/run/zramd/zramd.toml.d").ok();
-        if !output.status.success() {
-            eprintln!("could not clean up: {output:?}");
-        }
-    }
-}
-
-fn zramdctl(address: &str, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
-    command.args(words).env("DBUS_SYSTEM_BUS_ADDRESS", address).stdin(Stdio::null());
-    command
-}
-
-/// Devices, swaps and what zramd has noted, as seen from outside.
-fn machine() -> String {
-    let mut devices: Vec<String> = fs::read_dir("/sys/block")
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.starts_with("zram"))
-        .map(|name| format!("{name} {}", attribute(&name, "disksize")))
-        .collect();
-    devices.sort();
-    let notes: Vec<String> = fs::read_dir("/run/zramd").map_or_else(
-        |_| Vec::new(),
-        |entries| entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect(),
-    );
-    format!("{devices:?} {:?} {notes:?}", swaps())
-}
-
-fn attribute(device: &str, name: &str) -> String {
-    fs::read_to_string(format!("/sys/block/{device}/{name}")).unwrap().trim().to_owned()
-}
+use session::{Session, attribute, machine, swaps, zramdctl};
+use support::texts;
 
 /// The limit in `mm_stat`.
 fn memory_limit(device: &str) -> u64 {
     attribute(device, "mm_stat").split_whitespace().nth(3).unwrap().parse().unwrap()
-}
-
-/// Name, size in KiB and priority of every active zram swap.
-fn swaps() -> Vec<(String, u64, i32)> {
-    let text = fs::read_to_string("/proc/swaps").unwrap();
-    let lines = text.lines().filter_map(|line| line.strip_prefix("/dev/zram"));
-    lines
-        .map(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            (format!("zram{}", words[0]), words[2].parse().unwrap(), words[4].parse().unwrap())
-        })
-        .collect()
 }
 
 fn swap(name: &str) -> Option<(u64, i32)> {

@@ -403,7 +403,7 @@ fn without_a_good_generation_it_goes_on_as_was_asked() {
         trial
     };
     let error = broken().load().unwrap_err();
-    assert!(error.message.contains("generation 1"), "{error}");
+    assert!(error.message.contains("snapshot 1"), "{error}");
 
     let mut trial = broken();
     trial.disk.on_failure = OnFailure::Passthrough;

@@ -142,6 +142,17 @@ fn what_this_machine_lacks_is_named() {
     let text = "[zram0]\nmount-point = \"/a\"\nfs-type = \"btrfs\"";
     let without = Facts { mkfs: [("btrfs".to_owned(), false)].into(), ..facts() };
     check(text, &without, Some((Kind::Unsupported, "mkfs.btrfs is not installed")));
+    for (fs_type, size, smallest) in [("xfs", 299, "300.0 MiB"), ("btrfs", 44, "45.0 MiB")] {
+        let text = |size| {
+            format!("[zram0]\nmount-point = \"/a\"\nfs-type = \"{fs_type}\"\nzram-size = \"{size}MiB\"")
+        };
+        check(&text(size), &facts(), Some((Kind::Config, smallest)));
+        check(&text(size + 1), &facts(), None);
+    }
+    let text = "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nfs-type = \"xfs\"\nsize = \"1MiB\"";
+    let plan = plan_of(text, &facts());
+    assert_eq!(plan.groups.len(), 0, "without its device there is no disk");
+    assert_eq!(plan.problems.len(), 1, "which is told once: {:?}", plan.problems);
     check("[zram0]\nmount-point = \"/a\"\nowner = \"joe\"", &facts(), Some((Kind::Config, "no user `joe`")));
     let contained = Facts { support: Support::Container("lxc".to_owned()), ..facts() };
     check("[zram0]", &contained, Some((Kind::Unsupported, "lxc container")));

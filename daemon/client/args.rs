@@ -357,6 +357,7 @@ pub enum Disk {
         /// Disk
         name: String,
         /// Snapshot; the newest if none is named
+        #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: Option<u64>,
         /// How
         #[command(flatten)]
@@ -367,6 +368,7 @@ pub enum Disk {
         /// Disk
         name: String,
         /// Snapshot; the newest if none is named
+        #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: Option<u64>,
         /// How
         #[command(flatten)]
@@ -385,6 +387,7 @@ pub enum Disk {
         /// Disk
         name: String,
         /// Snapshot
+        #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: u64,
         /// Let it be pruned again
         #[arg(long)]
@@ -395,6 +398,7 @@ pub enum Disk {
         /// Disk
         name: String,
         /// Snapshot
+        #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: u64,
     },
     /// Copy a snapshot into an empty or new folder, as root
@@ -404,6 +408,7 @@ pub enum Disk {
         /// Folder
         folder: PathBuf,
         /// Snapshot; the newest if none is named
+        #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: Option<u64>,
     },
     /// Give a disk another size, until the next boot

@@ -193,7 +193,7 @@ fn or_nothing(text: &str) -> &str {
 }
 
 fn snapshots(disk: &DiskView) -> String {
-    let heading = ["GENERATION", "MADE", "FILES", "CONTENTS", "STORED", "REASON", "STATE"];
+    let heading = ["SNAPSHOT", "MADE", "FILES", "CONTENTS", "STORED", "REASON", "STATE"];
     let rows = disk.status.snapshots.iter().map(|line| {
         let mut state = vec![if line.good { "good" } else { "broken" }.to_owned()];
         if line.fuzzy {

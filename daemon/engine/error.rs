@@ -1,6 +1,6 @@
 //! What can go wrong while a plan is carried out.
 
-use crate::host::{Errno, Holder, HostError};
+use crate::host::{Cause, Errno, Holder, HostError};
 use crate::logic::exit::ExitStatus;
 use crate::logic::plan::Kind;
 
@@ -75,6 +75,14 @@ impl Error {
     /// A plain failure.
     pub fn failed(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Failed, message)
+    }
+
+    /// What `zramd-worker` has said, which is a whole sentence.
+    pub fn of_worker(error: HostError) -> Error {
+        match error.cause {
+            Cause::Text(said) => Error::failed(said),
+            Cause::Errno(_) => error.into(),
+        }
     }
 
     /// Both in one sentence, with the kind of the first.

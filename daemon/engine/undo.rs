@@ -58,7 +58,12 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             hide(host, place, mount_point)?;
             let mounted = mounts(host)?.iter().any(|mount| mount.mount_point == *place);
             if *kept && mounted && host.path_kind(&passthrough(name)) == PathKind::Missing {
-                host.run_worker(&["kept", "save", name, "--reason", "stop"])?;
+                let saved = host.run_worker(&["kept", "save", name, "--reason", "stop"]);
+                if saved.is_err() {
+                    // It stays, so that somebody can mend that: also where it was seen, if that can be.
+                    host.bind(place, mount_point).ok();
+                }
+                saved.map_err(Error::of_worker)?;
             }
             Ok(())
         }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
 use crate::logic::vm::Tunable;
-pub use error::{Errno, HostError};
+pub use error::{Cause, Errno, HostError};
 
 /// Text files that describe the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

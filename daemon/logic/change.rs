@@ -425,6 +425,12 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
     if size == rounded || wanted.number.is_some() {
         return change(target, Action::Keep, "");
     }
+    let used = mounted.and_then(|mounted| facts.disk_used.get(&mounted.mount_point)).copied().unwrap_or(0);
+    if rounded < used {
+        let why =
+            format!("{} are in use, and a size of {} is less", exact(used, rounded), exact(rounded, used));
+        return refused(target, Kind::Unsafe, why);
+    }
     change(target, Action::Adapt, format!("size {} → {}", exact(size, rounded), exact(rounded, size)))
 }
 

@@ -68,7 +68,7 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
                 status.refused
             ),
             format!(
-                "that snapshot is kept: mend the cause, then run `zramdctl disk restore {name} GENERATION`"
+                "that snapshot is kept: mend the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
             ),
         ),
         LoadState::Empty | LoadState::Loading | LoadState::Loaded => {}

@@ -88,7 +88,7 @@ pub struct DiskStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SnapshotLine {
-    /// Its number.
+    /// Its number, as in the names of its files, `gen-N`.
     pub generation: u64,
     /// When it was made, in microseconds since 1970.
     pub time_usec: u64,
@@ -98,7 +98,7 @@ pub struct SnapshotLine {
     pub stored_bytes: u64,
     /// Files, folders and all else in it.
     pub entries: u64,
-    /// Why it was made: `stop`, `timer`, `sleep`, `asked`.
+    /// Why it was made: `stop`, `timer`, `sleep`, `asked`, `restore`.
     pub reason: String,
     /// Whether files changed while they were read.
     pub fuzzy: bool,

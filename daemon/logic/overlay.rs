@@ -18,9 +18,17 @@ const HEAD: &str =
     "# Written by zramd on request; it lasts until the next boot. Remove it, then run `zramdctl reload`.\n";
 const TRANSIENT: &str = "# The whole section exists only here.\n";
 
+const PREFIX: &str = "zz-runtime-";
+const SUFFIX: &str = ".toml";
+
 /// Name of the drop-in for `section`; it sorts after what people usually write.
 pub fn file_name(section: &str) -> String {
-    format!("zz-runtime-{section}.toml")
+    format!("{PREFIX}{section}{SUFFIX}")
+}
+
+/// The section that the drop-in of this name is for; nothing when somebody else wrote it.
+pub fn section_of(file_name: &str) -> Option<&str> {
+    file_name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
 }
 
 /// A TOML string.
@@ -100,6 +108,12 @@ mod tests {
         let loaded = config::load(&[("/run/zramd/a.toml".into(), text)], "");
         assert_eq!(loaded.problems, []);
         assert_eq!(loaded.settings.devices[0].number, 5);
+    }
+
+    #[test]
+    fn a_drop_in_is_known_by_its_name() {
+        assert_eq!(section_of(&file_name("ramdisk.logs")), Some("ramdisk.logs"));
+        assert_eq!(section_of("50-mine.toml"), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::operations::{invalid, none, only_force, with_overlay};
 use super::reconcile::{Wish, reconcile};
 use super::systemd::{DONE, Systemd, Verb};
 use super::work::Order;
+use crate::logic::proc::zram_number;
 use crate::logic::record::Target;
 use crate::logic::snapshot::DiskView;
 use crate::logic::unit_disk::{doing_unit, place_unit};
@@ -83,6 +84,8 @@ impl Core {
         let target = Target::RamDisk(disk.name.clone());
         let shown = format!("{}.mount", escape_path(&disk.mount_point));
         let nothing = || async {};
+        // Services that need the path stop with it, and are started again with it.
+        let users = pid_1.stopping_with(&shown).await;
         let result = async {
             pid_1.unit(Verb::Stop, &shown, &target, handle, nothing).await?;
             let hidden = pid_1.unit(Verb::Stop, &place_unit(&disk.name), &target, handle, nothing).await;
@@ -97,20 +100,30 @@ impl Core {
             // As it was, as far as that goes.
             pid_1.job(Verb::Start, &shown, None, &Handle::unwatched(), nothing).await.ok();
         }
+        for user in users {
+            pid_1.job(Verb::Start, &user, None, &Handle::unwatched(), nothing).await.ok();
+        }
         pid_1.leave().await;
         result
     }
 
     async fn take_down_and_up(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
-        let target = Target::RamDisk(disk.name.clone());
+        let mut targets = vec![Target::RamDisk(disk.name.clone())];
+        // The file system is taken away with what holds it.
+        targets.extend(zram_number(&disk.device).map(Target::Device));
+        let wish = Wish { only: Some(targets.iter().cloned().collect()), ..Wish::everything(false) };
         let _guard = self.lane.lock().await;
-        if let Err(error) = self.source.run(&["down", &target.to_string()], &handle.cancel).await {
-            return Err(self.give_up_restore(handle, &disk.name, error).await);
-        }
-        match reconcile(self, handle, Wish::one(target, false)).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(self.give_up_restore(handle, &disk.name, error).await),
-        }
+        let result = async {
+            for target in &targets {
+                self.source.run(&["down", &target.to_string()], &handle.cancel).await?;
+            }
+            reconcile(self, handle, wish.clone()).await
+        };
+        let Err(error) = result.await else { return Ok(()) };
+        let error = self.give_up_restore(handle, &disk.name, error).await;
+        // As it was, as far as that goes.
+        reconcile(self, &handle.quietly(), wish).await.ok();
+        Err(error)
     }
 
     /// Has the next load take the newest snapshot again, which is that of a moment ago. What to say: who uses the disk, if

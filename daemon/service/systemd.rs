@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use zbus::Connection;
+use tokio::sync::Mutex;
+use zbus::{Connection, OwnedVariant};
 
 use super::bus::error::{BusError, Name, Result};
+use super::bus::label;
 use super::jobs::Handle;
 use super::stream;
 use crate::logic::record::Target;
@@ -13,6 +15,7 @@ use crate::logic::record::Target;
 const SERVICE: &str = "org.freedesktop.systemd1";
 const OBJECT: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+const UNIT: &str = "org.freedesktop.systemd1.Unit";
 
 /// What PID 1 is asked to do with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,9 @@ pub struct Systemd {
 /// How often progress is looked at while PID 1 works.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How many conversations there are: to PID 1 they are one, which begins with the first and ends with the last.
+static CONVERSATIONS: Mutex<u32> = Mutex::const_new(0);
+
 /// How PID 1 says that all went well.
 pub const DONE: &str = "done";
 
@@ -43,7 +49,11 @@ impl Systemd {
     /// Begins; end it with [`Systemd::leave`], or PID 1 goes on to tell us about every unit.
     pub async fn enter(connection: &Connection) -> Result<Systemd> {
         let pid_1 = Systemd { connection: connection.clone() };
-        pid_1.call("Subscribe", &()).await?;
+        let mut conversations = CONVERSATIONS.lock().await;
+        if *conversations == 0 {
+            pid_1.call("Subscribe", &()).await?;
+        }
+        *conversations += 1;
         Ok(pid_1)
     }
 
@@ -57,14 +67,40 @@ impl Systemd {
 
     /// Ends it.
     pub async fn leave(self) {
-        // PID 1 forgets us anyway when we leave the bus.
-        self.call("Unsubscribe", &()).await.ok();
+        let mut conversations = CONVERSATIONS.lock().await;
+        *conversations = conversations.saturating_sub(1);
+        if *conversations == 0 {
+            // PID 1 forgets us anyway when we leave the bus.
+            self.call("Unsubscribe", &()).await.ok();
+        }
     }
 
     /// Has PID 1 run the generators and read all units again.
     pub async fn reload(&self) -> Result<()> {
         self.call("Reload", &()).await?;
         Ok(())
+    }
+
+    /// The active units that stop when this one does, because they require it or are bound to it.
+    pub async fn stopping_with(&self, unit: &str) -> Vec<String> {
+        let mut units = vec![unit.to_owned()];
+        let mut at = 0;
+        while let Some(unit) = units.get(at).cloned() {
+            at += 1;
+            for property in ["RequiredBy", "BoundBy", "ConsistsOf"] {
+                let found = property_of(&self.connection, &unit, UNIT, property).await;
+                for other in found.and_then(|names| Vec::<String>::try_from(names).ok()).unwrap_or_default() {
+                    if units.contains(&other) {
+                        continue;
+                    }
+                    let state = property_of(&self.connection, &other, UNIT, "ActiveState").await;
+                    if state.and_then(|state| String::try_from(state).ok()).as_deref() == Some("active") {
+                        units.push(other);
+                    }
+                }
+            }
+        }
+        units.split_off(1)
     }
 
     /// Has PID 1 do something with a unit, and waits for its end. `look` is called now and then, for progress.
@@ -136,6 +172,21 @@ impl Systemd {
             }
         }
     }
+}
+
+/// A property of a unit; nothing when there is none, or PID 1 does not answer.
+pub async fn property_of(
+    connection: &Connection,
+    unit: &str,
+    interface: &str,
+    property: &str,
+) -> Option<OwnedVariant> {
+    // A path that asks for it has PID 1 read the unit, if it has not yet.
+    let path = format!("{OBJECT}/unit/{}", label(unit));
+    let properties = Some("org.freedesktop.DBus.Properties");
+    let what = (interface, property);
+    let call = connection.call_method(Some(SERVICE), path.as_str(), properties, "Get", &what);
+    call.await.ok()?.body().deserialize().ok()
 }
 
 fn is_no_such_unit(error: &zbus::Error) -> bool {

@@ -1,26 +1,17 @@
 //! When a timer of systemd elapses next.
 
-use zbus::{Connection, OwnedVariant};
+use zbus::Connection;
 
-use super::bus::label;
+use super::systemd::property_of;
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, clock};
 use crate::logic::duration::micros;
 
 /// When this timer unit elapses next, in microseconds since 1970; 0 is never, or that nobody knows.
 pub async fn next(connection: &Connection, unit: &str) -> u64 {
-    // A path that asks for it has PID 1 read the unit, if it has not yet.
-    let path = format!("/org/freedesktop/systemd1/unit/{}", label(unit));
-    let body = ("org.freedesktop.systemd1.Timer", "NextElapseUSecMonotonic");
-    let properties = Some("org.freedesktop.DBus.Properties");
-    let service = Some("org.freedesktop.systemd1");
-    let Ok(reply) = connection.call_method(service, path.as_str(), properties, "Get", &body).await else {
-        return 0;
-    };
-    let next: u64 = match reply.body().deserialize::<OwnedVariant>().map(u64::try_from) {
-        Ok(Ok(next)) => next,
-        _ => return 0,
-    };
+    let interface = "org.freedesktop.systemd1.Timer";
+    let next = property_of(connection, unit, interface, "NextElapseUSecMonotonic").await;
+    let next = next.and_then(|next| u64::try_from(next).ok()).unwrap_or(0);
     let now = micros(LinuxHost::new("/").monotonic());
     since_1970(next, now, clock::unix_usec())
 }

@@ -64,6 +64,18 @@ pub fn has_program(name: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
+/// Whether it becomes true within half a minute; for what nothing tells of.
+pub fn eventually(mut is_true: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_true() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
 /// Serialises tests that change the running kernel, over all test programs.
 pub fn real_kernel_lock() -> std::fs::File {
     let file = std::fs::File::create(std::env::temp_dir().join("zramd-tests.lock")).unwrap();

@@ -8,6 +8,7 @@ use zramd::host::linux::files;
 use zramd::logic::config::problem::{Problem, Severity};
 use zramd::logic::config::{self, Loaded, render};
 use zramd::logic::exit::ExitStatus;
+use zramd::logic::overlay;
 use zramd::logic::plan::{self, Activation, Decision, Plan};
 use zramd::logic::record::Target;
 use zramd::logic::unit_text::unit_files;
@@ -181,7 +182,8 @@ fn down(target: &Target) -> Result<ExitStatus, Error> {
 fn revert() -> Result<ExitStatus, Error> {
     let mut host = LinuxHost::new("/");
     let results = engine::revert(&mut host)?;
-    if results.is_empty() {
+    let forgotten = forget_requests(&results)?;
+    if results.is_empty() && forgotten.is_empty() {
         show::line("nothing is set up by zramd");
     }
     let mut failed = Vec::new();
@@ -194,11 +196,30 @@ fn revert() -> Result<ExitStatus, Error> {
             }
         }
     }
+    for section in &forgotten {
+        show::line(&format!("{section}: what was asked for until the next boot is forgotten"));
+    }
     Ok(match failed.first() {
         None => ExitStatus::Success,
         Some(_) if failed.len() < results.len() => ExitStatus::Partly,
         Some(error) => error.exit_status(),
     })
+}
+
+/// Forgets what `zramdctl create`, `resize` and the like asked for, or the next `apply` would bring it back. What is still
+/// there keeps its section.
+fn forget_requests(results: &[(Target, Result<(), Error>)]) -> Result<Vec<String>, Error> {
+    let root = Path::new("/");
+    let mut forgotten = Vec::new();
+    for path in files::overlays(root) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let Some(section) = overlay::section_of(name) else { continue };
+        if !results.iter().any(|(target, result)| result.is_err() && target.to_string() == section) {
+            files::write_overlay(root, name, None).map_err(Error::failed)?;
+            forgotten.push(section.to_owned());
+        }
+    }
+    Ok(forgotten)
 }
 
 fn status() -> Result<ExitStatus, Error> {

@@ -15,7 +15,7 @@ use zramd::logic::exit::ExitStatus;
 /// What `--help` says.
 pub const HELP: &str = "load|save|verify|export|adopt|pin|unpin|delete|list NAME [--spec FILE] [--store DIR] [--place DIR] [--target DIR] \
     [--mode skeleton|snapshot] [--keep N] [--limit BYTES] [--on-failure empty|passthrough|fail] [--seed DIR] [--trial] \
-    [--reason WORD] [--force] [--last] [--generation N] [--to DIR]";
+    [--reason WORD] [--force] [--last] [--snapshot N] [--to DIR]";
 
 struct Words {
     verb: String,
@@ -84,7 +84,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, lexopt::Error> {
             Long("reason") => found.reason = parser.value()?.string()?,
             Long("force") => found.force = true,
             Long("last") => found.last = true,
-            Long("generation") => found.generation = Some(parser.value()?.parse()?),
+            Long("snapshot") => found.generation = Some(parser.value()?.parse()?),
             Long("to") => found.to = Some(parser.value()?.into()),
             other => return Err(other.unexpected()),
         }
@@ -100,7 +100,7 @@ fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
 /// Does it. `Err` is wrong usage.
 pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
     let words = words(arguments)?;
-    let generation = || words.generation.ok_or("--generation N is missing");
+    let generation = || words.generation.ok_or("--snapshot N is missing");
     let calls = Calls::new();
     let disk = &words.disk;
     let mut watcher = |_: Progress| true;
@@ -116,7 +116,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
         "verify" => disk::verify(&calls, disk, words.generation, &mut watcher).map(|checked| {
             let size = size_text(checked.bytes);
             println!(
-                "{}: generation {} is good: {} entries, {size}",
+                "{}: snapshot {} is good: {} entries, {size}",
                 disk.name, checked.generation, checked.entries
             );
         }),
@@ -162,7 +162,7 @@ fn list(calls: &Calls, disk: &Disk) -> Result<(), Error> {
 
 fn say_loaded(disk: &Disk, loaded: &Loaded) {
     for (number, why) in &loaded.refused {
-        eprintln!("{}: generation {number} was not loaded: {why}", disk.name);
+        eprintln!("{}: snapshot {number} was not loaded: {why}", disk.name);
     }
     for warning in &loaded.warnings {
         eprintln!("{}: {warning}", disk.name);
@@ -179,7 +179,7 @@ fn say_loaded(disk: &Disk, loaded: &Loaded) {
         (Outcome::FirstUse, _) => format!("first use, {} entries", loaded.extracted.entries),
         (_, Some(number)) => {
             let (entries, size) = (loaded.extracted.entries, size_text(loaded.extracted.bytes));
-            format!("generation {number} loaded: {entries} entries, {size}")
+            format!("snapshot {number} loaded: {entries} entries, {size}")
         }
         (Outcome::Passthrough, None) => "not in use".to_owned(),
         (_, None) => "empty".to_owned(),
@@ -189,14 +189,14 @@ fn say_loaded(disk: &Disk, loaded: &Loaded) {
 
 fn say_saved(disk: &Disk, saved: &Saved) {
     match saved {
-        Saved::Unchanged(number) => println!("{}: nothing has changed since generation {number}", disk.name),
+        Saved::Unchanged(number) => println!("{}: nothing has changed since snapshot {number}", disk.name),
         Saved::Written { generation, manifest, pruned, warnings } => {
             for warning in warnings {
                 eprintln!("{}: {warning}", disk.name);
             }
             let (files, size) = (manifest.contents.files, size_text(manifest.archive_bytes));
             println!(
-                "{}: generation {generation}: {files} files in {size}, {} pruned",
+                "{}: snapshot {generation}: {files} files in {size}, {} pruned",
                 disk.name,
                 pruned.len()
             );

@@ -71,7 +71,7 @@ pub fn export(
 }
 
 fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, Generation), Error> {
-    let nothing = || Error::new(ErrorKind::NotFound, format!("{} has no generations", disk.name));
+    let nothing = || Error::new(ErrorKind::NotFound, format!("{} has no snapshot", disk.name));
     let store = Store::look(calls, disk)?.ok_or_else(nothing)?;
     let found = match generation {
         Some(number) => store.find(number)?,
@@ -88,7 +88,7 @@ fn usable<'a>(disk: &Disk, generation: &'a Generation) -> Result<&'a Manifest, E
                 (ErrorKind::Unsupported, format!("its format is version {version}"))
             }
         };
-        Error::new(kind, format!("{}, generation {}: {why}", disk.name, generation.number))
+        Error::new(kind, format!("{}, snapshot {}: {why}", disk.name, generation.number))
     })
 }
 
@@ -101,7 +101,7 @@ fn read<T>(
     let archive = store.open_archive(generation.number)?;
     work(archive.as_fd()).map_err(|trouble| {
         let mut error = Error::from(trouble);
-        error.message = format!("{}, generation {}: {}", disk.name, generation.number, error.message);
+        error.message = format!("{}, snapshot {}: {}", disk.name, generation.number, error.message);
         error
     })
 }

@@ -221,11 +221,11 @@ impl<'a> Job<'a> {
             }
         }
         let names: Vec<String> =
-            refused.iter().map(|(number, why)| format!("generation {number}: {why}")).collect();
+            refused.iter().map(|(number, why)| format!("snapshot {number}: {why}")).collect();
         let reason = reason.unwrap_or_else(|| {
             let why =
                 if names.is_empty() { "all were set aside earlier".to_owned() } else { names.join("; ") };
-            let message = format!("no generation of {} can be loaded: {why}", self.disk.name);
+            let message = format!("no snapshot of {} can be loaded: {why}", self.disk.name);
             Error::new(ErrorKind::SnapshotCorrupt, message)
         });
         let outcome = match self.disk.on_failure {

@@ -251,7 +251,11 @@ impl<'a> Source<'a> {
         let opened = calls.open_below(place.as_fd(), SNAPSHOT.as_bytes()).map_err(Into::into);
         let opened = opened.and_then(|snapshot| Ok((walk(calls, snapshot.as_fd(), disk.mode)?, snapshot)));
         match opened {
-            Ok((tree, snapshot)) => Ok(Source { place, snapshot: Some(snapshot), tree }),
+            Ok((mut tree, snapshot)) => {
+                // What the snapshot itself has changed.
+                tree.directories.iter_mut().take(1).for_each(|top| top.meta.mtime = root.mtime);
+                Ok(Source { place, snapshot: Some(snapshot), tree })
+            }
             Err(Failed(error)) => {
                 calls.remove_snapshot(place.as_fd(), SNAPSHOT).ok();
                 Err(error)

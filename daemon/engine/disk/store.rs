@@ -96,7 +96,7 @@ impl Store {
     /// Opens and locks a store that has to be there.
     pub fn lock_existing(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
         let store = Store::open(calls, disk)?
-            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no generations", disk.name)))?;
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no snapshot", disk.name)))?;
         store.lock()?;
         Ok(store)
     }
@@ -206,7 +206,7 @@ impl Store {
     pub fn find(&self, number: u64) -> Result<Generation, Error> {
         let found = self.listing()?.generations.into_iter().find(|generation| generation.number == number);
         found.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("there is no generation {number} in {}", self.path))
+            Error::new(ErrorKind::NotFound, format!("there is no snapshot {number} in {}", self.path))
         })
     }
 
@@ -305,7 +305,7 @@ impl Store {
             }
         }
         if !found {
-            let message = format!("there is no generation {number} in {}", self.path);
+            let message = format!("there is no snapshot {number} in {}", self.path);
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         self.sync()

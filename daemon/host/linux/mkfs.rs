@@ -37,7 +37,9 @@ pub fn run(root: &Path, node: &Path, object: &str, spec: &MkfsSpec) -> Result<()
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // mkfs.xfs explains all its options after the reason.
+    let said = said.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let said: Vec<&str> = said.filter(|line| !line.is_empty()).collect();
     let said = said.last().copied().unwrap_or("it said nothing");
     Err(HostError::text(object, operation, format!("{name} failed ({}): {said}", output.status)))
 }

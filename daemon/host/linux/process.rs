@@ -125,23 +125,22 @@ pub fn worker() -> PathBuf {
 /// Runs `zramd-worker`. What it has to say on standard error becomes the error; the rest goes to our own standard error, since
 /// our output may be read by a program.
 pub fn run_worker(words: &[&str]) -> Result<(), HostError> {
-    let what = words.join(" ");
     let output = Command::new(worker())
         .args(words)
         .stdin(Stdio::null())
         .stdout(std::io::stderr())
         .stderr(Stdio::piped())
         .output()
-        .map_err(|error| HostError::io("zramd-worker", &what, &error))?;
+        .map_err(|error| HostError::io("zramd-worker", "run", &error))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = said
         .lines()
-        .map(|line| line.trim_start_matches("zramd-worker: ").trim_start_matches("error: ").trim())
+        .map(|line| line.trim_start_matches("zramd-worker: ").trim_start_matches("<4>").trim())
         .filter(|line| !line.is_empty())
         .collect();
-    let said = if lines.is_empty() { output.status.to_string() } else { lines.join("; ") };
-    Err(HostError::text("zramd-worker", what, said))
+    let said = if lines.is_empty() { format!("zramd-worker: {}", output.status) } else { lines.join("; ") };
+    Err(HostError::text("zramd-worker", words.join(" "), said))
 }

@@ -248,7 +248,7 @@ pub const KEYS: &[Key] = &[
         "octal text or 0o number",
         "\"0755\"",
         "\"1777\"",
-        "Permission bits of the root directory.",
+        "Permission bits of the root directory. A snapshot brings its own, as with owner and group, and so does the folder below.",
     ),
     key(RamDisk, "owner", "name or number", "root", "\"build\"", "Owner of the root directory."),
     key(RamDisk, "group", "name or number", "root", "\"build\"", "Group of the root directory."),
@@ -266,7 +266,7 @@ pub const KEYS: &[Key] = &[
         "\"ext4\", \"btrfs\" or \"xfs\"",
         "\"ext4\"",
         "\"btrfs\"",
-        "File system on zram: ext4 has no journal; btrfs is saved as it is at one moment.",
+        "File system on zram: ext4 has no journal; btrfs (from 45 MiB) is saved as it is at one moment; xfs takes at least 300 MiB.",
     ),
     key(
         RamDisk,

@@ -138,7 +138,7 @@ impl State {
         };
         match load.outcome {
             Outcome::Unfinished => Some("loading it has not ended"),
-            Outcome::Passthrough => Some("it is not in use: no generation could be loaded"),
+            Outcome::Passthrough => Some("it is not in use: no snapshot could be loaded"),
             Outcome::Failed => Some("loading it failed"),
             _ if load.place != *place => Some("what is mounted there is not what was loaded"),
             _ => None,

@@ -34,6 +34,7 @@ pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: 
     refusals.extend(memory_limit(settings, request));
     refusals.extend(support(settings, facts));
     refusals.extend(tools(settings, request, facts));
+    refusals.extend(too_small(settings, request));
     refusals.extend(foreign(settings, request, facts));
     refusals.extend(writeback_device(settings, facts));
     if let Purpose::Filesystem { mount, .. } = &request.purpose {
@@ -137,6 +138,27 @@ fn tools(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> O
     }
     let reason = format!("mkfs.{fs_type} is not installed");
     Some(Refusal::new(Kind::Unsupported, &settings.origin, reason).hint(mkfs_package(fs_type)))
+}
+
+/// The smallest device that mkfs accepts, for the types where that is much: mkfs.xfs(8), "size"; mkfs.btrfs with one copy of its
+/// metadata, as it says itself.
+const SMALLEST: [(&str, u64); 2] = [("xfs", 300 << 20), ("btrfs", 45 << 20)];
+
+fn too_small(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Refusal> {
+    // Whoever gives options of their own may know how to make a smaller one.
+    let (Purpose::Filesystem { fs_type, mkfs_options, .. }
+    | Purpose::Raw { fs_type: Some(fs_type), mkfs_options }) = &request.purpose
+    else {
+        return None;
+    };
+    let (_, smallest) = SMALLEST.iter().find(|(known, _)| known == fs_type)?;
+    if !mkfs_options.is_empty() || request.disk_size >= *smallest {
+        return None;
+    }
+    let (found, smallest) = (human(request.disk_size), human(*smallest));
+    let reason = format!("{found} is too small for {fs_type}, which takes at least {smallest}");
+    let hint = "choose a larger size, or fs-type = \"ext4\"";
+    Some(Refusal::new(Kind::Config, &settings.origin, reason).hint(hint))
 }
 
 fn mkfs_package(fs_type: &str) -> String {
@@ -261,6 +283,27 @@ pub(super) fn between_items(
             continue;
         }
         seen.insert(path, item.target.clone());
+    }
+    without_device(items, facts);
+}
+
+/// A RAM disk that is not there yet is refused with the zram device that is to hold it; why has been told for that.
+fn without_device(items: &mut [Item], facts: &Facts) {
+    let refused: BTreeMap<Target, Option<Kind>> = items
+        .iter()
+        .filter(|item| item.decision == Decision::Refused)
+        .map(|item| (item.target.clone(), item.kind))
+        .collect();
+    for item in items.iter_mut().filter(|item| item.decision == Decision::Planned) {
+        let Some(Request::RamDisk(disk)) = &item.request else { continue };
+        let Some(device) = disk.number.map(Target::Device) else { continue };
+        let is_there =
+            facts.records.contains_key(&item.target) || facts.unit_mounts.contains(&disk.mount.mount_point);
+        if let Some(kind) = refused.get(&device).filter(|_| !is_there) {
+            item.decision = Decision::Refused;
+            item.kind = *kind;
+            item.reason = format!("{device}, which is to hold it, cannot be set up");
+        }
     }
 }
 

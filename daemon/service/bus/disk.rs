@@ -15,7 +15,7 @@ use crate::logic::unit_disk::saving_timer;
 use crate::service::core::{Core, Mode};
 use crate::service::timer;
 
-/// Generation, time, raw bytes, stored bytes, reason, whether its manifest is good, why it is pinned.
+/// Number, time, raw bytes, stored bytes, reason, whether its manifest is good, why it is pinned.
 type Listed = (u64, u64, u64, u64, String, bool, String);
 
 /// One disk.
@@ -112,7 +112,7 @@ impl RamDisk {
         self.view().await.status.load_state.word().to_owned()
     }
 
-    /// The snapshot that was loaded; 0 is none.
+    /// The number of the snapshot that was loaded; 0 is none.
     #[zbus(property)]
     async fn generation(&self) -> u64 {
         self.view().await.status.generation
@@ -152,7 +152,7 @@ impl RamDisk {
         u32::try_from(self.view().await.status.snapshots.len()).unwrap_or(u32::MAX)
     }
 
-    /// Its snapshots, newest first: generation, time (microseconds since 1970), bytes of files, bytes stored, reason, whether
+    /// Its snapshots, newest first: number, time (microseconds since 1970), bytes of files, bytes stored, reason, whether
     /// its manifest is good, why it is pinned.
     #[zbus(out_args("snapshots"))]
     async fn list_snapshots(&self) -> Vec<Listed> {
@@ -181,13 +181,13 @@ impl RamDisk {
     #[zbus(out_args("job"))]
     async fn verify(
         &self,
-        generation: u64,
+        snapshot: u64,
         options: HashMap<String, OwnedVariant>,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
-        self.core.work_on_disk(&self.name, "verify", vec![number(generation)], &options).await
+        self.core.work_on_disk(&self.name, "verify", vec![number(snapshot)], &options).await
     }
 
     /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest. Whoever uses it is
@@ -195,33 +195,33 @@ impl RamDisk {
     #[zbus(out_args("job"))]
     async fn restore(
         &self,
-        generation: u64,
+        snapshot: u64,
         options: HashMap<String, OwnedVariant>,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
-        self.core.restore_disk(&self.name, number(generation), &options).await
+        self.core.restore_disk(&self.name, number(snapshot), &options).await
     }
 
     /// Deletes a snapshot, pinned or not, but never the only good one. There are no options yet.
     #[zbus(out_args("job"))]
     async fn delete_snapshot(
         &self,
-        generation: u64,
+        snapshot: u64,
         options: HashMap<String, OwnedVariant>,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
-        self.core.work_on_disk(&self.name, "delete", vec![generation.to_string()], &options).await
+        self.core.work_on_disk(&self.name, "delete", vec![snapshot.to_string()], &options).await
     }
 
     /// Keeps a snapshot from being pruned, or lets it be pruned again. There are no options yet.
     #[zbus(out_args("job"))]
     async fn pin(
         &self,
-        generation: u64,
+        snapshot: u64,
         pinned: bool,
         options: HashMap<String, OwnedVariant>,
         #[zbus(connection)] connection: &Connection,
@@ -229,7 +229,7 @@ impl RamDisk {
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
         let verb = if pinned { "pin" } else { "unpin" };
-        self.core.work_on_disk(&self.name, verb, vec![generation.to_string()], &options).await
+        self.core.work_on_disk(&self.name, verb, vec![snapshot.to_string()], &options).await
     }
 
     /// Gives it another size until the next boot, in bytes. What lies on zram cannot change its size while it is in use.
@@ -256,6 +256,6 @@ impl RamDisk {
 }
 
 /// A snapshot as the worker is told.
-fn number(generation: u64) -> String {
-    if generation == 0 { "newest".to_owned() } else { generation.to_string() }
+fn number(snapshot: u64) -> String {
+    if snapshot == 0 { "newest".to_owned() } else { snapshot.to_string() }
 }

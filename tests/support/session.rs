@@ -1,0 +1,112 @@
+//! The running kernel, a bus and a daemon for one test alone, and `zramdctl` on it.
+#![allow(dead_code)]
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::private_bus::PrivateBus;
+use crate::support::{can_use_real_kernel, real_kernel_lock, setup, texts};
+
+/// The machine and a daemon for one test alone; whatever the test does, nothing of it stays.
+pub struct Session {
+    // In this order: the daemon ends, then what is left is taken away, then others may have the machine.
+    pub bus: Option<PrivateBus>,
+    pub before: String,
+    _lock: fs::File,
+}
+
+impl Session {
+    /// Begins, or says why it cannot.
+    pub fn begin(config: &str) -> Option<Session> {
+        Session::with(|| PrivateBus::start_with(config))
+    }
+
+    /// As [`Session::begin`], on this bus.
+    pub fn with(bus: impl FnOnce() -> Option<PrivateBus>) -> Option<Session> {
+        if !can_use_real_kernel() {
+            return None;
+        }
+        let lock = real_kernel_lock();
+        let before = machine();
+        Some(Session { bus: Some(bus()?), before, _lock: lock })
+    }
+
+    pub fn bus(&self) -> &PrivateBus {
+        self.bus.as_ref().unwrap()
+    }
+
+    /// `zramdctl` with these words on this bus.
+    pub fn command(&self, words: &[&str]) -> Command {
+        zramdctl(self.bus().address(), words)
+    }
+
+    /// What `zramdctl` prints when it succeeds.
+    #[track_caller]
+    pub fn ok(&self, words: &[&str]) -> String {
+        let output = self.command(words).output().unwrap();
+        let (result, messages) = texts(&output);
+        assert!(output.status.success() && messages.is_empty(), "{words:?}: {output:?}");
+        result.trim_end().to_owned()
+    }
+
+    /// What it says when it ends with this status.
+    #[track_caller]
+    pub fn fails(&self, words: &[&str], status: i32) -> String {
+        let output = self.command(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {output:?}");
+        texts(&output).1
+    }
+
+    /// Replaces the configuration.
+    pub fn write(&self, text: &str) {
+        fs::write(self.bus().bus().config(), text).unwrap();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.bus = None;
+        let output = setup(&["revert"]);
+        if !output.status.success() {
+            eprintln!("could not clean up: {output:?}");
+        }
+    }
+}
+
+pub fn zramdctl(address: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    command.args(words).env("DBUS_SYSTEM_BUS_ADDRESS", address).stdin(Stdio::null());
+    command
+}
+
+/// Devices, swaps and what zramd has noted, as seen from outside.
+pub fn machine() -> String {
+    let mut devices: Vec<String> = fs::read_dir("/sys/block")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("zram"))
+        .map(|name| format!("{name} {}", attribute(&name, "disksize")))
+        .collect();
+    devices.sort();
+    let notes: Vec<String> = fs::read_dir("/run/zramd").map_or_else(
+        |_| Vec::new(),
+        |entries| entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect(),
+    );
+    format!("{devices:?} {:?} {notes:?}", swaps())
+}
+
+pub fn attribute(device: &str, name: &str) -> String {
+    fs::read_to_string(format!("/sys/block/{device}/{name}")).unwrap().trim().to_owned()
+}
+
+/// Name, size in KiB and priority of every active zram swap.
+pub fn swaps() -> Vec<(String, u64, i32)> {
+    let text = fs::read_to_string("/proc/swaps").unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("/dev/zram"));
+    lines
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            (format!("zram{}", words[0]), words[2].parse().unwrap(), words[4].parse().unwrap())
+        })
+        .collect()
+}
