@@ -3,6 +3,7 @@
 fn main() {
     println!("cargo:rerun-if-changed=daemon/build.rs");
     println!("cargo:rerun-if-changed=daemon/lean.ld");
+    println!("cargo:rerun-if-changed=daemon/list.ld");
     if !std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         return;
     }
@@ -10,8 +11,8 @@ fn main() {
     println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
-        for program in ["zramd", "zramd-setup"] {
-            println!("cargo:rustc-link-arg-bin={program}=-Wl,-T,{folder}/daemon/lean.ld");
+        for (program, script) in [("zramd", "lean"), ("zramd-setup", "lean"), ("zramdctl", "list")] {
+            println!("cargo:rustc-link-arg-bin={program}=-Wl,-T,{folder}/daemon/{script}.ld");
         }
         link_unwinder();
     }

@@ -2,7 +2,9 @@
 //! shown before and after.
 #![allow(clippy::unwrap_used)]
 
+use zramd::client::columns::{COLUMNS, Cell, Row};
 use zramd::engine::reload::{Scope, carry_out, survey};
+use zramd::engine::sample::Detail;
 use zramd::engine::{self, sample};
 use zramd::host::Errno;
 use zramd::host::sim::SimMachine;
@@ -223,6 +225,26 @@ fn every_reader_is_shown_what_is_there() {
     let disk = seen.disk("small").unwrap();
     assert_eq!((disk.mount_point.as_str(), disk.mounted), ("/srv/small", true));
     assert_eq!(seen.problems, []);
+}
+
+/// The short way reads less, and must not show less.
+#[test]
+fn a_list_needs_no_more_than_is_read_for_it() {
+    let machine = machine();
+    machine.change().add(7);
+    let config = View::of(&loaded(BEFORE), Vec::new());
+    let [listed, full] = [Detail::Listed, Detail::Full]
+        .map(|detail| sample::figures(&machine.process(), &config, detail).unwrap());
+    assert_ne!(listed, full, "nothing is left out");
+    let shown = |snapshot: &Snapshot| -> Vec<Vec<Cell>> {
+        let columns: Vec<_> = COLUMNS.iter().filter(|column| column.default).collect();
+        Row::all(snapshot)
+            .into_iter()
+            .map(|row| columns.iter().map(|column| column.cell(row)).collect())
+            .collect()
+    };
+    assert_eq!(shown(&listed), shown(&full));
+    assert_eq!(shown(&listed).len(), 4, "three devices and a disk");
 }
 
 #[test]

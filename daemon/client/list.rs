@@ -7,6 +7,7 @@ use super::columns::{self, COLUMNS, Chosen, Row};
 use super::style::Style;
 use super::{out, read, select};
 use crate::engine::Error;
+use crate::engine::sample::Detail;
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::Finding;
 use crate::logic::snapshot::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot};
@@ -47,7 +48,10 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
     // Only the JSON form has the problems.
     let snapshot = match list.json {
         Some(Json::Pretty | Json::Short) => read::snapshot(cli.config.as_ref())?.0,
-        Some(Json::Off) | None => read::figures(cli.config.as_ref())?,
+        Some(Json::Off) | None if chosen.iter().all(|chosen| chosen.column.default) => {
+            read::figures(cli.config.as_ref(), Detail::Listed)?
+        }
+        Some(Json::Off) | None => read::figures(cli.config.as_ref(), Detail::Full)?,
     };
     let (rows, unknown) = select::select(Row::all(&snapshot), &list.patterns);
     let form =

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::engine::Error;
 use crate::engine::maintain::state::State;
 use crate::engine::reload::{self, Scope, Survey};
-use crate::engine::{Error, sample};
+use crate::engine::sample::{self, Detail};
 use crate::host::linux::{LinuxHost, files, unit_files};
 use crate::logic::config::problem::Problem;
 use crate::logic::config::{self, Loaded};
@@ -72,8 +73,8 @@ pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, forced: bool) -> Result<S
 }
 
 /// Devices and disks at this moment, without what takes longer: problems, and what the kernel can do.
-pub fn figures(file: Option<&PathBuf>) -> Result<Snapshot, Error> {
-    sample::figures(&host(), &readable_config(file)?.view())
+pub fn figures(file: Option<&PathBuf>, detail: Detail) -> Result<Snapshot, Error> {
+    sample::figures(&host(), &readable_config(file)?.view(), detail)
 }
 
 /// Everything there is to know at this moment, and the configuration that it was compared with.

@@ -136,14 +136,19 @@ fn support<H: Host>(host: &H) -> Support {
 /// What the kernel shows about one device.
 pub fn device<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
     let attributes = Attribute::ALL.into_iter().filter(|name| host.has_attribute(number, *name)).collect();
-    Ok(DeviceFacts { attributes, ..device_state(host, number)? })
+    Ok(DeviceFacts { attributes, ..device_state(host, number, &mm_stat(host, number)?)? })
 }
 
-/// As [`device`], without looking for the attributes that only planning needs to know.
-pub(super) fn device_state<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
+/// `mm_stat` of a device; empty when it has none.
+pub(super) fn mm_stat<H: Host>(host: &H, number: u32) -> Result<String, HostError> {
+    host.read_attribute(number, Attribute::MmStat).or_else(absent)
+}
+
+/// As [`device`], without looking for the attributes that only planning needs to know. The limit is that in `mm_stat`.
+pub(super) fn device_state<H: Host>(host: &H, number: u32, mm_stat: &str) -> Result<DeviceFacts, HostError> {
     let text = |attribute| host.read_attribute(number, attribute).or_else(absent);
     let (algorithms, algorithm) = parse_comp_algorithm(&text(Attribute::CompAlgorithm)?);
-    let limit = text(Attribute::MmStat)?.split_whitespace().nth(3).and_then(|word| word.parse().ok());
+    let limit = mm_stat.split_whitespace().nth(3).and_then(|word| word.parse().ok());
     Ok(DeviceFacts {
         device: proc::parse_device_number(&text(Attribute::Dev)?),
         diskseq: diskseq(host, number)?,

@@ -1,5 +1,6 @@
 //! Reading everything at once: Host → [`Snapshot`]. Changes nothing, needs no rights.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::error::Error;
@@ -29,7 +30,7 @@ use crate::logic::work::Work;
 /// Reads the machine. The configuration tells which tmpfs is ours, and what is wrong with it is part of the problems.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     let records = gather::records(host)?;
-    let (mut snapshot, swaps) = devices(host, config, &records)?;
+    let (mut snapshot, swaps) = devices(host, config, &records, Detail::Full)?;
     snapshot.capabilities = capabilities(host, snapshot.devices.first().map(|device| device.number));
     for record in records.values() {
         snapshot.vm.extend(vm_views(host, record)?);
@@ -54,9 +55,19 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     Ok(snapshot)
 }
 
-/// Devices, disks and memory alone, for a list: neither what the kernel can do nor problems.
-pub fn figures<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
-    Ok(devices(host, config, &gather::records(host)?)?.0)
+/// How much is read about each device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What the columns of a list show by default. The rest is empty: the machine's memory, what was transferred, what is set for
+    /// recompression and write-back.
+    Listed,
+    /// Everything.
+    Full,
+}
+
+/// Devices and disks alone, for a list: neither what the kernel can do nor problems.
+pub fn figures<H: Host>(host: &H, config: &View, detail: Detail) -> Result<Snapshot, Error> {
+    Ok(devices(host, config, &gather::records(host)?, detail)?.0)
 }
 
 /// The part of a snapshot that is about devices, disks and memory, and the swaps there are.
@@ -64,10 +75,13 @@ fn devices<H: Host>(
     host: &H,
     config: &View,
     records: &BTreeMap<Target, Record>,
+    detail: Detail,
 ) -> Result<(Snapshot, Vec<SwapLine>), Error> {
-    let meminfo = proc::parse_meminfo(&host.text(MachineFile::Meminfo)?);
+    let meminfo = match detail {
+        Detail::Listed => proc::Memory::default(),
+        Detail::Full => proc::parse_meminfo(&host.text(MachineFile::Meminfo)?),
+    };
     let swaps: Vec<SwapLine> = proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
-    let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
     let mut snapshot = Snapshot {
         schema_version: SCHEMA_VERSION,
         timestamp_monotonic_usec: micros(host.monotonic()),
@@ -80,14 +94,16 @@ fn devices<H: Host>(
         page_size_bytes: host.page_size(),
         ..Snapshot::default()
     };
-    let around = Around { swaps: &swaps, mounts: &mounts, available: snapshot.memory.available_bytes };
+    let mounts = Mounts { host, read: OnceCell::new() };
+    let available = snapshot.memory.available_bytes;
+    let around = Around { swaps: &swaps, mounts: &mounts, available, detail };
     for number in host.device_numbers().or_else(absent)? {
         // A device may go away while we look.
         if let Some(view) = device(host, number, records.get(&Target::Device(number)), &around)? {
             snapshot.devices.push(view);
         }
     }
-    snapshot.disks = disks(host, records, config, &mounts);
+    snapshot.disks = disks(host, records, config, &mounts)?;
     Ok((snapshot, swaps))
 }
 
@@ -119,11 +135,40 @@ fn capabilities<H: Host>(host: &H, specimen: Option<u32>) -> Vec<String> {
     all.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned()).collect()
 }
 
+/// What is mounted, read when it is asked for: where there is only swap, nobody asks.
+struct Mounts<'a, H> {
+    host: &'a H,
+    read: OnceCell<Vec<MountLine>>,
+}
+
+impl<H: Host> Mounts<'_, H> {
+    fn get(&self) -> Result<&[MountLine], Error> {
+        if self.read.get().is_none() {
+            let mounts = proc::parse_mountinfo(&self.host.text(MachineFile::Mountinfo)?);
+            self.read.set(mounts).ok();
+        }
+        Ok(self.read.get().map_or(&[], Vec::as_slice))
+    }
+}
+
 /// What is shared by all devices of one snapshot.
-struct Around<'a> {
+struct Around<'a, H> {
     swaps: &'a [SwapLine],
-    mounts: &'a [MountLine],
+    mounts: &'a Mounts<'a, H>,
     available: u64,
+    detail: Detail,
+}
+
+impl<H: Host> Around<'_, H> {
+    /// An attribute; empty where the kernel does not have it, or where nobody wants to know.
+    fn text(&self, number: u32, attribute: Attribute) -> Result<String, Error> {
+        use Attribute::{BackingDev, IoStat, RecompAlgorithm, Stat, WritebackLimitEnable};
+        let beyond = matches!(attribute, BackingDev | IoStat | RecompAlgorithm | Stat | WritebackLimitEnable);
+        if beyond && self.detail == Detail::Listed {
+            return Ok(String::new());
+        }
+        Ok(self.mounts.host.read_attribute(number, attribute).or_else(absent)?)
+    }
 }
 
 fn is_lost(target: &Target, snapshot: &Snapshot) -> bool {
@@ -140,10 +185,12 @@ fn device<H: Host>(
     host: &H,
     number: u32,
     record: Option<&Record>,
-    around: &Around,
+    around: &Around<'_, H>,
 ) -> Result<Option<DeviceView>, Error> {
-    let facts = match gather::device_state(host, number) {
-        Ok(facts) => facts,
+    let read =
+        gather::mm_stat(host, number).and_then(|text| Ok((gather::device_state(host, number, &text)?, text)));
+    let (facts, mm_stat) = match read {
+        Ok(found) => found,
         Err(error) if error.is(crate::host::Errno::NOENT) || error.is(crate::host::Errno::NODEV) => {
             return Ok(None);
         }
@@ -157,14 +204,14 @@ fn device<H: Host>(
         Request::Device(request) => Some(request),
         Request::RamDisk(_) | Request::Vm(_) => None,
     });
-    let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
+    let text = |attribute| around.text(number, attribute);
     let swap = around.swaps.iter().find(|swap| swap.zram_number() == Some(number)).map(|swap| SwapView {
         priority: swap.priority,
         size_bytes: swap.size_kib * 1024,
         used_bytes: swap.used_kib * 1024,
     });
-    let mount =
-        around.mounts.iter().find(|mount| facts.device.is_some_and(|device| mount.is_on(number, device)));
+    let mounts = if facts.initialised && swap.is_none() { around.mounts.get()? } else { &[] };
+    let mount = mounts.iter().find(|mount| facts.device.is_some_and(|device| mount.is_on(number, device)));
     let mount = mount.map(|mount| mount_view(host, mount));
     let backing = text(Attribute::BackingDev)?;
     let backing = backing.trim();
@@ -191,19 +238,19 @@ fn device<H: Host>(
             && facts.initialised
             && ["none", ""].contains(&backing),
         backing_device: if backing == "none" { String::new() } else { backing.to_owned() },
-        writeback_limit_bytes: writeback_limit(host, number)?,
+        writeback_limit_bytes: writeback_limit(around, number)?,
         swap,
         mount,
         name,
         ..DeviceView::default()
     };
     view.state = state(&facts, record, &view);
-    view.stats = stats(host, number, &view, around.available)?;
+    view.stats = stats(around, &view, &mm_stat)?;
     Ok(Some(view))
 }
 
-fn writeback_limit<H: Host>(host: &H, number: u32) -> Result<Option<u64>, Error> {
-    let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
+fn writeback_limit<H: Host>(around: &Around<'_, H>, number: u32) -> Result<Option<u64>, Error> {
+    let text = |attribute| around.text(number, attribute);
     if text(Attribute::WritebackLimitEnable)?.trim() != "1" {
         return Ok(None);
     }
@@ -259,15 +306,16 @@ fn parameters(algorithm: &Algorithm) -> BTreeMap<String, String> {
     algorithm.parameters.iter().cloned().collect()
 }
 
-fn stats<H: Host>(host: &H, number: u32, view: &DeviceView, available: u64) -> Result<Stats, Error> {
-    let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
-    let memory = MmStat::parse(&text(Attribute::MmStat)?).unwrap_or_default();
+fn stats<H: Host>(around: &Around<'_, H>, view: &DeviceView, mm_stat: &str) -> Result<Stats, Error> {
+    let text = |attribute| around.text(view.number, attribute);
+    let host = around.mounts.host;
+    let memory = MmStat::parse(mm_stat).unwrap_or_default();
     let backing = BdStat::parse(&text(Attribute::BdStat)?).unwrap_or_default();
     let free_bytes = match view.swap {
         Some(swap) => swap.size_bytes.saturating_sub(swap.used_bytes),
         None => view.disk_size_bytes.saturating_sub(memory.orig_data_size),
     };
-    let frame = Frame { page_size: host.page_size(), free_bytes, available_bytes: available };
+    let frame = Frame { page_size: host.page_size(), free_bytes, available_bytes: around.available };
     Ok(Stats {
         timestamp_monotonic_usec: micros(host.monotonic()),
         memory,
@@ -294,11 +342,11 @@ fn disks<H: Host>(
     host: &H,
     records: &BTreeMap<Target, Record>,
     config: &View,
-    mounts: &[MountLine],
-) -> Vec<DiskView> {
+    mounts: &Mounts<'_, H>,
+) -> Result<Vec<DiskView>, Error> {
     let mut found: BTreeMap<String, DiskView> = BTreeMap::new();
     for disk in &config.disks {
-        let view = disk_view(host, &disk.name, &disk.mount_point, &disk.persist, mounts);
+        let view = disk_view(host, &disk.name, &disk.mount_point, &disk.persist, mounts.get()?);
         if view.mounted || view.status.schema_version > 0 {
             found.insert(disk.name.clone(), view);
         }
@@ -306,11 +354,11 @@ fn disks<H: Host>(
     for record in records.values() {
         if let (Target::RamDisk(name), Request::RamDisk(request)) = (&record.target, &record.request) {
             let persist = request.keep.as_ref().map_or("none", |keep| keep.mode.word());
-            let view = disk_view(host, name, &request.mount.mount_point, persist, mounts);
+            let view = disk_view(host, name, &request.mount.mount_point, persist, mounts.get()?);
             found.insert(name.clone(), view);
         }
     }
-    found.into_values().collect()
+    Ok(found.into_values().collect())
 }
 
 fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: &str, mounts: &[MountLine]) -> DiskView {

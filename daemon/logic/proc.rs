@@ -23,13 +23,15 @@ pub fn parse_meminfo(text: &str) -> Memory {
     let mut memory = Memory::default();
     for line in text.lines() {
         let Some((name, rest)) = line.split_once(':') else { continue };
-        let Some(value) = rest.split_whitespace().next().and_then(|word| word.parse().ok()) else { continue };
-        match name {
-            "MemTotal" => memory.total_kib = value,
-            "MemAvailable" => memory.available_kib = value,
-            "SwapTotal" => memory.swap_total_kib = value,
-            "SwapFree" => memory.swap_free_kib = value,
-            _ => {}
+        let field = match name {
+            "MemTotal" => &mut memory.total_kib,
+            "MemAvailable" => &mut memory.available_kib,
+            "SwapTotal" => &mut memory.swap_total_kib,
+            "SwapFree" => &mut memory.swap_free_kib,
+            _ => continue,
+        };
+        if let Some(value) = rest.split_whitespace().next().and_then(|word| word.parse().ok()) {
+            *field = value;
         }
     }
     memory
@@ -154,15 +156,14 @@ pub fn parse_mountinfo(text: &str) -> Vec<MountLine> {
     text.split('\n')
         .filter_map(|line| {
             let (left, right) = line.split_once(" - ")?;
-            let left: Vec<&str> = left.split(' ').collect();
-            let right: Vec<&str> = right.split(' ').collect();
+            let (mut left, mut right) = (left.split(' ').skip(2), right.split(' '));
             Some(MountLine {
-                device: parse_device_number(left.get(2)?)?,
-                root: unescape(left.get(3)?),
-                mount_point: unescape(left.get(4)?),
-                fs_type: (*right.first()?).to_owned(),
-                source: unescape(right.get(1)?),
-                super_options: (*right.get(2).unwrap_or(&"")).to_owned(),
+                device: parse_device_number(left.next()?)?,
+                root: unescape(left.next()?),
+                mount_point: unescape(left.next()?),
+                fs_type: right.next()?.to_owned(),
+                source: unescape(right.next()?),
+                super_options: right.next().unwrap_or("").to_owned(),
             })
         })
         .collect()
@@ -187,6 +188,9 @@ pub fn parse_account(text: &str, name: &str) -> Option<u32> {
 
 /// Undoes the octal escapes (`\040`) that the kernel uses for blanks, tabs, newlines and backslashes.
 fn unescape(text: &str) -> String {
+    if !text.contains('\\') {
+        return text.to_owned();
+    }
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;

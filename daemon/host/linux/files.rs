@@ -26,22 +26,16 @@ pub fn read_optional(root: &Path, path: &str) -> Result<String, String> {
 
 /// The text of a small file of the kernel. Its size says nothing beforehand, so `read_to_string` would begin with 32 bytes.
 pub(super) fn read_small(path: &Path) -> io::Result<String> {
-    use io::Read;
-    let mut file = fs::File::open(path)?;
-    let mut bytes = vec![0; 8192];
-    let mut length = 0;
+    let file = fs::File::open(path)?;
+    let mut bytes = Vec::with_capacity(4096);
     loop {
-        match file.read(&mut bytes[length..]) {
+        match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
             Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        }
-        if length == bytes.len() {
-            bytes.resize(2 * length, 0);
+            Ok(_) if bytes.len() == bytes.capacity() => bytes.reserve(bytes.len()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    bytes.truncate(length);
     String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 

@@ -84,7 +84,7 @@ impl LinuxHost {
     }
 
     fn attribute_path(&self, number: u32, attribute: Attribute) -> PathBuf {
-        self.path(format!("/sys/block/zram{number}")).join(attribute.file_name())
+        self.path(format!("/sys/block/zram{number}/{}", attribute.file_name()))
     }
 
     fn read(&self, path: &str) -> Result<String, HostError> {

@@ -66,7 +66,11 @@ pub fn load_sources((files, found): (Vec<(PathBuf, String)>, Vec<Problem>), cmdl
 /// What the kernel command line says: `systemd.zram`, `=1|yes|true|on` switch zram on, `=0|no|false|off` off; the last
 /// valid word wins and others are skipped, as zram-generator has it.
 pub fn enabled_by_cmdline(cmdline: &str) -> Option<bool> {
-    cmdline.split_whitespace().rev().find_map(|word| match word.strip_prefix("systemd.zram")? {
+    const WORD: &str = "systemd.zram";
+    if !cmdline.contains(WORD) {
+        return None;
+    }
+    cmdline.split_whitespace().rev().find_map(|word| match word.strip_prefix(WORD)? {
         "" | "=1" | "=yes" | "=true" | "=on" => Some(true),
         "=0" | "=no" | "=false" | "=off" => Some(false),
         _ => None,
