@@ -16,7 +16,7 @@ use crate::logic::proc::zram_number;
 use crate::logic::record::Target;
 use crate::logic::snapshot::DiskView;
 use crate::logic::unit_disk::{doing_unit, place_unit};
-use crate::logic::unit_text::escape_path;
+use crate::logic::unit_text::{escape_path, setup_unit};
 
 /// Name of the work on a disk: one at a time.
 pub(super) fn work_name(name: &str) -> String {
@@ -88,7 +88,11 @@ impl Core {
         let users = pid_1.stopping_with(&shown).await;
         let result = async {
             pid_1.unit(Verb::Stop, &shown, &target, handle, nothing).await?;
-            let hidden = pid_1.unit(Verb::Stop, &place_unit(&disk.name), &target, handle, nothing).await;
+            let mut hidden = pid_1.unit(Verb::Stop, &place_unit(&disk.name), &target, handle, nothing).await;
+            // What holds it goes with it, but not before somebody could mount it again with all that is in it.
+            if let (Ok(()), Some(number)) = (&hidden, zram_number(&disk.device)) {
+                hidden = pid_1.unit(Verb::Stop, &setup_unit(number), &target, handle, nothing).await;
+            }
             hidden.and(pid_1.unit(Verb::Start, &shown, &target, handle, nothing).await)
         };
         let result = result.await;

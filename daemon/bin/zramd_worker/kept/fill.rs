@@ -85,10 +85,13 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     let entries = loaded.extracted.entries;
     let size = human(loaded.extracted.bytes);
     let refused = loaded.refused.first().map(|(_, why)| why.clone()).unwrap_or_default();
-    let before = keep::status(&name);
     let (state, mut message) = match (loaded.outcome, loaded.generation) {
-        _ if loaded.already && before.generation > 0 => {
-            (LoadState::Loaded, "it is loaded already".to_owned())
+        (outcome, Some(number)) if loaded.already => {
+            let state = if outcome == Outcome::Fallback { LoadState::Fallback } else { LoadState::Loaded };
+            (state, format!("snapshot {number} is loaded already"))
+        }
+        (Outcome::FirstUse, None) if loaded.already => {
+            (LoadState::Loaded, "it is in its first use already".to_owned())
         }
         (Outcome::Fallback, Some(number)) => (
             LoadState::Fallback,
