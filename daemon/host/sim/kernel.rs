@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::slots::Slots;
+use super::slots::{Passes, Slots};
 use crate::host::Errno;
 use crate::logic::attribute::Attribute;
 
@@ -31,6 +31,8 @@ pub struct KernelConfig {
     pub entry_times: bool,
     /// Whether an age also clears the marks of younger pages (since 6.12).
     pub exact_marks: bool,
+    /// How it goes over pages.
+    pub passes: Passes,
     /// Whether `reset` leaves the selected algorithm as it is (before 6.12).
     pub reset_keeps_algorithm: bool,
 }
@@ -45,14 +47,20 @@ impl KernelConfig {
             algorithm_params: true,
             entry_times: false,
             exact_marks: true,
+            passes: Passes::Walk,
             reset_keeps_algorithm: false,
         }
     }
 
-    /// Everything.
+    /// Everything, as in Linux 6.12.
     pub fn full() -> KernelConfig {
         let all = ["lzo-rle", "lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
         KernelConfig { multi_comp: true, writeback: true, entry_times: true, ..KernelConfig::with(&all) }
+    }
+
+    /// Everything, as in Linux 7.2.
+    pub fn newest() -> KernelConfig {
+        KernelConfig { passes: Passes::Buckets, ..KernelConfig::full() }
     }
 
     /// All algorithms and write-back, but no recompression.
@@ -258,20 +266,20 @@ impl Device {
             {
                 Err(Errno::INVAL)
             }
-            Attribute::Idle => self.slots.mark(value, kernel.entry_times, kernel.exact_marks),
+            Attribute::Idle => self.slots.mark(value, kernel.entry_times, kernel.exact_marks, kernel.passes),
             Attribute::Recompress => {
-                let priorities: Vec<u32> =
-                    self.algorithms.keys().filter(|slot| **slot > 0).map(|slot| u32::from(*slot)).collect();
-                self.slots.recompress(value, &priorities)
+                let secondary = self.algorithms.iter().filter(|(slot, _)| **slot > 0);
+                let secondary = secondary.map(|(slot, name)| (u32::from(*slot), name.clone())).collect();
+                self.slots.recompress(value, &secondary, kernel.passes)
             }
             Attribute::Writeback if self.backing.is_none() => Err(Errno::NODEV),
-            Attribute::Writeback => self.slots.write_back(value),
+            Attribute::Writeback => self.slots.write_back(value, self.disk_size / PAGE, kernel.passes),
             Attribute::WritebackLimit => {
                 self.slots.limit = value.parse().map_err(|_| Errno::INVAL)?;
                 Ok(())
             }
             Attribute::WritebackLimitEnable => {
-                self.slots.limited = value != "0";
+                self.slots.limited = value.parse::<u64>().map_err(|_| Errno::INVAL)? != 0;
                 Ok(())
             }
             Attribute::Compact | Attribute::MemUsedMax => Ok(()),

@@ -1,9 +1,11 @@
 //! What the kernel knows about each page: when it was used, whether it is marked idle, with what it is compressed, where it is
-//! (drivers/block/zram/zram_drv.c, `writeback_store` and `recompress_store`).
+//! (drivers/block/zram/zram_drv.c, `writeback_store` and `recompress_store`). tests/conformance_rules.rs compares all of it with what
+//! two kernels were seen to do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::kernel::PAGE;
 use crate::host::Errno;
 
 /// One page.
@@ -22,8 +24,22 @@ pub struct Slot {
     pub written: bool,
     /// Whether the primary algorithm could not shrink it. Here, those are pages without a half of zeros.
     pub huge: bool,
+    /// Whether no algorithm can shrink it. Here, those are huge pages that are not plain ASCII.
+    pub stubborn: bool,
     /// Whether it is one repeated word: then it is neither marked nor processed.
     pub same: bool,
+}
+
+/// How the kernel goes over the pages of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Passes {
+    /// One by one, up to the last page or until the limit or the disk is used up, whether or not another page would follow. Words
+    /// that it does not know choose all pages (6.12).
+    #[default]
+    Walk,
+    /// Those that are to be processed are found first; the largest have their turn first, and of those the last. Words that it does
+    /// not know are errors. Pages on the disk keep what else is known of them (7.2).
+    Buckets,
 }
 
 /// The pages of a device, and what of it is on the backing device.
@@ -45,12 +61,20 @@ pub struct Slots {
     pub limited: bool,
 }
 
-/// The kernel's word for pages: `idle`, `huge`, `huge_idle`.
+impl Slot {
+    /// Bytes that it takes in memory, roughly: what the order of turns and thresholds go by.
+    fn size(&self) -> u64 {
+        if self.huge { PAGE } else { PAGE / 2 }
+    }
+}
+
+/// The kernel's word for pages: `idle`, `huge`, `huge_idle`, `incompressible`.
 fn selects(word: &str, slot: &Slot) -> Option<bool> {
     Some(match word {
         "idle" => slot.idle,
         "huge" => slot.huge,
         "huge_idle" => slot.huge && slot.idle,
+        "incompressible" => slot.incompressible,
         _ => return None,
     })
 }
@@ -59,7 +83,8 @@ impl Slots {
     /// Notes that a page was written.
     pub fn store(&mut self, number: u64, page: &[u8], same: bool) {
         let huge = !same && page[page.len() / 2..].iter().any(|byte| *byte != 0);
-        let slot = Slot { accessed: self.clock, huge, same, ..Slot::default() };
+        let stubborn = huge && !page.is_ascii();
+        let slot = Slot { accessed: self.clock, huge, stubborn, same, ..Slot::default() };
         self.all.insert(number, slot);
     }
 
@@ -79,11 +104,11 @@ impl Slots {
 
     /// Incompressible pages in memory.
     pub fn huge(&self) -> u64 {
-        self.all.values().filter(|slot| slot.huge && slot.priority == 0 && !slot.written).count() as u64
+        self.all.values().filter(|slot| slot.huge && !slot.written).count() as u64
     }
 
     /// `idle`: `all`, or an age in seconds where the kernel knows ages.
-    pub fn mark(&mut self, value: &str, knows_ages: bool, exact: bool) -> Result<(), Errno> {
+    pub fn mark(&mut self, value: &str, knows_ages: bool, exact: bool, passes: Passes) -> Result<(), Errno> {
         let age = match value {
             "all" => None,
             _ if !knows_ages => return Err(Errno::INVAL),
@@ -93,66 +118,111 @@ impl Slots {
         for slot in self.all.values_mut().filter(|slot| !slot.same && !slot.written) {
             let old = match cutoff {
                 None => true,
-                Some(cutoff) => cutoff.is_some_and(|cutoff| slot.accessed <= cutoff),
+                Some(Some(cutoff)) => slot.accessed <= cutoff,
+                // Older than the boot.
+                Some(None) => passes == Passes::Buckets,
             };
             slot.idle = old || (slot.idle && !exact);
         }
         Ok(())
     }
 
-    /// `recompress`, for a device with these priorities.
-    pub fn recompress(&mut self, value: &str, priorities: &[u32]) -> Result<(), Errno> {
-        let (mut word, mut priority, mut left) = (None, 1, u64::MAX);
+    /// Numbers of pages in the order in which they have their turn, of those that `chosen` chooses.
+    fn turns(&self, passes: Passes, chosen: impl Fn(&Slot) -> bool) -> Vec<u64> {
+        let mut turns: Vec<u64> =
+            self.all.iter().filter(|(_, slot)| chosen(slot)).map(|(number, _)| *number).collect();
+        if passes == Passes::Buckets {
+            turns.reverse();
+            turns.sort_by_key(|number| std::cmp::Reverse(self.all.get(number).map(Slot::size)));
+        }
+        turns
+    }
+
+    /// `recompress`, for a device with these secondary algorithms.
+    pub fn recompress(
+        &mut self,
+        value: &str,
+        secondary: &BTreeMap<u32, String>,
+        passes: Passes,
+    ) -> Result<(), Errno> {
+        let (mut word, mut wanted, mut left, mut threshold) = (None, None, u64::MAX, 0);
         for pair in value.split_whitespace() {
             match pair.split_once('=') {
                 Some(("type", text)) => word = Some(text),
-                Some(("priority", text)) => priority = text.parse().map_err(|_| Errno::INVAL)?,
+                Some(("priority", text)) => wanted = Some(text.parse().map_err(|_| Errno::INVAL)?),
+                Some(("algo", text)) => {
+                    let found = secondary.iter().find(|(_, name)| *name == text);
+                    wanted = Some(*found.ok_or(Errno::INVAL)?.0);
+                }
                 Some(("max_pages", text)) => left = text.parse().map_err(|_| Errno::INVAL)?,
+                Some(("threshold", text)) => threshold = text.parse().map_err(|_| Errno::INVAL)?,
                 // Unknown keys are ignored, on every version.
                 _ => {}
             }
         }
-        if !priorities.contains(&priority) {
+        if threshold >= PAGE {
             return Err(Errno::INVAL);
         }
-        for slot in self.all.values_mut() {
-            let chosen = word.map_or(Some(true), |word| selects(word, slot)).ok_or(Errno::INVAL)?;
-            if !chosen || slot.same || slot.written || slot.incompressible || slot.priority >= priority {
-                continue;
-            }
+        let known = |word: &str| selects(word, &Slot::default()).is_some() && word != "incompressible";
+        let tried: Vec<u32> =
+            secondary.keys().copied().filter(|one| wanted.is_none_or(|wanted| wanted == *one)).collect();
+        if passes == Passes::Buckets && (word.is_some_and(|word| !known(word)) || tried.is_empty()) {
+            return Err(Errno::INVAL);
+        }
+        let last = tried.iter().max().copied().unwrap_or(0);
+        let turns = self.turns(passes, |slot| {
+            let chosen = word.filter(|word| known(word)).is_none_or(|word| selects(word, slot) == Some(true));
+            let is_done = passes == Passes::Buckets && slot.priority >= last;
+            let is_fit = !slot.same && !slot.written && !slot.incompressible;
+            chosen && is_fit && !is_done && slot.size() >= threshold
+        });
+        for slot in &turns {
             if left == 0 {
                 break;
             }
-            left -= 1;
+            let Some(slot) = self.all.get_mut(slot) else { continue };
             slot.idle = false;
-            if slot.huge {
+            if slot.priority >= last {
+                continue;
+            }
+            left -= 1;
+            if slot.stubborn {
                 slot.incompressible = true;
             } else {
-                slot.priority = priority;
+                slot.priority = last;
+                slot.huge = false;
             }
         }
         Ok(())
     }
 
-    /// `writeback`.
-    pub fn write_back(&mut self, word: &str) -> Result<(), Errno> {
+    /// `writeback`, for a device of so many pages.
+    pub fn write_back(&mut self, word: &str, pages: u64, passes: Passes) -> Result<(), Errno> {
+        selects(word, &Slot::default()).ok_or(Errno::INVAL)?;
+        let chosen = |slot: &Slot| selects(word, slot) == Some(true) && !slot.same && !slot.written;
+        let (turns, reserved) = match passes {
+            Passes::Walk => ((0..pages).collect(), 1),
+            Passes::Buckets => (self.turns(passes, chosen), 0),
+        };
         let mut blocks = self.blocks();
-        for slot in self.all.values_mut() {
-            if !selects(word, slot).ok_or(Errno::INVAL)? || slot.same || slot.written {
-                continue;
-            }
+        for number in turns {
             if self.limited && self.limit == 0 {
                 return Err(Errno::IO);
             }
-            // The first block is the kernel's own.
-            if blocks + 1 >= self.capacity {
+            if blocks + reserved >= self.capacity {
                 return Err(Errno::NOSPC);
             }
+            let Some(slot) = self.all.get_mut(&number).filter(|slot| chosen(slot)) else { continue };
             slot.written = true;
             slot.idle = false;
+            if passes == Passes::Walk {
+                (slot.huge, slot.incompressible, slot.priority) = (false, false, 0);
+            }
             blocks += 1;
             self.written += 1;
-            self.limit = self.limit.saturating_sub(1);
+            if self.limited {
+                self.limit -= 1;
+            }
         }
         Ok(())
     }

@@ -16,8 +16,10 @@ REVISION = "1"  # part of the cache key: raise it when this file builds differen
 class Kernel:
     """A kernel ready to boot."""
 
+    name: str
     executable: Path
     modules: Path  # the content of /usr/lib/modules
+    smp: bool  # whether it can have more than one CPU
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ def kernel(variant: str) -> Kernel:
         _build(archive, package, source.variants, into)
 
     built = cache.folder("kernel", inputs, build) / variant
-    return Kernel(built / "linux", built / "lib/modules")
+    smp = "CONFIG_SMP=y" in (built / "config").read_text().splitlines()
+    return Kernel(variant, built / "linux", built / "lib/modules", smp)
 
 
 def _resolve(archive: Archive, package: str) -> tuple[str, str]:

@@ -128,7 +128,9 @@ class _Boots:
             time.sleep(moment)
 
     def _guest(self, arguments: list[str]) -> "_WatchedGuest":
-        arguments = [*self._scenario.kernel_args, *arguments]
+        # More than one CPU takes the newer way of running a guest's programs, which this kernel has as well.
+        smp = [f"ncpus={self._scenario.cpus}", "seccomp=on"] if self._scenario.cpus > 1 and self._kernel.smp else []
+        arguments = [f"lab.kernel={self._kernel.name}", *smp, *self._scenario.kernel_args, *arguments]
         return _WatchedGuest(self._scenario, self._kernel, self._directory, arguments, self._stop)
 
 

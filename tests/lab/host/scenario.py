@@ -30,6 +30,7 @@ class Scenario:
     kernels: tuple[str, ...]  # those it can run on, the preferred one first
     memory: int  # bytes
     disk2: int  # bytes; 0 is no second disk
+    cpus: int  # where the kernel can have more than one
     time_limit: float  # seconds for one boot
     kernel_args: tuple[str, ...]
     needs_zramd: bool
@@ -66,6 +67,7 @@ def load(name: str) -> Scenario:
         kernels=tuple(head.take("kernels", "debian newest").split()),
         memory=head.size("memory", "512M"),
         disk2=head.size("disk2", "0"),
+        cpus=int(head.take("cpus", "1")),
         time_limit=head.seconds("time-limit", "120s"),
         kernel_args=tuple(head.take("kernel-args", "").split()),
         needs_zramd=head.take("needs", "") == "zramd",
