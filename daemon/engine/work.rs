@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{Error, ErrorKind};
@@ -100,6 +101,11 @@ impl Reporter {
         Ok(())
     }
 
+    /// What it has to say so far, which is what was said the last time if that was to be kept.
+    pub fn last<D: Default + DeserializeOwned>(&self) -> D {
+        serde_json::from_value(self.work.detail.clone()).unwrap_or_default()
+    }
+
     /// What only this kind of work has to say; written with the next progress or at the end.
     pub fn detail(&mut self, detail: &impl Serialize) -> Result<(), Error> {
         self.work.detail = serde_json::to_value(detail)
@@ -171,7 +177,7 @@ mod tests {
         assert_eq!(read(folder.path()).detail, Value::Null);
         reporter.detail(&7).unwrap();
         assert_eq!(reporter.end(&Ok(String::new())), Ok(Outcome::Done));
-        drop(begin(true));
+        assert_eq!(begin(true).last::<u32>(), 7);
         assert_eq!((read(folder.path()).detail, read(folder.path()).result), (7.into(), None));
         drop(begin(false));
         assert_eq!(read(folder.path()).detail, Value::Null);

@@ -43,6 +43,9 @@ pub struct MaintenanceView {
     pub every_seconds: Option<u64>,
     /// Follow how short memory is.
     pub pressure: Option<Thresholds>,
+    /// Whether pages are written back, within a budget.
+    #[serde(default)]
+    pub writeback: bool,
 }
 
 /// One section.
@@ -95,6 +98,7 @@ impl View {
                 |asked| MaintenanceView {
                     every_seconds: asked.needs_timer().then_some(asked.interval.as_secs()),
                     pressure: asked.pressure,
+                    writeback: asked.writeback.is_some(),
                 },
             ),
         }

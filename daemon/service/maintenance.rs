@@ -143,9 +143,14 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
             reconcile(&core, &Handle::unwatched(), wish).await
         }
         Step::Add(bytes) => {
-            let size = OwnedVariant::from(bytes);
-            let created = core.create(&Options::from([("zram-size".to_owned(), size)])).await;
-            created.map(|name| format!("{name} was added"))
+            let mut options = Options::from([("zram-size".to_owned(), OwnedVariant::from(bytes))]);
+            let latest = core.latest();
+            let first = latest.devices.iter().find(|device| device.number == resize.number);
+            if let Some(swap) = first.and_then(|first| first.swap) {
+                // The kernel fills swaps of the same priority in turns.
+                options.insert("swap-priority".to_owned(), OwnedVariant::from(swap.priority));
+            }
+            core.create(&options).await.map(|name| format!("{name} was added"))
         }
     };
     match done {
@@ -158,6 +163,11 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
 pub async fn follow_configuration(core: &Arc<Core>) {
     let asked = core.view().maintenance;
     super::pressure::follow(core, asked.pressure);
+    if asked.writeback && core.latest().maintenance.budget.is_none() {
+        // It outlives boots in a file that only a run reads.
+        let words = ["--only", "budget"].map(str::to_owned).to_vec();
+        core.maintain("", words).await.ok();
+    }
     match core.mode {
         Mode::Systemd => {
             if let Err(error) = timer(core, asked.every_seconds.is_some()).await {

@@ -1,6 +1,5 @@
 //! Following how short memory is: asleep until the kernel says that tasks wait for memory, then looking until that is over.
 
-use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -17,6 +16,7 @@ use super::watch::watched;
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, PRESSURE_LEVEL, files};
 use crate::logic::policy::Cause;
+use crate::logic::policy::alarm::{Alarms, next_look};
 use crate::logic::policy::pressure::{Gauge, LOOK, Level, Thresholds, back_off, totals, trigger};
 
 const FILE: &str = "/proc/pressure/memory";
@@ -24,8 +24,6 @@ const FILE: &str = "/proc/pressure/memory";
 const FIRST: Duration = Duration::from_millis(500);
 /// Looks without pressure after which we sleep again.
 const QUIET: u32 = 4;
-/// What must be told at once while memory is short.
-const ALARMS: [&str; 4] = ["swap-full", "swap-nearly-full", "writes-failed", "memory-limit-near"];
 
 /// Follows pressure by these thresholds from now on, or does not any more.
 pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
@@ -53,51 +51,53 @@ async fn sleep_and_look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Re
     let mut file = OpenOptions::new().read(true).write(true).open(FILE)?;
     file.write_all(format!("{}\0", trigger(thresholds)).as_bytes())?;
     let events = watched(file.into(), Interest::PRIORITY)?;
+    let mut alarms = Alarms::default();
     loop {
         let mut event = events.ready(Interest::PRIORITY | Interest::ERROR).await?;
         event.clear_ready();
-        look(core, thresholds).await?;
+        look(core, thresholds, &mut alarms).await?;
     }
 }
 
-/// Looks every other second until memory is not short any more.
-async fn look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Result<()> {
+/// Looks every other second, or more often while swap fills up, until memory is not short any more.
+async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> std::io::Result<()> {
     let mut gauge = Gauge::default();
-    let (mut quiet, mut last_run, mut alarmed) = (0, None, BTreeSet::new());
-    let mut wait = FIRST;
-    while quiet < QUIET {
+    let (mut quiet, mut last_run, mut due, mut interval) = (0, None, Duration::ZERO, FIRST);
+    loop {
+        // The kernel has not woken us for nothing: a swap can be full before a level is known.
+        let sample = core.resample().await;
+        for found in alarms.news(&sample.problems) {
+            journal::alarm(found);
+            core.changed.notify_one();
+        }
         let now = LinuxHost::new("/").monotonic();
-        let text = std::io::read_to_string(File::open(FILE)?)?;
-        let totals = totals(&text).unwrap_or_default();
-        if let Some(change) = gauge.look(thresholds, now, totals) {
-            journal::pressure(change.to.word(), change.from.word(), &change.reason);
-            note(core, change.to);
-            announce(core, change.to, &change.reason).await;
-        }
-        quiet = if gauge.level == Level::None { quiet + 1 } else { 0 };
-        if gauge.level > Level::None {
-            for found in &core.resample().await.problems {
-                if ALARMS.contains(&found.code.as_str())
-                    && alarmed.insert((found.code.clone(), found.object.clone()))
-                {
-                    journal::alarm(found);
-                    core.changed.notify_one();
-                }
+        if now >= due {
+            // The kernel adds up no more often.
+            due = now + std::mem::replace(&mut interval, LOOK);
+            let text = std::io::read_to_string(File::open(FILE)?)?;
+            let totals = totals(&text).unwrap_or_default();
+            if let Some(change) = gauge.look(thresholds, now, totals) {
+                journal::pressure(change.to.word(), change.from.word(), &change.reason);
+                note(core, change.to);
+                announce(core, change.to, &change.reason).await;
             }
-            let due = last_run.is_none_or(|(level, then)| {
-                level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
-            });
-            if due {
-                let reason = Cause::Pressure(gauge.level).to_string();
-                // One that goes on already is as good.
-                core.maintain("", vec!["--reason".to_owned(), reason]).await.ok();
-                last_run = Some((gauge.level, now));
+            quiet = if gauge.level == Level::None { quiet + 1 } else { 0 };
+            if quiet == QUIET {
+                alarms.calm(&sample.problems);
+                return Ok(());
             }
         }
-        tokio::time::sleep(wait).await;
-        wait = LOOK;
+        let is_due = last_run.is_none_or(|(level, then)| {
+            level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
+        });
+        if gauge.level > Level::None && is_due {
+            let reason = Cause::Pressure(gauge.level).to_string();
+            // One that goes on already is as good.
+            core.maintain("", vec!["--reason".to_owned(), reason]).await.ok();
+            last_run = Some((gauge.level, now));
+        }
+        tokio::time::sleep(next_look(&sample).min(due.saturating_sub(now))).await;
     }
-    Ok(())
 }
 
 /// Says it where every reader of figures looks, and has that published.

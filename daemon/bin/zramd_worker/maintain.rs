@@ -9,6 +9,7 @@ use zramd::host::linux::LinuxHost;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::policy::Cause;
 use zramd::logic::policy::pass::Pages;
+use zramd::logic::policy::report::Report;
 use zramd::logic::proc::device_number;
 use zramd::service::journal;
 
@@ -28,7 +29,11 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     // While it goes on, others see what was done last, and what is left of the budget.
     Ok(frame::run_with("maintenance", "maintain", true, |reporter| {
         let mut host = LinuxHost::new("/");
-        let (report, done) = maintain::run(&mut host, &loaded, &order, reporter);
+        let (mut report, done) = maintain::run(&mut host, &loaded, &order, reporter);
+        if order.only == Some(Only::Budget) {
+            // Nothing was done: what was done last stays.
+            report = Report { budget: report.budget, ..reporter.last() };
+        }
         journal::open();
         report.actions.iter().for_each(journal::maintained);
         for (device, policy, reason) in &report.skipped {
@@ -78,8 +83,11 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
         Some("mark-idle") => Some(Only::MarkIdle(age)),
         Some("recompress") => Some(Only::Recompress(pages)),
         Some("write-back") => Some(Only::WriteBack(pages)),
+        Some("budget") => Some(Only::Budget),
         Some(other) => {
-            return Err(format!("`{other}` cannot be done alone; write mark-idle, recompress or write-back"));
+            return Err(format!(
+                "`{other}` cannot be done alone; write mark-idle, recompress, write-back or budget"
+            ));
         }
     };
     // Whoever asks for one thing asks.
@@ -112,6 +120,7 @@ mod tests {
         assert_eq!((words.order, words.config), (one, Some(PathBuf::from("/a"))));
         let marked = parsed("--only mark-idle --age 60").unwrap().order.only;
         assert_eq!(marked, Some(Only::MarkIdle(Some(Duration::from_secs(60)))));
+        assert_eq!(parsed("--only budget").unwrap().order.only, Some(Only::Budget));
     }
 
     #[test]

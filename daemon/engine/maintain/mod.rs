@@ -66,6 +66,8 @@ pub enum Only {
     Recompress(Option<Pages>),
     /// Write back: likewise, and never more than the budget.
     WriteBack(Option<Pages>),
+    /// Say what is left of the budget, and have time count from now on.
+    Budget,
 }
 
 /// Who is told how far it is, and says when to stop.
@@ -168,7 +170,14 @@ impl<H: Upkeep> Run<'_, H> {
             control::must_be_ours(self.host, *number)?;
         }
         if let Some(settings) = &write_back {
-            self.ledger(settings);
+            let (ledger, unknown) = self.ledger(settings);
+            // Where there is no record, the first run says so.
+            if order.only == Some(Only::Budget) && unknown.is_none() {
+                self.keep(&ledger)?;
+            }
+        }
+        if order.only == Some(Only::Budget) {
+            return Ok(());
         }
         if order.only.is_none() {
             self.resizes(loaded)?;
@@ -244,6 +253,8 @@ impl<H: Upkeep> Run<'_, H> {
                 let settings = write_back.unwrap_or(DEFAULT_WRITE_BACK);
                 self.counted(WRITE_BACK, |run| run.write_back(device, &settings, pages))
             }
+            // Of no device.
+            Some(Only::Budget) => Ok(()),
         }
     }
 
@@ -380,8 +391,9 @@ impl<H: Upkeep> Run<'_, H> {
             // Trying would mark pages; the first run finds out.
             return Ok(Marking::Exact);
         }
-        // Nothing is so old that this would mark it.
-        let tried = self.host.write_attribute(device.number, Attribute::Idle, &u32::MAX.to_string());
+        // No device was there in the first second, so nothing is marked. Linux 7.2 marks all for an age before the boot.
+        let oldest = self.machine.now.boot.as_secs().saturating_sub(1).max(1);
+        let tried = self.host.write_attribute(device.number, Attribute::Idle, &oldest.to_string());
         let marking = match tried {
             // Kernels that take parameters of algorithms (6.12) also clear the marks of younger pages.
             Ok(()) if self.host.has_attribute(device.number, Attribute::AlgorithmParams) => Marking::Exact,

@@ -1,13 +1,20 @@
 //! Sizes that depend on the machine's memory, after that has changed.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::state::Added;
 use super::{Loaded, Run, Stopped, Upkeep};
 use crate::engine::{control, gather};
 use crate::logic::config::settings::Settings;
 use crate::logic::facts::Facts;
 use crate::logic::plan::wanted::wanted;
-use crate::logic::plan::{Activation, Purpose, Request};
-use crate::logic::policy::resize::{Seen, decide};
-use crate::logic::record::Target;
+use crate::logic::plan::{Activation, DeviceRequest, Purpose, Request};
+use crate::logic::policy::resize::{Seen, Step, decide};
+use crate::logic::record::{Progress, Record, Target};
+
+/// How long a second device may take to come, before it is asked for again.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl<H: Upkeep> Run<'_, H> {
     /// Notes in the report which devices would have another size now.
@@ -27,12 +34,18 @@ impl<H: Upkeep> Run<'_, H> {
             .as_ref()
             .map_or_else(Default::default, |asked| asked.on_memory_change);
         let records = gather::records(self.host)?;
-        for (target, record) in &records {
-            let (Target::Device(number), Request::Device(request)) = (target, &record.request) else {
+        let devices: BTreeMap<u32, &DeviceRequest> = records.iter().filter_map(device).collect();
+        self.recognise_added(&devices);
+        for (number, request) in &devices {
+            let added: Vec<&Added> = self.state.added.iter().filter(|added| added.first == *number).collect();
+            // It is on its way.
+            if added.iter().any(|added| added.number.is_none()) {
                 continue;
-            };
+            }
+            let more = added.iter().map(|added| added.bytes).sum();
+            let has = Some(request.disk_size.saturating_add(more));
             // A size that has another reason than memory is the business of a reload.
-            if size(&loaded.settings, &old, *number) != Some(request.disk_size) {
+            if size(&loaded.settings, &old, *number) != has && self.state.sizes.get(number).copied() != has {
                 continue;
             }
             let Some(wanted) = size(&loaded.settings, &self.machine.facts, *number) else { continue };
@@ -42,15 +55,57 @@ impl<H: Upkeep> Run<'_, H> {
                 wanted,
                 used: control::swap_used(self.host, *number),
                 swap: matches!(request.purpose, Purpose::Swap { .. }),
-                added: 0,
+                added: more,
             };
             self.report.resizes.extend(decide(&seen, on_change));
         }
-        if !self.report.resizes.is_empty() {
+        for resize in &self.report.resizes {
+            self.state.sizes.insert(resize.number, resize.to);
+            if let Step::Add(bytes) = resize.step {
+                self.state.added.push(Added {
+                    first: resize.number,
+                    bytes,
+                    asked: self.machine.now.awake,
+                    before: devices.keys().copied().collect(),
+                    number: None,
+                });
+            }
+        }
+        if !self.report.resizes.is_empty() || self.state.added.iter().any(|added| added.number.is_none()) {
             // Until it was brought about, or the memory is as before, it is said each time.
             self.state.memory_total_kib = before;
         }
         Ok(())
+    }
+
+    /// Finds the second devices that were asked for, and forgets those that have gone, or never came.
+    fn recognise_added(&mut self, devices: &BTreeMap<u32, &DeviceRequest>) {
+        let now = self.machine.now.awake;
+        let mut taken: Vec<u32> = self.state.added.iter().filter_map(|added| added.number).collect();
+        for added in &mut self.state.added {
+            let fits = |(number, request): &(&u32, &&DeviceRequest)| {
+                request.disk_size == added.bytes && !added.before.contains(number) && !taken.contains(number)
+            };
+            if added.number.is_none()
+                && let Some((number, _)) = devices.iter().find(fits)
+            {
+                added.number = Some(*number);
+                taken.push(*number);
+            }
+        }
+        self.state.added.retain(|added| match added.number {
+            Some(number) => devices.contains_key(&number),
+            None => now.saturating_sub(added.asked) < PATIENCE,
+        });
+    }
+}
+
+fn device<'a>((target, record): (&Target, &'a Record)) -> Option<(u32, &'a DeviceRequest)> {
+    match (target, &record.request) {
+        (Target::Device(number), Request::Device(request)) if record.progress == Progress::Done => {
+            Some((*number, request))
+        }
+        _ => None,
     }
 }
 

@@ -23,10 +23,29 @@ pub struct State {
     pub resumed: Option<Duration>,
     /// `MemTotal` in KiB when it was last in line with the sizes of the devices.
     pub memory_total_kib: u64,
+    /// Sizes in bytes that followed from memory when that was last said, by device number.
+    pub sizes: BTreeMap<u32, u64>,
+    /// Second devices that were asked for because memory has grown.
+    pub added: Vec<Added>,
     /// By device number.
     pub devices: BTreeMap<u32, DeviceState>,
     /// What the policies have done, by their names.
     pub totals: BTreeMap<String, Total>,
+}
+
+/// A second device that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Added {
+    /// Number of the first.
+    pub first: u32,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Waking time at which it was asked for.
+    pub asked: Duration,
+    /// Numbers of the devices that there were: none of them is it.
+    pub before: Vec<u32>,
+    /// Its number, once it is there.
+    pub number: Option<u32>,
 }
 
 /// What is remembered of a device.

@@ -95,7 +95,8 @@ impl<H: Upkeep> Run<'_, H> {
         read
     }
 
-    fn keep(&mut self, ledger: &Ledger) -> Result<(), HostError> {
+    /// Remembers it.
+    pub(super) fn keep(&mut self, ledger: &Ledger) -> Result<(), HostError> {
         if self.dry { Ok(()) } else { self.host.write_state(StateFile::Budget, &ledger.text()) }
     }
 

@@ -4,6 +4,7 @@
 //! No file here reads a clock. Times are [`Moment`]s that the caller brings, so that a month can be tried in a second.
 
 pub mod age;
+pub mod alarm;
 pub mod budget;
 pub mod chunk;
 pub mod gate;

@@ -21,8 +21,11 @@ pub enum OnChange {
 pub struct Resize {
     /// Its number.
     pub number: u32,
-    /// Bytes that it has.
+    /// Bytes that it has, with devices that were added to it.
     pub from: u64,
+    /// Bytes of that which those have.
+    #[serde(default)]
+    pub added: u64,
     /// Bytes that it should have.
     pub to: u64,
     /// What to do.
@@ -86,20 +89,23 @@ pub fn decide(seen: &Seen, on_change: OnChange) -> Option<Resize> {
         human(has),
         human(seen.wanted)
     );
-    Some(Resize { number: seen.number, from: has, to: seen.wanted, step, reason })
+    Some(Resize { number: seen.number, from: has, added: seen.added, to: seen.wanted, step, reason })
 }
 
 /// What is left to the owner, as long as it has not been done: `size` is the present size of a device.
 pub fn findings(resizes: &[Resize], size: impl Fn(u32) -> Option<u64>) -> Vec<Finding> {
-    let open = resizes
-        .iter()
-        .filter(|resize| resize.step == Step::Offer && size(resize.number) == Some(resize.from));
+    let is_as_it_was =
+        |resize: &&Resize| size(resize.number) == Some(resize.from.saturating_sub(resize.added));
+    let open = resizes.iter().filter(|resize| resize.step == Step::Offer).filter(is_as_it_was);
     open.map(|resize| Finding {
         level: Level::Warning,
         code: "memory-changed".to_owned(),
         object: format!("zram{}", resize.number),
         message: resize.reason.clone(),
-        remedy: "run `zramdctl reload`, which moves what is stored through memory".to_owned(),
+        remedy: match resize.added {
+            0 => "run `zramdctl reload`, which moves what is stored through memory".to_owned(),
+            _ => "run `zramdctl remove` for the device that was added, then `zramdctl reload`; both move what is stored through memory".to_owned(),
+        },
     })
     .collect()
 }
@@ -147,6 +153,11 @@ mod tests {
         assert_eq!(findings(&[offered], |_| Some(8 * GIB)), []);
         let applied = decide(&seen(), OnChange::Apply).unwrap();
         assert_eq!(findings(&[applied], |_| Some(4 * GIB)), []);
+        // Less memory again: which device goes is for the owner to say.
+        let less = Seen { wanted: 4 * GIB, used: 0, added: 4 * GIB, ..seen() };
+        let offered = decide(&less, OnChange::Apply).unwrap();
+        assert_eq!((offered.step, offered.from), (Step::Offer, 8 * GIB));
+        assert!(findings(&[offered], |_| Some(4 * GIB))[0].remedy.contains("zramdctl remove"));
     }
 
     #[test]
