@@ -356,7 +356,7 @@ pub enum Disk {
     Restore {
         /// Disk
         name: String,
-        /// Snapshot; the newest if none is named
+        /// Snapshot; if none is named, the newest before that save
         #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: Option<u64>,
         /// How

@@ -190,8 +190,8 @@ impl RamDisk {
         self.core.work_on_disk(&self.name, "verify", vec![number(snapshot)], &options).await
     }
 
-    /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest. Whoever uses it is
-    /// named, and keeps it as it is. There are no options yet.
+    /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest before that save. Whoever
+    /// uses it is named, and keeps it as it is. There are no options yet.
     #[zbus(out_args("job"))]
     async fn restore(
         &self,
