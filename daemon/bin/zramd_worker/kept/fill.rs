@@ -111,9 +111,11 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
         (_, None) => (LoadState::Empty, "no snapshot can be loaded: it begins empty".to_owned()),
     };
     if loaded.unclean {
-        message.push_str(
-            "; the last boot ended without a last save, so what changed after this snapshot is lost",
-        );
+        let lost = match loaded.generation {
+            Some(_) => "what changed after this snapshot",
+            None => "what was in it",
+        };
+        message.push_str(&format!("; the last boot ended without a last save, so {lost} is lost"));
         warn(&name, "the last boot ended without a last save");
     }
     Ok((
