@@ -156,7 +156,7 @@ fn cargo_deb_packages_the_manifest() {
             let mode = u32::from_str_radix(word(2), 8).unwrap();
             insert(&mut found, word(1), Entry::File(word(0).to_owned(), mode));
         } else {
-            insert(&mut found, text(asset, "link_name"), Entry::Link(text(asset, "dest").to_owned()));
+            insert(&mut found, text(asset, "dest"), Entry::Link(text(asset, "link_name").to_owned()));
         }
     });
     // As debian/rules has it.

@@ -134,6 +134,15 @@ said() { journalctl -b -o short-monotonic --no-hostname --no-pager | grep -iE --
 # Those of them that come from zramd's own programs.
 zramd_said() { said ' zramd[a-z-]*(\[[0-9]+\])?: ' | grep -iE -- "$1"; }
 
+# files_but PATH…: every file of the disk but for those, and what the lab and the system itself write at every boot.
+files_but() {
+    local path prune=(-path /lab)
+    for path in "$@" /etc/lab-installed /dev /proc /run /sys /tmp /var/tmp /var/log /var/lib/systemd/{linger,random-seed}; do
+        prune+=(-o -path "$path")
+    done
+    find / -xdev \( "${prune[@]}" \) -prune -o -print | sort
+}
+
 # hold MIB: starts the service `holder`, which keeps so much memory in use, and has the kernel swap it out.
 hold() {
     systemd-run --quiet --unit=holder --service-type=notify --property=NotifyAccess=all python3 /lab/guest/workload hold "$1" &&
