@@ -7,8 +7,8 @@ use zramd::engine::reload::{Scope, carry_out, survey};
 use zramd::engine::sample::Detail;
 use zramd::engine::{self, sample};
 use zramd::host::Errno;
-use zramd::host::sim::SimMachine;
 use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::sim::{SimMachine, Swap};
 use zramd::logic::change::{Action, UnitDisk};
 use zramd::logic::config::{self, Loaded};
 use zramd::logic::plan::Activation;
@@ -225,6 +225,19 @@ fn every_reader_is_shown_what_is_there() {
     let disk = seen.disk("small").unwrap();
     assert_eq!((disk.mount_point.as_str(), disk.mounted), ("/srv/small", true));
     assert_eq!(seen.problems, []);
+}
+
+#[test]
+fn what_keeps_a_device_from_going_is_named() {
+    let machine = SimMachine::new(KernelConfig::full());
+    let swap = loaded("[zram0]\nzram-size = \"64MiB\"\n");
+    // PID 1 switches it on, and zramd-setup leaves that to it.
+    engine::up(&mut machine.process(), &swap, 0).unwrap();
+    machine.change().swaps.push(Swap { number: 0, priority: 100, discard: false, used_kib: 0 });
+    let error = engine::down(&mut machine.process(), &Target::Device(0)).unwrap_err();
+    assert!(error.message.ends_with("it is in use as swap, which `swapoff /dev/zram0` ends"), "{error:?}");
+    machine.change().swaps.clear();
+    assert_eq!(engine::down(&mut machine.process(), &Target::Device(0)), Ok(true));
 }
 
 /// The short way reads less, and must not show less.

@@ -119,7 +119,12 @@ impl Error {
             [] => "nobody is seen holding it; look at `lsblk` and at other mount namespaces".to_owned(),
             names => format!("held open by {}", names.join(", ")),
         };
-        Error::new(ErrorKind::InUse, format!("{error}: {blame}"))
+        Error::in_use(error, &blame)
+    }
+
+    /// A verb that stayed busy, and why.
+    pub fn in_use(error: &HostError, why: &str) -> Error {
+        Error::new(ErrorKind::InUse, format!("{error}: {why}"))
     }
 }
 

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::error::Error;
+use super::undo;
 use crate::host::{Errno, Host, HostError};
+use crate::logic::attribute::Attribute;
+use crate::logic::proc::{self, MountLine};
 
 /// First pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
@@ -25,13 +28,38 @@ pub fn while_busy<H: Host, T>(
             Ok(value) => return Ok(value),
             Err(error) if error.is(Errno::BUSY) => {
                 if host.now() >= deadline {
-                    return Err(Error::busy(&error, &host.holders(number)));
+                    return Err(busy(host, number, &error));
                 }
                 host.sleep(pause);
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// What keeps a device busy: who holds it open, or else what the kernel does with it.
+fn busy<H: Host>(host: &H, number: u32, error: &HostError) -> Error {
+    let holders = host.holders(number);
+    if !holders.is_empty() {
+        return Error::busy(error, &holders);
+    }
+    let swaps = undo::swaps(host).unwrap_or_default();
+    if swaps.iter().any(|swap| swap.zram_number() == Some(number)) {
+        return Error::in_use(
+            error,
+            &format!("it is in use as swap, which `swapoff /dev/zram{number}` ends"),
+        );
+    }
+    let device =
+        host.read_attribute(number, Attribute::Dev).ok().and_then(|text| proc::parse_device_number(&text));
+    let mounts = undo::mounts(host).unwrap_or_default();
+    match mounts.iter().find(|mount| device.is_some_and(|device| mount.is_on(number, device))) {
+        Some(MountLine { mount_point, .. }) => Error::in_use(
+            error,
+            &format!("it is mounted at {mount_point}, which `umount {mount_point}` ends"),
+        ),
+        None => Error::busy(error, &holders),
     }
 }
 

@@ -28,7 +28,7 @@ pub fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, Error> {
     }
 }
 
-fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, Error> {
+pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, Error> {
     Ok(proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?))
 }
 
