@@ -345,7 +345,25 @@ pub fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
 }
 
-/// Keeps the tests that change devices away, where this user can.
-pub fn quiet_devices() -> Option<File> {
-    rustix::process::geteuid().is_root().then(real_kernel_lock)
+/// What [`quiet_devices`] holds.
+pub struct QuietDevices {
+    added: Option<String>,
+    _lock: File,
+}
+
+/// Keeps the tests that change devices away, where this user can, and has a device there if the kernel can give one.
+pub fn quiet_devices() -> Option<QuietDevices> {
+    let lock = rustix::process::geteuid().is_root().then(real_kernel_lock)?;
+    let there = fs::read_dir("/sys/block").unwrap().flatten();
+    let there = there.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("zram"));
+    let add = || fs::read_to_string("/sys/class/zram-control/hot_add").ok();
+    Some(QuietDevices { added: if there { None } else { add() }, _lock: lock })
+}
+
+impl Drop for QuietDevices {
+    fn drop(&mut self) {
+        if let Some(number) = &self.added {
+            fs::write("/sys/class/zram-control/hot_remove", number.trim()).unwrap();
+        }
+    }
 }
