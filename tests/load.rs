@@ -25,7 +25,7 @@ use zbus::wire::DynamicType;
 use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
 use zramd::service::ROOT;
 
-const SUBSCRIBERS: usize = 200;
+const SUBSCRIBERS: u32 = 200;
 const CALLERS: usize = 4;
 /// What a newcomer waits for an answer at most.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -131,7 +131,7 @@ fn many_clients_that_vanish_leave_nothing_behind() {
             );
             assert!(round.slowest.get() <= PATIENCE, "{round:?}");
             // Each of them got some, with time to spare: 20 are due.
-            assert!(no_device || round.samples.get() >= 4 * SUBSCRIBERS as u32, "{round:?}");
+            assert!(no_device || round.samples.get() >= 4 * SUBSCRIBERS, "{round:?}");
         }
         afterwards(&bus)
     });
