@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::host::linux::{LinuxHost, PRESSURE_LEVEL, files};
 use crate::logic::policy::Cause;
 use crate::logic::policy::alarm::{Alarms, next_look};
-use crate::logic::policy::pressure::{Gauge, LOOK, Level, Thresholds, back_off, totals, trigger};
+use crate::logic::policy::pressure::{Gauge, LOOK, Level, TRIGGER, Thresholds, back_off, totals};
 
 const FILE: &str = "/proc/pressure/memory";
 /// The first look after the kernel has woken us.
@@ -49,7 +49,7 @@ pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
 
 async fn sleep_and_look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(FILE)?;
-    file.write_all(format!("{}\0", trigger(thresholds)).as_bytes())?;
+    file.write_all(format!("{TRIGGER}\0").as_bytes())?;
     let events = watched(file.into(), Interest::PRIORITY)?;
     let mut alarms = Alarms::default();
     loop {

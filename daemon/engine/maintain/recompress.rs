@@ -90,7 +90,7 @@ impl<H: Upkeep> Run<'_, H> {
         let number = device.number;
         let key = |stat: &MmStat| (stat.compr_data_size, stat.huge_pages);
         let mut before = key(&self.mm(number)?);
-        let mut next = Some(Chunks::begin(device.stored_pages));
+        let mut next = Some(Chunks::begin(device.stored_pages, device.slots));
         let mut seen = 0;
         while let Some(chunks) = next {
             self.watch.check()?;

@@ -152,7 +152,7 @@ impl<H: Upkeep> Run<'_, H> {
         let number = device.number;
         let begin = self.written(number)?;
         let mut note = String::new();
-        let mut next = Some(Chunks::begin(bytes / BACKING_BLOCK));
+        let mut next = Some(Chunks::begin(bytes / BACKING_BLOCK, device.slots));
         while let Some(chunks) = next {
             self.watch.check()?;
             let so_far = self.written(number)?.saturating_sub(begin);

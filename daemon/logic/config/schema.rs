@@ -573,7 +573,7 @@ pub const KEYS: &[Key] = &[
         "true or false",
         "false, true with another of its keys",
         "true",
-        "Whether zramd follows how short memory is, shortens the ages above, compacts, and warns before anything is killed.",
+        "Whether zramd follows how short memory is, shortens the ages above, compacts, and warns of swap that is full or fails. The kernel adds up every two seconds who waits for memory: nobody is warned of what takes less.",
     ),
     key(
         Maintenance,

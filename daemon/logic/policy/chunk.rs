@@ -7,8 +7,11 @@ use crate::logic::duration::micros;
 /// How long one write should take. With one CPU, whoever asks for statistics waits for several: at 8 ms, 7 in 100 answers took more
 /// than 20 ms (tests/lab/scenarios/maintenance-statistics), at 2 ms, 1 in 167.
 const AIM: Duration = Duration::from_millis(2);
-/// Fewest pages: below, looking for them takes longer than compressing them.
+/// Fewest pages.
 const LEAST: u32 = 64;
+/// And of a large device, one of so many. For each write the kernel goes over the whole device from its beginning, some 2 ns a page (Linux
+/// 6.12 in the lab); compressing this many takes about as long.
+const SHARE: u64 = 8192;
 /// Most pages: 64 MiB.
 const MOST: u32 = 16384;
 /// The first chunk.
@@ -23,13 +26,15 @@ pub struct Chunks {
     pub pages: u32,
     /// Pages that there can be.
     left: u64,
+    least: u32,
     fruitless: u32,
 }
 
 impl Chunks {
-    /// The first chunk of a pass over a device that stores so many pages.
-    pub fn begin(stored_pages: u64) -> Chunks {
-        Chunks { pages: FIRST, left: stored_pages.max(1), fruitless: 0 }
+    /// The first chunk of a pass over so many pages, on a device that has room for `slots`.
+    pub fn begin(pages: u64, slots: u64) -> Chunks {
+        let least = u32::try_from(slots / SHARE).unwrap_or(MOST).clamp(LEAST, MOST);
+        Chunks { pages: FIRST.max(least), left: pages.max(1), least, fruitless: 0 }
     }
 
     /// The next chunk, after one that took so long and changed something or nothing. Nothing at the end of the pass: all pages
@@ -44,9 +49,11 @@ impl Chunks {
         let aim = micros(AIM);
         let ideal = u64::from(self.pages).saturating_mul(aim) / took;
         // At most twice as many: one chunk of pages that were easy says little about the next.
-        let pages =
-            u32::try_from(ideal).unwrap_or(u32::MAX).clamp(LEAST, self.pages.saturating_mul(2)).min(MOST);
-        Some(Chunks { pages, left, fruitless })
+        let pages = u32::try_from(ideal)
+            .unwrap_or(u32::MAX)
+            .clamp(self.least, self.pages.saturating_mul(2))
+            .min(MOST);
+        Some(Chunks { pages, left, fruitless, ..self })
     }
 }
 
@@ -60,7 +67,7 @@ mod tests {
 
     #[test]
     fn chunks_grow_and_shrink_to_take_a_few_milliseconds() {
-        let chunks = Chunks::begin(1 << 20);
+        let chunks = Chunks::begin(1 << 20, 1 << 19);
         assert_eq!(chunks.next(ms(1), true).map(|next| next.pages), Some(512));
         assert_eq!(chunks.next(ms(4), true).map(|next| next.pages), Some(128));
         assert_eq!(chunks.next(ms(5000), true).map(|next| next.pages), Some(LEAST));
@@ -71,10 +78,21 @@ mod tests {
         assert_eq!(chunks.pages, MOST);
     }
 
+    /// 64 GiB: going over it takes longer than a chunk should, so that chunks would shrink, and their number grow, for nothing.
+    #[test]
+    fn a_large_device_is_not_gone_over_for_a_handful_of_pages() {
+        let mut chunks = Chunks::begin(1 << 23, 1 << 24);
+        let mut count = 1;
+        while let Some(next) = chunks.next(ms(200), true) {
+            (chunks, count) = (next, count + 1);
+        }
+        assert_eq!((chunks.pages, count), (2048, 4096));
+    }
+
     #[test]
     fn a_pass_ends() {
-        assert_eq!(Chunks::begin(256).next(ms(1), true), None, "all had their turn");
-        let once = Chunks::begin(1 << 20).next(ms(1), false).unwrap();
+        assert_eq!(Chunks::begin(256, 256).next(ms(1), true), None, "all had their turn");
+        let once = Chunks::begin(1 << 20, 1 << 19).next(ms(1), false).unwrap();
         assert_eq!(once.next(ms(1), false), None, "nothing changes any more");
         assert!(once.next(ms(1), true).is_some());
     }

@@ -163,13 +163,11 @@ fn short(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// The words that arm a trigger in `/proc/pressure/memory`. Two seconds, because without `CAP_SYS_RESOURCE` the kernel takes
-/// only multiples of that (Documentation/accounting/psi.rst). The trigger wakes us; [`Gauge`] finds the level.
-pub fn trigger(thresholds: Thresholds) -> String {
-    // `full` time is `some` time, too: the lower of the two wakes for all levels.
-    let least = thresholds.moderate.min(thresholds.severe).clamp(1, 100);
-    format!("some {} {}", u64::from(least) * 20_000, 2_000_000)
-}
+/// The words that arm a trigger in `/proc/pressure/memory`: 2 ms of waiting. Two seconds, because without `CAP_SYS_RESOURCE` the
+/// kernel takes only multiples of that (Documentation/accounting/psi.rst). [`Gauge`] finds the level. It is far below every level because
+/// a swap can fill up without much waiting, and has to be looked at then; the kernel wakes us at most once in two seconds, and never
+/// while nobody reclaims memory.
+pub const TRIGGER: &str = "some 2000 2000000";
 
 /// How long to wait between two runs at this level.
 pub const fn back_off(level: Level) -> Duration {
@@ -234,8 +232,10 @@ mod tests {
 
     #[test]
     fn one_trigger_wakes_for_all_levels() {
-        assert_eq!(trigger(DEFAULT), "some 100000 2000000");
-        assert_eq!(trigger(Thresholds { moderate: 1, severe: 5, critical: 50 }), "some 20000 2000000");
+        let words: Vec<u64> = TRIGGER.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [threshold, window] = words[..] else { panic!("{TRIGGER}") };
+        assert_eq!(Duration::from_micros(window), LOOK);
+        assert!(threshold < window / 100, "the lowest level that can be asked for begins at 1 %");
     }
 
     proptest! {
