@@ -3,6 +3,8 @@
 import ctypes
 import os
 import signal
+import socket
+import struct
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +15,11 @@ from .kernel import Kernel
 _libc = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+
+# arch/um/drivers/mconsole.h
+_MCONSOLE_MAGIC = 0xCAFEBABE
+_MCONSOLE_VERSION = 2
+_ANSWER = 10  # seconds; it comes at once
 
 # On reboot the kernel executes its own argv[0] again. Given this name it ends instead, and whoever waits for it decides
 # about the next boot.
@@ -33,6 +40,17 @@ class Guest:
             start_new_session=console is not None, preexec_fn=_die_with_parent, **streams,
         )
         self._own_session = console is not None
+        self._mconsole = run / "guest" / "mconsole"
+
+    def answers(self) -> bool:
+        """Whether its kernel still answers the host, whatever its programs do (user-mode Linux' management console)."""
+        request = b"version"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as console, suppress(OSError):
+            console.bind("")
+            console.settimeout(_ANSWER)
+            console.sendto(struct.pack("III512s", _MCONSOLE_MAGIC, _MCONSOLE_VERSION, len(request) + 1, request), str(self._mconsole))
+            return bool(console.recv(4096))
+        return False
 
     def is_on(self) -> bool:
         """Whether it still runs."""
