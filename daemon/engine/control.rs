@@ -3,9 +3,8 @@
 use super::error::{Error, ErrorKind};
 use super::gather::{self, absent};
 use super::undo;
-use crate::host::{Host, MachineFile};
+use crate::host::Host;
 use crate::logic::attribute::Attribute;
-use crate::logic::proc::parse_swaps;
 use crate::logic::record::Target;
 
 /// Whether memory can take what is in the swap on device `number`; an error says how much is missing.
@@ -52,9 +51,6 @@ pub fn reset_peak<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
 
 /// Bytes of swap in use on a device; 0 when it is not swap.
 pub fn swap_used<H: Host>(host: &H, number: u32) -> u64 {
-    let swaps = host.text(MachineFile::Swaps).map(|text| parse_swaps(&text));
-    let used = swaps.ok().and_then(|swaps| {
-        swaps.iter().find(|swap| swap.zram_number() == Some(number)).map(|swap| swap.used_kib * 1024)
-    });
-    used.unwrap_or(0)
+    let swaps = gather::swaps(host).unwrap_or_default();
+    swaps.iter().find(|swap| swap.zram_number() == Some(number)).map_or(0, |swap| swap.used_kib * 1024)
 }

@@ -16,7 +16,7 @@ use crate::logic::config::settings::{
 use crate::logic::disk_place::passthrough;
 use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Support};
 use crate::logic::plan::diff::ancestors_and_self;
-use crate::logic::proc;
+use crate::logic::proc::{self, MountLine, SwapLine};
 use crate::logic::record::{Record, Target, VERSION};
 use crate::logic::signature;
 use crate::logic::vm::Tunable;
@@ -24,8 +24,8 @@ use crate::logic::vm::Tunable;
 /// Reads everything that planning for these settings needs.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     let mut facts = machine(host)?;
-    facts.mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
-    facts.swaps = proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
+    facts.mounts = mounts(host)?;
+    facts.swaps = swaps(host)?;
     facts.support = support(host);
     facts.tunables = tunables(host)?;
     if settings.vm.is_some() {
@@ -118,6 +118,16 @@ pub fn machine<H: Host>(host: &H) -> Result<Facts, Error> {
         page_size: host.page_size(),
         ..Facts::default()
     })
+}
+
+/// What is active as swap; nothing on a kernel without swap.
+pub(super) fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, HostError> {
+    Ok(proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?))
+}
+
+/// What is mounted.
+pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, HostError> {
+    Ok(proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?))
 }
 
 /// A file or folder that a kernel without the feature does not have counts as empty.

@@ -248,7 +248,7 @@ pub(super) fn make_swap<H: Host>(host: &mut H, number: u32, label: &str) -> Resu
 
 pub(super) fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> Result<(), Error> {
     while_busy(host, number, |host| host.swap_on(number, SwapSpec { priority, discard }))?;
-    let swaps = undo::swaps(host)?;
+    let swaps = gather::swaps(host)?;
     match swaps.iter().find(|swap| swap.zram_number() == Some(number)) {
         Some(swap) if priority < 0 || swap.priority == priority => Ok(()),
         Some(swap) => {

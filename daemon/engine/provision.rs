@@ -2,7 +2,7 @@
 
 use super::apply::{self, Outcome};
 use super::error::{Error, ErrorKind};
-use super::gather::{accounts, gather, machine, records};
+use super::gather::{accounts, gather, machine, records, swaps};
 use super::scratch;
 use super::undo::{roll_back, take_back};
 use crate::host::Host;
@@ -142,7 +142,7 @@ pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
 /// Settings go when none of our swap is in use any more.
 fn settings_follow<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
     let records = records(host)?;
-    let swaps = super::undo::swaps(host)?;
+    let swaps = swaps(host)?;
     let numbers: Vec<u32> = swaps.iter().filter_map(SwapLine::zram_number).collect();
     if records.keys().any(|target| matches!(target, Target::Device(number) if numbers.contains(number))) {
         return Ok(());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::Error;
-use super::undo;
+use super::gather;
 use crate::host::{Errno, Host, HostError};
 use crate::logic::attribute::Attribute;
 use crate::logic::proc::{self, MountLine};
@@ -44,7 +44,7 @@ fn busy<H: Host>(host: &H, number: u32, error: &HostError) -> Error {
     if !holders.is_empty() {
         return Error::busy(error, &holders);
     }
-    let swaps = undo::swaps(host).unwrap_or_default();
+    let swaps = gather::swaps(host).unwrap_or_default();
     if swaps.iter().any(|swap| swap.zram_number() == Some(number)) {
         return Error::in_use(
             error,
@@ -53,8 +53,8 @@ fn busy<H: Host>(host: &H, number: u32, error: &HostError) -> Error {
     }
     let device =
         host.read_attribute(number, Attribute::Dev).ok().and_then(|text| proc::parse_device_number(&text));
-    let mounts = undo::mounts(host).unwrap_or_default();
-    match mounts.iter().find(|mount| device.is_some_and(|device| mount.is_on(number, device))) {
+    let mounts = gather::mounts(host).unwrap_or_default();
+    match proc::mount_of(&mounts, number, device) {
         Some(MountLine { mount_point, .. }) => Error::in_use(
             error,
             &format!("it is mounted at {mount_point}, which `umount {mount_point}` ends"),

@@ -81,7 +81,7 @@ fn devices<H: Host>(
         Detail::Listed => proc::Memory::default(),
         Detail::Full => proc::parse_meminfo(&host.text(MachineFile::Meminfo)?),
     };
-    let swaps: Vec<SwapLine> = proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
+    let swaps: Vec<SwapLine> = gather::swaps(host)?;
     let mut snapshot = Snapshot {
         schema_version: SCHEMA_VERSION,
         timestamp_monotonic_usec: micros(host.monotonic()),
@@ -94,16 +94,15 @@ fn devices<H: Host>(
         page_size_bytes: host.page_size(),
         ..Snapshot::default()
     };
-    let mounts = Mounts { host, read: OnceCell::new() };
     let available = snapshot.memory.available_bytes;
-    let around = Around { swaps: &swaps, mounts: &mounts, available, detail };
+    let around = Around { host, swaps: &swaps, mounts: OnceCell::new(), available, detail };
     for number in host.device_numbers().or_else(absent)? {
         // A device may go away while we look.
-        if let Some(view) = device(host, number, records.get(&Target::Device(number)), &around)? {
+        if let Some(view) = device(&around, number, records.get(&Target::Device(number)))? {
             snapshot.devices.push(view);
         }
     }
-    snapshot.disks = disks(host, records, config, &mounts)?;
+    snapshot.disks = disks(&around, records, config)?;
     Ok((snapshot, swaps))
 }
 
@@ -135,31 +134,24 @@ fn capabilities<H: Host>(host: &H, specimen: Option<u32>) -> Vec<String> {
     all.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// What is mounted, read when it is asked for: where there is only swap, nobody asks.
-struct Mounts<'a, H> {
-    host: &'a H,
-    read: OnceCell<Vec<MountLine>>,
-}
-
-impl<H: Host> Mounts<'_, H> {
-    fn get(&self) -> Result<&[MountLine], Error> {
-        if self.read.get().is_none() {
-            let mounts = proc::parse_mountinfo(&self.host.text(MachineFile::Mountinfo)?);
-            self.read.set(mounts).ok();
-        }
-        Ok(self.read.get().map_or(&[], Vec::as_slice))
-    }
-}
-
-/// What is shared by all devices of one snapshot.
+/// What is shared by all devices and disks of one snapshot.
 struct Around<'a, H> {
+    host: &'a H,
     swaps: &'a [SwapLine],
-    mounts: &'a Mounts<'a, H>,
+    mounts: OnceCell<Vec<MountLine>>,
     available: u64,
     detail: Detail,
 }
 
 impl<H: Host> Around<'_, H> {
+    /// What is mounted, read when it is asked for: where there is only swap, nobody asks.
+    fn mounts(&self) -> Result<&[MountLine], Error> {
+        if self.mounts.get().is_none() {
+            self.mounts.set(gather::mounts(self.host)?).ok();
+        }
+        Ok(self.mounts.get().map_or(&[], Vec::as_slice))
+    }
+
     /// An attribute; empty where the kernel does not have it, or where nobody wants to know.
     fn text(&self, number: u32, attribute: Attribute) -> Result<String, Error> {
         use Attribute::{BackingDev, IoStat, RecompAlgorithm, Stat, WritebackLimitEnable};
@@ -167,7 +159,7 @@ impl<H: Host> Around<'_, H> {
         if beyond && self.detail == Detail::Listed {
             return Ok(String::new());
         }
-        Ok(self.mounts.host.read_attribute(number, attribute).or_else(absent)?)
+        Ok(self.host.read_attribute(number, attribute).or_else(absent)?)
     }
 }
 
@@ -182,11 +174,11 @@ fn is_lost(target: &Target, snapshot: &Snapshot) -> bool {
 }
 
 fn device<H: Host>(
-    host: &H,
+    around: &Around<'_, H>,
     number: u32,
     record: Option<&Record>,
-    around: &Around<'_, H>,
 ) -> Result<Option<DeviceView>, Error> {
+    let host = around.host;
     let read =
         gather::mm_stat(host, number).and_then(|text| Ok((gather::device_state(host, number, &text)?, text)));
     let (facts, mm_stat) = match read {
@@ -210,9 +202,8 @@ fn device<H: Host>(
         size_bytes: swap.size_kib * 1024,
         used_bytes: swap.used_kib * 1024,
     });
-    let mounts = if facts.initialised && swap.is_none() { around.mounts.get()? } else { &[] };
-    let mount = mounts.iter().find(|mount| facts.device.is_some_and(|device| mount.is_on(number, device)));
-    let mount = mount.map(|mount| mount_view(host, mount));
+    let mounts = if facts.initialised && swap.is_none() { around.mounts()? } else { &[] };
+    let mount = proc::mount_of(mounts, number, facts.device).map(|mount| mount_view(host, mount));
     let backing = text(Attribute::BackingDev)?;
     let backing = backing.trim();
     let name = format!("zram{number}");
@@ -308,16 +299,15 @@ fn parameters(algorithm: &Algorithm) -> BTreeMap<String, String> {
 
 fn stats<H: Host>(around: &Around<'_, H>, view: &DeviceView, mm_stat: &str) -> Result<Stats, Error> {
     let text = |attribute| around.text(view.number, attribute);
-    let host = around.mounts.host;
     let memory = MmStat::parse(mm_stat).unwrap_or_default();
     let backing = BdStat::parse(&text(Attribute::BdStat)?).unwrap_or_default();
     let free_bytes = match view.swap {
         Some(swap) => swap.size_bytes.saturating_sub(swap.used_bytes),
         None => view.disk_size_bytes.saturating_sub(memory.orig_data_size),
     };
-    let frame = Frame { page_size: host.page_size(), free_bytes, available_bytes: around.available };
+    let frame = Frame { page_size: around.host.page_size(), free_bytes, available_bytes: around.available };
     Ok(Stats {
-        timestamp_monotonic_usec: micros(host.monotonic()),
+        timestamp_monotonic_usec: micros(around.host.monotonic()),
         memory,
         io: IoStat::parse(&text(Attribute::IoStat)?).unwrap_or_default(),
         backing,
@@ -339,14 +329,13 @@ fn mount_view<H: Host>(host: &H, mount: &MountLine) -> MountView {
 
 /// The RAM disks that we mounted ourselves, those that PID 1 mounted from units of ours, and those that could not be loaded.
 fn disks<H: Host>(
-    host: &H,
+    around: &Around<'_, H>,
     records: &BTreeMap<Target, Record>,
     config: &View,
-    mounts: &Mounts<'_, H>,
 ) -> Result<Vec<DiskView>, Error> {
     let mut found: BTreeMap<String, DiskView> = BTreeMap::new();
     for disk in &config.disks {
-        let view = disk_view(host, &disk.name, &disk.mount_point, &disk.persist, mounts.get()?);
+        let view = disk_view(around.host, &disk.name, &disk.mount_point, &disk.persist, around.mounts()?);
         if view.mounted || view.status.schema_version > 0 {
             found.insert(disk.name.clone(), view);
         }
@@ -354,7 +343,7 @@ fn disks<H: Host>(
     for record in records.values() {
         if let (Target::RamDisk(name), Request::RamDisk(request)) = (&record.target, &record.request) {
             let persist = request.keep.as_ref().map_or("none", |keep| keep.mode.word());
-            let view = disk_view(host, name, &request.mount.mount_point, persist, mounts.get()?);
+            let view = disk_view(around.host, name, &request.mount.mount_point, persist, around.mounts()?);
             found.insert(name.clone(), view);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::gather::{self, records};
-use crate::host::{Host, MachineFile};
+use crate::host::Host;
 use crate::logic::attribute::Attribute;
 use crate::logic::plan::{Purpose, Request};
 use crate::logic::proc;
@@ -57,10 +57,9 @@ fn device_row<H: Host>(host: &H, number: u32, purpose: &Purpose) -> Result<Row, 
     row.size = device.disk_size;
     row.stored = stat.orig_data_size;
     row.memory = stat.mem_used_total;
-    let swap = super::undo::swaps(host)?.into_iter().find(|swap| swap.zram_number() == Some(number));
-    let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
-    let mount =
-        mounts.into_iter().find(|mount| device.device.is_some_and(|device| mount.is_on(number, device)));
+    let swap = gather::swaps(host)?.into_iter().find(|swap| swap.zram_number() == Some(number));
+    let mounts = gather::mounts(host)?;
+    let mount = proc::mount_of(&mounts, number, device.device);
     (row.used_for, row.state) = match (swap, mount) {
         (Some(swap), _) => (format!("swap, priority {}", swap.priority), "active"),
         (None, Some(mount)) => (format!("{} on {}", mount.fs_type, mount.mount_point), "mounted"),
@@ -81,7 +80,7 @@ fn ramdisk_row<H: Host>(host: &H, target: &Target, request: &Request) -> Result<
     let Request::RamDisk(request) = request else { return Ok(row) };
     let path = request.mount.mount_point.as_str();
     row.used_for = format!("{} on {path}", request.backend());
-    let mounts = proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?);
+    let mounts = gather::mounts(host)?;
     if proc::disk_mount(&mounts, &request.name, path).is_some() {
         let space = host.space(path)?;
         (row.stored, row.size) = (space.used_bytes, space.total_bytes);

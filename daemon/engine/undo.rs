@@ -11,26 +11,13 @@ use crate::logic::attribute::Attribute;
 use crate::logic::disk_place::passthrough;
 use crate::logic::facts::PathKind;
 use crate::logic::plan::{Purpose, Request, wants_discard};
-use crate::logic::proc::{self, MountLine, SwapLine};
+use crate::logic::proc;
 use crate::logic::record::{Progress, Record, Undo};
 use crate::logic::units::human;
 use crate::logic::vm::Tunable;
 
 /// Memory that must stay available when swap is taken away, as a divisor of all memory: 50 is 2 %.
 const RESERVE_SHARE: u64 = 50;
-
-/// `/proc/swaps`; a kernel without swap has none.
-pub fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, Error> {
-    match host.text(MachineFile::Swaps) {
-        Ok(text) => Ok(proc::parse_swaps(&text)),
-        Err(error) if error.is(Errno::NOENT) => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, Error> {
-    Ok(proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?))
-}
 
 /// Whether device `number` is still the one that the record is about.
 fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
@@ -56,7 +43,7 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
         Undo::Unmount { mount_point, number } => unmount(host, record, mount_point, *number),
         Undo::HideDisk { name, place, mount_point, kept } => {
             hide(host, place, mount_point)?;
-            let mounted = mounts(host)?.iter().any(|mount| mount.mount_point == *place);
+            let mounted = gather::mounts(host)?.iter().any(|mount| mount.mount_point == *place);
             if *kept && mounted && host.path_kind(&passthrough(name)) == PathKind::Missing {
                 let saved = host.run_worker(&["kept", "save", name, "--reason", "stop"]);
                 if saved.is_err() {
@@ -107,7 +94,7 @@ fn restore_algorithm<H: Host>(host: &mut H, number: u32, record: &Record) -> Res
 
 /// Whether memory can take what is in the swap on device `number`; an error says how much there is of both.
 pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
-    let swaps = swaps(host)?;
+    let swaps = gather::swaps(host)?;
     let Some(swap) = swaps.iter().find(|swap| swap.zram_number() == Some(number)) else { return Ok(()) };
     let memory = proc::parse_meminfo(&host.text(MachineFile::Meminfo)?);
     let reserve = memory.total_kib / RESERVE_SHARE;
@@ -124,7 +111,7 @@ pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
 
 /// Deactivates swap if it is active, after checking that memory can take what is in it.
 pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
-    if !swaps(host)?.iter().any(|swap| swap.zram_number() == Some(number)) {
+    if !gather::swaps(host)?.iter().any(|swap| swap.zram_number() == Some(number)) {
         return Ok(());
     }
     memory_can_take(host, number)?;
@@ -138,7 +125,7 @@ fn unmount<H: Host>(
     mount_point: &str,
     number: Option<u32>,
 ) -> Result<(), Error> {
-    let mounts = mounts(host)?;
+    let mounts = gather::mounts(host)?;
     let Some(mounted) = mounts.iter().rev().find(|mount| mount.mount_point == mount_point) else {
         return Ok(());
     };
@@ -157,7 +144,7 @@ fn unmount<H: Host>(
 
 /// Takes a bind mount of what is mounted at `place` away.
 fn hide<H: Host>(host: &mut H, place: &str, mount_point: &str) -> Result<(), Error> {
-    let mounts = mounts(host)?;
+    let mounts = gather::mounts(host)?;
     let device_at =
         |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path).map(|mount| mount.device);
     match (device_at(mount_point), device_at(place)) {
@@ -241,7 +228,7 @@ fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
 /// Puts back what [`one`] took away, as far as contents allow: only activation keeps them.
 fn redo<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
     if let Undo::HideDisk { name, place, mount_point, .. } = undo {
-        let mounts = mounts(host)?;
+        let mounts = gather::mounts(host)?;
         let is_mounted = |path: &str| mounts.iter().any(|mounted| mounted.mount_point == path);
         let shown = is_mounted(mount_point) || host.path_kind(&passthrough(name)) != PathKind::Missing;
         if is_mounted(place) && !shown {
@@ -252,13 +239,13 @@ fn redo<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error
     let Request::Device(request) = &record.request else { return Ok(()) };
     match (undo, &request.purpose) {
         (Undo::SwapOff { number }, Purpose::Swap { priority, options }) => {
-            if swaps(host)?.iter().any(|swap| swap.zram_number() == Some(*number)) {
+            if gather::swaps(host)?.iter().any(|swap| swap.zram_number() == Some(*number)) {
                 return Ok(());
             }
             Ok(host.swap_on(*number, SwapSpec { priority: *priority, discard: wants_discard(options) })?)
         }
         (Undo::Unmount { number: Some(number), .. }, Purpose::Filesystem { fs_type, mount, .. }) => {
-            if mounts(host)?.iter().any(|mounted| mounted.mount_point == mount.mount_point) {
+            if gather::mounts(host)?.iter().any(|mounted| mounted.mount_point == mount.mount_point) {
                 return Ok(());
             }
             Ok(host.mount(&MountSpec {

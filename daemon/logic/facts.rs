@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::algorithm::Algorithm;
 use super::attribute::Attribute;
 use super::benchmark::cache::Unusable;
-use super::proc::{Memory, MountLine, SwapLine};
+use super::proc::{Memory, MountLine, SwapLine, mount_of};
 use super::record::{Record, Target};
 use super::vm::Tunable;
 
@@ -250,8 +250,7 @@ impl Facts {
         if let Some(swap) = self.swaps.iter().find(|swap| swap.zram_number() == Some(number)) {
             return Some(Use::Swap { used_kib: swap.used_kib, priority: swap.priority });
         }
-        let device = self.devices.get(&number)?.device?;
-        let mount = self.mounts.iter().find(|mount| mount.is_on(number, device))?;
+        let mount = mount_of(&self.mounts, number, self.devices.get(&number)?.device)?;
         Some(Use::Mounted { mount_point: mount.mount_point.clone() })
     }
 

@@ -144,6 +144,12 @@ impl MountLine {
     }
 }
 
+/// What is mounted from zram device `number`, whose device number is `device`.
+pub fn mount_of(mounts: &[MountLine], number: u32, device: Option<(u32, u32)>) -> Option<&MountLine> {
+    let device = device?;
+    mounts.iter().find(|mount| mount.is_on(number, device))
+}
+
 /// What shows RAM disk `name` at `path`: the topmost mount there, if it is a tmpfs or what is at the disk's private place.
 pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
     let top = |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path);

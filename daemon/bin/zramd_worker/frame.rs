@@ -31,7 +31,12 @@ pub fn run_with(
         }
     };
     let ended = work(&mut reporter);
-    let status = match &ended {
+    end(reporter, &ended)
+}
+
+/// Says how work has ended, also in its file.
+pub fn end(reporter: Reporter, ended: &Result<String, Stopped>) -> ExitStatus {
+    let status = match ended {
         // Nothing is wrong with work that was cancelled or postponed: its unit has not failed.
         Ok(message) | Err(Stopped::Cancelled(message) | Stopped::Postponed(message)) => {
             println!("{message}");
@@ -42,7 +47,7 @@ pub fn run_with(
             error.exit_status()
         }
     };
-    match reporter.end(&ended) {
+    match reporter.end(ended) {
         Ok(_) => status,
         Err(error) => {
             eprintln!("zramd-worker: {error}");

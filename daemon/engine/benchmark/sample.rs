@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::engine::Error;
-use crate::engine::gather::absent;
+use crate::engine::gather;
+use crate::host::Host;
 use crate::host::linux::direct::Direct;
 use crate::host::linux::pages::Pages;
 use crate::host::linux::process_memory::{ProcessMemory, maps, others};
-use crate::host::{Host, MachineFile};
 use crate::logic::attribute::Attribute;
 use crate::logic::benchmark::random::Random;
 use crate::logic::benchmark::report::Data;
 use crate::logic::benchmark::{maps as mappings, synthetic};
-use crate::logic::proc::parse_swaps;
 use crate::logic::stat::MmStat;
 use crate::logic::units::human;
 
@@ -167,7 +166,7 @@ fn file(path: &Path, wanted: usize, random: &mut Random) -> Result<Sample, Error
 /// The zram swap with most in it, if that is enough. Few pages: reading one marks it as used.
 fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<Sample>, Error> {
     let page = host.page_size();
-    let swaps = parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?);
+    let swaps = gather::swaps(host)?;
     let stat = |number: u32| MmStat::parse(&host.read_attribute(number, Attribute::MmStat).ok()?);
     let used = swaps.iter().filter_map(|swap| {
         let (number, stat) = (swap.zram_number()?, stat(swap.zram_number()?)?);

@@ -19,7 +19,7 @@ use zramd::logic::disk_status::DiskStatus;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::units::human;
 
-use super::configured;
+use super::{configured, frame};
 
 /// What `--help` says.
 pub const HELP: &str =
@@ -84,19 +84,29 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
         }
     };
     let ended = verb(&mut job, &words);
-    Ok(job.end(&ended))
+    Ok(frame::end(job.reporter, &ended))
 }
 
 /// One piece of work with one disk.
 struct Job {
     kept: Kept,
     calls: Calls,
-    reporter: Option<Reporter>,
+    reporter: Reporter,
     deadline: Instant,
     extended: Instant,
     moved: u64,
     /// Why it has to end early.
     stopped: Option<Stopped>,
+}
+
+/// Has the service manager wait longer; `last` is when it was asked before.
+fn extend(last: &mut Instant) {
+    if last.elapsed() >= EXTEND_EVERY {
+        *last = Instant::now();
+        let micros = u32::try_from(EXTEND_BY.as_micros()).unwrap_or(u32::MAX);
+        // Nobody has to listen.
+        sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(micros)]).ok();
+    }
 }
 
 impl Job {
@@ -105,37 +115,18 @@ impl Job {
         let kept = keep::find(&configured::loaded(None), name)?;
         let now = Instant::now();
         let deadline = now + Duration::from_secs(kept.keep.time_limit);
-        let mut job = Job {
-            kept,
-            calls: Calls::new(),
-            reporter: None,
-            deadline,
-            extended: now,
-            moved: 0,
-            stopped: None,
-        };
-        let work = format!("disk-{name}");
-        while job.reporter.is_none() {
+        let (work, mut extended) = (format!("disk-{name}"), now);
+        let reporter = loop {
             match Reporter::begin(Path::new("/"), &work, verb) {
-                Ok(reporter) => job.reporter = Some(reporter),
+                Ok(reporter) => break reporter,
                 Err(error) if Instant::now() >= deadline || interrupt::is_asked() => return Err(error),
                 Err(_) => {
-                    job.extend();
+                    extend(&mut extended);
                     std::thread::sleep(LOOK);
                 }
             }
-        }
-        Ok(job)
-    }
-
-    /// Has the service manager wait longer.
-    fn extend(&mut self) {
-        if self.extended.elapsed() >= EXTEND_EVERY {
-            self.extended = Instant::now();
-            let micros = u32::try_from(EXTEND_BY.as_micros()).unwrap_or(u32::MAX);
-            // Nobody has to listen.
-            sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(micros)]).ok();
-        }
+        };
+        Ok(Job { kept, calls: Calls::new(), reporter, deadline, extended, moved: 0, stopped: None })
     }
 
     /// Tells how far it is. Whether to go on: not when somebody asked for an end, or when it has taken too long. What is
@@ -143,12 +134,10 @@ impl Job {
     fn progress(&mut self, progress: Progress) -> bool {
         let Progress { doing, done_bytes, total_bytes } = progress;
         let share = if total_bytes == 0 { 0.0 } else { done_bytes as f64 / total_bytes as f64 };
-        if let Some(reporter) = &mut self.reporter {
-            reporter.progress(share, doing);
-        }
+        self.reporter.progress(share, doing);
         if done_bytes != self.moved {
             self.moved = done_bytes;
-            self.extend();
+            extend(&mut self.extended);
         }
         let name = &self.kept.request.name;
         if interrupt::is_asked() {
@@ -161,26 +150,6 @@ impl Job {
             ))));
         }
         self.stopped.is_none()
-    }
-
-    fn end(&mut self, ended: &Result<String, Stopped>) -> ExitStatus {
-        let status = match ended {
-            Ok(message) | Err(Stopped::Cancelled(message) | Stopped::Postponed(message)) => {
-                println!("{message}");
-                ExitStatus::Success
-            }
-            Err(Stopped::Failed(error)) => {
-                eprintln!("zramd-worker: {error}");
-                error.exit_status()
-            }
-        };
-        match self.reporter.take().map(|reporter| reporter.end(ended)) {
-            Some(Err(error)) => {
-                eprintln!("zramd-worker: {error}");
-                error.exit_status()
-            }
-            _ => status,
-        }
     }
 
     /// Runs something of the archives with progress.
@@ -203,7 +172,7 @@ impl Job {
             ("ZRAMD_MOUNT_POINT", request.mount.mount_point.as_str()),
             ("ZRAMD_REASON", reason),
         ];
-        Ok(hook::run(words, &variables, limit, || self.extend())?)
+        Ok(hook::run(words, &variables, limit, || extend(&mut self.extended))?)
     }
 
     fn publish(&self, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
