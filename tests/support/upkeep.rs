@@ -1,0 +1,116 @@
+//! A simulated machine that is maintained.
+#![allow(dead_code, missing_docs)]
+
+use std::time::Duration;
+
+use zramd::engine;
+use zramd::engine::maintain::{self, Order, Unwatched};
+use zramd::engine::work::Stopped;
+use zramd::host::sim::SimMachine;
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::{BlockProbe, Host};
+use zramd::logic::attribute::Attribute;
+use zramd::logic::config::{self, Loaded};
+use zramd::logic::policy::Cause;
+use zramd::logic::policy::report::Report;
+
+pub const MIB: u64 = 1 << 20;
+pub const PAGE: u64 = 4096;
+pub const HOUR: Duration = Duration::from_secs(3600);
+
+pub fn load(text: &str) -> Loaded {
+    let loaded = config::load(&[("zramd.toml".into(), text.to_owned())], "");
+    assert_eq!(loaded.problems, []);
+    loaded
+}
+
+pub const SWAP: &str = "[zram0]\nzram-size = \"256MiB\"\ncompression-algorithm = \"lz4\"\n";
+
+/// A machine with compressed swap, and 100 MiB for what is written back.
+pub fn machine(kernel: KernelConfig, loaded: &Loaded) -> SimMachine {
+    let machine = SimMachine::new(kernel);
+    let probe = BlockProbe { device: Some((8, 1)), head: vec![0; 65536], holders: Vec::new() };
+    machine.change().blocks.insert("/dev/wb".to_owned(), probe);
+    machine.change().block_bytes.insert("/dev/wb".to_owned(), 100 * MIB);
+    provision(&machine, loaded);
+    machine
+}
+
+/// The same with both policies, and with little memory left: pages count as idle early.
+pub fn short_of_memory(kernel: KernelConfig) -> (SimMachine, Loaded) {
+    let loaded = load(&format!("{SWAP}{BOTH}"));
+    let machine = machine(kernel, &loaded);
+    machine.change().available_kib = 1 << 20;
+    (machine, loaded)
+}
+
+/// Linux 6.12 and 7.2 go over pages in different ways.
+pub const KERNELS: [fn() -> KernelConfig; 2] = [KernelConfig::full, KernelConfig::newest];
+
+pub fn provision(machine: &SimMachine, loaded: &Loaded) {
+    let applied = engine::apply(&mut machine.process(), loaded).unwrap();
+    assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{:?}", applied.outcomes);
+    machine.take_transcript();
+}
+
+/// A page that only a secondary algorithm shrinks, or none does.
+pub fn page(huge: bool, number: u64) -> Vec<u8> {
+    let half = [number.to_le_bytes(), [0xA5; 8]].concat().repeat(128);
+    let rest = if huge { half.clone() } else { vec![0; 2048] };
+    [half, rest].concat()
+}
+
+/// Stores pages from page number 16 on, behind the header.
+pub fn store(machine: &SimMachine, huge: bool, pages: std::ops::Range<u64>) {
+    let mut host = machine.process();
+    for number in pages {
+        host.write_pages(0, (16 + number) * PAGE, &page(huge, number)).unwrap();
+    }
+}
+
+pub fn pass_time(machine: &SimMachine, time: Duration) {
+    machine.change().clock += time;
+}
+
+pub fn suspend(machine: &SimMachine, time: Duration) {
+    let mut state = machine.change();
+    state.clock += time;
+    state.suspended += time;
+}
+
+pub fn maintain(machine: &SimMachine, loaded: &Loaded, order: &Order) -> (Report, Result<(), Stopped>) {
+    maintain::run(&mut machine.process(), loaded, order, &mut Unwatched)
+}
+
+pub fn timer(machine: &SimMachine, loaded: &Loaded) -> Report {
+    let (report, done) = maintain(machine, loaded, &Order::all(Cause::Timer));
+    assert_eq!(done, Ok(()), "{report:?}");
+    report
+}
+
+pub fn used(machine: &SimMachine) -> u64 {
+    let text = machine.process().read_attribute(0, Attribute::MmStat).unwrap();
+    text.split_whitespace().nth(2).unwrap().parse().unwrap()
+}
+
+pub fn written(machine: &SimMachine) -> u64 {
+    machine.look().devices[&0].slots.written * PAGE
+}
+
+pub fn done(report: &Report) -> Vec<(&str, &str)> {
+    report.actions.iter().map(|action| (action.action.as_str(), action.pages.as_str())).collect()
+}
+
+pub fn skipped(report: &Report, policy: &str) -> String {
+    let found = report.skipped.iter().find(|(_, name, _)| name == policy);
+    found.map(|(_, _, why)| why.clone()).unwrap_or_default()
+}
+
+pub const BOTH: &str =
+    "[maintenance]\nrecompress = true\nwriteback = { device = \"/dev/wb\", daily-budget = \"20MiB\" }";
+
+/// Lets a day pass so that the budget, of which nothing is known at first, is there.
+pub fn with_budget(machine: &SimMachine, loaded: &Loaded) {
+    timer(machine, loaded);
+    pass_time(machine, 25 * HOUR);
+}
