@@ -206,6 +206,7 @@ impl<H: Upkeep> Run<'_, H> {
             }
         }
         let share = 1.0 / devices.len().max(1) as f64;
+        let mut ended = Ok(());
         for (index, mut device) in devices.into_iter().enumerate() {
             self.watch.progress(index as f64 * share, &device.name);
             let done = self.device(&mut device, order.only, recompress, write_back);
@@ -214,9 +215,9 @@ impl<H: Upkeep> Run<'_, H> {
             let after_bytes = self.mm(device.number).unwrap_or_default().mem_used_total;
             let used = Used { device: device.name, before_bytes: device.memory_used, after_bytes };
             self.report.memory.push(used);
-            done?;
+            go_on(&mut ended, done)?;
         }
-        Ok(())
+        ended
     }
 
     /// What is asked for, for one device.
@@ -229,20 +230,24 @@ impl<H: Upkeep> Run<'_, H> {
     ) -> Result<(), Stopped> {
         match only {
             None => {
+                let mut ended = Ok(());
                 // The kernel writes pages uncompressed: what was packed tightly before would be unpacked again.
                 if let Some(settings) = &write_back {
-                    self.counted(WRITE_BACK, |run| run.write_back(device, settings, None))?;
+                    let done = self.counted(WRITE_BACK, |run| run.write_back(device, settings, None));
+                    go_on(&mut ended, done)?;
                 }
                 if let Some(settings) = &recompress {
                     let other = write_back.filter(|_| matches!(device.backing, Ok(Some(_))));
                     let other = other.map(|other| other.age);
-                    self.counted(RECOMPRESS, |run| run.recompress(device, settings, None, other))?;
+                    let done = self.counted(RECOMPRESS, |run| run.recompress(device, settings, None, other));
+                    go_on(&mut ended, done)?;
                 }
                 if self.cause.level() > Level::None {
                     let reason = format!("{} pressure", self.cause.level().word());
-                    self.counted(COMPACT, |run| run.compact(device, &reason))?;
+                    let done = self.counted(COMPACT, |run| run.compact(device, &reason));
+                    go_on(&mut ended, done)?;
                 }
-                Ok(())
+                ended
             }
             Some(Only::MarkIdle(age)) => self.mark_as_asked(device, age),
             Some(Only::Recompress(pages)) => {
@@ -453,6 +458,20 @@ fn signed(bytes: u64) -> i64 {
 fn seconds(age: Duration) -> String {
     let seconds = age.as_secs() + u64::from(age.subsec_nanos() > 0);
     if seconds == 0 { "all".to_owned() } else { seconds.min(u64::from(u32::MAX) - 1).to_string() }
+}
+
+/// Goes on after something that failed, to what does not need it; the first failure is what is told in the end. Whoever cancels ends
+/// everything at once.
+fn go_on(ended: &mut Result<(), Stopped>, done: Result<(), Stopped>) -> Result<(), Stopped> {
+    match done {
+        Err(Stopped::Failed(_)) => {
+            if ended.is_ok() {
+                *ended = done;
+            }
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// How a pass that the kernel refused ends: another one is at work, or an error.
