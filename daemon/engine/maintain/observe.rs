@@ -13,6 +13,7 @@ use crate::logic::facts::Facts;
 use crate::logic::plan::Request;
 use crate::logic::policy::budget::Clocks;
 use crate::logic::policy::gate::{self, Conditions};
+use crate::logic::policy::pressure::{Last, Level};
 use crate::logic::policy::{Moment, age};
 use crate::logic::proc::parse_pressure;
 use crate::logic::record::{Progress, Record, Target};
@@ -57,9 +58,9 @@ impl Machine {
         }
     }
 
-    /// Waking time since an earlier waking time.
-    pub(super) fn since(&self, then: Option<Duration>) -> Option<Duration> {
-        then.map(|then| self.now.awake.saturating_sub(then))
+    /// A run at an earlier waking time.
+    pub(super) fn last(&self, then: Option<Duration>, level: Level) -> Option<Last> {
+        then.map(|then| Last { ago: self.now.awake.saturating_sub(then), level })
     }
 }
 

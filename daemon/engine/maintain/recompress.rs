@@ -29,7 +29,7 @@ impl<H: Upkeep> Run<'_, H> {
             huge_pages: device.huge_pages,
             hopeless_huge_pages: device.state.hopeless_huge_pages,
             utilisation: self.machine.utilisation,
-            since_last: self.machine.since(device.state.recompressed),
+            last: self.machine.last(device.state.recompressed, device.state.recompressed_level),
         };
         let (mut run, reason) = match decide(settings, &seen, self.cause) {
             Decision::Do(run, reason) => (run, reason),
@@ -58,6 +58,7 @@ impl<H: Upkeep> Run<'_, H> {
             }
         }
         device.state.recompressed = Some(self.machine.now.awake);
+        device.state.recompressed_level = self.cause.level();
         let mut freed = 0;
         for pass in run.passes.into_iter().filter(|pass| marked || pass.pages == Pages::Huge) {
             self.watch.check()?;

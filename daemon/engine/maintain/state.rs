@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::HostError;
 use crate::host::upkeep::{StateFile, Upkeep};
 use crate::logic::policy::marks::{Marking, Marks};
+use crate::logic::policy::pressure::Level;
 use crate::logic::policy::report::Total;
 use crate::logic::policy::suspend::History;
 
@@ -60,8 +61,12 @@ pub struct DeviceState {
     pub marks: Marks,
     /// Waking time of the last recompression.
     pub recompressed: Option<Duration>,
+    /// How short memory was then.
+    pub recompressed_level: Level,
     /// Waking time of the last write-back.
     pub written_back: Option<Duration>,
+    /// How short memory was then.
+    pub written_back_level: Level,
     /// Incompressible pages when trying them gained nothing.
     pub hopeless_huge_pages: u64,
 }
@@ -89,5 +94,23 @@ impl State {
             *state = DeviceState { diskseq, ..DeviceState::default() };
         }
         state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_older_version_remembers_is_not_lost() {
+        let text = r#"{"boot_id":"a","devices":{"0":{"diskseq":3,"marking":"additive","marks":{"idle_since":{"secs":7,"nanos":0}},
+            "recompressed":{"secs":9,"nanos":0},"written_back":null,"hopeless_huge_pages":5}}}"#;
+        let state: State = serde_json::from_str(text).unwrap();
+        let device = state.devices[&0];
+        assert_eq!(device.marks.idle_since, Some(Duration::from_secs(7)));
+        assert_eq!(
+            (device.recompressed, device.recompressed_level),
+            (Some(Duration::from_secs(9)), Level::None)
+        );
     }
 }

@@ -38,7 +38,7 @@ impl<H: Upkeep> Run<'_, H> {
             wait: ledger.wait(),
             stored_pages: device.stored_pages,
             utilisation: self.machine.utilisation,
-            since_last: self.machine.since(device.state.written_back),
+            last: self.machine.last(device.state.written_back, device.state.written_back_level),
         };
         let (mut run, mut reason) = match decide(settings, &seen, self.cause) {
             Decision::Do(run, reason) => (run, reason),
@@ -78,6 +78,7 @@ impl<H: Upkeep> Run<'_, H> {
         self.keep(&ledger)?;
         self.note_budget(&ledger, settings);
         device.state.written_back = Some(self.machine.now.awake);
+        device.state.written_back_level = self.cause.level();
         if device.state.marking == Some(Marking::Untracked) && pages.is_none() {
             device.state.marks.idle_since = None;
         }

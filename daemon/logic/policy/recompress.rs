@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::age::{Range, idle_age};
 use super::pass::{Decision, Pages};
-use super::pressure::{Level, back_off};
+use super::pressure::{Last, Level, too_soon};
 use super::{Cause, span, strength};
 use crate::logic::algorithm::Algorithm;
 
@@ -40,8 +40,8 @@ pub struct Seen {
     pub hopeless_huge_pages: u64,
     /// Share of memory in use, 0 to 1.
     pub utilisation: f64,
-    /// Time since the last run.
-    pub since_last: Option<Duration>,
+    /// The last run.
+    pub last: Option<Last>,
 }
 
 /// One pass.
@@ -67,9 +67,8 @@ pub struct Run {
 /// What to do with a device.
 pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     let level = cause.level();
-    let shortest = if level == Level::None { BACK_OFF } else { back_off(level) };
-    if let Some(since) = seen.since_last.filter(|since| *since < shortest && cause != Cause::Request) {
-        return Decision::Skip(format!("the last run was only {} ago", span(since)));
+    if let Some(why) = too_soon(seen.last, cause, BACK_OFF) {
+        return Decision::Skip(why);
     }
     if seen.stored_pages == 0 {
         return Decision::Skip("nothing is stored".to_owned());
@@ -187,14 +186,14 @@ mod tests {
 
     #[test]
     fn runs_keep_their_distance() {
-        let soon = Seen { since_last: Some(HOUR / 3), ..seen() };
+        let last = |ago, level| Seen { last: Some(Last { ago, level }), ..seen() };
+        let soon = last(HOUR / 3, Level::None);
         assert!(skipped(&soon, Cause::Timer).contains("20min ago"));
         run(&soon, Cause::Request);
         run(&soon, Cause::Pressure(Level::Severe));
-        assert!(
-            skipped(&Seen { since_last: Some(HOUR / 60), ..seen() }, Cause::Pressure(Level::Moderate))
-                .contains("ago")
-        );
+        let moderate = Cause::Pressure(Level::Moderate);
+        run(&last(HOUR / 60, Level::None), moderate);
+        assert!(skipped(&last(HOUR / 60, Level::Moderate), moderate).contains("1min ago"));
         assert!(skipped(&Seen { stored_pages: 0, ..seen() }, Cause::Request).contains("nothing is stored"));
     }
 

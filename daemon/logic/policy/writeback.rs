@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::age::{Range, idle_age};
 use super::pass::{Decision, Pages};
-use super::pressure::{Level, back_off};
+use super::pressure::{Last, Level, too_soon};
 use super::{Cause, span};
 use crate::logic::stat::BACKING_BLOCK;
 use crate::logic::units::human;
@@ -46,8 +46,8 @@ pub struct Seen {
     pub stored_pages: u64,
     /// Share of memory in use, 0 to 1.
     pub utilisation: f64,
-    /// Time since the last run.
-    pub since_last: Option<Duration>,
+    /// The last run.
+    pub last: Option<Last>,
 }
 
 /// The passes of a run.
@@ -64,10 +64,9 @@ pub struct Run {
 /// What to do with a device.
 pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     let level = cause.level();
-    let shortest = if level == Level::None { BACK_OFF } else { back_off(level) };
     let Some(free) = seen.free else { return Decision::Skip("it has no backing device".to_owned()) };
-    if let Some(since) = seen.since_last.filter(|since| *since < shortest && cause != Cause::Request) {
-        return Decision::Skip(format!("the last run was only {} ago", span(since)));
+    if let Some(why) = too_soon(seen.last, cause, BACK_OFF) {
+        return Decision::Skip(why);
     }
     if seen.stored_pages == 0 {
         return Decision::Skip("nothing is stored".to_owned());
@@ -152,7 +151,18 @@ mod tests {
         assert!(skipped(&Seen { utilisation: 0.01, ..seen() }).contains("too little"));
         assert!(skipped(&Seen { free: None, ..seen() }).contains("no backing device"));
         assert!(skipped(&Seen { stored_pages: 0, ..seen() }).contains("nothing is stored"));
-        assert!(skipped(&Seen { since_last: Some(Duration::from_secs(60)), ..seen() }).contains("1min ago"));
+    }
+
+    #[test]
+    fn runs_keep_their_distance_unless_memory_has_become_shorter() {
+        let last = Last { ago: Duration::from_secs(60), level: Level::Moderate };
+        let soon = Seen { last: Some(last), ..seen() };
+        assert!(skipped(&soon).contains("1min ago"));
+        run(&soon, Cause::Pressure(Level::Severe));
+        let Decision::Skip(why) = decide(&SETTINGS, &soon, Cause::Pressure(Level::Moderate)) else {
+            panic!()
+        };
+        assert!(why.contains("1min ago"), "{why}");
     }
 
     #[test]
