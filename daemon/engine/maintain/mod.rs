@@ -1,5 +1,6 @@
 //! Maintenance: observes, has the policies decide (`logic/policy`), does it, measures what came of it, and remembers.
 
+mod mark;
 mod observe;
 mod recompress;
 mod resize;
@@ -353,94 +354,6 @@ impl<H: Upkeep> Run<'_, H> {
         })?;
         Ok(())
     }
-
-    fn mark_as_asked(&mut self, device: &mut Device, age: Option<Duration>) -> Result<(), Stopped> {
-        let now = self.machine.now;
-        let value = match age {
-            None => "all".to_owned(),
-            Some(age) => match self.marking(device)? {
-                Marking::Untracked => {
-                    return Err(Error::new(
-                        super::ErrorKind::Unsupported,
-                        format!(
-                            "{}: this kernel does not know how old pages are; mark all of them",
-                            device.name
-                        ),
-                    )
-                    .into());
-                }
-                _ => seconds(self.state.history.boottime_age(now, age)),
-            },
-        };
-        let number = device.number;
-        let pages = age.map_or_else(|| "all".to_owned(), |age| format!("idle for {}", span(age)));
-        self.measured(device, "mark-idle", &pages, "asked for", |run| {
-            run.host.write_attribute(number, Attribute::Idle, &value)?;
-            Ok(Done { note: "marked".to_owned(), ..Done::default() })
-        })?;
-        device.state.marks = match age {
-            None => Marks::marked_all(now),
-            Some(age) => {
-                device.state.marks.marked_older(device.state.marking.unwrap_or(Marking::Exact), age, now)
-            }
-        };
-        Ok(())
-    }
-
-    /// What this kernel does with an age, tried once per device and boot.
-    fn marking(&mut self, device: &mut Device) -> Result<Marking, Stopped> {
-        if let Some(known) = device.state.marking {
-            return Ok(known);
-        }
-        if self.dry {
-            // Trying would mark pages; the first run finds out.
-            return Ok(Marking::Exact);
-        }
-        // No device was there in the first second, so nothing is marked. Linux 7.2 marks all for an age before the boot.
-        let oldest = self.machine.now.boot.as_secs().saturating_sub(1).max(1);
-        let tried = self.host.write_attribute(device.number, Attribute::Idle, &oldest.to_string());
-        let marking = match tried {
-            // Kernels that take parameters of algorithms (6.12) also clear the marks of younger pages.
-            Ok(()) if self.host.has_attribute(device.number, Attribute::AlgorithmParams) => Marking::Exact,
-            Ok(()) => Marking::Additive,
-            Err(error) if error.is(Errno::INVAL) => Marking::Untracked,
-            Err(error) => return Err(Error::from(error).into()),
-        };
-        device.state.marking = Some(marking);
-        Ok(marking)
-    }
-
-    /// Makes the idle marks mean this age. The reason, when they do not yet.
-    fn mark(&mut self, device: &mut Device, age: Duration) -> Result<Result<(), String>, Stopped> {
-        let marking = self.marking(device)?;
-        let now = self.machine.now;
-        match device.state.marks.step(marking, age, now) {
-            Step::Ready => {}
-            Step::Wait(time) => {
-                return Ok(Err(format!("pages that are idle for {} are known in {}", span(age), span(time))));
-            }
-            Step::MarkAll => {
-                if !self.dry {
-                    self.host.write_attribute(device.number, Attribute::Idle, "all")?;
-                    device.state.marks = Marks::marked_all(now);
-                }
-                let why = "this kernel does not know how old pages are: all are marked now, and those that are not used until then follow";
-                return Ok(Err(format!("{why} in {}", span(age))));
-            }
-            Step::MarkOlder => {
-                let boottime = self.state.history.boottime_age(now, age);
-                // Kernels disagree about ages of more than their own.
-                if boottime >= now.boot {
-                    return Ok(Err(format!("the machine has not been awake for {} yet", span(age))));
-                }
-                if !self.dry {
-                    self.host.write_attribute(device.number, Attribute::Idle, &seconds(boottime))?;
-                    device.state.marks = device.state.marks.marked_older(marking, age, now);
-                }
-            }
-        }
-        Ok(Ok(()))
-    }
 }
 
 /// What an action has to say about itself.
@@ -452,12 +365,6 @@ struct Done {
 
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
-}
-
-/// An age as `idle` takes it: whole seconds, rounded up, and a word for none at all.
-fn seconds(age: Duration) -> String {
-    let seconds = age.as_secs() + u64::from(age.subsec_nanos() > 0);
-    if seconds == 0 { "all".to_owned() } else { seconds.min(u64::from(u32::MAX) - 1).to_string() }
 }
 
 /// Goes on after something that failed, to what does not need it; the first failure is what is told in the end. Whoever cancels ends

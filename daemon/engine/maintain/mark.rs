@@ -1,0 +1,136 @@
+//! Idle marks: how a kernel makes them, and what those of a device mean.
+
+use std::time::Duration;
+
+use super::{
+    Attribute, Device, Done, Errno, Error, HostError, Marking, Marks, Run, Step, Stopped, Upkeep, span,
+};
+use crate::engine::error::ErrorKind;
+
+/// What is done on request only.
+const MARK: &str = "mark-idle";
+
+impl<H: Upkeep> Run<'_, H> {
+    /// Marks the pages that somebody asks for.
+    pub(super) fn mark_as_asked(
+        &mut self,
+        device: &mut Device,
+        age: Option<Duration>,
+    ) -> Result<(), Stopped> {
+        let now = self.machine.now;
+        let (value, marks) = match age {
+            None => ("all".to_owned(), Marks::marked_all(now)),
+            Some(age) => match self.marking(device)? {
+                Marking::Untracked => {
+                    return Err(Error::new(
+                        ErrorKind::Unsupported,
+                        format!(
+                            "{}: this kernel does not know how old pages are; mark all of them",
+                            device.name
+                        ),
+                    )
+                    .into());
+                }
+                marking => match self.older(age) {
+                    Ok(value) => (value, device.state.marks.marked_older(marking, age, now)),
+                    Err(why) => {
+                        self.skip(&device.name, MARK, why);
+                        return Ok(());
+                    }
+                },
+            },
+        };
+        self.remember(device, marks)?;
+        let number = device.number;
+        let pages = age.map_or_else(|| "all".to_owned(), |age| format!("idle for {}", span(age)));
+        self.measured(device, MARK, &pages, "asked for", |run| {
+            run.host.write_attribute(number, Attribute::Idle, &value)?;
+            Ok(Done { note: "marked".to_owned(), ..Done::default() })
+        })?;
+        Ok(())
+    }
+
+    /// What `idle` takes to mark the pages that have not been used for this much waking time; why none is that old, if so. Linux 7.2
+    /// would mark all of them for an age of more than its own, of which it counts whole seconds.
+    fn older(&self, age: Duration) -> Result<String, String> {
+        let now = self.machine.now;
+        match seconds(self.state.history.boottime_age(now, age)) {
+            0 => Ok("all".to_owned()),
+            old if old + 1 >= now.boot.as_secs() => {
+                Err(format!("the machine has not been awake for {} yet", span(age)))
+            }
+            // Less than 2^32 on a machine that is younger than 136 years.
+            old => Ok(old.to_string()),
+        }
+    }
+
+    /// Remembers what the marks will mean, before any is made: where they only add up, those of a run that was killed must not pass for
+    /// older ones.
+    fn remember(&mut self, device: &mut Device, marks: Marks) -> Result<(), HostError> {
+        if self.dry {
+            return Ok(());
+        }
+        device.state.marks = marks;
+        self.state.devices.insert(device.number, device.state);
+        self.state.write(self.host)
+    }
+
+    /// What this kernel does with an age, tried once per device and boot.
+    pub(super) fn marking(&mut self, device: &mut Device) -> Result<Marking, Stopped> {
+        if let Some(known) = device.state.marking {
+            return Ok(known);
+        }
+        if self.dry {
+            // Trying would mark pages; the first run finds out.
+            return Ok(Marking::Exact);
+        }
+        // No device was there in the first second, so nothing is marked. Linux 7.2 marks all for an age before the boot.
+        let oldest = self.machine.now.boot.as_secs().saturating_sub(1).max(1);
+        let tried = self.host.write_attribute(device.number, Attribute::Idle, &oldest.to_string());
+        let marking = match tried {
+            // Kernels that take parameters of algorithms (6.12) also clear the marks of younger pages.
+            Ok(()) if self.host.has_attribute(device.number, Attribute::AlgorithmParams) => Marking::Exact,
+            Ok(()) => Marking::Additive,
+            Err(error) if error.is(Errno::INVAL) => Marking::Untracked,
+            Err(error) => return Err(Error::from(error).into()),
+        };
+        device.state.marking = Some(marking);
+        Ok(marking)
+    }
+
+    /// Makes the idle marks mean this age. The reason, when they do not yet.
+    pub(super) fn mark(&mut self, device: &mut Device, age: Duration) -> Result<Result<(), String>, Stopped> {
+        let marking = self.marking(device)?;
+        let now = self.machine.now;
+        match device.state.marks.step(marking, age, now) {
+            Step::Ready => {}
+            Step::Wait(time) => {
+                return Ok(Err(format!("pages that are idle for {} are known in {}", span(age), span(time))));
+            }
+            Step::MarkAll => {
+                self.remember(device, Marks::marked_all(now))?;
+                if !self.dry {
+                    self.host.write_attribute(device.number, Attribute::Idle, "all")?;
+                }
+                let why = "this kernel does not know how old pages are: all are marked now, and those that are not used until then follow";
+                return Ok(Err(format!("{why} in {}", span(age))));
+            }
+            Step::MarkOlder => {
+                let value = match self.older(age) {
+                    Ok(value) => value,
+                    Err(why) => return Ok(Err(why)),
+                };
+                self.remember(device, device.state.marks.marked_older(marking, age, now))?;
+                if !self.dry {
+                    self.host.write_attribute(device.number, Attribute::Idle, &value)?;
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Whole seconds, rounded up.
+fn seconds(age: Duration) -> u64 {
+    age.as_secs().saturating_add(u64::from(age.subsec_nanos() > 0))
+}
