@@ -86,3 +86,40 @@ proptest! {
         }
     }
 }
+
+/// Without times of access, marks that one policy has used up are none for the other.
+#[test]
+fn without_times_of_access_both_policies_have_their_turn() {
+    let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });
+    with_budget(&machine, &loaded);
+    for day in 0..4 {
+        store(&machine, false, day * 6000..day * 6000 + 6000);
+        for _ in 0..24 {
+            timer(&machine, &loaded);
+            pass_time(&machine, HOUR);
+        }
+    }
+    let state = machine.look();
+    let slots = state.devices[&0].slots.all.values();
+    let shrunk = slots.filter(|slot| slot.priority > 0 && !slot.written).count();
+    drop(state);
+    assert!(written(&machine) >= 20 * MIB && shrunk > 0, "{} written, {shrunk} shrunk", written(&machine));
+}
+
+#[test]
+fn without_times_of_access_a_full_disk_does_not_end_recompression() {
+    let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });
+    machine.change().block_bytes.insert("/dev/wb".to_owned(), MIB);
+    with_budget(&machine, &loaded);
+    let mut before = used(&machine);
+    for round in 0..3 {
+        store(&machine, false, round * 100..round * 100 + 100);
+        for _ in 0..50 {
+            pass_time(&machine, HOUR);
+            timer(&machine, &loaded);
+        }
+        let now = used(&machine);
+        assert_eq!(now, before + 100 * PAGE / 2, "round {round}");
+        before = now;
+    }
+}

@@ -211,6 +211,11 @@ impl<H: Upkeep> Run<'_, H> {
         for (index, mut device) in devices.into_iter().enumerate() {
             self.watch.progress(index as f64 * share, &device.name);
             let done = self.device(&mut device, order.only, recompress, write_back);
+            let cancelled = matches!(done, Err(Stopped::Cancelled(_)));
+            if device.marks_used && device.state.marking == Some(Marking::Untracked) && !cancelled {
+                // Without times of access the next round begins when both policies have had their turn.
+                device.state.marks.idle_since = None;
+            }
             self.state.devices.insert(device.number, device.state);
             // It may have gone meanwhile.
             let after_bytes = self.mm(device.number).unwrap_or_default().mem_used_total;

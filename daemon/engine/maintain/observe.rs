@@ -84,6 +84,8 @@ pub(super) struct Device {
     pub memory_used: u64,
     /// Path of the backing device, and bytes free there; the reason when it has one that cannot be looked at.
     pub backing: Result<Option<(String, u64)>, String>,
+    /// Whether a policy has processed the marked pages in this run.
+    pub marks_used: bool,
 }
 
 /// The devices that zramd set up, or one of them.
@@ -153,5 +155,6 @@ fn device<H: Upkeep>(
         huge_pages: memory.huge_pages,
         memory_used: memory.mem_used_total,
         backing,
+        marks_used: false,
     }))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Attribute, Decision, Device, Done, Marking, MmStat, Pages, Run, Stopped, Upkeep, refused};
+use super::{Attribute, Decision, Device, Done, MmStat, Pages, Run, Stopped, Upkeep, refused};
 use crate::logic::policy::age::{Range, idle_age};
 use crate::logic::policy::chunk::Chunks;
 use crate::logic::policy::marks::shared_age;
@@ -75,10 +75,7 @@ impl<H: Upkeep> Run<'_, H> {
                 device.state.hopeless_huge_pages = if after < before { 0 } else { after };
             }
         }
-        // Without times of access the next round begins; with write-back, only when that has had its turn.
-        if device.state.marking == Some(Marking::Untracked) && marked && other.is_none() && pages.is_none() {
-            device.state.marks.idle_since = None;
-        }
+        device.marks_used |= marked && pages.is_none();
         if freed > 0 {
             // Shorter objects leave holes in the pages that held the longer ones.
             self.compact(device, "after recompression")?;

@@ -1,8 +1,7 @@
 //! Writing pages to the backing device, within the budget.
 
 use super::{
-    Attribute, Decision, Device, Done, Errno, HostError, Marking, Pages, Run, Stopped, Upkeep, human,
-    observe, refused,
+    Attribute, Decision, Device, Done, Errno, HostError, Pages, Run, Stopped, Upkeep, human, observe, refused,
 };
 use crate::host::upkeep::StateFile;
 use crate::logic::policy::budget::Ledger;
@@ -48,17 +47,19 @@ impl<H: Upkeep> Run<'_, H> {
                 return Ok(());
             }
         };
+        let mut marked = false;
         match pages {
             Some(pages) => {
                 run.passes = vec![pages];
                 reason = format!("asked for, at most {}", human(run.bytes));
             }
-            None => {
-                if let Err(why) = self.mark(device, run.age)? {
+            None => match self.mark(device, run.age)? {
+                Ok(()) => marked = true,
+                Err(why) => {
                     self.skip(&device.name, POLICY, why);
                     run.passes.retain(|pages| *pages == Pages::Huge);
                 }
-            }
+            },
         }
         if run.passes.is_empty() {
             return Ok(());
@@ -79,9 +80,7 @@ impl<H: Upkeep> Run<'_, H> {
         self.note_budget(&ledger, settings);
         device.state.written_back = Some(self.machine.now.awake);
         device.state.written_back_level = self.cause.level();
-        if device.state.marking == Some(Marking::Untracked) && pages.is_none() {
-            device.state.marks.idle_since = None;
-        }
+        device.marks_used |= marked;
         if let Ok(Some((_, free))) = &mut device.backing {
             *free = free.saturating_sub(written);
         }

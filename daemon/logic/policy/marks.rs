@@ -86,18 +86,24 @@ impl Marks {
     }
 }
 
-/// The age that two policies use which share the marks: where marks only add up, both have to take the longer one.
+/// The age that two policies use which share the marks: where marks are not made anew for each, both have to take the longer one, because
+/// what one of them processes is not marked any more.
 pub fn shared_age(marking: Marking, own: Duration, other: Option<Duration>) -> (Duration, Option<String>) {
-    match other {
-        Some(other) if marking == Marking::Additive && other > own => {
+    let kernel = match marking {
+        Marking::Exact => return (own, None),
+        Marking::Additive => "only adds idle marks",
+        Marking::Untracked => "does not know how old pages are",
+    };
+    match other.filter(|other| *other > own) {
+        Some(other) => {
             let why = format!(
-                "this kernel only adds idle marks, so that recompression waits as long as write-back ({} instead of {})",
+                "this kernel {kernel}, so that recompression waits as long as write-back ({} instead of {})",
                 span(other),
                 span(own)
             );
             (other, Some(why))
         }
-        _ => (own, None),
+        None => (own, None),
     }
 }
 
@@ -134,8 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn where_marks_add_up_both_policies_take_the_longer_age() {
+    fn where_marks_are_shared_both_policies_take_the_longer_age() {
         assert_eq!(shared_age(Marking::Additive, 2 * HOUR, Some(20 * HOUR)).0, 20 * HOUR);
+        assert_eq!(shared_age(Marking::Untracked, 2 * HOUR, Some(20 * HOUR)).0, 20 * HOUR);
         assert_eq!(shared_age(Marking::Additive, 2 * HOUR, None), (2 * HOUR, None));
         assert_eq!(shared_age(Marking::Exact, 2 * HOUR, Some(20 * HOUR)), (2 * HOUR, None));
     }
