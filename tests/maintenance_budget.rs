@@ -101,8 +101,11 @@ fn the_budget_is_told_before_anything_is_done() {
 enum Event {
     Nothing,
     Suspend(u32),
+    /// Switched off for so many hours; the clock is synchronised so many minutes after boot, or never, and off by so many seconds.
     Reboot {
-        synchronised: bool,
+        hours: u32,
+        synchronised: Option<u32>,
+        error: i64,
     },
     /// Whatever it says then, the kernel does not take such a clock for synchronised.
     ClockJumps,
@@ -116,7 +119,8 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         6 => Just(Event::Nothing),
         2 => (1_u32..30).prop_map(Event::Suspend),
-        2 => any::<bool>().prop_map(|synchronised| Event::Reboot { synchronised }),
+        2 => (0_u32..40, prop::option::of(0_u32..500), -60_i64..=60)
+            .prop_map(|(hours, synchronised, error)| Event::Reboot { hours, synchronised, error }),
         1 => Just(Event::ClockJumps),
         1 => Just(Event::StateIsLost),
         1 => Just(Event::StateIsGarbage),
@@ -143,6 +147,14 @@ proptest! {
         let mut now = Duration::from_secs(1_700_000_000);
         let mut writes: Vec<(Duration, u64)> = Vec::new();
         let (mut next_page, mut boots, mut total) = (0_u64, 1, 0_u64);
+        // When the clock is synchronised in this boot, and by how much it is off.
+        let mut clock: Option<(Duration, i64)> = None;
+        let look_at_clock = |now: Duration, clock: Option<(Duration, i64)>| {
+            let mut state = machine.change();
+            let set = clock.filter(|(after, _)| state.clock >= *after);
+            state.synchronised =
+                set.map(|(_, error)| Duration::from_secs(now.as_secs().saturating_add_signed(error)));
+        };
         let end = now + 24 * HOUR * 30;
         for (minutes, event) in events {
             let time = Duration::from_secs(u64::from(minutes) * 60);
@@ -156,9 +168,10 @@ proptest! {
                     now += HOUR * hours;
                     suspend(&machine, HOUR * hours);
                 }
-                Event::Reboot { synchronised } => {
-                    now += HOUR;
+                Event::Reboot { hours, synchronised, error } => {
+                    now += HOUR * hours + Duration::from_secs(30);
                     boots += 1;
+                    clock = synchronised.map(|minutes| (Duration::from_secs(u64::from(minutes) * 60), error));
                     let mut state = machine.change();
                     state.clock = Duration::from_secs(30);
                     state.suspended = Duration::ZERO;
@@ -168,13 +181,16 @@ proptest! {
                     state.swaps.clear();
                     state.devices.clear();
                     state.add(0);
-                    state.synchronised = synchronised.then_some(now);
                     drop(state);
                     provision(&machine, &loaded);
                     total = 0;
+                    // The daemon looks as soon as it is there.
+                    look_at_clock(now, clock);
+                    let look = Order { only: Some(Only::Budget), ..Order::all(Cause::Request) };
+                    maintain(&machine, &loaded, &look).1.unwrap();
                 }
                 // A synchronised clock is right; one that jumps is not taken for that.
-                Event::ClockJumps => machine.change().synchronised = None,
+                Event::ClockJumps => clock = None,
                 Event::StateIsLost => {
                     machine.change().states.remove(&StateFile::Budget);
                 }
@@ -184,18 +200,13 @@ proptest! {
                 Event::KilledAt(call) => kill = Some(call),
                 Event::Pressure => cause = Cause::Pressure(Level::Critical),
             }
-            if let Some(wall) = &mut machine.change().synchronised {
-                *wall = now;
-            }
             // Enough to write, always.
             machine.process().discard(0, 16 * PAGE, 200 * MIB).unwrap();
             next_page += 1;
             store(&machine, true, next_page % 7..next_page % 7 + 2600);
             pass_time(&machine, HOUR);
             now += HOUR;
-            if let Some(wall) = &mut machine.change().synchronised {
-                *wall = now;
-            }
+            look_at_clock(now, clock);
             machine.take_transcript();
             if let Some(call) = kill {
                 machine.kill_after(call);

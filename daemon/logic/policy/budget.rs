@@ -1,8 +1,8 @@
 //! How much may be written to the backing device: at most so much in any 24 hours, whatever happens in between.
 //!
-//! Each amount grows old only by time that is known to have passed: by the boot-time clock within one boot, and between boots by
-//! the wall clock if it was synchronised before and after. A clock that jumps, a power cut and a file that is lost can therefore
-//! only delay write-back, never allow more of it. What a run may write is reserved before it begins.
+//! Each amount grows old only by time that is known to have passed: by the boot-time clock, and between boots by the wall clock if it
+//! was synchronised before and after; the latter may take until long after boot. A clock that jumps, a power cut and a file that is lost
+//! can therefore only delay write-back, never allow more of it. What a run may write is reserved before it begins.
 
 use std::time::Duration;
 
@@ -36,18 +36,34 @@ struct Amount {
     /// Time known to have passed since the first.
     first: Duration,
     bytes: u64,
+    /// Whether all of them were written before the [`Anchor`].
+    #[serde(default)]
+    anchored: bool,
+}
+
+/// The last moment of an earlier boot that is known by the wall clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Anchor {
+    boot_id: String,
+    /// Since 1970, by a synchronised clock.
+    wall: Duration,
+    /// Time by which amounts have grown old since.
+    counted: Duration,
 }
 
 /// What was written during the last 24 hours, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     version: u32,
+    /// When the file was written. All amounts are from before.
     clocks: Clocks,
+    #[serde(default)]
+    anchor: Option<Anchor>,
     /// Youngest last.
     amounts: Vec<Amount>,
     /// What the run that goes on, or was killed, may have written.
     reserved: u64,
-    /// Bytes written since there is a ledger.
+    /// Bytes written since there is a ledger, with what runs that were killed may have written.
     #[serde(default)]
     total: u64,
 }
@@ -55,8 +71,8 @@ pub struct Ledger {
 impl Ledger {
     /// The ledger when nothing is known: as if all had just been spent.
     pub fn unknown(now: Clocks) -> Ledger {
-        let all = Amount { last: Duration::ZERO, first: Duration::ZERO, bytes: u64::MAX };
-        Ledger { version: VERSION, clocks: now, amounts: vec![all], reserved: 0, total: 0 }
+        let all = Amount { last: Duration::ZERO, first: Duration::ZERO, bytes: u64::MAX, anchored: false };
+        Ledger { version: VERSION, clocks: now, anchor: None, amounts: vec![all], reserved: 0, total: 0 }
     }
 
     /// Reads the file, and lets the time pass that has passed since it was written. What a run reserved that never came back
@@ -77,6 +93,7 @@ impl Ledger {
                 let lost = std::mem::take(&mut ledger.reserved);
                 // Until a moment ago, for all that is known.
                 ledger.add(lost);
+                ledger.total = ledger.total.saturating_add(lost);
                 (ledger, None)
             }
             Err(why) => (Ledger::unknown(now), Some(why)),
@@ -90,18 +107,21 @@ impl Ledger {
     }
 
     fn pass(&mut self, now: Clocks) {
-        let before = &self.clocks;
-        let passed = if before.boot_id == now.boot_id {
-            now.boot.saturating_sub(before.boot)
-        } else {
-            match (before.synchronised, now.synchronised) {
-                (Some(then), Some(now)) => now.saturating_sub(then).saturating_sub(SLACK),
-                _ => Duration::ZERO,
+        if let Some(wall) = self.clocks.synchronised {
+            let boot_id = self.clocks.boot_id.clone();
+            self.anchor = Some(Anchor { boot_id, wall, counted: Duration::ZERO });
+            self.amounts.iter_mut().for_each(|amount| amount.anchored = true);
+        }
+        let passed = passed(&self.clocks, &now);
+        self.amounts.iter_mut().for_each(|amount| amount.age(passed));
+        if let Some(anchor) = &mut self.anchor {
+            anchor.counted = anchor.counted.saturating_add(passed);
+            // Within one boot, the wall clock has no say.
+            if let Some(wall) = now.synchronised.filter(|_| anchor.boot_id != now.boot_id) {
+                let since = wall.saturating_sub(anchor.wall).saturating_sub(SLACK);
+                let rest = since.saturating_sub(anchor.counted);
+                self.amounts.iter_mut().filter(|amount| amount.anchored).for_each(|amount| amount.age(rest));
             }
-        };
-        for amount in &mut self.amounts {
-            amount.last = amount.last.saturating_add(passed);
-            amount.first = amount.first.saturating_add(passed);
         }
         self.amounts.retain(|amount| amount.last < WINDOW);
         self.clocks = now;
@@ -115,8 +135,14 @@ impl Ledger {
             Some(last) => {
                 last.bytes = last.bytes.saturating_add(bytes);
                 last.last = Duration::ZERO;
+                last.anchored = false;
             }
-            None => self.amounts.push(Amount { last: Duration::ZERO, first: Duration::ZERO, bytes }),
+            None => self.amounts.push(Amount {
+                last: Duration::ZERO,
+                first: Duration::ZERO,
+                bytes,
+                anchored: false,
+            }),
         }
     }
 
@@ -130,7 +156,7 @@ impl Ledger {
         daily.saturating_sub(self.spent())
     }
 
-    /// Bytes written since there is a ledger.
+    /// Bytes written since there is a ledger, with what runs that were killed may have written.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -154,8 +180,27 @@ impl Ledger {
     }
 }
 
+impl Amount {
+    fn age(&mut self, time: Duration) {
+        self.last = self.last.saturating_add(time);
+        self.first = self.first.saturating_add(time);
+    }
+}
+
+/// Time that has passed for certain, by the clock that begins at 0 with each boot: if it shows more than before, no more than the
+/// difference is certain, even in another boot; if it shows less, at least the new boot came after.
+fn passed(before: &Clocks, now: &Clocks) -> Duration {
+    match now.boot.checked_sub(before.boot) {
+        Some(passed) => passed,
+        None if now.boot_id != before.boot_id => now.boot,
+        None => Duration::ZERO,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -206,7 +251,7 @@ mod tests {
         let mut ledger = again(&Ledger::unknown(at("a", 0)), at("a", 24));
         ledger.reserve(100 * MIB);
         let ledger = again(&ledger, at("b", 1));
-        assert_eq!(ledger.left(150 * MIB), 50 * MIB);
+        assert_eq!((ledger.left(150 * MIB), ledger.total()), (50 * MIB, 100 * MIB));
         assert_eq!(again(&ledger, at("b", 24)).left(150 * MIB), 50 * MIB);
         assert_eq!(again(&ledger, at("b", 25)).left(150 * MIB), 150 * MIB);
     }
@@ -234,6 +279,95 @@ mod tests {
         assert_eq!(again(&ledger, clocks("b", 0, Some(5))).left(100 * MIB), 0, "backwards");
         // Within one boot, the wall clock has no say.
         assert_eq!(again(&ledger, clocks("a", 25, Some(9000))).left(100 * MIB), 0);
+    }
+
+    #[test]
+    fn a_clock_that_is_synchronised_long_after_boot_counts_the_time_switched_off() {
+        let clocks = |boot: &str, hours: u32, wall: Option<u32>| Clocks {
+            synchronised: wall.map(|hours| HOUR * hours),
+            ..at(boot, hours)
+        };
+        let mut ledger = again(&Ledger::unknown(at("a", 0)), clocks("a", 24, Some(1000)));
+        ledger.settle(100 * MIB, clocks("a", 24, Some(1000)));
+        // The daemon looks before the clock is set, and so do other boots in which it never is.
+        ledger = again(&ledger, clocks("b", 0, None));
+        ledger = again(&ledger, clocks("c", 1, None));
+        ledger = again(&ledger, clocks("c", 2, None));
+        assert_eq!(ledger.left(100 * MIB), 0);
+        ledger.settle(10 * MIB, clocks("c", 2, None));
+        ledger = again(&ledger, clocks("c", 3, Some(1020)));
+        assert_eq!(ledger.wait(), 4 * HOUR + SLACK);
+        ledger = again(&ledger, clocks("c", 8, Some(1025)));
+        assert_eq!(ledger.left(100 * MIB), 90 * MIB, "what was written in this boot is as old as it is");
+        assert_eq!(again(&ledger, clocks("c", 25, None)).left(100 * MIB), 90 * MIB);
+        assert_eq!(again(&ledger, clocks("c", 26, None)).left(100 * MIB), 100 * MIB);
+    }
+
+    #[test]
+    fn what_the_boot_clock_shows_has_passed_in_any_boot() {
+        let mut ledger = again(&Ledger::unknown(at("a", 0)), at("a", 30));
+        ledger.settle(100 * MIB, at("a", 30));
+        assert_eq!(again(&ledger, at("b", 23)).left(100 * MIB), 0);
+        assert_eq!(
+            again(&ledger, at("b", 24)).left(100 * MIB),
+            100 * MIB,
+            "less than before, so it began later"
+        );
+        assert_eq!(again(&ledger, at("b", 53)).left(100 * MIB), 0, "a container's boot may be none");
+        assert_eq!(again(&ledger, at("b", 54)).left(100 * MIB), 100 * MIB);
+        assert_eq!(again(&ledger, at("a", 29)).left(100 * MIB), 0, "the same boot never goes back");
+    }
+
+    #[test]
+    fn a_file_of_an_older_version_is_understood() {
+        let text = r#"{"version":1,"clocks":{"boot_id":"a","boot":{"secs":9,"nanos":0},"synchronised":{"secs":3600,"nanos":0}},
+            "amounts":[{"last":{"secs":0,"nanos":0},"first":{"secs":7,"nanos":0},"bytes":1048576}],"reserved":0,"total":5}"#;
+        let (ledger, why) = Ledger::read(Some(text), at("b", 0));
+        assert_eq!((why, ledger.left(MIB), ledger.total()), (None, 0, 5));
+        let day = Clocks { synchronised: Some(HOUR * 26), ..at("b", 0) };
+        assert_eq!(again(&ledger, day).left(MIB), MIB);
+    }
+
+    proptest! {
+        /// Whatever boots do and whenever their clocks are set: nothing is ever taken for older than it is.
+        #[test]
+        fn no_amount_is_older_than_it_is(
+            steps in prop::collection::vec((0_u32..300, 0_u32..8, 0_u32..900, -60_i64..=60), 1..80),
+        ) {
+            let minute = Duration::from_secs(60);
+            let (mut now, mut began, mut boot) = (HOUR * 9000, HOUR * 8990, 0);
+            let (mut synchronised, mut error) = (false, 0);
+            let mut writes: Vec<(Duration, u64)> = Vec::new();
+            let mut ledger = Ledger { amounts: Vec::new(), ..Ledger::unknown(at("0", 10)) };
+            for (minutes, what, off, seconds) in steps {
+                if what < 2 {
+                    now += minute * off;
+                    (began, boot, synchronised, error) = (now, boot + 1, what == 1, seconds);
+                }
+                now += minute * minutes;
+                synchronised = (synchronised || what == 2) && what != 3;
+                let wall = Duration::from_secs(now.as_secs().saturating_add_signed(error));
+                let clocks = Clocks {
+                    boot_id: boot.to_string(),
+                    boot: now - began,
+                    synchronised: synchronised.then_some(wall),
+                };
+                ledger = again(&ledger, clocks.clone());
+                for (then, _) in &writes {
+                    let age = now - *then;
+                    let younger = writes.iter().filter(|(then, _)| now - *then <= age);
+                    let known = ledger.amounts.iter().filter(|amount| amount.last <= age);
+                    let known: u64 = known.map(|amount| amount.bytes).sum();
+                    prop_assert!(age >= WINDOW || younger.map(|(_, bytes)| bytes).sum::<u64>() <= known, "{age:?} {ledger:?}");
+                }
+                ledger.reserve(10);
+                // Or it is killed when it has written everything.
+                if what != 7 {
+                    ledger.settle(10, clocks);
+                }
+                writes.push((now, 10));
+            }
+        }
     }
 
     #[test]
