@@ -349,13 +349,13 @@ mod tests {
                 let wall = Duration::from_secs(now.as_secs().saturating_add_signed(error));
                 let clocks = Clocks {
                     boot_id: boot.to_string(),
-                    boot: now - began,
+                    boot: now.saturating_sub(began),
                     synchronised: synchronised.then_some(wall),
                 };
                 ledger = again(&ledger, clocks.clone());
                 for (then, _) in &writes {
-                    let age = now - *then;
-                    let younger = writes.iter().filter(|(then, _)| now - *then <= age);
+                    let age = now.saturating_sub(*then);
+                    let younger = writes.iter().filter(|(then, _)| now.saturating_sub(*then) <= age);
                     let known = ledger.amounts.iter().filter(|amount| amount.last <= age);
                     let known: u64 = known.map(|amount| amount.bytes).sum();
                     prop_assert!(age >= WINDOW || younger.map(|(_, bytes)| bytes).sum::<u64>() <= known, "{age:?} {ledger:?}");
