@@ -5,11 +5,12 @@
 mod upkeep;
 
 use upkeep::*;
-use zramd::engine::maintain::Order;
+use zramd::engine::maintain::{Only, Order};
 use zramd::engine::work::Stopped;
-use zramd::host::Errno;
 use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::{Errno, Host};
 use zramd::logic::policy::Cause;
+use zramd::logic::policy::pass::Pages;
 
 #[test]
 fn what_fails_does_not_hold_up_the_rest() {
@@ -29,4 +30,61 @@ fn what_fails_does_not_hold_up_the_rest() {
     assert!(done(&report).contains(&("recompress", "idle")), "{report:?}");
     assert_eq!(report.memory.len(), 2, "{report:?}");
     assert!(machine.take_transcript()[0].contains("budget.json"));
+}
+
+#[test]
+fn a_threshold_that_the_kernel_refuses_is_no_error() {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress.threshold = 4000"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    store(&machine, false, 0..100);
+    pass_time(&machine, 5 * HOUR);
+    for _ in 0..2 {
+        let report = timer(&machine, &loaded);
+        assert!(skipped(&report, "recompress").contains("recompress.threshold has to be less"), "{report:?}");
+        assert!(done(&report).contains(&("recompress", "idle")), "{report:?}");
+        pass_time(&machine, HOUR);
+    }
+}
+
+/// How many pages would not shrink says nothing once others have come in their place.
+#[test]
+fn incompressible_pages_that_have_come_since_are_tried() {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    let tries = || done(&timer(&machine, &loaded)).contains(&("recompress", "huge"));
+    store(&machine, true, 0..300);
+    pass_time(&machine, HOUR);
+    assert!(tries());
+    machine.process().discard(0, 16 * PAGE, 200 * PAGE).unwrap();
+    pass_time(&machine, HOUR);
+    assert!(!tries());
+    store(&machine, true, 300..350);
+    pass_time(&machine, HOUR);
+    assert!(tries(), "there are new ones");
+    store(&machine, true, 350..400);
+    pass_time(&machine, HOUR);
+    let state = machine.look().states.clone();
+    let busy = |call: usize| {
+        machine.change().states.clone_from(&state);
+        machine.take_transcript();
+        machine.fail_at(call, Errno::BUSY);
+        let report = maintain(&machine, &loaded, &Order::all(Cause::Timer)).0;
+        report.actions.iter().any(|action| action.pages == "huge" && action.result.contains("somebody else"))
+    };
+    assert!((1..20).any(busy));
+    pass_time(&machine, HOUR);
+    assert!(tries(), "a pass that was refused has tried nothing");
+}
+
+#[test]
+fn who_asks_for_incompressible_pages_is_told_when_there_are_none() {
+    let loaded = load(&format!("{SWAP}recompression-algorithm = \"zstd\"\n"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    machine.process().discard(0, 0, 16 * PAGE).unwrap();
+    store(&machine, false, 0..100);
+    let huge = Only::Recompress(Some(Pages::Huge));
+    let (report, ended) =
+        maintain(&machine, &loaded, &Order { only: Some(huge), ..Order::all(Cause::Request) });
+    assert_eq!((ended, report.actions.len()), (Ok(()), 0));
+    assert!(report.summary().contains("all pages in memory compress"), "{}", report.summary());
 }

@@ -151,7 +151,7 @@ fn write_back_settings(
 }
 
 const DEFAULT_RECOMPRESS: recompression::Settings =
-    recompression::Settings { age: recompression::AGE, threshold: recompression::THRESHOLD };
+    recompression::Settings { age: recompression::AGE, threshold: None };
 const DEFAULT_WRITE_BACK: write_back::Settings = write_back::Settings {
     age: write_back::AGE,
     daily: write_back::DAILY,
@@ -326,6 +326,10 @@ impl<H: Upkeep> Run<'_, H> {
         }
         let (before, begin) = (self.mm(device.number)?, self.host.monotonic());
         let done = work(self)?;
+        if let Some(why) = done.skipped {
+            self.skip(&device.name, action, why);
+            return Ok(0);
+        }
         let (after, end) = (self.mm(device.number)?, self.host.monotonic());
         let freed = signed(before.mem_used_total).saturating_sub(signed(after.mem_used_total));
         let change = match freed {
@@ -366,6 +370,8 @@ impl<H: Upkeep> Run<'_, H> {
 struct Done {
     note: String,
     written: u64,
+    /// Why nothing was done after all.
+    skipped: Option<String>,
 }
 
 fn signed(bytes: u64) -> i64 {

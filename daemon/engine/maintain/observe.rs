@@ -80,6 +80,8 @@ pub(super) struct Device {
     pub stored_pages: u64,
     /// Pages that it has room for.
     pub slots: u64,
+    /// Bytes of each.
+    pub page_size: u64,
     pub huge_pages: u64,
     pub memory_used: u64,
     /// Path of the backing device, and bytes free there; the reason when it has one that cannot be looked at.
@@ -152,6 +154,7 @@ fn device<H: Upkeep>(
             .saturating_sub(memory.same_pages)
             .saturating_sub(written.used_bytes / page),
         slots: text(Attribute::DiskSize)?.trim().parse::<u64>().unwrap_or(0) / page,
+        page_size: page,
         huge_pages: memory.huge_pages,
         memory_used: memory.mem_used_total,
         backing,

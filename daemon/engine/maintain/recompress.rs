@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Attribute, Decision, Device, Done, MmStat, Pages, Run, Stopped, Upkeep, refused};
+use super::{Attribute, Decision, Device, Done, Errno, MmStat, Pages, Run, Stopped, Upkeep, refused};
 use crate::logic::policy::age::{Range, idle_age};
 use crate::logic::policy::chunk::Chunks;
 use crate::logic::policy::marks::shared_age;
@@ -22,12 +22,16 @@ impl<H: Upkeep> Run<'_, H> {
         pages: Option<Pages>,
         other: Option<Range>,
     ) -> Result<(), Stopped> {
+        // Some of them may have gone since, and others come.
+        let hopeless = device.state.hopeless_huge_pages.min(device.huge_pages);
+        device.state.hopeless_huge_pages = hopeless;
         let seen = Seen {
             primary: device.primary.clone(),
             secondary: device.secondary.clone(),
+            page_size: device.page_size,
             stored_pages: device.stored_pages,
             huge_pages: device.huge_pages,
-            hopeless_huge_pages: device.state.hopeless_huge_pages,
+            hopeless_huge_pages: hopeless,
             utilisation: self.machine.utilisation,
             last: self.machine.last(device.state.recompressed, device.state.recompressed_level),
         };
@@ -43,6 +47,10 @@ impl<H: Upkeep> Run<'_, H> {
             Some(pages) => {
                 run.passes.retain(|pass| pass.pages == pages);
                 reason = "asked for".to_owned();
+                if run.passes.is_empty() {
+                    self.skip(&device.name, POLICY, "all pages in memory compress".to_owned());
+                    return Ok(());
+                }
             }
             None => {
                 let marking = self.marking(device)?;
@@ -67,10 +75,13 @@ impl<H: Upkeep> Run<'_, H> {
                 Some(threshold) => format!("does not compress, and may shrink below {threshold} bytes"),
                 None => reason.clone(),
             };
-            let gained =
-                self.measured(device, POLICY, pass.pages.word(), &reason, |run| run.pass(device, &pass))?;
-            freed += gained;
-            if pass.pages == Pages::Huge {
+            let mut complete = !self.dry;
+            freed += self.measured(device, POLICY, pass.pages.word(), &reason, |run| {
+                let done = run.pass(device, &pass)?;
+                complete = done.note.is_empty() && done.skipped.is_none();
+                Ok(done)
+            })?;
+            if pass.pages == Pages::Huge && complete {
                 let after = self.mm(device.number)?.huge_pages;
                 device.state.hopeless_huge_pages = if after < before { 0 } else { after };
             }
@@ -102,6 +113,12 @@ impl<H: Upkeep> Run<'_, H> {
             );
             let begin = self.host.monotonic();
             if let Err(error) = self.host.write_attribute(number, Attribute::Recompress, &words) {
+                if let Some(bytes) = pass.threshold.filter(|_| error.is(Errno::INVAL)) {
+                    let why = format!(
+                        "this kernel stores pages of {bytes} bytes uncompressed: recompress.threshold has to be less"
+                    );
+                    return Ok(Done { skipped: Some(why), ..Done::default() });
+                }
                 return Ok(Done { note: refused(error)?, ..Done::default() });
             }
             let took = self.host.monotonic().saturating_sub(begin);

@@ -186,6 +186,6 @@ impl<H: Upkeep> Run<'_, H> {
         }
         let written = self.written(number)?.saturating_sub(begin);
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
-        Ok(Done { note: format!("{} written{note}", human(written)), written })
+        Ok(Done { note: format!("{} written{note}", human(written)), written, ..Done::default() })
     }
 }

@@ -8,6 +8,9 @@ use std::time::Duration;
 use super::kernel::PAGE;
 use crate::host::Errno;
 
+/// Bytes from which on a page is stored uncompressed, with chains of 8 pages (Documentation/mm/zsmalloc.rst); no threshold reaches it.
+const HUGE_CLASS: u64 = 3632 - 7;
+
 /// One page.
 #[allow(clippy::struct_excessive_bools)] // Each is a flag of the kernel's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -160,7 +163,7 @@ impl Slots {
                 _ => {}
             }
         }
-        if threshold >= PAGE {
+        if threshold >= HUGE_CLASS {
             return Err(Errno::INVAL);
         }
         let known = |word: &str| selects(word, &Slot::default()).is_some() && word != "incompressible";

@@ -93,7 +93,7 @@ fn recompress(reader: &mut SectionReader<'_>) -> Option<recompress::Settings> {
     let on = is_on(reader, "recompress");
     let age = ages(reader, "recompress", recompress::AGE);
     let threshold = reader.integer("recompress.threshold", 1, LARGEST_THRESHOLD, "3072");
-    let threshold = threshold.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(recompress::THRESHOLD);
+    let threshold = threshold.and_then(|bytes| u32::try_from(bytes).ok());
     on.then_some(recompress::Settings { age, threshold })
 }
 

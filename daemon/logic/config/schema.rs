@@ -507,7 +507,7 @@ pub const KEYS: &[Key] = &[
         Maintenance,
         "recompress.threshold",
         "1 to 65536",
-        "3072",
+        "three quarters of a page",
         "3072",
         "Bytes that an incompressible page has to shrink below when it is compressed again without being idle.",
     ),

@@ -10,9 +10,11 @@ use crate::logic::algorithm::Algorithm;
 
 /// Idle ages by default (ChromeOS, Android).
 pub const AGE: Range = Range { least: Duration::from_secs(2 * 3600), most: Duration::from_secs(4 * 3600) };
-/// Bytes that an incompressible page has to shrink below to be worth it: three quarters of a page of 4 KiB. The kernel also
-/// takes it as the size from which pages are tried.
-pub const THRESHOLD: u32 = 3072;
+/// Bytes that an incompressible page has to shrink below to be worth it: three quarters of a page. The kernel also takes it as the size
+/// from which pages are tried.
+pub fn threshold(page_size: u64) -> u32 {
+    u32::try_from(page_size / 4 * 3).unwrap_or(u32::MAX)
+}
 /// Shortest time between two runs of the timer.
 const BACK_OFF: Duration = Duration::from_secs(30 * 60);
 
@@ -21,8 +23,8 @@ const BACK_OFF: Duration = Duration::from_secs(30 * 60);
 pub struct Settings {
     /// Idle ages.
     pub age: Range,
-    /// [`THRESHOLD`] by default.
-    pub threshold: u32,
+    /// [`threshold`] by default.
+    pub threshold: Option<u32>,
 }
 
 /// The device.
@@ -32,6 +34,8 @@ pub struct Seen {
     pub primary: Option<Algorithm>,
     /// Secondary algorithms by priority.
     pub secondary: Vec<(u32, Algorithm)>,
+    /// Bytes of a page.
+    pub page_size: u64,
     /// Pages stored in memory.
     pub stored_pages: u64,
     /// Pages among them that do not compress.
@@ -83,9 +87,11 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
         Pass { pages: Pages::HugeIdle, priority: last, threshold: None },
         Pass { pages: Pages::Idle, priority: first, threshold: None },
     ];
-    // Tried again only when there are others than those that would not shrink.
-    if seen.huge_pages > seen.hopeless_huge_pages {
-        passes.push(Pass { pages: Pages::Huge, priority: last, threshold: Some(settings.threshold) });
+    // Tried again only when there are others than those that would not shrink, or somebody asks.
+    let hopeless = if cause == Cause::Request { 0 } else { seen.hopeless_huge_pages };
+    if seen.huge_pages > hopeless {
+        let threshold = settings.threshold.unwrap_or_else(|| threshold(seen.page_size));
+        passes.push(Pass { pages: Pages::Huge, priority: last, threshold: Some(threshold) });
     }
     let why = match level {
         Level::None => {
@@ -97,17 +103,20 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
 }
 
 /// Priorities of the loosest and of the tightest secondary algorithm that is worth it: idle pages may be needed again, pages that
-/// do not compress have to be packed as tightly as can be.
+/// do not compress have to be packed as tightly as can be. Where that is not known, the order of the priorities decides.
 fn usable(seen: &Seen) -> Result<(u32, u32), String> {
     if seen.secondary.is_empty() {
         return Err("it has no secondary algorithm".to_owned());
     }
     let primary = seen.primary.as_ref();
     let refused = |algorithm: &Algorithm| primary.and_then(|primary| strength::refusal(primary, algorithm));
-    let mut usable = seen.secondary.iter().filter(|(_, algorithm)| refused(algorithm).is_none());
-    match usable.next() {
-        Some((first, _)) => Ok((*first, usable.next_back().map_or(*first, |(last, _)| *last))),
-        None => Err(seen.secondary.iter().find_map(|(_, algorithm)| refused(algorithm)).unwrap_or_default()),
+    let usable = || seen.secondary.iter().filter(|(_, algorithm)| refused(algorithm).is_none());
+    let tighter = |one: &Algorithm, other: &Algorithm| strength::is_tighter(one, other);
+    let first = usable().reduce(|best, one| if tighter(&one.1, &best.1) == Some(true) { one } else { best });
+    let last = usable().reduce(|best, one| if tighter(&best.1, &one.1) == Some(false) { best } else { one });
+    match (first, last) {
+        (Some((first, _)), Some((last, _))) => Ok((*first, *last)),
+        _ => Err(seen.secondary.iter().find_map(|(_, algorithm)| refused(algorithm)).unwrap_or_default()),
     }
 }
 
@@ -116,7 +125,7 @@ mod tests {
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3600);
-    const SETTINGS: Settings = Settings { age: AGE, threshold: THRESHOLD };
+    const SETTINGS: Settings = Settings { age: AGE, threshold: None };
 
     fn algorithm(text: &str) -> Algorithm {
         Algorithm::parse(text).unwrap()
@@ -126,6 +135,7 @@ mod tests {
         Seen {
             primary: Some(algorithm("lz4")),
             secondary: vec![(1, algorithm("zstd"))],
+            page_size: 4096,
             stored_pages: 1000,
             huge_pages: 10,
             utilisation: 0.5,
@@ -175,12 +185,36 @@ mod tests {
         let seen = Seen { secondary: vec![(1, algorithm("lz4hc")), (2, algorithm("zstd"))], ..seen() };
         let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
         assert_eq!(priorities, [2, 1, 2]);
+        // Whatever the order in which they were given.
+        let seen = Seen { secondary: vec![(1, algorithm("zstd")), (2, algorithm("lz4hc"))], ..seen };
+        let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
+        assert_eq!(priorities, [1, 2, 1]);
+        let seen = Seen { secondary: vec![(1, algorithm("zstd")), (2, algorithm("deflate"))], ..seen };
+        let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
+        assert_eq!(priorities, [2, 1, 2], "which is tighter is not known");
+    }
+
+    #[test]
+    fn incompressible_pages_have_to_shrink_by_a_quarter() {
+        let threshold = |settings: &Settings, page_size| match decide(
+            settings,
+            &Seen { page_size, ..seen() },
+            Cause::Timer,
+        ) {
+            Decision::Do(run, _) => run.passes.last().and_then(|pass| pass.threshold),
+            Decision::Skip(why) => panic!("{why}"),
+        };
+        assert_eq!(threshold(&SETTINGS, 4096), Some(3072));
+        assert_eq!(threshold(&SETTINGS, 16384), Some(12288));
+        assert_eq!(threshold(&Settings { threshold: Some(2000), ..SETTINGS }, 16384), Some(2000));
     }
 
     #[test]
     fn huge_pages_that_would_not_shrink_are_not_tried_every_hour() {
         let hopeless = Seen { hopeless_huge_pages: 10, ..seen() };
         assert_eq!(run(&hopeless, Cause::Timer).passes.len(), 2);
+        assert_eq!(run(&hopeless, Cause::Request).passes.len(), 3, "who asks is obeyed");
+        assert_eq!(run(&Seen { huge_pages: 0, ..seen() }, Cause::Request).passes.len(), 2);
         assert_eq!(run(&Seen { huge_pages: 11, ..hopeless }, Cause::Timer).passes.len(), 3);
     }
 
