@@ -12,13 +12,14 @@ use super::read::{self, Configuration};
 use super::style::Style;
 use crate::engine::Error;
 use crate::engine::reload::Survey;
-use crate::host::Host;
+use crate::host::{Host, MachineFile};
 use crate::host::linux::{files, unit_files};
 use crate::logic::change::{Action, Change};
 use crate::logic::config::problem::{Problem, Severity};
 use crate::logic::config::{Loaded, enabled_by_cmdline};
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::{self, Finding, Level};
+use crate::logic::policy::pressure::UNKNOWN_REMEDY;
 use crate::logic::snapshot::SCHEMA_VERSION;
 
 /// Folders in which systemd looks for generators.
@@ -34,6 +35,8 @@ const GENERATORS: [&str; 4] = [
 pub struct Standing {
     /// Whether the kernel has zram, or can load it.
     pub has_zram: bool,
+    /// Whether the kernel says how long tasks wait for memory.
+    pub counts_pressure: bool,
     /// The kind of container that we are in.
     pub container: Option<String>,
     /// What is known about systemd's side, where systemd runs.
@@ -197,6 +200,17 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             "install the rest of the kernel's modules (linux-modules-extra, kernel-modules), or another kernel",
         ));
     }
+    let follows = loaded.settings.maintenance.as_ref().is_some_and(|asked| asked.pressure.is_some());
+    if follows && !standing.counts_pressure {
+        found.push(finding(
+            Level::Warning,
+            "pressure-unknown",
+            "",
+            "this kernel does not tell how long tasks wait for memory, so pressure in [maintenance] does nothing"
+                .to_owned(),
+            UNKNOWN_REMEDY,
+        ));
+    }
     let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };
     if !systemd.generator {
         found.push(finding(
@@ -240,7 +254,12 @@ fn look() -> Standing {
             running: runs(),
         }
     });
-    Standing { has_zram: host.has_control() || can_load(root), container: host.container(), systemd }
+    Standing {
+        has_zram: host.has_control() || can_load(root),
+        counts_pressure: host.text(MachineFile::MemoryPressure).is_ok(),
+        container: host.container(),
+        systemd,
+    }
 }
 
 /// Whether PID 1 says that the service runs. Whoever cannot ask it does not know better.
@@ -298,10 +317,12 @@ mod tests {
     fn a_machine_in_order_has_no_findings() {
         let well = Standing {
             has_zram: true,
+            counts_pressure: true,
             container: None,
             systemd: Some(Systemd { generator: true, enabled: true, running: true }),
         };
         assert_eq!(codes(&missing(&well, &loaded("[zram0]"))), [""; 0]);
+        assert_eq!(codes(&missing(&well, &loaded("[zram0]\n[maintenance]\npressure = true"))), [""; 0]);
         let text = render(&[], &loaded("[zram0]"), Style::default());
         assert_eq!(text, "no problems found\n");
         assert!(render(&[], &loaded(""), Style::default()).contains("nothing is configured"));
@@ -314,11 +335,17 @@ mod tests {
         assert_eq!(codes(&missing(&nothing, &loaded("[zram0]"))), expected);
         assert_eq!(codes(&missing(&nothing, &loaded(""))), ["zram-missing"], "nothing to set up");
         let stopped = Systemd { generator: true, enabled: true, running: false };
-        let still = Standing { has_zram: false, container: Some("lxc".to_owned()), systemd: Some(stopped) };
+        let still = Standing {
+            container: Some("lxc".to_owned()),
+            systemd: Some(stopped),
+            ..Standing::default()
+        };
         let expected = ["container", "daemon-not-running"];
         assert_eq!(codes(&missing(&still, &loaded("[zram0]"))), expected);
         let without = Standing { has_zram: true, ..Standing::default() };
         assert_eq!(codes(&missing(&without, &loaded("[zram0]"))), [""; 0], "systemd is not needed");
+        let follows = loaded("[zram0]\n[maintenance]\npressure = true");
+        assert_eq!(codes(&missing(&without, &follows)), ["pressure-unknown"]);
     }
 
     #[test]

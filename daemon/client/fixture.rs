@@ -258,6 +258,7 @@ pub fn machine() -> Snapshot {
                 remedy: crate::logic::health::ZSWAP_REMEDY.to_owned(),
             },
         ],
+        is_outranked: false,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::logic::derived::{Frame, derive};
 use crate::logic::disk_status::LoadState;
 use crate::logic::duration::micros;
 use crate::logic::facts::{DeviceFacts, OtherManager};
-use crate::logic::health::{Surroundings, findings};
+use crate::logic::health::{Surroundings, findings, is_outranked};
 use crate::logic::plan::{Choice, DeviceRequest, Request};
 use crate::logic::policy::pressure::Level;
 use crate::logic::policy::report::Report;
@@ -52,6 +52,7 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
         configured: !config.sections.is_empty(),
     };
     snapshot.problems = findings(&snapshot, &surroundings);
+    snapshot.is_outranked = is_outranked(&snapshot, &surroundings.swaps);
     Ok(snapshot)
 }
 

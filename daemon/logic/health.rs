@@ -210,6 +210,17 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
     }
 }
 
+/// Whether other swap has at least the priority of the best of ours: the settings of `[vm]` are not for it.
+pub fn is_outranked(snapshot: &Snapshot, swaps: &[SwapLine]) -> bool {
+    let is_ours = |swap: &&SwapLine| {
+        let number = swap.zram_number();
+        number.is_some()
+            && snapshot.devices.iter().any(|device| device.managed && Some(device.number) == number)
+    };
+    let best = swaps.iter().filter(is_ours).map(|swap| swap.priority).max();
+    best.is_some_and(|best| swaps.iter().any(|swap| !is_ours(&swap) && swap.priority >= best))
+}
+
 fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<Finding>) {
     let ours: Vec<&DeviceView> =
         snapshot.devices.iter().filter(|device| device.managed && device.swap.is_some()).collect();
@@ -429,6 +440,25 @@ mod tests {
             (found("60")[0].code.as_str(), found("60")[0].object.as_str()),
             ("setting-changed", "vm.swappiness")
         );
+    }
+
+    #[test]
+    fn the_best_of_ours_is_compared_with_all_swap_of_others() {
+        let line = |path: &str, priority| SwapLine { priority, path: path.to_owned(), size_kib: 1, used_kib: 0 };
+        let device = |number, managed| DeviceView { number, managed, ..DeviceView::default() };
+        let devices = vec![device(0, true), device(1, true), device(2, false)];
+        let snapshot = Snapshot { devices, ..Snapshot::default() };
+        for (swaps, expected) in [
+            (vec![("/dev/zram0", 100), ("/dev/zram1", 5), ("/dev/sda2", 50)], false),
+            (vec![("/dev/zram1", 5), ("/dev/sda2", 50)], true),
+            (vec![("/dev/zram0", 100), ("/dev/sda2", 100)], true),
+            (vec![("/dev/zram0", 100), ("/dev/zram2", 200)], true),
+            (vec![("/dev/zram0", 100), ("/dev/zram2", 99)], false),
+            (vec![("/dev/sda2", 50)], false),
+        ] {
+            let lines: Vec<SwapLine> = swaps.iter().map(|(path, priority)| line(path, *priority)).collect();
+            assert_eq!(is_outranked(&snapshot, &lines), expected, "{swaps:?}");
+        }
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub struct Snapshot {
     pub pressure: Level,
     /// What is wrong, or deserves a look.
     pub problems: Vec<Finding>,
+    /// Whether the kernel prefers swap of somebody else, on whatever it lies, to all of ours.
+    #[serde(skip)]
+    pub is_outranked: bool,
 }
 
 /// Memory and swap of the whole machine, from `/proc/meminfo`.

@@ -133,6 +133,11 @@ impl Core {
         self.begin(kind, object, false, Box::new(|core, handle| Box::pin(work(core, handle)))).await
     }
 
+    /// Whether somebody has claimed it.
+    pub fn is_at_work(&self, name: &str) -> bool {
+        lock(&self.jobs).at_work.contains(name)
+    }
+
     /// Has something to itself until the claim is dropped. What another one works on is refused at once: what it is about
     /// to do takes long, and may make this one pointless.
     pub fn claim(self: &Arc<Self>, name: &str) -> Result<Arc<Claim>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::inotify;
+use serde::de::IgnoredAny;
 use tokio::io::Interest;
 use zbus::{OwnedObjectPath, OwnedVariant};
 
@@ -40,6 +41,14 @@ impl Core {
         }
         let order = Order { name: NAME.to_owned(), unit: UNIT.to_owned(), verb, words };
         self.start_work("maintain", object.to_owned(), order).await
+    }
+
+    /// Whether a run goes on, whoever started it.
+    pub fn is_maintaining(&self) -> bool {
+        work::read(Path::new("/"), NAME)
+            .and_then(|text| serde_json::from_str::<Work<IgnoredAny>>(&text).ok())
+            .is_some_and(|work| work.result.is_none() && Path::new(&format!("/proc/{}", work.pid)).exists())
+            || self.is_at_work(NAME)
     }
 
     /// What the configuration asks for, for all devices or for some.

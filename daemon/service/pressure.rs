@@ -1,12 +1,13 @@
 //! Following how short memory is: asleep until the kernel says that tasks wait for memory, then looking until that is over.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::Interest;
+use tokio::task::JoinHandle;
 use zbus::object_server::SignalEmitter;
 
 use super::bus::manager::Manager;
@@ -17,7 +18,9 @@ use crate::host::Host;
 use crate::host::linux::{LinuxHost, PRESSURE_LEVEL, files};
 use crate::logic::policy::Cause;
 use crate::logic::policy::alarm::{Alarms, next_look};
-use crate::logic::policy::pressure::{Gauge, LOOK, Level, TRIGGER, Thresholds, back_off, totals};
+use crate::logic::policy::pressure::{
+    Gauge, LOOK, Level, TRIGGER, Thresholds, UNKNOWN_REMEDY, back_off, totals,
+};
 
 const FILE: &str = "/proc/pressure/memory";
 /// The first look after the kernel has woken us.
@@ -28,23 +31,40 @@ const QUIET: u32 = 4;
 /// Follows pressure by these thresholds from now on, or does not any more.
 pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
     let mut watch = lock(&core.pressure_watch);
-    if watch.as_ref().map(|(thresholds, _)| *thresholds) == thresholds {
+    let goes_on = |(by, task): &(Thresholds, JoinHandle<()>)| Some(*by) == thresholds && !task.is_finished();
+    if watch.as_ref().is_some_and(goes_on) {
         return;
     }
     if let Some((_, task)) = watch.take() {
         task.abort();
-        note(core, Level::None);
     }
+    // Also what a daemon has left that was killed.
+    note(core, Level::None);
     *watch = thresholds.map(|thresholds| {
         let core = Arc::clone(core);
         let task = tokio::spawn(async move {
             if let Err(error) = sleep_and_look(&core, thresholds).await {
-                let hint = "without CAP_SYS_RESOURCE this takes Linux 6.5";
-                tracing::warn!(%error, "cannot follow memory pressure in {FILE} ({hint})");
+                let hint = hint(&error);
+                tracing::warn!(%error, "cannot follow memory pressure in {FILE}: {hint}");
+                note(&core, Level::None);
             }
         });
         (thresholds, task)
     });
+}
+
+/// Ends it.
+pub fn leave(core: &Arc<Core>) {
+    follow(core, None);
+}
+
+/// What helps against an error with the file.
+fn hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        // The file is there, and cannot be opened, where it is switched off on the command line.
+        ErrorKind::NotFound | ErrorKind::Unsupported => UNKNOWN_REMEDY,
+        _ => "without CAP_SYS_RESOURCE this takes Linux 6.5",
+    }
 }
 
 async fn sleep_and_look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Result<()> {
@@ -90,11 +110,13 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
         let is_due = last_run.is_none_or(|(level, then)| {
             level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
         });
-        if gauge.level > Level::None && is_due {
+        // One that goes on may not know of the pressure: the next look is soon enough.
+        if gauge.level > Level::None && is_due && !core.is_maintaining() {
             let reason = Cause::Pressure(gauge.level).to_string();
-            // One that goes on already is as good.
-            core.maintain("", vec!["--reason".to_owned(), reason]).await.ok();
-            last_run = Some((gauge.level, now));
+            // With too many jobs waiting there will be another look, too.
+            if core.maintain("", vec!["--reason".to_owned(), reason]).await.is_ok() {
+                last_run = Some((gauge.level, now));
+            }
         }
         tokio::time::sleep(next_look(&sample).min(due.saturating_sub(now))).await;
     }

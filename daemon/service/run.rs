@@ -13,7 +13,7 @@ use super::jobs::Handle;
 use super::reconcile::{NOTHING, Wish, interrupted, reconcile, view};
 use super::setup::Source;
 use super::sync::{self, Published};
-use super::{NAME, ROOT, journal, maintenance, notify, space, watch};
+use super::{NAME, ROOT, journal, maintenance, notify, pressure, space, watch};
 use crate::host::linux::{files, unit_files};
 use crate::logic::exit::ExitStatus;
 
@@ -102,6 +102,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     wait(&core, &connection, &mut signals).await?;
     notify::stopping();
     core.enter(Phase::Stopping);
+    pressure::leave(&core);
     // Devices stay as they are. What is being done is PID 1's by now, or finished at the next start.
     // Whoever calls from now on is told that nobody is there, instead of waiting for us.
     connection.release_name(NAME).await.ok();

@@ -27,6 +27,7 @@ pub struct Published {
     /// By path and interface.
     objects: BTreeMap<(String, &'static str), Values>,
     problems: Vec<Finding>,
+    is_outranked: bool,
 }
 
 /// An interface of an object that comes and goes.
@@ -93,16 +94,12 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
         }
         let now = core.latest().problems.clone();
         super::journal::problems(&published.problems, &now);
-        if better_swaps(&published.problems).ne(better_swaps(&now)) {
+        published.problems = now;
+        let is_outranked = core.latest().is_outranked;
+        if std::mem::replace(&mut published.is_outranked, is_outranked) != is_outranked {
             tokio::spawn(super::reconcile::follow_priorities(Arc::clone(&core)));
         }
-        published.problems = now;
     }
-}
-
-/// Swaps of others that the kernel prefers to compressed swap.
-fn better_swaps(problems: &[Finding]) -> impl Iterator<Item = &str> {
-    problems.iter().filter(|found| found.code == "priority-inverted").map(|found| found.object.as_str())
 }
 
 /// Brings the bus up to date once.

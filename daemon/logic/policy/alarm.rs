@@ -1,6 +1,6 @@
 //! What must be told at once while memory is short, before the kernel kills something: swap that is full, writes that fail.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::logic::health::Finding;
@@ -18,7 +18,8 @@ const OFTEN: Duration = Duration::from_millis(500);
 /// What was told.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Alarms {
-    told: BTreeSet<(String, String)>,
+    /// By code and object. Of failed writes also what was said of them when memory was last not short: their number only grows.
+    told: BTreeMap<(String, String), Option<String>>,
 }
 
 impl Alarms {
@@ -26,19 +27,26 @@ impl Alarms {
     pub fn news<'a>(&mut self, problems: &'a [Finding]) -> Vec<&'a Finding> {
         let mut news = Vec::new();
         for found in problems.iter().filter(|found| CODES.contains(&found.code.as_str())) {
-            if self.told.insert((found.code.clone(), found.object.clone())) {
+            let key = (found.code.clone(), found.object.clone());
+            let is_known = self
+                .told
+                .get(&key)
+                .is_some_and(|before| before.as_ref().is_none_or(|said| *said == found.message));
+            if !is_known {
+                self.told.insert(key, None);
                 news.push(found);
             }
         }
         news
     }
 
-    /// Memory is not short any more: what is not so any more is told again when it is.
+    /// Memory is not short any more: what is not so any more, or is so once more, is told again when it is.
     pub fn calm(&mut self, problems: &[Finding]) {
-        let is = |(code, object): &(String, String)| {
-            problems.iter().any(|found| found.code == *code && found.object == *object)
-        };
-        self.told.retain(is);
+        self.told.retain(|(code, object), said| {
+            let found = problems.iter().find(|found| found.code == *code && found.object == *object);
+            *said = found.filter(|_| code == "writes-failed").map(|found| found.message.clone());
+            found.is_some()
+        });
     }
 }
 
@@ -103,6 +111,13 @@ mod tests {
         let mut alarms = Alarms::default();
         assert_eq!(told(&mut alarms, &snapshot), ["memory-limit-near zram0"]);
         snapshot.devices[0].stats.io.failed_writes = 1;
+        assert_eq!(told(&mut alarms, &snapshot), ["writes-failed zram0"]);
+        snapshot.devices[0].stats.io.failed_writes = 2;
+        assert_eq!(told(&mut alarms, &snapshot), [""; 0]);
+        // The number never falls: what counts is whether it grows when memory is short again.
+        alarms.calm(&findings(&snapshot, &Surroundings::default()));
+        assert_eq!(told(&mut alarms, &snapshot), [""; 0]);
+        snapshot.devices[0].stats.io.failed_writes = 3;
         assert_eq!(told(&mut alarms, &snapshot), ["writes-failed zram0"]);
         assert_eq!(told(&mut alarms, &snapshot), [""; 0]);
     }

@@ -54,6 +54,9 @@ pub struct Thresholds {
     pub critical: u8,
 }
 
+/// What to do about a kernel that does not count (psi=0, or CONFIG_PSI_DEFAULT_DISABLED without psi=1).
+pub const UNKNOWN_REMEDY: &str = "boot with psi=1, or take another kernel";
+
 /// Those of ChromeOS: 200 ms of `some`, 50 ms and 500 ms of `full` in a second.
 pub const DEFAULT: Thresholds = Thresholds { moderate: 20, severe: 5, critical: 50 };
 
