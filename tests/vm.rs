@@ -1,9 +1,11 @@
 //! `[vm]`: what is set, when it is set, and when it is left alone. On the simulated machine.
 #![allow(clippy::unwrap_used)]
 
+use zramd::engine::reload::{Scope, survey};
 use zramd::engine::{self, sample};
 use zramd::host::sim::kernel::KernelConfig;
 use zramd::host::sim::{SimMachine, State, Swap};
+use zramd::logic::change::Action;
 use zramd::logic::config::{self, Loaded};
 use zramd::logic::plan::{Activation, Decision};
 use zramd::logic::record::Target;
@@ -148,6 +150,24 @@ fn only_when_our_swap_is_used_first() {
         apply(&machine, tuned);
         assert_eq!(values(&machine), "60 3 15000 10 N");
     }
+}
+
+/// A swap of ours that was stopped comes again with a reload of everything, but not when only the settings are looked at.
+#[test]
+fn a_swap_that_has_stopped_does_not_hold_the_settings() {
+    let machine = machine();
+    let text = "[zram1]\nzram-size = 64\n[zram2]\nzram-size = 64\nswap-priority = 5\n[vm]\ntune = true\n";
+    apply(&machine, text);
+    disk_swap(&mut machine.change(), 50);
+    let action = |scope: &Scope| {
+        let survey = survey(&machine.process(), &load(text), Activation::Managed, scope).unwrap();
+        survey.changes.into_iter().find(|change| change.target == Target::Vm).unwrap().action
+    };
+    let alone = Scope { only: Some([Target::Vm].into()), ..Scope::default() };
+    assert_eq!(action(&alone), Action::Keep);
+    machine.change().swaps.retain(|swap| swap.number != 1);
+    assert_eq!(action(&alone), Action::Remove);
+    assert_eq!(action(&Scope::default()), Action::Keep);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use super::read::{self, Configuration};
 use super::style::Style;
 use crate::engine::Error;
 use crate::engine::reload::Survey;
-use crate::host::{Host, MachineFile};
 use crate::host::linux::{files, unit_files};
+use crate::host::{Host, MachineFile};
 use crate::logic::change::{Action, Change};
 use crate::logic::config::problem::{Problem, Severity};
 use crate::logic::config::{Loaded, enabled_by_cmdline};
@@ -335,11 +335,8 @@ mod tests {
         assert_eq!(codes(&missing(&nothing, &loaded("[zram0]"))), expected);
         assert_eq!(codes(&missing(&nothing, &loaded(""))), ["zram-missing"], "nothing to set up");
         let stopped = Systemd { generator: true, enabled: true, running: false };
-        let still = Standing {
-            container: Some("lxc".to_owned()),
-            systemd: Some(stopped),
-            ..Standing::default()
-        };
+        let still =
+            Standing { container: Some("lxc".to_owned()), systemd: Some(stopped), ..Standing::default() };
         let expected = ["container", "daemon-not-running"];
         assert_eq!(codes(&missing(&still, &loaded("[zram0]"))), expected);
         let without = Standing { has_zram: true, ..Standing::default() };

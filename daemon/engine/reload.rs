@@ -45,7 +45,12 @@ pub fn survey<H: Host>(
     let mut facts = gather(host, &loaded.settings)?;
     measure_disks(host, &mut facts, &scope.disks);
     facts.unit_mounts = scope.disks.iter().map(|disk| disk.mount_point.clone()).collect();
-    let plan = planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Managed);
+    let mut settings = loaded.settings.clone();
+    if scope.only.as_ref().is_some_and(|only| only.iter().all(|target| *target == Target::Vm)) {
+        // Settings alone do not bring the swap that they are for.
+        settings.devices.clear();
+    }
+    let plan = planner::plan(&settings, loaded.problems.clone(), &facts, Activation::Managed);
     let mut changes = changes(&plan, &facts, activation, &scope.disks, scope.forced);
     if let Some(only) = &scope.only {
         changes.retain(|change| only.contains(&change.target));

@@ -444,7 +444,8 @@ mod tests {
 
     #[test]
     fn the_best_of_ours_is_compared_with_all_swap_of_others() {
-        let line = |path: &str, priority| SwapLine { priority, path: path.to_owned(), size_kib: 1, used_kib: 0 };
+        let line =
+            |path: &str, priority| SwapLine { priority, path: path.to_owned(), size_kib: 1, used_kib: 0 };
         let device = |number, managed| DeviceView { number, managed, ..DeviceView::default() };
         let devices = vec![device(0, true), device(1, true), device(2, false)];
         let snapshot = Snapshot { devices, ..Snapshot::default() };

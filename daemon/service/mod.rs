@@ -13,6 +13,7 @@ mod maintenance;
 mod notify;
 mod operations;
 mod pressure;
+mod ranks;
 mod reconcile;
 pub mod run;
 mod setup;

@@ -195,21 +195,6 @@ fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
     }
 }
 
-/// The settings of `[vm]` are for compressed swap that comes first: they go when another swap comes before it, and return after it.
-pub async fn follow_priorities(core: Arc<Core>) {
-    if !core.view().sections.contains_key(&Target::Vm.to_string()) {
-        return;
-    }
-    let _guard = core.lane.lock().await;
-    // It is right that they are configured and not made.
-    let wish = Wish::gone(Target::Vm, false);
-    match reconcile(&core, &Handle::unwatched(), wish).await {
-        Ok(done) if done == NOTHING => {}
-        Ok(done) => super::journal::job_ended("vm", "done", &done),
-        Err(error) => super::journal::job_ended("vm", "failed", &error.message),
-    }
-}
-
 /// What became of each target.
 #[derive(Debug, Default)]
 struct Report {

@@ -15,6 +15,7 @@ use super::bus::manager::Manager;
 use super::bus::swap::Swap;
 use super::bus::{EMITTING, device_path, disk_path};
 use super::core::Core;
+use super::ranks::Ranks;
 use crate::logic::health::Finding;
 use crate::logic::snapshot::{RoleView, Snapshot};
 
@@ -27,7 +28,7 @@ pub struct Published {
     /// By path and interface.
     objects: BTreeMap<(String, &'static str), Values>,
     problems: Vec<Finding>,
-    is_outranked: bool,
+    ranks: Ranks,
 }
 
 /// An interface of an object that comes and goes.
@@ -95,10 +96,7 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
         let now = core.latest().problems.clone();
         super::journal::problems(&published.problems, &now);
         published.problems = now;
-        let is_outranked = core.latest().is_outranked;
-        if std::mem::replace(&mut published.is_outranked, is_outranked) != is_outranked {
-            tokio::spawn(super::reconcile::follow_priorities(Arc::clone(&core)));
-        }
+        published.ranks.follow(&core);
     }
 }
 

@@ -1,0 +1,104 @@
+//! The settings of `[vm]` are for compressed swap that the kernel uses first: they go when other swap comes before it, and return
+//! after it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::core::Core;
+use super::jobs::Handle;
+use super::journal;
+use super::reconcile::{NOTHING, Wish, reconcile};
+use crate::logic::record::Target;
+use crate::logic::snapshot::Snapshot;
+
+/// What they were last brought in line with.
+#[derive(Debug, Default)]
+pub struct Ranks {
+    is_outranked: bool,
+    work: Arc<Work>,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    goes_on: AtomicBool,
+    /// They are still there although they should not be. Not tried again until something else has changed.
+    is_stuck: AtomicBool,
+}
+
+impl Ranks {
+    /// Has them brought in line with what was last seen.
+    pub fn follow(&mut self, core: &Arc<Core>) {
+        let now = core.latest();
+        if !self.call_for_change(&now) || self.work.goes_on.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.is_outranked = now.is_outranked;
+        let (core, work) = (Arc::clone(core), Arc::clone(&self.work));
+        tokio::spawn(async move {
+            let is_done = bring_in_line(&core).await;
+            work.is_stuck.store(!is_done, Ordering::SeqCst);
+            work.goes_on.store(false, Ordering::SeqCst);
+            // What has happened meanwhile counts.
+            core.changed.notify_one();
+        });
+    }
+
+    /// Also when swap of others is better as before, and the settings are there: a swap of ours may have come, with the settings,
+    /// and another one of others, before anybody looked.
+    fn call_for_change(&self, now: &Snapshot) -> bool {
+        let are_made = now.vm.iter().any(|setting| setting.name.starts_with("vm."));
+        now.is_outranked != self.is_outranked
+            || now.is_outranked && are_made && !self.work.is_stuck.load(Ordering::SeqCst)
+    }
+}
+
+/// Whether something was done.
+async fn bring_in_line(core: &Arc<Core>) -> bool {
+    if !core.view().sections.contains_key(&Target::Vm.to_string()) {
+        return false;
+    }
+    let _guard = core.lane.lock().await;
+    // It is right that they are configured and not made.
+    let wish = Wish::gone(Target::Vm, false);
+    match reconcile(core, &Handle::unwatched(), wish).await {
+        Ok(done) if done == NOTHING => false,
+        Ok(done) => {
+            journal::job_ended("vm", "done", &done);
+            true
+        }
+        Err(error) => {
+            journal::job_ended("vm", "failed", &error.message);
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::vm::VmView;
+
+    #[test]
+    fn settings_follow_what_outranks_our_swap() {
+        let setting = |name: &str| VmView {
+            name: name.to_owned(),
+            value: "1".to_owned(),
+            set_to: "1".to_owned(),
+            before: "0".to_owned(),
+        };
+        for (before, stuck, now, made, expected) in [
+            (false, false, false, "vm.swappiness", false),
+            (false, false, true, "vm.swappiness", true),
+            (true, false, true, "zswap.enabled", false),
+            (true, false, true, "vm.swappiness", true),
+            (true, true, true, "vm.swappiness", false),
+            (true, true, false, "vm.swappiness", true),
+            (true, false, false, "zswap.enabled", true),
+        ] {
+            let ranks = Ranks { is_outranked: before, ..Ranks::default() };
+            ranks.work.is_stuck.store(stuck, Ordering::SeqCst);
+            let snapshot = Snapshot { is_outranked: now, vm: vec![setting(made)], ..Snapshot::default() };
+            assert_eq!(ranks.call_for_change(&snapshot), expected, "{before} {stuck} {now} {made}");
+        }
+    }
+}
