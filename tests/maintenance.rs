@@ -9,12 +9,13 @@ use zramd::engine::maintain::state::State;
 use zramd::engine::maintain::{Only, Order};
 use zramd::engine::work::Stopped;
 use zramd::host::Host;
-use zramd::host::sim::SimMachine;
 use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::sim::{Busy, SimMachine};
 use zramd::host::upkeep::StateFile;
 use zramd::logic::config::Loaded;
 use zramd::logic::policy::Cause;
 use zramd::logic::policy::pass::Pages;
+use zramd::logic::policy::pressure::Level;
 
 #[test]
 fn idle_pages_shrink_and_fresh_ones_stay() {
@@ -220,4 +221,36 @@ fn what_policies_have_done_adds_up_until_the_next_boot() {
     suspend(&machine, 9 * HOUR);
     maintain(&machine, &loaded, &Order::all(Cause::Timer)).1.unwrap_err();
     assert_eq!(totals()["recompress"].last_result, "postponed");
+}
+
+#[test]
+fn a_machine_that_is_busy_is_left_alone() {
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
+    store(&machine, false, 0..100);
+    pass_time(&machine, 26 * HOUR);
+    let quiet = Busy { load: 3.0, cpu: Some(20.0), memory: Some(15.0), battery: Some(40) };
+    // What is looked at, and whether short memory waits for it too. There are four CPUs.
+    for (busy, why, always) in [
+        (Busy { load: 3.7, ..quiet }, "the machine is busy (load 0.9 per CPU)", false),
+        (Busy { cpu: Some(26.0), ..quiet }, "somebody waits for a CPU 26 % of the time", false),
+        (Busy { memory: Some(21.0), ..quiet }, "everything waits for memory 21 % of the time", false),
+        (Busy { battery: Some(29), ..quiet }, "the battery is at 29 %", true),
+    ] {
+        machine.change().busy = busy;
+        machine.take_transcript();
+        let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
+        assert!(matches!(&ended, Err(Stopped::Postponed(said)) if said.contains(why)), "{why}: {ended:?}");
+        assert_eq!(report.actions, []);
+        let calls = machine.take_transcript();
+        assert!(calls.iter().all(|call| !call.contains("zram0")), "{calls:?}");
+        let states = machine.look().states.clone();
+        let short = Order { dry_run: true, ..Order::all(Cause::Pressure(Level::Severe)) };
+        let (report, ended) = maintain(&machine, &loaded, &short);
+        assert_eq!((ended.is_err(), report.actions.is_empty()), (always, always), "{why}: {ended:?}");
+        let asked = Order { dry_run: true, ..Order::all(Cause::Request) };
+        assert!(!maintain(&machine, &loaded, &asked).0.actions.is_empty(), "{why}");
+        machine.change().states = states;
+    }
+    machine.change().busy = quiet;
+    assert!(done(&timer(&machine, &loaded)).contains(&("recompress", "idle")));
 }

@@ -12,7 +12,7 @@ use crate::logic::units::human;
 pub const STARTED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d01";
 /// A job ended as it should.
 pub const JOB_DONE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d02";
-/// A job failed or was cancelled.
+/// A job failed, was cancelled or postponed.
 pub const JOB_FAILED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d03";
 /// A problem has come up.
 pub const PROBLEM: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d04";
@@ -98,15 +98,21 @@ pub fn maintained(action: &Action) {
 
 /// A job has ended.
 pub fn job_ended(kind: &str, result: &str, message: &str) {
-    if result == "done" {
-        tracing::info!(MESSAGE_ID = JOB_DONE, ZRAMD_JOB = kind, "{kind}: {message}");
-    } else {
-        tracing::error!(
+    match result {
+        "done" => tracing::info!(MESSAGE_ID = JOB_DONE, ZRAMD_JOB = kind, "{kind}: {message}"),
+        // Nothing is wrong: somebody wants it so, or the machine has better things to do.
+        "cancelled" | "postponed" => tracing::info!(
             MESSAGE_ID = JOB_FAILED,
             ZRAMD_JOB = kind,
             ZRAMD_RESULT = result,
             "{kind} {result}: {message}"
-        );
+        ),
+        _ => tracing::error!(
+            MESSAGE_ID = JOB_FAILED,
+            ZRAMD_JOB = kind,
+            ZRAMD_RESULT = result,
+            "{kind} {result}: {message}"
+        ),
     }
 }
 
@@ -151,7 +157,34 @@ pub fn problems(before: &[Finding], now: &[Finding]) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing::{Event, Level, Subscriber};
+    use tracing_subscriber::layer::{Context, Layer};
+
     use super::*;
+    use crate::service::core::lock;
+
+    /// The levels of all events.
+    #[derive(Default, Clone)]
+    struct Levels(Arc<Mutex<Vec<Level>>>);
+
+    impl<S: Subscriber> Layer<S> for Levels {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+            lock(&self.0).push(*event.metadata().level());
+        }
+    }
+
+    #[test]
+    fn only_what_failed_is_an_error() {
+        let levels = Levels::default();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(levels.clone()), || {
+            for result in ["done", "cancelled", "postponed", "failed"] {
+                job_ended("maintain", result, "why");
+            }
+        });
+        assert_eq!(*lock(&levels.0), [Level::INFO, Level::INFO, Level::INFO, Level::ERROR]);
+    }
 
     #[test]
     fn every_message_id_is_explained_in_the_catalogue() {

@@ -22,6 +22,7 @@ pub use mounts::Mount;
 use mounts::Mounts;
 pub use process::SimHost;
 use slots::Slots;
+pub use upkeep::Busy;
 
 use crate::logic::vm::Tunable;
 
@@ -118,6 +119,8 @@ pub struct State {
     pub synchronised: Option<Duration>,
     /// The kernel's id of this boot.
     pub boot_id: String,
+    /// How busy it is.
+    pub busy: Busy,
     /// What maintenance remembers.
     pub states: BTreeMap<StateFile, String>,
     /// Bytes of each block device.
@@ -191,6 +194,7 @@ impl SimMachine {
             suspended: Duration::ZERO,
             synchronised: None,
             boot_id: "boot-1".to_owned(),
+            busy: Busy::default(),
             states: BTreeMap::new(),
             block_bytes: BTreeMap::new(),
             worked: Vec::new(),

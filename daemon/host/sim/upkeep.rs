@@ -6,13 +6,33 @@ use super::SimHost;
 use crate::host::upkeep::{Resource, StateFile, Upkeep};
 use crate::host::{Errno, HostError};
 
+/// How busy a machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Busy {
+    /// Load of the last minute.
+    pub load: f64,
+    /// Percent of the last ten seconds in which some task waited for a CPU; nothing on a kernel that does not count.
+    pub cpu: Option<f64>,
+    /// The same for memory, and all tasks.
+    pub memory: Option<f64>,
+    /// Percent left in the battery, while the machine runs on it.
+    pub battery: Option<u8>,
+}
+
 impl Upkeep for SimHost {
-    fn pressure(&self, _resource: Resource) -> Option<String> {
-        None
+    fn pressure(&self, resource: Resource) -> Option<String> {
+        let busy = self.machine().look().busy;
+        let (some, full) = match resource {
+            Resource::Cpu => (busy.cpu?, 0.0),
+            Resource::Memory => (busy.memory?, busy.memory?),
+        };
+        let line =
+            |name: &str, share: f64| format!("{name} avg10={share:.2} avg60=0.00 avg300=0.00 total=0\n");
+        Some(line("some", some) + &line("full", full))
     }
 
     fn load(&self) -> Option<String> {
-        Some("0.00 0.00 0.00 1/1 1\n".to_owned())
+        Some(format!("{:.2} 0.00 0.00 1/1 1\n", self.machine().look().busy.load))
     }
 
     fn boot_id(&self) -> String {
@@ -20,7 +40,7 @@ impl Upkeep for SimHost {
     }
 
     fn on_battery(&self) -> Option<u8> {
-        None
+        self.machine().look().busy.battery
     }
 
     fn synchronised_clock(&self) -> Option<Duration> {
