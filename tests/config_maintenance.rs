@@ -27,8 +27,15 @@ fn maintenance_is_off_unless_it_is_asked_for() {
     let hours = |hours: u64| std::time::Duration::from_secs(hours * 3600);
     assert_eq!(asked("[zram0]").maintenance, None);
     let empty = asked("[zram0]\n[maintenance]").maintenance.unwrap();
+    assert!(!empty.needs_timer());
     assert_eq!((empty.recompress, empty.writeback, empty.pressure), (None, None, None));
     assert_eq!(asked("[maintenance]\nenabled = false\nrecompress = true").maintenance, None);
+
+    // Runs are made for what is written, not for what is so anyway.
+    for word in ["report", "apply"] {
+        let text = format!("[zram0]\n[maintenance]\non-memory-change = \"{word}\"");
+        assert!(asked(&text).maintenance.unwrap().needs_timer(), "{word}");
+    }
 
     // Three ways to write the same, and a key of another file.
     for text in

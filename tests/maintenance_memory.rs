@@ -130,3 +130,47 @@ fn a_device_in_use_gets_a_second_one_and_only_one() {
     reconcile(&machine, &loaded, 1);
     assert_eq!((resizes(&machine, &loaded), sizes(&machine)), (vec![], vec![2]));
 }
+
+/// Also before the first run, which is an hour after boot; and a moment in which nothing can be read is forgotten.
+#[test]
+fn the_memory_that_counts_is_that_at_set_up() {
+    let loaded = load(&format!("{HALF}[maintenance]\non-memory-change = \"report\""));
+    let machine = SimMachine::new(KernelConfig::full());
+    zramd::engine::apply(&mut machine.process(), &loaded).unwrap();
+    set_memory(&machine, 8);
+    let found = resizes(&machine, &loaded);
+    assert_eq!((found[0].to, found[0].step), (4 << 30, Step::Offer));
+    set_memory(&machine, 0);
+    assert_eq!(resizes(&machine, &loaded), []);
+    set_memory(&machine, 8);
+    assert_eq!(resizes(&machine, &loaded), found);
+    // What an older version set up is compared with the first run.
+    let mut state = machine.change();
+    let record = state.records.get_mut("zram0.json").unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(record).unwrap();
+    assert!(value.as_object_mut().unwrap().remove("memory_kib").is_some());
+    *record = value.to_string();
+    state.states.clear();
+    drop(state);
+    assert_eq!(resizes(&machine, &loaded), []);
+    set_memory(&machine, 16);
+    for _ in 0..2 {
+        assert_eq!(resizes(&machine, &loaded), [], "2 GiB is no half of 8, so it has another reason");
+    }
+    machine.change().states.clear();
+    set_memory(&machine, 4);
+    assert_eq!(resizes(&machine, &loaded), []);
+    set_memory(&machine, 0);
+    assert_eq!(resizes(&machine, &loaded), []);
+    set_memory(&machine, 8);
+    assert_eq!(resizes(&machine, &loaded)[0].to, 4 << 30);
+}
+
+#[test]
+fn what_is_on_a_file_system_stays_there() {
+    let loaded = load(&format!("[zram0]\nzram-size = \"ram / 2\"\nmount-point = \"/run/scratch\"\n{APPLY}"));
+    let machine = machine(&loaded);
+    set_memory(&machine, 8);
+    let found = resizes(&machine, &loaded);
+    assert_eq!((found[0].step, found[0].keeps), (Step::Offer, true));
+}

@@ -92,6 +92,10 @@ impl<H: Host> Run<'_, H> {
         self.steps(&group.before)?;
         self.ways(&group.ways)?;
         self.steps(&group.after)?;
+        if let Target::Device(_) = self.record.target {
+            // Its size follows from that; maintenance looks whether it still does.
+            self.record.memory_kib = super::gather::memory(self.host).unwrap_or_default().total_kib;
+        }
         self.record.progress = Progress::Done;
         save(self.host, &self.record)
     }

@@ -110,14 +110,14 @@ pub(super) fn verdict_key<H: Host>(host: &H, algorithms: Option<&[String]>) -> K
     )
 }
 
+/// `/proc/meminfo`.
+pub(super) fn memory<H: Host>(host: &H) -> Result<proc::Memory, HostError> {
+    Ok(proc::parse_meminfo(&host.text(MachineFile::Meminfo)?))
+}
+
 /// The facts that sizes depend on: all that the generator needs.
 pub fn machine<H: Host>(host: &H) -> Result<Facts, Error> {
-    Ok(Facts {
-        memory: proc::parse_meminfo(&host.text(MachineFile::Meminfo)?),
-        cpus: host.cpus(),
-        page_size: host.page_size(),
-        ..Facts::default()
-    })
+    Ok(Facts { memory: memory(host)?, cpus: host.cpus(), page_size: host.page_size(), ..Facts::default() })
 }
 
 /// What is active as swap; nothing on a kernel without swap.

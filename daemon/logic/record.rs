@@ -86,10 +86,18 @@ pub struct Record {
     pub request: Request,
     /// How to take it back; done from the end.
     pub undo: Vec<Undo>,
+    /// `MemTotal` in KiB when a device was set up.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory_kib: u64,
     /// A device for measuring, which belongs to the process that keeps [`Record::file_name`] locked, and is nobody's
     /// target: whoever finds the lock free takes it back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scratch: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde wants it.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How to take back one step. Each is safe to repeat.
@@ -181,6 +189,7 @@ impl Record {
             found_algorithm: None,
             request,
             undo: Vec::new(),
+            memory_kib: 0,
             scratch: false,
         }
     }

@@ -182,7 +182,8 @@ impl<H: Upkeep> Run<'_, H> {
         }
         if order.only.is_none() {
             self.resizes(loaded)?;
-            if recompress.is_none() && write_back.is_none() {
+            let follows_memory = settings.is_some_and(|settings| settings.on_memory_change.is_some());
+            if recompress.is_none() && write_back.is_none() && !follows_memory {
                 self.skip(
                     "",
                     MAINTENANCE,

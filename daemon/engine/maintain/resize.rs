@@ -11,6 +11,7 @@ use crate::logic::facts::Facts;
 use crate::logic::plan::wanted::wanted;
 use crate::logic::plan::{Activation, DeviceRequest, Purpose, Request};
 use crate::logic::policy::resize::{Seen, Step, decide};
+use crate::logic::proc::Memory;
 use crate::logic::record::{Progress, Record, Target};
 
 /// How long a second device may take to come, before it is asked for again.
@@ -20,23 +21,20 @@ impl<H: Upkeep> Run<'_, H> {
     /// Notes in the report which devices would have another size now.
     pub(super) fn resizes(&mut self, loaded: &Loaded) -> Result<(), Stopped> {
         let total = self.machine.facts.memory.total_kib;
-        let before = std::mem::replace(&mut self.state.memory_total_kib, total);
-        if before == 0 || total == 0 || before == total {
+        if total == 0 {
+            // It cannot be read.
             return Ok(());
         }
-        let old = Facts {
-            memory: crate::logic::proc::Memory { total_kib: before, ..self.machine.facts.memory },
-            ..self.machine.facts.clone()
+        let before = match std::mem::replace(&mut self.state.memory_total_kib, total) {
+            0 => total,
+            before => before,
         };
-        let on_change = loaded
-            .settings
-            .maintenance
-            .as_ref()
-            .map_or_else(Default::default, |asked| asked.on_memory_change);
+        let on_change = loaded.settings.maintenance.as_ref().and_then(|asked| asked.on_memory_change);
+        let on_change = on_change.unwrap_or_default();
         let records = gather::records(self.host)?;
-        let devices: BTreeMap<u32, &DeviceRequest> = records.iter().filter_map(device).collect();
+        let devices: BTreeMap<u32, (&DeviceRequest, u64)> = records.iter().filter_map(device).collect();
         self.recognise_added(&devices);
-        for (number, request) in &devices {
+        for (number, (request, memory_kib)) in &devices {
             let added: Vec<&Added> = self.state.added.iter().filter(|added| added.first == *number).collect();
             // It is on its way.
             if added.iter().any(|added| added.number.is_none()) {
@@ -44,6 +42,12 @@ impl<H: Upkeep> Run<'_, H> {
             }
             let more = added.iter().map(|added| added.bytes).sum();
             let has = Some(request.disk_size.saturating_add(more));
+            // Versions before did not note it.
+            let total_kib = if *memory_kib == 0 { before } else { *memory_kib };
+            let old = Facts {
+                memory: Memory { total_kib, ..self.machine.facts.memory },
+                ..self.machine.facts.clone()
+            };
             // A size that has another reason than memory is the business of a reload.
             if size(&loaded.settings, &old, *number) != has && self.state.sizes.get(number).copied() != has {
                 continue;
@@ -79,11 +83,11 @@ impl<H: Upkeep> Run<'_, H> {
     }
 
     /// Finds the second devices that were asked for, and forgets those that have gone, or never came.
-    fn recognise_added(&mut self, devices: &BTreeMap<u32, &DeviceRequest>) {
+    fn recognise_added(&mut self, devices: &BTreeMap<u32, (&DeviceRequest, u64)>) {
         let now = self.machine.now.awake;
         let mut taken: Vec<u32> = self.state.added.iter().filter_map(|added| added.number).collect();
         for added in &mut self.state.added {
-            let fits = |(number, request): &(&u32, &&DeviceRequest)| {
+            let fits = |(number, (request, _)): &(&u32, &(&DeviceRequest, u64))| {
                 request.disk_size == added.bytes && !added.before.contains(number) && !taken.contains(number)
             };
             if added.number.is_none()
@@ -100,10 +104,11 @@ impl<H: Upkeep> Run<'_, H> {
     }
 }
 
-fn device<'a>((target, record): (&Target, &'a Record)) -> Option<(u32, &'a DeviceRequest)> {
+/// A device, and what memory the machine had when it was set up.
+fn device<'a>((target, record): (&Target, &'a Record)) -> Option<(u32, (&'a DeviceRequest, u64))> {
     match (target, &record.request) {
         (Target::Device(number), Request::Device(request)) if record.progress == Progress::Done => {
-            Some((*number, request))
+            Some((*number, (request, record.memory_kib)))
         }
         _ => None,
     }

@@ -138,15 +138,15 @@ fn pressure(reader: &mut SectionReader<'_>) -> Option<Thresholds> {
     on.then_some(thresholds)
 }
 
-fn on_memory_change(reader: &mut SectionReader<'_>) -> OnChange {
-    match reader.text("on-memory-change") {
-        None => OnChange::Report,
-        Some((word, _)) if word == "report" => OnChange::Report,
-        Some((word, _)) if word == "apply" => OnChange::Apply,
-        Some((word, origin)) => {
+fn on_memory_change(reader: &mut SectionReader<'_>) -> Option<OnChange> {
+    let (word, origin) = reader.text("on-memory-change")?;
+    match word.as_str() {
+        "report" => Some(OnChange::Report),
+        "apply" => Some(OnChange::Apply),
+        _ => {
             let problem = Problem::error(origin, format!("`{word}` is nothing that can be done then"));
             reader.fail(problem.hint("write \"report\" or \"apply\""));
-            OnChange::Report
+            None
         }
     }
 }

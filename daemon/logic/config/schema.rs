@@ -598,7 +598,7 @@ pub const KEYS: &[Key] = &[
         "\"report\" or \"apply\"",
         "\"report\"",
         "\"apply\"",
-        "What happens when the machine's memory has grown or shrunk so that sizes change: say so, or set empty devices up again and add a second device to one that is in use.",
+        "What happens when the machine's memory has grown or shrunk so that sizes change: say so, or set empty swap up again and add a second device to one that is in use. It is looked at once an interval.",
     ),
 ];
 

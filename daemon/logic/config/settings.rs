@@ -88,14 +88,14 @@ pub struct MaintenanceSettings {
     pub writeback: Option<WritebackSettings>,
     /// Follow how short memory is.
     pub pressure: Option<Thresholds>,
-    /// What happens when the machine's memory has grown or shrunk.
-    pub on_memory_change: OnChange,
+    /// What happens when the machine's memory has grown or shrunk, if that is given.
+    pub on_memory_change: Option<OnChange>,
 }
 
 impl MaintenanceSettings {
     /// Whether anything of it happens now and then.
     pub fn needs_timer(&self) -> bool {
-        self.recompress.is_some() || self.writeback.is_some() || self.on_memory_change == OnChange::Apply
+        self.recompress.is_some() || self.writeback.is_some() || self.on_memory_change.is_some()
     }
 }
 

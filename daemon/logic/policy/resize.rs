@@ -30,6 +30,9 @@ pub struct Resize {
     pub to: u64,
     /// What to do.
     pub step: Step,
+    /// Whether something is kept on it that would be lost when it is set up again: it is no swap.
+    #[serde(default)]
+    pub keeps: bool,
     /// Why.
     pub reason: String,
 }
@@ -57,7 +60,7 @@ pub struct Seen {
     pub wanted: u64,
     /// Bytes in use.
     pub used: u64,
-    /// Whether it is swap: only swap can be spread over two devices.
+    /// Whether it is swap: only swap can be spread over two devices, and loses nothing when it is set up again.
     pub swap: bool,
     /// Bytes that devices have which were added to it earlier.
     pub added: u64,
@@ -77,9 +80,9 @@ pub fn decide(seen: &Seen, on_change: OnChange) -> Option<Resize> {
     }
     let grows = seen.wanted > has;
     let step = match on_change {
-        OnChange::Apply if seen.used == 0 && seen.added == 0 => Step::Recreate,
+        OnChange::Apply if seen.swap && seen.used == 0 && seen.added == 0 => Step::Recreate,
         OnChange::Apply if seen.swap && grows && differs >= LEAST => Step::Add(differs),
-        // Also when pages in use would have to move: that is for the owner to decide.
+        // Also when pages in use would have to move, or what is stored would be lost: that is for the owner to decide.
         OnChange::Report | OnChange::Apply => Step::Offer,
     };
     let what = if grows { "more" } else { "less" };
@@ -89,7 +92,8 @@ pub fn decide(seen: &Seen, on_change: OnChange) -> Option<Resize> {
         human(has),
         human(seen.wanted)
     );
-    Some(Resize { number: seen.number, from: has, added: seen.added, to: seen.wanted, step, reason })
+    let keeps = !seen.swap;
+    Some(Resize { number: seen.number, from: has, added: seen.added, to: seen.wanted, step, keeps, reason })
 }
 
 /// What is left to the owner, as long as it has not been done: `size` is the present size of a device.
@@ -103,6 +107,9 @@ pub fn findings(resizes: &[Resize], size: impl Fn(u32) -> Option<u64>) -> Vec<Fi
         object: format!("zram{}", resize.number),
         message: resize.reason.clone(),
         remedy: match resize.added {
+            _ if resize.keeps => {
+                "save what is on it, then run `zramdctl reload --force`, which sets it up again, empty".to_owned()
+            }
             0 => "run `zramdctl reload`, which moves what is stored through memory".to_owned(),
             _ => "run `zramdctl remove` for the device that was added, then `zramdctl reload`; both move what is stored through memory".to_owned(),
         },
@@ -132,6 +139,8 @@ mod tests {
             (Seen { wanted: 2 * GIB, ..seen() }, Step::Offer, Step::Offer),
             (Seen { wanted: 2 * GIB, used: 0, ..seen() }, Step::Offer, Step::Recreate),
             (Seen { swap: false, ..seen() }, Step::Offer, Step::Offer),
+            (Seen { swap: false, used: 0, ..seen() }, Step::Offer, Step::Offer),
+            (Seen { swap: false, used: 0, wanted: 2 * GIB, ..seen() }, Step::Offer, Step::Offer),
             (Seen { added: 2 * GIB, ..seen() }, Step::Offer, Step::Add(2 * GIB)),
         ];
         for (seen, reported, applied) in cases {
@@ -153,6 +162,9 @@ mod tests {
         assert_eq!(findings(&[offered], |_| Some(8 * GIB)), []);
         let applied = decide(&seen(), OnChange::Apply).unwrap();
         assert_eq!(findings(&[applied], |_| Some(4 * GIB)), []);
+        // Nobody is sent to lose what is on a file system.
+        let mounted = decide(&Seen { swap: false, used: 0, ..seen() }, OnChange::Apply).unwrap();
+        assert!(findings(&[mounted], |_| Some(4 * GIB))[0].remedy.starts_with("save what is on it"));
         // Less memory again: which device goes is for the owner to say.
         let less = Seen { wanted: 4 * GIB, used: 0, added: 4 * GIB, ..seen() };
         let offered = decide(&less, OnChange::Apply).unwrap();
