@@ -363,3 +363,26 @@ fn xml_is_what_its_readers_expect() {
         }
     }
 }
+
+#[test]
+fn no_preset_enables_a_unit() {
+    let preset = read("units/90-zramd.preset");
+    let disabled: Vec<&str> = preset.lines().filter_map(|line| line.strip_prefix("disable ")).collect();
+    let enabled_by_somebody: Vec<String> = manifest()
+        .into_iter()
+        .filter_map(|(path, entry)| match entry {
+            Entry::File(source, _)
+                if source.starts_with("units/") && read(&source).contains("\n[Install]\n") =>
+            {
+                Some(path.rsplit('/').next().unwrap().to_owned())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(enabled_by_somebody, ["zramd-drain.service", "zramd.service"]);
+    for unit in &enabled_by_somebody {
+        assert!(disabled.contains(&unit.as_str()), "{unit}");
+    }
+    assert_eq!(disabled.len(), enabled_by_somebody.len());
+    assert!(!preset.lines().any(|line| line.starts_with("enable")));
+}

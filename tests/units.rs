@@ -179,9 +179,14 @@ fn systemd_analyze_finds_no_fault() {
         let text = text.replace("/usr/lib/zramd/zramd-setup", env!("CARGO_BIN_EXE_zramd-setup"));
         fs::write(folder.join(format!("{name}.service")), text).unwrap();
     }
-    for name in
-        ["zramd-disk@", "zramd-disk-save@", "zramd-disk-do@", "zramd-disk-sleep@", "zramd-disk-journal@"]
-    {
+    for name in [
+        "zramd-drain",
+        "zramd-disk@",
+        "zramd-disk-save@",
+        "zramd-disk-do@",
+        "zramd-disk-sleep@",
+        "zramd-disk-journal@",
+    ] {
         let template = fs::read_to_string(repository(&format!("units/{name}.service"))).unwrap();
         let template = template.replace("/usr/lib/zramd/zramd-worker", env!("CARGO_BIN_EXE_zramd-worker"));
         let template = template.replace("/usr/bin/journalctl", "/bin/true");
@@ -191,12 +196,14 @@ fn systemd_analyze_finds_no_fault() {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
-            let is_settings = path.ends_with("zramd-vm.service") || path.ends_with("zramd-zswap.service");
-            is_settings
+            let is_packaged = ["zramd-vm.service", "zramd-zswap.service", "zramd-drain.service"]
+                .iter()
+                .any(|name| path.ends_with(name));
+            is_packaged
                 || path.extension().is_some_and(|kind| kind == "swap" || kind == "mount" || kind == "timer")
         })
         .collect();
-    assert_eq!(units.len(), 13);
+    assert_eq!(units.len(), 14);
     let output = Command::new("systemd-analyze")
         .args(["verify", "--man=no", "--recursive-errors=no"])
         .args(&units)

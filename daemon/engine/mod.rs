@@ -8,6 +8,7 @@ pub mod benchmark;
 pub mod control;
 mod create;
 pub mod disk;
+pub mod drain;
 pub mod error;
 pub mod gather;
 pub mod keep;

@@ -174,6 +174,8 @@ pub trait Host {
     fn records(&self) -> Result<Vec<(String, String)>, HostError>;
     /// Names and texts of the records of scratch devices.
     fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError>;
+    /// Numbers of the swaps that are off for hibernation ([`crate::logic::drain`]), ascending.
+    fn drained(&self) -> Result<Vec<u32>, HostError>;
     /// Time since boot, with suspend counted.
     fn now(&self) -> Duration;
     /// Time since boot, without suspend: what time stamps on the bus are in.
@@ -187,6 +189,8 @@ pub trait Host {
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError>;
     /// Removes a record; an absent one is fine.
     fn remove_record(&mut self, name: &str) -> Result<(), HostError>;
+    /// Writes or removes the drop-in that keeps a swap off for hibernation.
+    fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError>;
     /// Takes the right over a scratch record, which one process at a time has until it ends; whether we have it now.
     fn own_scratch(&mut self, name: &str) -> Result<bool, HostError>;
     /// Waits.

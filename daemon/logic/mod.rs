@@ -13,6 +13,7 @@ pub mod disk;
 mod disk_health;
 pub mod disk_place;
 pub mod disk_status;
+pub mod drain;
 pub mod duration;
 pub mod exit;
 pub mod expr;

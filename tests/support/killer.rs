@@ -91,6 +91,9 @@ impl Host for Killer {
     fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError> {
         self.host.scratch_records()
     }
+    fn drained(&self) -> Result<Vec<u32>, HostError> {
+        self.host.drained()
+    }
     fn disk_status(&self, name: &str) -> String {
         self.host.disk_status(name)
     }
@@ -108,6 +111,9 @@ impl Host for Killer {
     }
     fn unlock_run(&mut self) {
         self.host.unlock_run();
+    }
+    fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError> {
+        self.spend().mark_drained(number, drained)
     }
     fn own_scratch(&mut self, name: &str) -> Result<bool, HostError> {
         self.spend().own_scratch(name)

@@ -7,6 +7,7 @@ mod bench_swap;
 mod benchmark;
 mod configured;
 mod disk;
+mod drain;
 mod frame;
 mod kept;
 mod maintain;
@@ -40,6 +41,8 @@ const VERBS: &[Verb] = &[
         run: maintain::run,
     },
     Verb { name: "kept", help: kept::HELP, run: kept::run },
+    Verb { name: "drain", help: drain::HELP, run: drain::run },
+    Verb { name: "refill", help: drain::REFILL_HELP, run: drain::refill },
 ];
 
 fn help() -> String {

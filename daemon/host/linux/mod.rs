@@ -25,6 +25,7 @@ mod mkfs;
 mod mount;
 pub mod pages;
 pub mod peer_files;
+pub mod pid_1;
 pub mod pressed;
 pub mod priority;
 mod process;
@@ -46,6 +47,7 @@ use super::{
     BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec,
 };
 use crate::logic::attribute::Attribute;
+use crate::logic::drain;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
 use crate::logic::record::{SCRATCH, crypt_name};
@@ -231,6 +233,14 @@ impl Host for LinuxHost {
         store::list(&self.root, SCRATCH)
     }
 
+    fn drained(&self) -> Result<Vec<u32>, HostError> {
+        let files = files::overlays(&self.root);
+        let names = files.iter().filter_map(|path| path.file_name()?.to_str());
+        let mut numbers: Vec<u32> = names.filter_map(drain::number_of).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
     fn now(&self) -> Duration {
         clock(rustix::time::ClockId::Boottime)
     }
@@ -260,6 +270,12 @@ impl Host for LinuxHost {
             work::give_up(&self.root, name, lock);
         }
         Ok(())
+    }
+
+    fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError> {
+        let (name, text) = (drain::drop_in(number), drained.then(|| drain::text(number)));
+        files::write_overlay(&self.root, &name, text.as_deref())
+            .map_err(|error| HostError::text(object(number), "write drop-in", error))
     }
 
     fn own_scratch(&mut self, name: &str) -> Result<bool, HostError> {

@@ -118,8 +118,13 @@ pub fn load_module(root: &Path, name: &str) -> Result<(), HostError> {
 
 /// `zramd-worker`, which is installed beside every other program of zramd but `zramdctl`.
 pub fn worker() -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("zramd-worker")));
-    beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd/zramd-worker").to_owned())
+    beside("zramd-worker")
+}
+
+/// A program of zramd that is installed beside this one.
+pub fn beside(name: &str) -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join(name)));
+    beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd").join(name))
 }
 
 /// Runs `zramd-worker`. What it has to say on standard error becomes the error; the rest goes to our own standard error, since

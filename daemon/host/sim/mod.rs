@@ -24,6 +24,7 @@ pub use process::SimHost;
 use slots::Slots;
 pub use upkeep::Busy;
 
+use crate::logic::proc::SwapLine;
 use crate::logic::vm::Tunable;
 
 /// Whether the driver is there.
@@ -105,6 +106,10 @@ pub struct State {
     pub devices: BTreeMap<u32, Device>,
     /// Active swap.
     pub swaps: Vec<Swap>,
+    /// Active swap on disks, which nobody here uses.
+    pub disk_swaps: Vec<SwapLine>,
+    /// Swaps that are off for hibernation.
+    pub drained: BTreeSet<u32>,
     /// Record files by name.
     pub records: BTreeMap<String, String>,
     /// Whether `/run/zramd` exists.
@@ -187,6 +192,8 @@ impl SimMachine {
             mappings: BTreeMap::new(),
             devices: BTreeMap::new(),
             swaps: Vec::new(),
+            disk_swaps: Vec::new(),
+            drained: BTreeSet::new(),
             records: BTreeMap::new(),
             record_folder: false,
             scratch: BTreeMap::new(),
@@ -454,7 +461,11 @@ impl State {
             let size = self.swap_kib(swap).unwrap_or(0);
             format!("{name:<40}partition\t{size}\t\t{}\t\t{}\n", swap.used_kib, swap.priority)
         };
-        let lines: Vec<String> = self.swaps.iter().map(line).collect();
+        let on_disk = |swap: &SwapLine| {
+            format!("{:<40}file\t\t{}\t\t{}\t\t{}\n", swap.path, swap.size_kib, swap.used_kib, swap.priority)
+        };
+        let lines = self.swaps.iter().map(line).chain(self.disk_swaps.iter().map(on_disk));
+        let lines: Vec<String> = lines.collect();
         format!("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n{}", lines.concat())
     }
 

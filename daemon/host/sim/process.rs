@@ -188,6 +188,10 @@ impl Host for SimHost {
         Ok(all.into_iter().filter(|(name, _)| name.ends_with(SCRATCH)).collect())
     }
 
+    fn drained(&self) -> Result<Vec<u32>, HostError> {
+        Ok(self.machine.look().drained.iter().copied().collect())
+    }
+
     fn now(&self) -> Duration {
         self.machine.look().clock
     }
@@ -227,6 +231,17 @@ impl Host for SimHost {
     fn remove_record(&mut self, name: &str) -> Result<(), HostError> {
         self.act(format!("/run/zramd/{name}"), "remove", |state, _| {
             state.records.remove(name);
+            Ok(())
+        })
+    }
+
+    fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError> {
+        self.act(format!("zram{number}"), "write drop-in", |state, _| {
+            if drained {
+                state.drained.insert(number);
+            } else {
+                state.drained.remove(&number);
+            }
             Ok(())
         })
     }

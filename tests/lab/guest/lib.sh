@@ -149,6 +149,12 @@ hold() {
         echo "$1M" >/sys/fs/cgroup/system.slice/holder.service/memory.reclaim
 }
 
+# Whether all pages of the holder are still what it has written.
+held_is_intact() {
+    rm -f /run/held
+    systemctl kill --signal=USR1 holder.service && eventually 30 test -s /run/held && [[ $(cat /run/held) == None ]]
+}
+
 # As if this boot had lasted for a day in which nothing was written to backing devices: without a record, all counts as spent.
 nothing_written_yet() {
     mkdir -p /var/lib/zramd

@@ -1,0 +1,107 @@
+//! `drain` and `refill`: compressed swap is off while the machine hibernates. Run by `zramd-drain.service`.
+
+use std::ffi::OsString;
+
+use zramd::engine::drain::Units;
+use zramd::engine::{self, Error};
+use zramd::host::linux::{LinuxHost, pid_1};
+use zramd::logic::drain::Outcome;
+use zramd::logic::exit::ExitStatus;
+use zramd::logic::unit_text::setup_unit;
+
+/// What `--help` says of `drain`.
+pub const HELP: &str = "switch compressed swap off before hibernation";
+/// What `--help` says of `refill`.
+pub const REFILL_HELP: &str = "switch on again what `drain` has switched off";
+
+/// Does `drain`. `Err` is wrong usage.
+pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
+    nothing_follows(words)?;
+    let mut seen = false;
+    let done = engine::drain::drain(&mut LinuxHost::new("/"), &mut Pid1, |number, outcome| {
+        seen = true;
+        match outcome {
+            Outcome::Off(_) => println!("zram{number}: {outcome}"),
+            Outcome::Stays(_) => eprintln!("<4>zram{number}: {outcome}"),
+        }
+    });
+    if done.is_ok() && !seen {
+        println!("no compressed swap of zramd is on");
+    }
+    Ok(end(done))
+}
+
+/// Does `refill`. `Err` is wrong usage.
+pub fn refill(words: Vec<OsString>) -> Result<ExitStatus, String> {
+    nothing_follows(words)?;
+    let done = engine::drain::refill(&mut LinuxHost::new("/"), &mut Pid1);
+    Ok(end(done.map(|numbers| numbers.iter().for_each(|number| println!("zram{number}: on again")))))
+}
+
+fn nothing_follows(words: Vec<OsString>) -> Result<(), String> {
+    match words.into_iter().next() {
+        None => Ok(()),
+        Some(word) => Err(format!("`{}` is too much", word.to_string_lossy())),
+    }
+}
+
+fn end(done: Result<(), Error>) -> ExitStatus {
+    match done {
+        Ok(()) => ExitStatus::Success,
+        Err(error) => {
+            eprintln!("zramd-worker: {error}");
+            error.exit_status()
+        }
+    }
+}
+
+fn swap_unit(number: u32) -> String {
+    format!("dev-zram{number}.swap")
+}
+
+/// The real one.
+struct Pid1;
+
+impl Units<LinuxHost> for Pid1 {
+    fn follow(&mut self, _: &mut LinuxHost) -> Result<(), Error> {
+        Ok(pid_1::follow_configuration()?)
+    }
+
+    fn stop(&mut self, _: &mut LinuxHost, number: u32) -> Result<(), Error> {
+        // One after the other: without its file, the first does not say any more that it comes before the second.
+        pid_1::stop(&[&swap_unit(number)])?;
+        Ok(pid_1::stop(&[&setup_unit(number)])?)
+    }
+
+    fn start(&mut self, _: &mut LinuxHost, numbers: &[u32]) -> Result<Vec<u32>, Error> {
+        let mut known = Vec::new();
+        for number in numbers {
+            if pid_1::property(&swap_unit(*number), "LoadState")? == "loaded" {
+                known.push(*number);
+            } else {
+                println!("zram{number}: not configured any more");
+            }
+        }
+        let units: Vec<String> = known.iter().map(|number| swap_unit(*number)).collect();
+        let units: Vec<&str> = units.iter().map(String::as_str).collect();
+        if !units.is_empty()
+            && let Err(error) = pid_1::start(&units)
+        {
+            // What counts is what is on then.
+            eprintln!("<4>{error}");
+        }
+        Ok(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_too_much() {
+        for verb in [run, refill] {
+            assert_eq!(verb(vec!["zram0".into()]).unwrap_err(), "`zram0` is too much");
+        }
+    }
+}
