@@ -88,3 +88,19 @@ fn who_asks_for_incompressible_pages_is_told_when_there_are_none() {
     assert_eq!((ended, report.actions.len()), (Ok(()), 0));
     assert!(report.summary().contains("all pages in memory compress"), "{}", report.summary());
 }
+
+/// The first pages say nothing about the others.
+#[test]
+fn pages_behind_many_that_do_not_shrink_are_tried() {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    store(&machine, true, 0..3000);
+    for number in 3000..3100_u64 {
+        let text = format!("{number:016}").repeat(256);
+        machine.process().write_pages(0, (16 + number) * PAGE, text.as_bytes()).unwrap();
+    }
+    let before = used(&machine);
+    pass_time(&machine, HOUR);
+    timer(&machine, &loaded);
+    assert_eq!(before - used(&machine), 100 * PAGE / 2);
+}

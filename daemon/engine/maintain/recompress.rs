@@ -99,7 +99,13 @@ impl<H: Upkeep> Run<'_, H> {
         let number = device.number;
         let key = |stat: &MmStat| (stat.compr_data_size, stat.huge_pages);
         let mut before = key(&self.mm(number)?);
-        let mut next = Some(Chunks::begin(device.stored_pages, device.slots));
+        let (pages, chunks) = match pass.pages {
+            Pages::Idle => (device.stored_pages, Chunks::begin(device.stored_pages, device.slots)),
+            Pages::Huge | Pages::HugeIdle => {
+                (device.huge_pages, Chunks::begin(device.huge_pages, device.slots).patient())
+            }
+        };
+        let mut next = Some(chunks);
         let mut seen = 0;
         while let Some(chunks) = next {
             self.watch.check()?;
@@ -127,7 +133,7 @@ impl<H: Upkeep> Run<'_, H> {
             next = chunks.next(took, after != before);
             before = after;
             if next.is_some() {
-                let share = seen as f64 / device.stored_pages.max(1) as f64;
+                let share = seen as f64 / pages.max(1) as f64;
                 self.watch
                     .progress(share.min(1.0), &format!("{}: recompress {}", device.name, pass.pages.word()));
                 self.host.sleep((took / 2).min(PAUSE));

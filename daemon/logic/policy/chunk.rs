@@ -28,13 +28,20 @@ pub struct Chunks {
     left: u64,
     least: u32,
     fruitless: u32,
+    patience: u32,
 }
 
 impl Chunks {
     /// The first chunk of a pass over so many pages, on a device that has room for `slots`.
     pub fn begin(pages: u64, slots: u64) -> Chunks {
         let least = u32::try_from(slots / SHARE).unwrap_or(MOST).clamp(LEAST, MOST);
-        Chunks { pages: FIRST.max(least), left: pages.max(1), least, fruitless: 0 }
+        Chunks { pages: FIRST.max(least), left: pages.max(1), least, fruitless: 0, patience: FRUITLESS }
+    }
+
+    /// Goes on until all pages had their turn: of pages that do not compress, the first say nothing about the others.
+    #[must_use]
+    pub fn patient(self) -> Chunks {
+        Chunks { patience: u32::MAX, ..self }
     }
 
     /// The next chunk, after one that took so long and changed something or nothing. Nothing at the end of the pass: all pages
@@ -42,7 +49,7 @@ impl Chunks {
     pub fn next(self, took: Duration, changed: bool) -> Option<Chunks> {
         let left = self.left.saturating_sub(u64::from(self.pages));
         let fruitless = if changed { 0 } else { self.fruitless + 1 };
-        if left == 0 || fruitless >= FRUITLESS {
+        if left == 0 || fruitless >= self.patience {
             return None;
         }
         let took = micros(took).max(1);
@@ -95,5 +102,11 @@ mod tests {
         let once = Chunks::begin(1 << 20, 1 << 19).next(ms(1), false).unwrap();
         assert_eq!(once.next(ms(1), false), None, "nothing changes any more");
         assert!(once.next(ms(1), true).is_some());
+        let mut patient = Chunks::begin(5000, 1 << 19).patient();
+        let mut turns = patient.pages;
+        while let Some(next) = patient.next(ms(2), false) {
+            (patient, turns) = (next, turns + next.pages);
+        }
+        assert!((5000..5256).contains(&turns), "{turns}");
     }
 }
