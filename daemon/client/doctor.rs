@@ -41,6 +41,8 @@ pub struct Standing {
     pub container: Option<String>,
     /// What is known about systemd's side, where systemd runs.
     pub systemd: Option<Systemd>,
+    /// Numbers of the swaps that are off for hibernation.
+    pub drained: Vec<u32>,
 }
 
 /// Systemd's side.
@@ -68,6 +70,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
         compare(cli.config.as_ref(), &loaded)
     };
     let mut found = snapshot.problems;
+    found.extend(drained(&standing));
     found.extend(planned(&found, &loaded, survey.as_ref()));
     found.extend(missing(&standing, &loaded));
     found.sort_by_key(|finding| finding.level);
@@ -180,6 +183,20 @@ fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<F
     found
 }
 
+/// Swap that has not come back. Nobody looks while the machine sleeps.
+fn drained(standing: &Standing) -> Vec<Finding> {
+    let of_swap = |number: &u32| {
+        finding(
+            Level::Warning,
+            "swap-drained",
+            &format!("zram{number}"),
+            format!("the section of zram{number} is switched off for hibernation (zramd-drain.service)"),
+            "unless it is about to sleep, run `/usr/lib/zramd/zramd-worker refill` as root",
+        )
+    };
+    standing.drained.iter().map(of_swap).collect()
+}
+
 /// What is missing for zramd to do its work, now and at the next boot.
 fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -259,6 +276,7 @@ fn look() -> Standing {
         counts_pressure: host.text(MachineFile::MemoryPressure).is_ok(),
         container: host.container(),
         systemd,
+        drained: host.drained().unwrap_or_default(),
     }
 }
 
@@ -320,7 +338,9 @@ mod tests {
             counts_pressure: true,
             container: None,
             systemd: Some(Systemd { generator: true, enabled: true, running: true }),
+            drained: Vec::new(),
         };
+        assert_eq!(drained(&well), []);
         assert_eq!(codes(&missing(&well, &loaded("[zram0]"))), [""; 0]);
         assert_eq!(codes(&missing(&well, &loaded("[zram0]\n[maintenance]\npressure = true"))), [""; 0]);
         let text = render(&[], &loaded("[zram0]"), Style::default());
@@ -343,6 +363,18 @@ mod tests {
         assert_eq!(codes(&missing(&without, &loaded("[zram0]"))), [""; 0], "systemd is not needed");
         let follows = loaded("[zram0]\n[maintenance]\npressure = true");
         assert_eq!(codes(&missing(&without, &follows)), ["pressure-unknown"]);
+    }
+
+    #[test]
+    fn swap_that_stays_drained_is_found_and_said_once() {
+        let standing = Standing { drained: vec![0, 2], ..Standing::default() };
+        let found = drained(&standing);
+        assert_eq!(codes(&found), ["swap-drained"; 2]);
+        assert_eq!(found[1].object, "zram2");
+        let plan = Plan::default();
+        let survey = Survey { plan, changes: vec![change(2, Action::Remove, "not configured")] };
+        assert_eq!(planned(&found, &loaded("[zram2]"), Some(&survey)), []);
+        assert_eq!(codes(&planned(&[], &loaded("[zram2]"), Some(&survey))), ["not-in-line"]);
     }
 
     #[test]
