@@ -65,7 +65,15 @@ def _resolve(archive: Archive, package: str) -> tuple[str, str]:
 
 
 def _options(variant: str) -> str:
-    return "".join((LAB / "kernel" / f"{name}.config").read_text() for name in ("base", variant))
+    """What all have, and what this one has, which is right where they differ."""
+    base, own = ((LAB / "kernel" / f"{name}.config").read_text() for name in ("base", variant))
+    others = [line for line in base.splitlines(keepends=True) if _option(line) not in set(map(_option, own.splitlines())) - {None}]
+    return "".join(others) + own
+
+
+def _option(line: str) -> str | None:
+    named = re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line)
+    return named and named[1]
 
 
 def _build(archive: Archive, package: str, variants: tuple[str, ...], into: Path) -> None:
