@@ -99,6 +99,19 @@ fn a_night_in_suspend_ages_nothing_on(kernel: KernelConfig) {
 }
 
 #[test]
+fn a_machine_that_sleeps_between_any_two_runs_has_its_turn_every_other_time() {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    let mut turns = Vec::new();
+    for _ in 0..6 {
+        pass_time(&machine, HOUR);
+        suspend(&machine, HOUR);
+        turns.push(maintain(&machine, &loaded, &Order::all(Cause::Timer)).1.is_ok());
+    }
+    assert_eq!(turns, [false, true, false, true, false, true]);
+}
+
+#[test]
 fn a_kernel_without_times_of_access_waits_for_the_whole_age() {
     let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
     let machine = machine(KernelConfig { entry_times: false, ..KernelConfig::full() }, &loaded);

@@ -20,7 +20,7 @@ pub struct State {
     pub boot_id: String,
     /// When the machine slept.
     pub history: History,
-    /// Waking time at which a suspend was first noticed to be over.
+    /// Waking time at which a suspend was noticed to be over, if that was not long ago and is not the second time in a row.
     pub resumed: Option<Duration>,
     /// `MemTotal` in KiB when it was last in line with the sizes of the devices.
     pub memory_total_kib: u64,

@@ -93,10 +93,21 @@ fn make(root: &Path, path: &str, bytes: u64) -> Result<OwnedFd, HostError> {
     let full = root.join(path.trim_start_matches('/'));
     let failed =
         |operation: &'static str| move |errno: rustix::io::Errno| HostError::new(path, operation, errno);
-    let flags =
-        OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::LARGEFILE;
-    let file = rustix::fs::open(&full, flags, Mode::RUSR | Mode::WUSR).map_err(failed("create"))?;
-    fs::remove_file(&full).map_err(|error| HostError::io(path, "take its name away", &error))?;
+    if full.symlink_metadata().is_ok() {
+        return Err(failed("create")(rustix::io::Errno::EXIST));
+    }
+    let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC | OFlags::LARGEFILE, Mode::RUSR | Mode::WUSR);
+    let folder = full.parent().unwrap_or(root);
+    let file = match rustix::fs::open(folder, flags | OFlags::TMPFILE | OFlags::EXCL, mode) {
+        // A file system that makes none without a name (open(2), O_TMPFILE).
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
+            let named = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+            let file = rustix::fs::open(&full, named, mode).map_err(failed("create"))?;
+            fs::remove_file(&full).map_err(|error| HostError::io(path, "take its name away", &error))?;
+            file
+        }
+        other => other.map_err(failed("create"))?,
+    };
     // Only btrfs and its like have the flag, and need it: in-place writes without checksums or compression.
     if let Ok(flags) = rustix::fs::ioctl_getflags(&file) {
         rustix::fs::ioctl_setflags(&file, flags | IFlags::NOCOW).ok();

@@ -28,7 +28,7 @@ const THRASHING: f64 = 20.0;
 /// Percent below which a battery is low.
 const LOW_BATTERY: u8 = 30;
 /// How long a machine is left alone after a suspend.
-const AFTER_RESUME: Duration = Duration::from_secs(600);
+pub const AFTER_RESUME: Duration = Duration::from_secs(600);
 
 /// Why nothing is done now, if so. Somebody who asks is obeyed; memory that is short does not wait for the CPU to be free.
 pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
@@ -42,7 +42,9 @@ pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
         return None;
     }
     if let Some(since) = conditions.since_resume.filter(|since| *since < AFTER_RESUME) {
-        return Some(format!("the machine was suspended until {} ago", span(since)));
+        let when =
+            if since.is_zero() { "since the last run".to_owned() } else { format!("{} ago", span(since)) };
+        return Some(format!("the machine was suspended {when}"));
     }
     if let Some(load) = conditions.load_per_cpu.filter(|load| *load > BUSY_LOAD) {
         return Some(format!("the machine is busy (load {load:.1} per CPU)"));
@@ -79,7 +81,11 @@ mod tests {
         check(Conditions { on_battery: Some(12), ..Conditions::default() }, "battery is at 12 %");
         check(
             Conditions { since_resume: Some(Duration::from_secs(65)), ..Conditions::default() },
-            "1min 5s ago",
+            "suspended 1min 5s ago",
+        );
+        check(
+            Conditions { since_resume: Some(Duration::ZERO), ..Conditions::default() },
+            "since the last run",
         );
     }
 
