@@ -7,12 +7,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::error::Error;
-use super::gather::{diskseq, records, swaps};
-use crate::host::{Host, MachineFile};
+use super::gather::{memory, records, swaps};
+use super::undo::is_same_device;
+use crate::host::Host;
 use crate::logic::drain::{Candidate, Outcome, decide};
 use crate::logic::plan::{Purpose, Request};
-use crate::logic::proc::{self, SwapLine};
+use crate::logic::proc::SwapLine;
 use crate::logic::record::{Progress, Record, Target, Undo};
+use crate::logic::unit_text::swap_unit;
 
 /// PID 1, which stops and starts what it has units for.
 pub trait Units<H> {
@@ -32,7 +34,7 @@ pub fn drain<H: Host>(
     mut tell: impl FnMut(u32, Outcome),
 ) -> Result<(), Error> {
     let (candidates, swaps) = (candidates(host)?, swaps(host)?);
-    let memory = proc::parse_meminfo(&host.text(MachineFile::Meminfo)?);
+    let memory = memory(host)?;
     let mut going = Vec::new();
     for (candidate, outcome) in decide(&candidates, &swaps, memory) {
         match outcome {
@@ -65,7 +67,7 @@ fn candidates<H: Host>(host: &H) -> Result<Vec<Candidate>, Error> {
         let Some(number) = swap.zram_number() else { continue };
         let record = records.get(&Target::Device(number)).filter(|record| is_swap(record));
         if let Some(record) = record
-            && diskseq(host, number)? == record.diskseq
+            && is_same_device(host, number, record)?
         {
             let directly = record.undo.iter().any(|undo| matches!(undo, Undo::SwapOff { .. }));
             found.push((swap.priority, Candidate { number, used_kib: swap.used_kib, has_unit: !directly }));
@@ -98,7 +100,7 @@ pub fn refill<H: Host>(host: &mut H, units: &mut impl Units<H>) -> Result<Vec<u3
     let in_use = numbers_in_use(host)?;
     let missing = known.iter().filter(|number| !in_use.contains(number));
     let errors = missing.map(|number| {
-        let units = format!("-u dev-zram{number}.swap -u zramd-setup@zram{number}");
+        let units = format!("-u {} -u zramd-setup@zram{number}", swap_unit(*number));
         Error::failed(format!("zram{number}: its swap did not come back: see `journalctl -b {units}`"))
     });
     errors.reduce(Error::join).map_or(Ok(known), Err)

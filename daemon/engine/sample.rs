@@ -80,7 +80,7 @@ fn devices<H: Host>(
 ) -> Result<(Snapshot, Vec<SwapLine>), Error> {
     let meminfo = match detail {
         Detail::Listed => proc::Memory::default(),
-        Detail::Full => proc::parse_meminfo(&host.text(MachineFile::Meminfo)?),
+        Detail::Full => gather::memory(host)?,
     };
     let swaps: Vec<SwapLine> = gather::swaps(host)?;
     let mut snapshot = Snapshot {

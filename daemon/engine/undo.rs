@@ -6,21 +6,18 @@ use super::create;
 use super::error::{Error, ErrorKind};
 use super::gather;
 use super::retry::{PATIENCE, until_released, while_busy};
-use crate::host::{Errno, Host, HostError, MachineFile, MountSpec, SwapSpec};
+use crate::host::{Errno, Host, HostError, MountSpec, SwapSpec};
 use crate::logic::attribute::Attribute;
 use crate::logic::disk_place::passthrough;
+use crate::logic::drain::RESERVE_SHARE;
 use crate::logic::facts::PathKind;
 use crate::logic::plan::{Purpose, Request, wants_discard};
-use crate::logic::proc;
 use crate::logic::record::{Progress, Record, Undo};
 use crate::logic::units::human;
 use crate::logic::vm::Tunable;
 
-/// Memory that must stay available when swap is taken away, as a divisor of all memory: 50 is 2 %.
-const RESERVE_SHARE: u64 = 50;
-
 /// Whether device `number` is still the one that the record is about.
-fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
+pub(super) fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
     if !host.device_numbers()?.contains(&number) {
         return Ok(false);
     }
@@ -96,7 +93,7 @@ fn restore_algorithm<H: Host>(host: &mut H, number: u32, record: &Record) -> Res
 pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     let swaps = gather::swaps(host)?;
     let Some(swap) = swaps.iter().find(|swap| swap.zram_number() == Some(number)) else { return Ok(()) };
-    let memory = proc::parse_meminfo(&host.text(MachineFile::Meminfo)?);
+    let memory = gather::memory(host)?;
     let reserve = memory.total_kib / RESERVE_SHARE;
     if swap.used_kib + reserve > memory.available_kib {
         let message = format!(

@@ -7,8 +7,8 @@ use std::fmt;
 use super::proc::{Memory, SwapLine};
 use super::units::human;
 
-/// Memory that must stay available, as a divisor of all memory: 50 is 2 %.
-const RESERVE_SHARE: u64 = 50;
+/// Memory that must stay available when swap is taken away, as a divisor of all memory: 50 is 2 %.
+pub const RESERVE_SHARE: u64 = 50;
 
 const PREFIX: &str = "zz-drained-zram";
 const SUFFIX: &str = ".toml";

@@ -128,6 +128,11 @@ pub const VM_UNIT: &str = "zramd-vm.service";
 /// The unit that switches zswap off.
 pub const ZSWAP_UNIT: &str = "zramd-zswap.service";
 
+/// Name of the unit that activates swap on a device.
+pub fn swap_unit(number: u32) -> String {
+    format!("dev-zram{number}.swap")
+}
+
 /// Name of the unit that prepares a device.
 pub fn setup_unit(number: u32) -> String {
     format!("zramd-setup@zram{number}.service")
@@ -146,7 +151,7 @@ fn device_files(request: &DeviceRequest, lower: &[String], settings: &[&str]) ->
     let setup = setup_unit(number);
     let (unit, mut files) = match &request.purpose {
         Purpose::Swap { priority, options } => {
-            let unit = format!("dev-zram{number}.swap");
+            let unit = swap_unit(number);
             let text = swap_text(request, &setup, *priority, options, settings);
             (Some(unit.clone()), wanted_file(&unit, text, "swap.target"))
         }
@@ -328,7 +333,7 @@ pub fn activating_unit(request: &Request) -> String {
         }
         Request::Vm(_) => VM_UNIT.to_owned(),
         Request::Device(device) => match &device.purpose {
-            Purpose::Swap { .. } => format!("dev-zram{}.swap", device.number),
+            Purpose::Swap { .. } => swap_unit(device.number),
             Purpose::Filesystem { mount, .. } => mount_unit(mount),
             Purpose::Raw { .. } => setup_unit(device.number),
         },

@@ -16,7 +16,9 @@ use super::plan::Kind;
 use super::policy::pressure::Thresholds;
 use super::record::Target;
 use super::unit_disk::place_unit;
-use super::unit_text::{VM_UNIT, ZSWAP_UNIT, activating_unit, mounting_unit, options_of_mount, setup_unit};
+use super::unit_text::{
+    VM_UNIT, ZSWAP_UNIT, activating_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
+};
 
 /// The configuration, as far as others than the planner need it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -142,7 +144,7 @@ impl Task {
         let options = |request| options_of_mount(request);
         let (present, wanted) = (change.present.as_ref(), change.wanted.as_ref());
         let stop = present.map(activating_unit).or_else(|| match &change.target {
-            Target::Device(number) => Some(format!("dev-zram{number}.swap")),
+            Target::Device(number) => Some(swap_unit(*number)),
             Target::RamDisk(name) => unit_of(name),
             Target::Vm => Some(VM_UNIT.to_owned()),
             Target::Zswap => Some(ZSWAP_UNIT.to_owned()),

@@ -45,10 +45,10 @@ impl Core {
 
     /// Whether a run goes on, whoever started it.
     pub fn is_maintaining(&self) -> bool {
-        work::read(Path::new("/"), NAME)
-            .and_then(|text| serde_json::from_str::<Work<IgnoredAny>>(&text).ok())
-            .is_some_and(|work| work.result.is_none() && Path::new(&format!("/proc/{}", work.pid)).exists())
-            || self.is_at_work(NAME)
+        let goes_on = |work: Work<IgnoredAny>| {
+            work.result.is_none() && Path::new(&format!("/proc/{}", work.pid)).exists()
+        };
+        self.is_at_work(NAME) || super::work::read(NAME).is_some_and(goes_on)
     }
 
     /// What the configuration asks for, for all devices or for some.

@@ -53,11 +53,6 @@ pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
     });
 }
 
-/// Ends it.
-pub fn leave(core: &Arc<Core>) {
-    follow(core, None);
-}
-
 /// What helps against an error with the file.
 fn hint(error: &std::io::Error) -> &'static str {
     match error.kind() {

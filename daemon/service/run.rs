@@ -102,7 +102,8 @@ async fn serve(options: Options) -> Result<(), Failure> {
     wait(&core, &connection, &mut signals).await?;
     notify::stopping();
     core.enter(Phase::Stopping);
-    pressure::leave(&core);
+    // A level that nobody follows any more is not left for others to read.
+    pressure::follow(&core, None);
     // Devices stay as they are. What is being done is PID 1's by now, or finished at the next start.
     // Whoever calls from now on is told that nobody is there, instead of waiting for us.
     connection.release_name(NAME).await.ok();

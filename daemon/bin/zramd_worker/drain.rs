@@ -7,7 +7,7 @@ use zramd::engine::{self, Error};
 use zramd::host::linux::{LinuxHost, pid_1};
 use zramd::logic::drain::Outcome;
 use zramd::logic::exit::ExitStatus;
-use zramd::logic::unit_text::setup_unit;
+use zramd::logic::unit_text::{setup_unit, swap_unit};
 
 /// What `--help` says of `drain`.
 pub const HELP: &str = "switch compressed swap off before hibernation";
@@ -53,10 +53,6 @@ fn end(done: Result<(), Error>) -> ExitStatus {
             error.exit_status()
         }
     }
-}
-
-fn swap_unit(number: u32) -> String {
-    format!("dev-zram{number}.swap")
 }
 
 /// The real one.

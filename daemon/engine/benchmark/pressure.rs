@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use super::guard::{Guard, cgroup_name, ourselves};
 use super::ramdisk::real_data;
 use crate::engine::error::{Error, ErrorKind};
+use crate::engine::gather;
 use crate::engine::perform::{make_swap, swap_on};
 use crate::engine::scratch::Scratch;
 use crate::engine::work::{Reporter, Stopped};
+use crate::host::Host;
 use crate::host::linux::LinuxHost;
 use crate::host::linux::cgroup::MemoryCgroup;
 use crate::host::linux::files::read_optional;
 use crate::host::linux::pressed::file_in_memory;
-use crate::host::{Host, MachineFile};
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::swap::{
     LARGEST_CLUSTER, Load, Report, Row, SCHEMA_VERSION, USUAL_ALGORITHMS, about_clusters, rate, sizes, stalls,
 };
-use crate::logic::proc::parse_meminfo;
 use crate::logic::record::Undo;
 use crate::logic::stat::MmStat;
 use crate::logic::vm::Tunable;
@@ -69,7 +69,7 @@ pub fn run(
     options: &Options,
     configured: &BTreeSet<u32>,
 ) -> Result<Report, Stopped> {
-    let available = parse_meminfo(&host.text(MachineFile::Meminfo)?).available_kib * 1024;
+    let available = gather::memory(host)?.available_kib * 1024;
     let (memory, limit) =
         sizes(options.memory, available).map_err(|message| Error::new(ErrorKind::Unsafe, message))?;
     let (pages, data) = real_data(options.data.as_deref(), memory)?;

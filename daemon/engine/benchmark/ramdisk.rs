@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::engine::error::{Error, ErrorKind};
+use crate::engine::gather;
 use crate::engine::scratch::Scratch;
 use crate::engine::work::{Reporter, Stopped};
 use crate::host::linux::LinuxHost;
 use crate::host::linux::medium::{Folder, Medium, read_file, sample_files};
 use crate::host::linux::pages::Pages;
-use crate::host::{Errno, Host, HostError, MachineFile, MkfsSpec};
+use crate::host::{Errno, Host, HostError, MkfsSpec};
 use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
 use crate::logic::attribute::Attribute;
 use crate::logic::benchmark::latency::Latency;
@@ -18,7 +19,6 @@ use crate::logic::benchmark::ramdisk::{
     Access, BLOCK, Cliff, Contents, Pass, Report, Row, SCHEMA_VERSION, size,
 };
 use crate::logic::benchmark::random::Random;
-use crate::logic::proc::parse_meminfo;
 use crate::logic::units::human;
 
 /// File system on zram: the one that zramd makes when nobody says another.
@@ -66,7 +66,7 @@ pub fn run(
     options: &Options,
     configured: &BTreeSet<u32>,
 ) -> Result<Report, Stopped> {
-    let available = parse_meminfo(&host.text(MachineFile::Meminfo)?).available_kib * 1024;
+    let available = gather::memory(host)?.available_kib * 1024;
     let size = size(options.size, available).map_err(|message| Error::new(ErrorKind::Unsafe, message))?;
     let folders = open_folders(&options.paths, size)?;
     let (real, data) = real_data(options.data.as_deref(), size)?;

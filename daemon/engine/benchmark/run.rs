@@ -11,6 +11,7 @@ use super::trial::{
     Trial, contenders, disturbed, eligible, experiments, map, memory_of_all, rows, scores, worth,
 };
 use crate::engine::Error;
+use crate::engine::gather;
 use crate::engine::scratch::Scratch;
 use crate::engine::work::Stopped;
 use crate::host::linux::{clock, interrupt, memory_file, pages::Pages, priority};
@@ -22,7 +23,6 @@ use crate::logic::benchmark::quiet::{self, Pressure, Stall};
 use crate::logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
 use crate::logic::benchmark::score::{Circumstances, Profile};
 use crate::logic::benchmark::verdict::{self, Before, Choice};
-use crate::logic::proc::parse_meminfo;
 use crate::logic::units::human;
 
 /// What to measure.
@@ -186,8 +186,7 @@ fn look<H: Host>(host: &H) -> Pressure {
 
 /// How many pages can be spared.
 fn pages_that_fit<H: Host>(host: &H, most: usize) -> Result<usize, Stopped> {
-    let available =
-        parse_meminfo(&host.text(MachineFile::Meminfo).map_err(Error::from)?).available_kib * 1024;
+    let available = gather::memory(host)?.available_kib * 1024;
     let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(most).min(most);
     if pages < LEAST_PAGES {
         let available = human(available);

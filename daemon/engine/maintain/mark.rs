@@ -75,6 +75,15 @@ impl<H: Upkeep> Run<'_, H> {
         self.state.write(self.host)
     }
 
+    /// Makes marks that will mean this.
+    fn write_marks(&mut self, device: &mut Device, value: &str, marks: Marks) -> Result<(), HostError> {
+        self.remember(device, marks)?;
+        if self.dry {
+            return Ok(());
+        }
+        self.host.write_attribute(device.number, Attribute::Idle, value)
+    }
+
     /// What this kernel does with an age, tried once per device and boot.
     pub(super) fn marking(&mut self, device: &mut Device) -> Result<Marking, Stopped> {
         if let Some(known) = device.state.marking {
@@ -108,10 +117,7 @@ impl<H: Upkeep> Run<'_, H> {
                 return Ok(Err(format!("pages that are idle for {} are known in {}", span(age), span(time))));
             }
             Step::MarkAll => {
-                self.remember(device, Marks::marked_all(now))?;
-                if !self.dry {
-                    self.host.write_attribute(device.number, Attribute::Idle, "all")?;
-                }
+                self.write_marks(device, "all", Marks::marked_all(now))?;
                 let why = "this kernel does not know how old pages are: all are marked now, and those that are not used until then follow";
                 return Ok(Err(format!("{why} in {}", span(age))));
             }
@@ -120,10 +126,7 @@ impl<H: Upkeep> Run<'_, H> {
                     Ok(value) => value,
                     Err(why) => return Ok(Err(why)),
                 };
-                self.remember(device, device.state.marks.marked_older(marking, age, now))?;
-                if !self.dry {
-                    self.host.write_attribute(device.number, Attribute::Idle, &value)?;
-                }
+                self.write_marks(device, &value, device.state.marks.marked_older(marking, age, now))?;
             }
         }
         Ok(Ok(()))

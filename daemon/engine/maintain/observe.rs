@@ -34,13 +34,13 @@ impl Machine {
         let now = Moment { boot: host.now(), awake: host.monotonic() };
         let slept = state.history.note(now);
         // Nobody tells when it woke up. One that sleeps between any two runs has its turn every other time.
-        state.resumed = state.resumed.map_or_else(
-            || slept.then_some(now.awake),
-            |seen| {
+        state.resumed = match state.resumed {
+            None => slept.then_some(now.awake),
+            Some(seen) => {
                 let goes_on = !slept && now.awake.saturating_sub(seen) < gate::AFTER_RESUME;
                 goes_on.then_some(seen)
-            },
-        );
+            }
+        };
         // A file that cannot be read means an empty machine, whose pages have to be oldest.
         let facts = gather::machine(host).unwrap_or_default();
         let memory = facts.memory;
