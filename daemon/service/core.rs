@@ -23,9 +23,12 @@ use crate::logic::view::View;
 
 /// How old a sample may be for whoever asks. It bounds what ten thousand callers in a second can cost.
 const FRESH: Duration = Duration::from_millis(20);
-/// How long a caller waits for a new sample before it gets the last one, which says how old it is. Linux holds back the
-/// reading of statistics while it recompresses or writes pages back.
+/// How long a caller waits for a new sample, at most, before it gets the last one, which says how old it is. Linux holds back
+/// the reading of statistics while it recompresses or writes pages back.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// And at least. In between it is a tenth of the age of the last one: whoever asks every 50 ms loses little with the one before, and
+/// is answered within 20 ms during a whole pass of recompression (tests/lab/scenarios/maintenance-statistics).
+const SHORT_PATIENCE: Duration = Duration::from_millis(5);
 
 /// How long after a sample freed memory is given back.
 const TIDY: Duration = Duration::from_secs(2);
@@ -191,25 +194,30 @@ impl Core {
         Arc::clone(&self.latest.borrow())
     }
 
-    /// A sample that is at most [`FRESH`] old, or the last one if the kernel takes longer than [`PATIENCE`].
+    /// A sample that is at most [`FRESH`] old, or the last one if the kernel takes longer than [`patience`].
     pub async fn sample(self: &Arc<Self>) -> Arc<Snapshot> {
         let last = self.latest();
         // A read that the kernel holds back was waited for once; whoever comes later need not wait again.
-        if age(&last) <= FRESH || self.is_held_back() {
+        let age = age(&last);
+        if age <= FRESH || self.is_held_back(patience(age)) {
             return last;
         }
-        self.resample().await
+        self.resample_within(patience(age)).await
     }
 
-    /// Whether the read that goes on has taken longer than anybody waits.
-    fn is_held_back(&self) -> bool {
+    /// Whether the read that goes on has taken so long already.
+    fn is_held_back(&self, patience: Duration) -> bool {
         let began = Duration::from_micros(self.read_began.load(Ordering::SeqCst));
         let now = LinuxHost::new("/").monotonic();
-        self.reading.load(Ordering::SeqCst) && now.saturating_sub(began) > PATIENCE
+        self.reading.load(Ordering::SeqCst) && now.saturating_sub(began) > patience
     }
 
     /// A sample that was begun after this was called, unless the kernel takes longer than [`PATIENCE`].
     pub async fn resample(self: &Arc<Self>) -> Arc<Snapshot> {
+        self.resample_within(PATIENCE).await
+    }
+
+    async fn resample_within(self: &Arc<Self>, patience: Duration) -> Arc<Snapshot> {
         let asked = LinuxHost::new("/").monotonic();
         let mut news = self.latest.subscribe();
         let wait = async {
@@ -226,7 +234,7 @@ impl Core {
             }
         };
         // Whether it came in time or not, the last one is what there is.
-        tokio::time::timeout(PATIENCE, wait).await.ok();
+        tokio::time::timeout(patience, wait).await.ok();
         self.latest()
     }
 
@@ -294,6 +302,11 @@ fn unreadable(last: &Snapshot, begun: Duration, error: &Error) -> Snapshot {
 fn age(snapshot: &Snapshot) -> Duration {
     let now = LinuxHost::new("/").monotonic();
     now.saturating_sub(Duration::from_micros(snapshot.timestamp_monotonic_usec))
+}
+
+/// How long whoever has a sample of this age waits for a newer one.
+fn patience(age: Duration) -> Duration {
+    (age / 10).clamp(SHORT_PATIENCE, PATIENCE)
 }
 
 /// Locks; a thread that panicked while it held the lock leaves data that is still whole, because each is replaced at once.

@@ -22,6 +22,9 @@ def scenario(outcome: Outcome) -> None:
             _say(f"  not so: {failure.description}")
             for line in failure.detail.splitlines():
                 _say(f"    {line}")
+    for check in outcome.late:
+        _say(f"  not so in an earlier attempt: {check.description}: {' '.join(check.detail.splitlines())}")
+    if outcome.failures:
         for name in ("stage.log", "console.txt", "journal.txt"):
             _end_of(OUT / outcome.scenario / name)
 

@@ -15,6 +15,7 @@ from .uml import Guest
 
 OUT = LAB / "out"
 _POLL = 0.02  # seconds
+_ATTEMPTS = 3  # at a scenario of which nothing failed but what a busy host can make fail
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Check:
     passed: bool
     description: str
     detail: str
+    timed: bool = False  # the host's speed decides it, too
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Outcome:
     checks: list[Check] = field(default_factory=list)
     figures: dict[str, tuple[str, str]] = field(default_factory=dict)  # name: value, unit
     skipped: str = ""
+    late: list[Check] = field(default_factory=list)  # the timed checks that failed in earlier attempts
 
     @property
     def failures(self) -> list[Check]:
@@ -60,8 +63,22 @@ def skipped(scenario: Scenario, reason: str) -> Outcome:
 
 
 def run(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed: int, stop: threading.Event) -> Outcome:
-    """Runs a scenario; console, journal, log and results end up in its folder below out/."""
+    """Runs a scenario, and again when only timed checks failed: what is too slow fails every time, and a host that others keep busy does
+    not."""
     began = time.monotonic()
+    late: list[Check] = []
+    for attempt in range(1, _ATTEMPTS + 1):
+        outcome = _attempt(scenario, kernel, image, tree, seed, stop)
+        if attempt == _ATTEMPTS or not outcome.failures or not all(check.timed for check in outcome.failures):
+            break
+        late += outcome.failures
+    outcome.late = late
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _attempt(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed: int, stop: threading.Event) -> Outcome:
+    """Takes it through all its boots; console, journal, log and results end up in its folder below out/."""
     with run_directory(scenario, kernel, image, tree if scenario.needs_zramd else None) as directory:
         boots = _Boots(scenario, kernel, directory, stop)
         lost = None
@@ -75,7 +92,6 @@ def run(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed
         finally:
             _keep(directory / "share" / "out", OUT / scenario.name)
     outcome = _read(scenario, OUT / scenario.name)
-    outcome.seconds = time.monotonic() - began
     if lost:
         outcome.checks.append(lost)
     elif not outcome.checks and not outcome.skipped:
@@ -195,7 +211,7 @@ def _keep(out: Path, kept: Path) -> None:
 def _read(scenario: Scenario, kept: Path) -> Outcome:
     outcome = Outcome(scenario.name)
     for outcome_word, description, detail in _rows(kept / "checks.tsv"):
-        outcome.checks.append(Check(outcome_word == "ok", description, detail.replace("\\n", "\n")))
+        outcome.checks.append(Check(outcome_word == "ok", description, detail.replace("\\n", "\n"), outcome_word == "LATE"))
     for name, value, unit in _rows(kept / "figures.tsv"):
         outcome.figures[name] = (value, unit)
     reason = kept / "skipped"
