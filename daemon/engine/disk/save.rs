@@ -15,7 +15,7 @@ use super::pack::{Packed, pack};
 use super::pipe::{Chunk, Pipe};
 use super::store::{Draft, Listing, Store};
 use super::trouble::{Trouble, at, in_store, io_error};
-use super::walk::{SNAPSHOT, Tree, walk};
+use super::walk::{SNAPSHOT, Tree, walk, walk_settled, walk_since};
 use super::{Disk, Watcher};
 
 /// The level of zstd: higher ones make archives a little smaller and take much longer.
@@ -112,9 +112,13 @@ fn save_locked(
     }
     store.clean()?;
     let listing = store.listing()?;
-    let tree = walk(calls, place.as_fd(), disk.mode)?;
-    if let Some(generation) = unchanged(disk, state, &listing, &tree).filter(|_| !request.force) {
-        return Ok(Saved::Unchanged(generation));
+    let mut tree = walk_settled(calls, place.as_fd(), disk.mode)?;
+    if let Some((generation, manifest)) = unchanged(disk, state, &listing, &tree).filter(|_| !request.force) {
+        let live = Source { place: &place, snapshot: None, tree };
+        if !live.tree.hides_changes || is_same(calls, &live, disk, manifest, watcher)? {
+            return Ok(Saved::Unchanged(generation));
+        }
+        tree = live.tree;
     }
     let loaded = state.loaded_now(&boot_id);
     let mut pruned = find_room(store, &listing, &tree, disk, loaded)?;
@@ -123,7 +127,7 @@ fn save_locked(
     let began_at_usec = calls.now_usec();
     let source = Source::new(calls, &place, tree, disk)?;
     let draft = store.draft(number)?;
-    let packed = write_archive(calls, &source, disk, &draft, watcher);
+    let packed = write_archive(calls, &source, disk, Some(&draft), "saving", watcher);
     let tree = source.end(calls);
     let written = packed.and_then(|(packed, exact, output)| {
         let manifest = Manifest {
@@ -138,7 +142,7 @@ fn save_locked(
             skipped: tree.skipped,
             contents: tree.contents,
             archive_bytes: output.bytes,
-            digest: format!("blake3:{}", output.hash.to_hex()),
+            digest: output.digest(),
         };
         if let Some(limit) = disk.store_limit.filter(|limit| output.bytes > *limit) {
             let (size, limit) = (size_text(output.bytes), size_text(limit));
@@ -182,12 +186,30 @@ pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Pla
     Ok(Place { device: meta.device, inode: meta.inode, born, mark })
 }
 
-/// The newest generation, when it holds just what is on the disk.
-fn unchanged(disk: &Disk, state: &State, listing: &Listing, tree: &Tree) -> Option<u64> {
+/// The newest generation, when as far as a walk can see it holds just what is on the disk.
+fn unchanged<'a>(
+    disk: &Disk,
+    state: &State,
+    listing: &'a Listing,
+    tree: &Tree,
+) -> Option<(u64, &'a Manifest)> {
     let newest = listing.generations.first()?;
-    let same_mode = newest.manifest.as_ref().is_ok_and(|manifest| manifest.mode == disk.mode);
+    let manifest = newest.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
     let same = tree.fingerprint.is_some() && state.fingerprint == tree.fingerprint;
-    (same_mode && same && state.fingerprint_of == Some(newest.number)).then_some(newest.number)
+    (same && state.fingerprint_of == Some(newest.number)).then_some((newest.number, manifest))
+}
+
+/// Whether an archive of the disk would be that of this manifest, byte for byte. It is made, but not written: where nothing
+/// has changed, nothing wears the store.
+fn is_same(
+    calls: &Calls,
+    source: &Source<'_>,
+    disk: &Disk,
+    manifest: &Manifest,
+    watcher: Watcher<'_>,
+) -> Result<bool, Error> {
+    let (_, _, made) = write_archive(calls, source, disk, None, "comparing", watcher)?;
+    Ok(made.bytes == manifest.archive_bytes && made.digest() == manifest.digest)
 }
 
 /// Makes sure that the store is likely to have room, if need be by deleting old generations. Which it deleted.
@@ -245,11 +267,13 @@ impl<'a> Source<'a> {
         }
         // One that an interrupted save has left.
         calls.remove_snapshot(place.as_fd(), SNAPSHOT).ok();
+        let clock = calls.file_clock();
         if calls.make_snapshot(place.as_fd(), SNAPSHOT).is_err() {
             return live(tree);
         }
         let opened = calls.open_below(place.as_fd(), SNAPSHOT.as_bytes()).map_err(Into::into);
-        let opened = opened.and_then(|snapshot| Ok((walk(calls, snapshot.as_fd(), disk.mode)?, snapshot)));
+        let opened = opened
+            .and_then(|snapshot| Ok((walk_since(calls, snapshot.as_fd(), disk.mode, clock)?, snapshot)));
         match opened {
             Ok((mut tree, snapshot)) => {
                 // What the snapshot itself has changed.
@@ -304,19 +328,27 @@ struct Written {
     hash: blake3::Hash,
 }
 
+impl Written {
+    fn digest(&self) -> String {
+        format!("blake3:{}", self.hash.to_hex())
+    }
+}
+
+/// Makes an archive; without a draft only to know its digest.
 fn write_archive(
     calls: &Calls,
     source: &Source<'_>,
     disk: &Disk,
-    draft: &Draft,
+    draft: Option<&Draft>,
+    doing: &'static str,
     watcher: Watcher<'_>,
 ) -> Result<(Packed, bool, Written), Error> {
     let fail =
         |error: &io::Error| in_store(HostError::io(disk.store.display().to_string(), "write to", error));
     std::thread::scope(|scope| {
         let (pipe, receiver) = Pipe::new();
-        let writing = scope.spawn(|| write_out(calls, draft.file.as_fd(), receiver));
-        let compressed = compress(calls, source, disk, pipe, watcher);
+        let writing = scope.spawn(|| write_out(calls, draft.map(|draft| draft.file.as_fd()), receiver));
+        let compressed = compress(calls, source, disk, pipe, doing, watcher);
         // What the writer failed with is why the compressor could not go on.
         let written = writing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         let written = written.map_err(|errno| fail(&io_error(errno)))?;
@@ -338,6 +370,7 @@ fn compress(
     source: &Source<'_>,
     disk: &Disk,
     pipe: Pipe,
+    doing: &'static str,
     watcher: Watcher<'_>,
 ) -> Result<(Packed, bool), Trouble> {
     let fail = |error: io::Error| Trouble::writing(&error);
@@ -346,7 +379,7 @@ fn compress(
     let mut encoder = zstd::Encoder::new(pipe, LEVEL).map_err(fail)?;
     encoder.include_checksum(true).map_err(fail)?;
     encoder.multithread(if threads > 1 { threads } else { 0 }).map_err(fail)?;
-    let packed = pack(calls, source.fd(), &source.tree, disk.mode, &mut encoder, "saving", watcher)?;
+    let packed = pack(calls, source.fd(), &source.tree, disk.mode, &mut encoder, doing, watcher)?;
     // While the last of it is compressed and written, another look at the tree.
     let (finished, exact) = std::thread::scope(|scope| {
         let looking = scope.spawn(|| source.is_exact(calls, disk, &packed));
@@ -359,14 +392,19 @@ fn compress(
 
 /// Writes what comes through the pipe, and digests it. Of what is on the disk by then nothing stays in memory, which others
 /// need more.
-fn write_out(calls: &Calls, file: BorrowedFd<'_>, receiver: Receiver<Chunk>) -> Result<Written, Errno> {
+fn write_out(
+    calls: &Calls,
+    file: Option<BorrowedFd<'_>>,
+    receiver: Receiver<Chunk>,
+) -> Result<Written, Errno> {
     let mut hash = blake3::Hasher::new();
     let (mut bytes, mut begun) = (0, 0);
     for chunk in receiver {
         let chunk = chunk?;
-        calls.write_all(file, &chunk)?;
         hash.update(&chunk);
         bytes += chunk.len() as u64;
+        let Some(file) = file else { continue };
+        calls.write_all(file, &chunk)?;
         if bytes - begun >= WRITE_BEHIND {
             calls.start_writing(file, begun, bytes - begun);
             // The kernel had the time of one such piece for the one before.

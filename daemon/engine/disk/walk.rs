@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::host::Errno;
-use crate::host::linux::disk::{Calls, Subject};
+use crate::host::linux::disk::{Calls, Subject, TMPFS};
 use crate::logic::disk::Mode;
 use crate::logic::disk::entry::{Attribute, Kind, Meta, Time};
 use crate::logic::disk::fingerprint::Fingerprint;
@@ -57,6 +57,8 @@ pub struct Tree {
     pub skipped: u64,
     /// Whether parts of it are file systems of their own within the same mount (subvolumes of btrfs).
     pub has_subvolumes: bool,
+    /// Whether contents may have changed although nothing that was seen has: see [`Fingerprint`].
+    pub hides_changes: bool,
     /// A digest of what was seen; nothing when what was seen is too young to rely on.
     pub fingerprint: Option<String>,
     /// The digest in any case.
@@ -186,11 +188,32 @@ impl Walk<'_> {
 
 /// Walks through the tree below `root`, which stays in its mount.
 pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
-    let (began, tick) = calls.file_clock();
+    walk_since(calls, root, mode, calls.file_clock())
+}
+
+/// The same after everything is on its disk: from then on the next write through a mapping carries a new time.
+pub fn walk_settled(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
+    let clock = calls.file_clock();
+    let settled = calls.sync_file_system(root);
+    let mut tree = walk_since(calls, root, mode, clock)?;
+    if settled.is_err() {
+        tree.fingerprint = None;
+    }
+    Ok(tree)
+}
+
+/// The same; what has changed after this time of [`Calls::file_clock`] is too young to rely on.
+pub fn walk_since(
+    calls: &Calls,
+    root: BorrowedFd<'_>,
+    mode: Mode,
+    (began, tick): (Time, Time),
+) -> Result<Tree, Trouble> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
     let top = calls.look(root, b"").map_err(in_tree(b"", "look at"))?;
     let walk = Walk { calls, root, mode, magic, top };
-    let mut tree = Tree::default();
+    let hides_changes = magic == TMPFS && mode == Mode::Snapshot;
+    let mut tree = Tree { hides_changes, ..Tree::default() };
     let mut fingerprint = Fingerprint::default();
     // Making a snapshot changes these times; what else changes here is seen by its names and attributes.
     let zero = Time::default();

@@ -2,8 +2,13 @@
 
 use super::entry::{Meta, Time};
 
-/// What a walk has seen so far. Two walks that end with the same text saw the same tree: the time of the last change of
-/// anything of a file (`ctime`) cannot be set by programs.
+/// What a walk has seen so far. Two walks that end with another text saw another tree. With the same text it was the same as
+/// far as the kernel tells: the time of the last change of anything of a file (`ctime`) cannot be set by programs.
+///
+/// What it cannot see is a write through a shared mapping to a page that may be written to already: only the first write, which
+/// the kernel has to allow, changes the time. ext4, xfs and btrfs take that right away when they write the page to their disk,
+/// so it is enough to have them do so before the walk (`syncfs`). A tmpfs never does, and lets a page that was only read be
+/// written to, too: there the same text proves nothing, and the contents have to be compared.
 #[derive(Debug, Clone, Default)]
 pub struct Fingerprint {
     hash: blake3::Hasher,

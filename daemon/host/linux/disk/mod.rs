@@ -19,7 +19,7 @@ use crate::host::Errno;
 use crate::logic::disk::entry::{Attribute, Kind, Meta, Time};
 pub use btrfs::SUBVOLUME_ROOT;
 pub use script::Calls;
-pub use system::{BTRFS, FileSystem, be_idle};
+pub use system::{BTRFS, FileSystem, TMPFS, be_idle};
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -477,6 +477,12 @@ impl Calls {
         self.enter("fsync", String::new)?;
         rustix::fs::fsync(file)?;
         self.leave()
+    }
+
+    /// Waits until all of the file system of an open directory is on its disk.
+    pub fn sync_file_system(&self, directory: BorrowedFd<'_>) -> Result<()> {
+        self.enter("syncfs", String::new)?;
+        Ok(rustix::fs::syncfs(directory)?)
     }
 
     /// Waits for the lock of a store, which one save or load has at a time.

@@ -27,6 +27,8 @@ pub struct FileSystem {
 
 /// `BTRFS_SUPER_MAGIC`.
 pub const BTRFS: u64 = 0x9123_683e;
+/// `TMPFS_MAGIC`.
+pub const TMPFS: u64 = 0x0102_1994;
 
 fn errno(error: &std::io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(libc::EIO))
