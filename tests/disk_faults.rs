@@ -43,7 +43,8 @@ fn after_reboot(trial: &Trial) -> (u64, Picture) {
 
 /// A disk with two generations of the same contents, a further change, and what the store looked like.
 fn prepared() -> (Trial, Picture, Picture) {
-    let trial = Trial::with(small);
+    let mut trial = Trial::with(small);
+    trial.disk.notes = Some(trial.path("run"));
     trial.save().unwrap();
     trial.save().unwrap();
     let old = picture(trial.place());

@@ -132,6 +132,7 @@ impl Kept {
             seed: self.keep.seed.then(|| below.clone()),
             target: Some(below),
             trial: false,
+            notes: Some(PathBuf::from(FOLDER)),
         }
     }
 

@@ -88,6 +88,14 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             format!("if that happens often, shorten save-interval of [ramdisk.{name}]"),
         );
     }
+    if !status.store_problem.is_empty() {
+        add(
+            Level::Error,
+            "store-not-writable",
+            format!("{name}: {}", status.store_problem),
+            format!("mend that, then run `zramdctl disk save {name}`: what is in {name} is lost otherwise"),
+        );
+    }
     if status.last_save_result == "failed" {
         add(
             Level::Error,
@@ -156,6 +164,7 @@ mod tests {
         assert_eq!(disk(|disk| disk.status.load_state = LoadState::Fallback), ["disk-fallback"]);
         assert_eq!(disk(|disk| disk.status.refused = "it is too small".to_owned()), ["disk-began-empty"]);
         assert_eq!(disk(|disk| disk.status.unclean = true), ["disk-unclean"]);
+        assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);
         assert_eq!(disk(|disk| disk.status.last_save_result = "failed".to_owned()), ["save-failed"]);
         assert_eq!(
             disk(|disk| disk.status.set_aside.push("gen-1.json.bad".to_owned())),

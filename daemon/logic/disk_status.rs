@@ -68,6 +68,8 @@ pub struct DiskStatus {
     pub refused: String,
     /// What there is to say about the load, for people.
     pub load_message: String,
+    /// Why its store could not be written to when it was loaded, and what that means for saving, or empty.
+    pub store_problem: String,
     /// How long loading took, in microseconds.
     pub load_took_usec: u64,
     /// When it was saved last, with or without anything to write, in microseconds since 1970; 0 is never in this boot.

@@ -39,6 +39,7 @@ impl Trial {
             on_failure: OnFailure::Fail,
             seed: None,
             trial: true,
+            notes: None,
         };
         fs::create_dir(&disk.place).unwrap();
         Trial { disk, folder }

@@ -10,6 +10,7 @@ use zramd::host::linux::disk::{Calls, be_idle};
 use zramd::logic::disk::manifest::size_text;
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk::{Mode, OnFailure, is_disk_name};
+use zramd::logic::disk_status::FOLDER;
 use zramd::logic::exit::ExitStatus;
 
 /// What `--help` says.
@@ -54,6 +55,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, lexopt::Error> {
             on_failure: OnFailure::Fail,
             seed: None,
             trial: false,
+            notes: Some(PathBuf::from(FOLDER)),
             name,
         },
         reason: "asked".to_owned(),
@@ -164,7 +166,7 @@ fn say_loaded(disk: &Disk, loaded: &Loaded) {
     for (number, why) in &loaded.refused {
         eprintln!("{}: snapshot {number} was not loaded: {why}", disk.name);
     }
-    for warning in &loaded.warnings {
+    for warning in loaded.warnings.iter().chain(&loaded.store_problem) {
         eprintln!("{}: {warning}", disk.name);
     }
     if loaded.extracted.unsupported > 0 {

@@ -44,6 +44,8 @@ pub struct Loaded {
     pub refused: Vec<(u64, String)>,
     /// What else should be known.
     pub warnings: Vec<String>,
+    /// Why the store could not be written to, and what that means for saving; nothing when it could be.
+    pub store_problem: Option<String>,
 }
 
 impl Loaded {
@@ -57,6 +59,7 @@ impl Loaded {
             already: false,
             refused: Vec::new(),
             warnings: Vec::new(),
+            store_problem: None,
         }
     }
 }
@@ -87,7 +90,14 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
         Ok(mut loaded) => {
             loaded.unclean = job.state.unclean;
             if let Err(error) = job.remember(&loaded) {
-                loaded.warnings.push(format!("{} cannot be saved in this boot: {error}", disk.name));
+                let problem = if job.is_noted() {
+                    format!("nothing is saved as long as its store cannot be written to: {error}")
+                } else {
+                    // In the store it may count as half loaded, which would be wiped: it is another one now.
+                    job.mark().ok();
+                    format!("it cannot be saved in this boot: {error}")
+                };
+                loaded.store_problem = Some(problem);
             }
             Ok(loaded)
         }
@@ -108,7 +118,7 @@ pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
         job.store.pin(number, "not loaded: what was in the disk was adopted instead")?;
     }
     job.mark()?;
-    job.record(Outcome::FirstUse, None)
+    job.record(Outcome::FirstUse, None).or_else(|error| if job.is_noted() { Ok(()) } else { Err(error) })
 }
 
 struct Job<'a> {
@@ -160,13 +170,19 @@ impl<'a> Job<'a> {
         self.store.write_state(&self.state)
     }
 
+    /// Whether it is known for the rest of this boot how loading went, wherever that is written.
+    fn is_noted(&self) -> bool {
+        self.store.state().is_ok_and(|state| state.load == self.state.load)
+    }
+
     /// Writes down how it ended, and what the disk looks like now: unchanged, it is not saved again.
     fn remember(&mut self, loaded: &Loaded) -> Result<(), Error> {
         let (calls, disk) = (self.calls, self.disk);
         let mut fingerprint = None;
         if loaded.outcome == Outcome::Loaded && loaded.extracted.unsupported == 0 {
             calls.wait_for_tick();
-            fingerprint = walk(calls, self.place.as_fd(), disk.mode)?.fingerprint;
+            // Without it the first save writes everything, no more.
+            fingerprint = walk(calls, self.place.as_fd(), disk.mode).ok().and_then(|tree| tree.fingerprint);
         }
         let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), calls.now_usec());
         let (outcome, generation) = (loaded.outcome, loaded.generation);

@@ -60,6 +60,9 @@ pub struct Disk {
     /// Takes a plain directory as the disk, and a store that may be gone after a reboot: for trying things out.
     #[serde(default)]
     pub trial: bool,
+    /// A folder in memory, where it is written down as well what was loaded in this boot: the store may be full, or read-only.
+    #[serde(default)]
+    pub notes: Option<PathBuf>,
 }
 
 /// How far a job is.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use crate::engine::{Error, ErrorKind};
 use crate::host::linux::disk::{Calls, FileSystem};
@@ -67,6 +68,15 @@ pub struct Store {
     calls: Calls,
     folder: OwnedFd,
     path: String,
+    /// The state once more, where writing succeeds as long as the machine runs.
+    note: Option<Note>,
+}
+
+/// A file in another folder.
+#[derive(Debug)]
+struct Note {
+    folder: Box<Store>,
+    name: String,
 }
 
 /// An archive that is being written.
@@ -82,10 +92,32 @@ impl Store {
     fn open(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
         let path = disk.store.display().to_string();
         match calls.open_directory(&disk.store) {
-            Ok(folder) => Ok(Some(Store { calls: calls.clone(), folder, path })),
+            Ok(folder) => {
+                let mut store = Store { calls: calls.clone(), folder, path, note: None };
+                // Without it everything goes as well, as long as the store can be written to.
+                store.note = disk.notes.as_deref().and_then(|folder| store.note_in(folder).ok());
+                Ok(Some(store))
+            }
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(at(path, "open")(errno)),
         }
+    }
+
+    /// The note about this very folder, whatever its path is.
+    fn note_in(&self, notes: &Path) -> Result<Note, Errno> {
+        let calls = &self.calls;
+        let meta = calls.look(self.fd(), b"")?;
+        let (major, minor) = meta.device;
+        let name = format!("store-{major}:{minor}-{}.json", meta.inode);
+        let folder = match calls.open_directory(notes) {
+            Err(Errno::NOENT) => {
+                calls.make_directories(notes, 0o755)?;
+                calls.open_directory(notes)?
+            }
+            opened => opened?,
+        };
+        let path = notes.display().to_string();
+        Ok(Note { folder: Box::new(Store { calls: calls.clone(), folder, path, note: None }), name })
     }
 
     /// Opens a store for reading; nothing when it is not there.
@@ -210,13 +242,26 @@ impl Store {
         })
     }
 
-    /// What is known besides the generations.
+    /// What is known besides the generations; since a load in this boot the note is as new or newer.
     pub fn state(&self) -> Result<State, Error> {
+        let noted = self.note.as_ref().and_then(|note| note.folder.text(&note.name).ok()?);
+        let noted = State::parse(&noted.unwrap_or_default());
+        if let (Some(load), Ok(boot_id)) = (&noted.load, self.calls.boot_id())
+            && load.boot_id == boot_id
+        {
+            return Ok(noted);
+        }
         Ok(State::parse(&self.text(STATE)?.unwrap_or_default()))
     }
 
-    /// Replaces that.
+    /// Replaces that. It may fail, and [`Store::state`] know it nevertheless.
     pub fn write_state(&self, state: &State) -> Result<(), Error> {
+        if let Some(Note { folder, name }) = &self.note
+            && folder.replace(name, &state.text()).is_err()
+        {
+            // An old one would be taken for the new one.
+            folder.remove_if_there(name).ok();
+        }
         self.replace(STATE, &state.text())
     }
 

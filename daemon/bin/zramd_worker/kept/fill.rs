@@ -27,8 +27,8 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         Some(generation) => restore(job, generation),
         None => load_newest(job),
     };
-    let (state, generation, made_usec, unclean, mut message, refused) = match loaded {
-        Ok(loaded) => loaded,
+    let mut filled = match loaded {
+        Ok(filled) => filled,
         Err(stopped) => {
             let text = sentence(&stopped);
             job.publish(|status| {
@@ -42,32 +42,42 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
             });
         }
     };
-    if state == LoadState::Passthrough {
+    if filled.state == LoadState::Passthrough {
         keep::mark_passthrough(name, true)?;
     } else {
         let hook = job.kept.keep.post_restore.clone();
         if let Err(error) = job.hook(&hook, "load") {
-            message = format!("{message}; post-restore: {error}");
+            filled.message.push_str(&format!("; post-restore: {error}"));
             warn(name, &format!("post-restore: {error}"));
         }
     }
     let took = micros(began.elapsed());
-    let text = message.clone();
+    let message = filled.message.clone();
     job.publish(|status| {
-        status.load_state = state;
-        status.generation = generation;
-        status.made_usec = made_usec;
-        status.made_age_usec = if made_usec == 0 { 0 } else { clock::unix_usec().saturating_sub(made_usec) };
-        status.unclean = unclean;
-        status.load_message = text;
-        status.refused = refused;
+        let made = filled.made_usec;
+        status.load_state = filled.state;
+        status.generation = filled.generation;
+        status.made_usec = made;
+        status.made_age_usec = if made == 0 { 0 } else { clock::unix_usec().saturating_sub(made) };
+        status.unclean = filled.unclean;
+        status.load_message = filled.message;
+        status.refused = filled.refused;
+        status.store_problem = filled.store_problem;
         status.load_took_usec = took;
     })?;
     Ok(format!("{name}: {message}"))
 }
 
-/// How it went, the snapshot, when that was made, whether the boot before was unclean, what to say, why not the newest.
-type Filled = (LoadState, u64, u64, bool, String, String);
+/// How it went, with the words of [`DiskStatus`].
+struct Filled {
+    state: LoadState,
+    generation: u64,
+    made_usec: u64,
+    unclean: bool,
+    message: String,
+    refused: String,
+    store_problem: String,
+}
 
 fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     let name = job.kept.request.name.clone();
@@ -75,7 +85,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     for (number, why) in &loaded.refused {
         warn(&name, &format!("snapshot {number} cannot be loaded: {why}"));
     }
-    for warning in &loaded.warnings {
+    for warning in loaded.warnings.iter().chain(&loaded.store_problem) {
         warn(&name, warning);
     }
     if loaded.extracted.unsupported > 0 {
@@ -118,14 +128,15 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
         message.push_str(&format!("; the last boot ended without a last save, so {lost} is lost"));
         warn(&name, "the last boot ended without a last save");
     }
-    Ok((
+    Ok(Filled {
         state,
-        loaded.generation.unwrap_or(0),
-        loaded.made_at_usec.unwrap_or(0),
-        loaded.unclean,
+        generation: loaded.generation.unwrap_or(0),
+        made_usec: loaded.made_at_usec.unwrap_or(0),
+        unclean: loaded.unclean,
         message,
         refused,
-    ))
+        store_problem: loaded.store_problem.unwrap_or_default(),
+    })
 }
 
 /// Fills the disk from a snapshot that somebody has chosen.
@@ -144,5 +155,13 @@ fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
         .iter()
         .find(|line| line.generation == generation)
         .map(|line| line.time_usec);
-    Ok((LoadState::Loaded, generation, made.unwrap_or(0), false, message, String::new()))
+    Ok(Filled {
+        state: LoadState::Loaded,
+        generation,
+        made_usec: made.unwrap_or(0),
+        unclean: false,
+        message,
+        refused: String::new(),
+        store_problem: String::new(),
+    })
 }

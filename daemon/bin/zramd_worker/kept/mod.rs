@@ -232,6 +232,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         status.last_save_usec = clock::unix_usec();
         status.last_save_result = result.to_owned();
         status.last_save_message = text;
+        status.store_problem.clear();
     })?;
     Ok(format!("{name}: {message}"))
 }
