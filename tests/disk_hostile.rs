@@ -252,6 +252,10 @@ fn archives_that_want_more_than_they_may_are_refused() {
         let scene = Scene::new();
         // What is forged names the outside of the first scene, which is another folder.
         scene.forge(&zstd::encode_all(archive.end().as_slice(), 1).unwrap());
+        // What is called good can be loaded.
+        let error =
+            scene.trial.verify(2).map_or_else(|error| error.message, |checked| format!("{checked:?}"));
+        assert!(error.contains(reason), "{what}: {error}");
         let why = scene.falls_back(what);
         assert!(why.contains("not good") && why.contains(reason), "{what}: {why}");
         scene.is_set_aside(what);

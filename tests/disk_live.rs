@@ -7,13 +7,17 @@ mod trial;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use support::{has_program, skip};
-use trial::{ASKED, Trial, picture};
+use trial::{ASKED, FORCED, Trial, picture, small};
 use zramd::engine::disk::{self, Request, Saved};
 use zramd::host::linux::disk::Calls;
+use zramd::logic::disk::manifest::Consistency;
+use zramd::logic::disk::state::Outcome;
 
 const LAST: Request<'static> = Request { reason: "stop", force: false, last: true };
 
@@ -135,4 +139,105 @@ fn what_is_written_through_a_mapping_of_an_ext4_is_saved() {
     let Some(_mounted) = Image::new(&trial, "ext4") else { return };
     trial.load().unwrap();
     mapped_writes_are_saved(&trial);
+}
+
+/// Saves a disk on which `change` happens as soon as its first file has been read. The snapshot is good, and is what the disk
+/// holds after the next load.
+fn saved_while(tree: fn(&Path), change: fn(&Path)) -> Trial {
+    let trial = Trial::with(tree);
+    fs::write(trial.place().join("0"), "first").unwrap();
+    let mut changed = false;
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+        if !std::mem::replace(&mut changed, true) {
+            change(trial.place());
+        }
+        true
+    });
+    let Ok(Saved::Written { manifest, .. }) = saved else { panic!("{saved:?}") };
+    assert_eq!(manifest.consistency, Consistency::Fuzzy);
+    trial.verify(1).unwrap();
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(1)), "{:?}", loaded.refused);
+    assert_eq!(fs::read_to_string(trial.place().join("0")).unwrap(), "first");
+    trial
+}
+
+#[test]
+fn a_file_is_saved_under_the_names_that_it_keeps() {
+    let linked = |root: &Path| {
+        fs::write(root.join("b1"), "old").unwrap();
+        fs::hard_link(root.join("b1"), root.join("b2")).unwrap();
+        fs::create_dir(root.join("c")).unwrap();
+        fs::hard_link(root.join("b1"), root.join("c/b3")).unwrap();
+    };
+    let read = |trial: &Trial, name: &str| fs::read_to_string(trial.place().join(name)).ok();
+    let inode = |trial: &Trial, name: &str| fs::metadata(trial.place().join(name)).unwrap().ino();
+
+    let trial = saved_while(linked, |root| fs::remove_file(root.join("b1")).unwrap());
+    assert_eq!((read(&trial, "b1"), read(&trial, "b2")), (None, Some("old".to_owned())));
+    assert_eq!(inode(&trial, "b2"), inode(&trial, "c/b3"));
+
+    // Another file under the first name is not what the other names are.
+    let trial = saved_while(linked, |root| {
+        fs::write(root.join("new"), "new").unwrap();
+        fs::rename(root.join("new"), root.join("b1")).unwrap();
+    });
+    assert_eq!((read(&trial, "b1"), read(&trial, "b2")), (Some("new".to_owned()), Some("old".to_owned())));
+    assert_eq!(inode(&trial, "b2"), inode(&trial, "c/b3"));
+
+    let trial = saved_while(linked, |root| {
+        fs::remove_file(root.join("b1")).unwrap();
+        fs::remove_file(root.join("b2")).unwrap();
+        fs::remove_dir_all(root.join("c")).unwrap();
+    });
+    assert_eq!(picture(trial.place()).len(), 2);
+}
+
+#[test]
+fn names_that_become_something_else_do_not_end_a_save() {
+    let tree = |root: &Path| {
+        small(root);
+        fs::write(root.join("b"), "old").unwrap();
+        fs::create_dir_all(root.join("d/sub")).unwrap();
+        fs::write(root.join("d/sub/file"), "old").unwrap();
+        fs::write(root.join("z"), "last").unwrap();
+    };
+    let changes: [(&str, fn(&Path)); 9] = [
+        ("a file goes", |root| fs::remove_file(root.join("b")).unwrap()),
+        ("a file becomes a folder", |root| {
+            fs::remove_file(root.join("b")).unwrap();
+            fs::create_dir(root.join("b")).unwrap();
+        }),
+        ("a file becomes a link", |root| {
+            fs::remove_file(root.join("b")).unwrap();
+            symlink("z", root.join("b")).unwrap();
+        }),
+        ("a file becomes a pipe", |root| {
+            fs::remove_file(root.join("b")).unwrap();
+            assert!(Command::new("mkfifo").arg(root.join("b")).status().unwrap().success());
+        }),
+        ("a file becomes a socket", |root| {
+            fs::remove_file(root.join("b")).unwrap();
+            UnixListener::bind(root.join("b")).unwrap();
+        }),
+        ("a folder goes", |root| fs::remove_dir_all(root.join("d")).unwrap()),
+        ("a folder becomes a file", |root| {
+            fs::remove_dir_all(root.join("d")).unwrap();
+            fs::write(root.join("d"), "file").unwrap();
+        }),
+        ("a folder becomes a link", |root| {
+            fs::rename(root.join("d"), root.join("e")).unwrap();
+            symlink("e", root.join("d")).unwrap();
+        }),
+        ("a link becomes a file", |root| {
+            fs::remove_file(root.join("a/b/link")).unwrap();
+            fs::write(root.join("a/b/link"), "file").unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        println!("{what}");
+        let trial = saved_while(tree, change);
+        assert_eq!(fs::read_to_string(trial.place().join("z")).unwrap(), "last", "{what}");
+    }
 }

@@ -1,9 +1,12 @@
 //! An archive becomes entries again: strictly, since it may have been tampered with or be cut off.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as MapEntry;
 use std::io::{self, Read};
 
 use crate::logic::disk::entry::{Body, Entry, Segment};
 use crate::logic::disk::header::{self, BLOCK, Head};
+use crate::logic::disk::paths;
 
 use super::trouble::Trouble;
 
@@ -135,12 +138,14 @@ impl<R: Read> ArchiveReader<R> {
     }
 }
 
-/// Reads an archive to its end without keeping anything: how many entries, and bytes of files, it has.
+/// Reads an archive to its end without making anything of it: how many entries, and bytes of files, it has. What is found good
+/// can be loaded: it is checked here for everything that extraction refuses.
 pub fn check<R: Read>(
     reader: &mut ArchiveReader<R>,
     mut each: impl FnMut(u64) -> bool,
 ) -> Result<(u64, u64), Trouble> {
     let mut bytes = 0_u64;
+    let mut names = Names::default();
     while let Some(entry) = reader.next_entry()? {
         if let Body::Sparse { size, .. } = entry.body {
             reader.read_map(size)?;
@@ -148,9 +153,75 @@ pub fn check<R: Read>(
         } else {
             bytes = bytes.saturating_add(entry.stored());
         }
+        names.take(entry)?;
         if !each(bytes) {
             return Err(Trouble::Ended);
         }
     }
+    names.finish()?;
     Ok((reader.entries, bytes))
+}
+
+/// The names of an archive.
+#[derive(Default)]
+struct Names {
+    /// Each with whether it is a directory.
+    made: HashMap<Vec<u8>, bool>,
+    /// Further names, which have to wait until all files are there, and what they are names of.
+    links: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Names {
+    fn take(&mut self, entry: Entry) -> Result<(), Trouble> {
+        if let Body::HardLink(target) = entry.body {
+            self.links.push((entry.path, target));
+            return Ok(());
+        }
+        self.add(entry.path, matches!(entry.body, Body::Directory))
+    }
+
+    fn add(&mut self, path: Vec<u8>, is_directory: bool) -> Result<(), Trouble> {
+        let (folder, _) = paths::split(&path);
+        if !path.is_empty() && self.made.get(folder) != Some(&true) {
+            return Err(no_folder(folder));
+        }
+        match self.made.entry(path) {
+            MapEntry::Occupied(found) => Err(twice(found.key())),
+            MapEntry::Vacant(free) => {
+                free.insert(is_directory);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<(), Trouble> {
+        for (path, target) in std::mem::take(&mut self.links) {
+            match self.made.get(&target) {
+                None => return Err(no_target(&target)),
+                Some(true) => return Err(directory_target(&target)),
+                Some(false) => self.add(path, false)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An entry for whose directory there is none before it.
+pub fn no_folder(folder: &[u8]) -> Trouble {
+    Trouble::Bad(format!("something in {}, which is no directory of it", folder.escape_ascii()))
+}
+
+/// A name that two entries have.
+pub fn twice(path: &[u8]) -> Trouble {
+    Trouble::Bad(format!("{} is in it twice", path.escape_ascii()))
+}
+
+/// A further name of nothing.
+pub fn no_target(target: &[u8]) -> Trouble {
+    Trouble::Bad(format!("a link to {}, which it does not have", target.escape_ascii()))
+}
+
+/// A further name of a directory.
+pub fn directory_target(target: &[u8]) -> Trouble {
+    Trouble::Bad(format!("a link to the directory {}", target.escape_ascii()))
 }

@@ -12,7 +12,7 @@ use crate::logic::disk::Mode;
 use crate::logic::disk::entry::{Body, Entry, Kind, Segment};
 use crate::logic::disk::paths;
 
-use super::archive::ArchiveReader;
+use super::archive::{ArchiveReader, directory_target, no_folder, no_target, twice};
 use super::trouble::{Trouble, in_tree};
 use super::walk::{is_reserved, join};
 use super::{Progress, Watcher};
@@ -155,15 +155,13 @@ fn finish(
         let (target_folder, target_name) = paths::split(target);
         let opened = site.calls.open_below(root, folder).map_err(in_tree(path, "create"))?;
         let missing = |errno: Errno| match errno {
-            Errno::NOENT | Errno(libc::ENOTDIR | libc::ELOOP | libc::EXDEV) => {
-                Trouble::Bad(format!("a link to {}, which it does not have", target.escape_ascii()))
-            }
+            Errno::NOENT | Errno(libc::ENOTDIR | libc::ELOOP | libc::EXDEV) => no_target(target),
             other => in_tree(path, "create")(other),
         };
         let from = site.calls.open_below(root, target_folder).map_err(missing)?;
         site.calls.link(from.as_fd(), target_name, opened.as_fd(), name).map_err(|errno| match errno {
             Errno::EXIST => twice(path),
-            Errno::PERM => Trouble::Bad(format!("a link to the directory {}", target.escape_ascii())),
+            Errno::PERM => directory_target(target),
             other => missing(other),
         })?;
     }
@@ -172,10 +170,6 @@ fn finish(
         site.dress(Subject::Open(opened.as_fd()), entry)?;
     }
     Ok(())
-}
-
-fn twice(path: &[u8]) -> Trouble {
-    Trouble::Bad(format!("{} is in it twice", path.escape_ascii()))
 }
 
 impl Site<'_> {
@@ -338,9 +332,7 @@ impl Extractor<'_> {
             None => (self.root, path),
         };
         let opened = self.site.calls.open_below(from, rest).map_err(|errno| match errno {
-            Errno::NOENT | Errno(libc::ENOTDIR | libc::ELOOP | libc::EXDEV) => {
-                Trouble::Bad(format!("something in {}, which is no directory of it", path.escape_ascii()))
-            }
+            Errno::NOENT | Errno(libc::ENOTDIR | libc::ELOOP | libc::EXDEV) => no_folder(path),
             other => in_tree(path, "open")(other),
         })?;
         let opened = Arc::new(opened);

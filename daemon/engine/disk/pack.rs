@@ -1,5 +1,6 @@
 //! A tree becomes an archive.
 
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -8,9 +9,10 @@ use crate::host::linux::disk::{Calls, Subject};
 use crate::logic::disk::Mode;
 use crate::logic::disk::entry::{Attribute, Body, Entry, Kind, Meta, Segment};
 use crate::logic::disk::header::{self, END, MAX_SEGMENTS};
+use crate::logic::disk::paths;
 
 use super::trouble::{Trouble, in_tree};
-use super::walk::{Tree, join};
+use super::walk::{Tree, is_gone, join};
 use super::{Progress, Watcher};
 
 /// Files up to this size are read as a whole before anything of them is written: a file that changed meanwhile is read again.
@@ -72,10 +74,19 @@ pub fn pack(
         pending: vec![0; 2 * BATCH],
         used: 0,
     };
+    // Directories that are gone; what was below them is not saved, wherever it is now.
+    let mut gone = HashSet::new();
+    // Of files with several names the one under which each was written.
+    let mut names: HashMap<usize, Vec<u8>> = HashMap::new();
     for directory in &tree.directories {
+        if gone.contains(paths::split(&directory.path).0) {
+            gone.insert(directory.path.as_slice());
+            continue;
+        }
         let opened = match calls.open_below(root, &directory.path) {
-            Err(Errno::NOENT | Errno(libc::ENOTDIR)) if !directory.path.is_empty() => {
+            Err(errno) if is_gone(errno) && !directory.path.is_empty() => {
                 packer.changed(&directory.path);
+                gone.insert(directory.path.as_slice());
                 continue;
             }
             opened => opened.map_err(in_tree(&directory.path, "open"))?,
@@ -90,11 +101,11 @@ pub fn pack(
         for number in directory.leaves.clone() {
             let leaf = &tree.leaves[number];
             let path = join(&directory.path, &leaf.name);
-            if let Some((directory, first)) = leaf.first {
-                let target = tree.path(directory, first);
-                packer.entry(path, &leaf.meta, Vec::new(), Body::HardLink(target))?;
-            } else {
-                packer.leaf(opened.as_fd(), path, &leaf.name, &leaf.meta)?;
+            let first = leaf.first.unwrap_or(number);
+            if let Some(target) = names.get(&first) {
+                packer.entry(path, &leaf.meta, Vec::new(), Body::HardLink(target.clone()))?;
+            } else if packer.leaf(opened.as_fd(), &path, &leaf.name, &leaf.meta)? && leaf.meta.links > 1 {
+                names.insert(first, path);
             }
         }
     }
@@ -175,15 +186,16 @@ impl<W: Write> Packer<'_, W> {
         }
     }
 
+    /// Writes what has this name. Whether that was what had been seen there: not if it is gone, or another file by now.
     fn leaf(
         &mut self,
         directory: BorrowedFd<'_>,
-        path: Vec<u8>,
+        path: &[u8],
         name: &[u8],
         meta: &Meta,
-    ) -> Result<(), Trouble> {
+    ) -> Result<bool, Trouble> {
         if meta.kind == Kind::File && self.mode == Mode::Snapshot {
-            return self.file(directory, &path, name, meta);
+            return self.file(directory, path, name, meta);
         }
         let body = match meta.kind {
             Kind::File => Body::File(0),
@@ -192,20 +204,19 @@ impl<W: Write> Packer<'_, W> {
             Kind::Block => Body::Block(meta.special.0, meta.special.1),
             Kind::Symlink => match self.calls.read_link(directory, name) {
                 Err(Errno::NOENT | Errno::INVAL) => {
-                    self.changed(&path);
-                    return Ok(());
+                    self.changed(path);
+                    return Ok(false);
                 }
-                read => Body::Symlink(read.map_err(in_tree(&path, "read"))?),
+                read => Body::Symlink(read.map_err(in_tree(path, "read"))?),
             },
-            Kind::Directory | Kind::Socket | Kind::Unknown => return Ok(()),
+            Kind::Directory | Kind::Socket | Kind::Unknown => return Ok(false),
         };
-        match self.attributes(Subject::Named(directory, name), &path)? {
-            Some(attributes) => self.entry(path, meta, attributes, body),
-            None => {
-                self.changed(&path);
-                Ok(())
-            }
-        }
+        let Some(attributes) = self.attributes(Subject::Named(directory, name), path)? else {
+            self.changed(path);
+            return Ok(false);
+        };
+        self.entry(path.to_vec(), meta, attributes, body)?;
+        Ok(true)
     }
 
     fn file(
@@ -214,23 +225,28 @@ impl<W: Write> Packer<'_, W> {
         path: &[u8],
         name: &[u8],
         seen: &Meta,
-    ) -> Result<(), Trouble> {
+    ) -> Result<bool, Trouble> {
         let file = match self.calls.open_file(directory, name) {
             Err(Errno::NOENT | Errno(libc::ELOOP | libc::ENXIO)) => {
                 self.changed(path);
-                return Ok(());
+                return Ok(false);
             }
             opened => opened.map_err(in_tree(path, "open"))?,
         };
         let file = file.as_fd();
-        let mut meta = *seen;
+        let mut meta = self.calls.look(file, b"").map_err(in_tree(path, "look at"))?;
+        if meta.kind != Kind::File {
+            self.changed(path);
+            return Ok(false);
+        }
+        let is_it = (meta.device, meta.inode) == (seen.device, seen.inode);
         let mut attempt = 0;
         loop {
             let start = self.used;
             let attributes = self.attributes(Subject::Open(file), path)?.unwrap_or_default();
             let segments = self.segments(file, path, &meta)?;
             if meta.size > WHOLE {
-                return self.large(file, path, &meta, attributes, &segments);
+                return self.large(file, path, &meta, attributes, &segments).map(|()| is_it);
             }
             let map = body_map(&segments, meta.size);
             let length = sum(&segments);
@@ -241,15 +257,9 @@ impl<W: Write> Packer<'_, W> {
             let complete = self.read_whole(file, path, &segments)?;
             let later = self.calls.look(file, b"").map_err(in_tree(path, "look at"))?;
             let unchanged = complete && meta.is_unchanged(&later);
-            if later.kind != Kind::File || (!unchanged && attempt < RETRIES) {
+            if !unchanged && attempt < RETRIES {
                 // As if it had not been read.
                 self.used = start;
-            }
-            if later.kind != Kind::File {
-                self.changed(path);
-                return Ok(());
-            }
-            if !unchanged && attempt < RETRIES {
                 (attempt, meta) = (attempt + 1, later);
                 continue;
             }
@@ -258,7 +268,7 @@ impl<W: Write> Packer<'_, W> {
             }
             self.pad(stored);
             self.write(BATCH)?;
-            return self.progress(meta.size);
+            return self.progress(meta.size).map(|()| is_it);
         }
     }
 

@@ -40,8 +40,8 @@ pub struct Leaf {
     pub name: Vec<u8>,
     /// What it is.
     pub meta: Meta,
-    /// The index of the directory, and of the leaf, that is the same file under an earlier name.
-    pub first: Option<(usize, usize)>,
+    /// The index of the leaf that is the same file under an earlier name.
+    pub first: Option<usize>,
 }
 
 /// A tree.
@@ -65,11 +65,9 @@ pub struct Tree {
     pub seen: String,
 }
 
-impl Tree {
-    /// The path of a leaf.
-    pub fn path(&self, directory: usize, leaf: usize) -> Vec<u8> {
-        join(&self.directories[directory].path, &self.leaves[leaf].name)
-    }
+/// Whether a directory that was seen is not there any more, or something else, or below another mount.
+pub fn is_gone(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno(libc::ENOTDIR | libc::ELOOP | libc::EXDEV))
 }
 
 /// A name in a directory, as a path.
@@ -121,7 +119,7 @@ impl Walk<'_> {
     fn look(&self, path: &[u8]) -> Result<Option<Vec<Seen>>, Trouble> {
         let calls = self.calls;
         let directory = match calls.open_below(self.root, path) {
-            Err(Errno::NOENT | Errno(libc::ENOTDIR)) if !path.is_empty() => return Ok(None),
+            Err(errno) if is_gone(errno) && !path.is_empty() => return Ok(None),
             opened => opened.map_err(in_tree(path, "open"))?,
         };
         let names = calls.list(directory.as_fd()).map_err(in_tree(path, "list"))?;
@@ -224,7 +222,7 @@ pub fn walk_since(
         fingerprint.add(name, value, &fixed);
     }
     let mut everything = walk.look_everywhere()?;
-    let mut links: HashMap<((u32, u32), u64), (usize, usize)> = HashMap::new();
+    let mut links: HashMap<((u32, u32), u64), usize> = HashMap::new();
     let mut pending = vec![(Vec::new(), top)];
     while let Some((path, meta)) = pending.pop() {
         // It may be gone by now.
@@ -232,7 +230,6 @@ pub fn walk_since(
         if !path.is_empty() {
             fingerprint.add(&path, b"", &meta);
         }
-        let number = tree.directories.len();
         let first_leaf = tree.leaves.len();
         let mut below = Vec::new();
         for Seen { name, meta, attributes } in seen {
@@ -255,8 +252,8 @@ pub fn walk_since(
             }
             let leaf = tree.leaves.len();
             let first = if meta.links > 1 {
-                let known = links.entry((meta.device, meta.inode)).or_insert((number, leaf));
-                (*known != (number, leaf)).then_some(*known)
+                let known = *links.entry((meta.device, meta.inode)).or_insert(leaf);
+                (known != leaf).then_some(known)
             } else {
                 None
             };
