@@ -7,10 +7,12 @@ mod trial;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use support::{has_program, skip};
 use trial::{ASKED, FORCED, Trial, picture, small};
@@ -240,4 +242,38 @@ fn names_that_become_something_else_do_not_end_a_save() {
         let trial = saved_while(tree, change);
         assert_eq!(fs::read_to_string(trial.place().join("z")).unwrap(), "last", "{what}");
     }
+}
+
+#[test]
+fn a_file_that_is_replaced_all_the_time_is_in_every_listing() {
+    const FILES: usize = 6000;
+    let trial = Trial::new();
+    let name = |number: usize| format!("file-{:04}", number % FILES);
+    (0..FILES).for_each(|number| fs::write(trial.place().join(name(number)), "").unwrap());
+    let calls = Calls::new();
+    let folder = calls.open_directory(trial.place()).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let replacing = scope.spawn(|| {
+            let new = trial.place().join("new");
+            for number in 0.. {
+                fs::write(&new, "").unwrap();
+                fs::rename(&new, trial.place().join(name(number))).unwrap();
+                if done.load(Ordering::Relaxed) {
+                    return number;
+                }
+            }
+            0
+        });
+        for _ in 0..50 {
+            let names = calls.list(folder.as_fd()).unwrap();
+            let found = names.iter().filter(|name| name.starts_with(b"file-")).count();
+            if found != FILES {
+                done.store(true, Ordering::Relaxed);
+                panic!("{found} of {FILES}");
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(replacing.join().unwrap() > FILES / 100);
+    });
 }

@@ -3,11 +3,10 @@
 //! Every one of them can be made to fail by a [`Script`](script::Script): tests walk through all of them.
 
 mod btrfs;
+mod list;
 pub mod script;
 mod system;
 
-use std::ffi::CStr;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -18,13 +17,11 @@ use rustix::fs::{
 use crate::host::Errno;
 use crate::logic::disk::entry::{Attribute, Kind, Meta, Time};
 pub use btrfs::SUBVOLUME_ROOT;
+pub use list::Name;
 pub use script::Calls;
 pub use system::{BTRFS, FileSystem, TMPFS, be_idle};
 
 type Result<T> = std::result::Result<T, Errno>;
-
-/// A name in a directory.
-pub type Name = Vec<u8>;
 
 /// An attribute of the root of a disk, which tells it from others.
 const MARK: &[u8] = b"trusted.zramd.disk";
@@ -234,26 +231,6 @@ impl Calls {
             special: (found.stx_rdev_major, found.stx_rdev_minor),
             mount: if has(StatxFlags::MNT_ID) { found.stx_mnt_id } else { 0 },
         })
-    }
-
-    /// All names in a directory but `.` and `..`, sorted.
-    pub fn list(&self, directory: BorrowedFd<'_>) -> Result<Vec<Name>> {
-        self.enter("getdents", String::new)?;
-        // Its own position, so that a second listing starts anew.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let own = rustix::fs::openat(directory, ".", flags, Mode::empty())?;
-        let mut buffer = vec![MaybeUninit::uninit(); 32 * 1024];
-        let mut entries = rustix::fs::RawDir::new(own, &mut buffer);
-        let mut names = Vec::new();
-        while let Some(entry) = entries.next() {
-            let entry = entry?;
-            let name = CStr::to_bytes(entry.file_name());
-            if name != b"." && name != b".." {
-                names.push(name.to_vec());
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
     }
 
     /// Reads; 0 at the end.
