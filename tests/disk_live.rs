@@ -143,9 +143,12 @@ fn what_is_written_through_a_mapping_of_an_ext4_is_saved() {
     mapped_writes_are_saved(&trial);
 }
 
+/// What somebody does to a disk.
+type Change = fn(&Path);
+
 /// Saves a disk on which `change` happens as soon as its first file has been read. The snapshot is good, and is what the disk
 /// holds after the next load.
-fn saved_while(tree: fn(&Path), change: fn(&Path)) -> Trial {
+fn saved_while(tree: Change, change: Change) -> Trial {
     let trial = Trial::with(tree);
     fs::write(trial.place().join("0"), "first").unwrap();
     let mut changed = false;
@@ -205,7 +208,7 @@ fn names_that_become_something_else_do_not_end_a_save() {
         fs::write(root.join("d/sub/file"), "old").unwrap();
         fs::write(root.join("z"), "last").unwrap();
     };
-    let changes: [(&str, fn(&Path)); 9] = [
+    let changes: [(&str, Change); 9] = [
         ("a file goes", |root| fs::remove_file(root.join("b")).unwrap()),
         ("a file becomes a folder", |root| {
             fs::remove_file(root.join("b")).unwrap();
