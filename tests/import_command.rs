@@ -83,3 +83,75 @@ fn what_is_not_configured_is_said_so() {
     let (toml, _) = texts(&import(root.path(), &["zram-tools"]));
     assert!(toml.contains("swap-priority = 42"), "{toml}");
 }
+
+#[test]
+fn what_cannot_be_read_is_an_error_and_nothing_is_written() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let main = root.join("etc/systemd/zram-generator.conf");
+    let refused = |why: &str| {
+        for words in [&["zram-generator"][..], &["zram-generator", "--write"]] {
+            let output = import(root, words);
+            let (toml, said) = texts(&output);
+            assert_eq!((output.status.code(), toml.as_str()), (Some(1), ""), "{said}");
+            let file = "/etc/systemd/zram-generator.conf";
+            assert!(said.contains(file) && said.contains(why) && !said.contains("os error"), "{said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
+        assert!(!root.join("etc/zramd").exists());
+    };
+    write(root, "etc/systemd/zram-generator.conf", "");
+    fs::write(&main, b"[zram0]\nzram-size = 512\n# \xff\n").unwrap();
+    refused("no UTF-8");
+    fs::remove_file(&main).unwrap();
+    fs::create_dir(&main).unwrap();
+    refused("directory");
+    fs::remove_dir(&main).unwrap();
+    // Through a link as well.
+    fs::create_dir(root.join("etc/folder")).unwrap();
+    std::os::unix::fs::symlink("../folder", &main).unwrap();
+    refused("directory");
+}
+
+#[test]
+fn a_configuration_without_devices_is_not_there_and_nothing_is_written() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    write(root, "etc/systemd/zram-generator.conf", "# [zram0]\n");
+    let output = import(root, &["zram-generator", "--write"]);
+    let (_, said) = texts(&output);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("/etc/systemd/zram-generator.conf"), "{said}");
+    assert!(!root.join("etc/zramd").exists());
+}
+
+#[test]
+fn links_are_followed_inside_the_root() {
+    let root = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let link = |target: &str, path: &str| {
+        fs::remove_file(root.join(path)).ok();
+        std::os::unix::fs::symlink(target, root.join(path)).unwrap();
+    };
+    write(outside.path(), "secret.conf", "[zram0]\nzram-size = 1\n");
+    write(root, "opt/x.conf", "[zram0]\nzram-size = 512\n");
+    fs::create_dir_all(root.join("private/etc/systemd")).unwrap();
+    // The whole folder of configuration is a link, too.
+    link("/private/etc", "etc");
+    link("/opt/x.conf", "etc/systemd/zram-generator.conf");
+    let written = import(root, &["zram-generator", "--write"]);
+    let (_, said) = texts(&written);
+    assert!(written.status.success(), "{said}");
+    let file = root.join("etc/zramd/zramd.toml");
+    assert!(said.contains(file.to_str().unwrap()), "{said}");
+    assert!(
+        fs::read_to_string(root.join("private/etc/zramd/zramd.toml")).unwrap().contains("zram-size = 512")
+    );
+    let secret = outside.path().join("secret.conf");
+    link(secret.to_str().unwrap(), "etc/systemd/zram-generator.conf");
+    assert_eq!(import(root, &["zram-generator"]).status.code(), Some(4), "a file of the host is not read");
+    link("/dev/null", "etc/systemd/zram-generator.conf");
+    write(root, "usr/lib/systemd/zram-generator.conf", "[zram7]\n");
+    assert_eq!(import(root, &["zram-generator"]).status.code(), Some(4), "switched off");
+}

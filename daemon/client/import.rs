@@ -1,45 +1,62 @@
 //! `import`: the configuration of another program as one of zramd.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::args::Import;
 use super::out;
-use crate::engine::Error;
-use crate::host::linux::peer_files;
+use crate::engine::{Error, ErrorKind};
+use crate::host::linux::files::describe;
+use crate::host::linux::peer_files::Root;
 use crate::logic::exit::ExitStatus;
 use crate::logic::import::{self, Imported, Warning, files};
 use crate::logic::table;
 
 /// Where `--write` puts the result.
 const DESTINATION: &str = "etc/zramd/zramd.toml";
+/// What to do afterwards.
+const SWITCHING: &str = "/usr/share/doc/zramd/switching.md";
 
 /// Runs `import`: TOML to standard output, or into place; warnings, and with `--write` the table, to standard error.
 pub fn run(words: &Import) -> Result<ExitStatus, Error> {
-    let root = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
     let peer = words.peer.peer();
     let values: Vec<(String, String)> =
         words.set.iter().map(|word| assignment(word)).collect::<Result<_, _>>()?;
     let sources = peer.sources();
-    let mains = peer_files::mains(&root, sources.mains);
-    let drop_ins = peer_files::drop_ins(&root, sources.drop_ins);
-    let (found, mut warnings) = files::order(peer, mains, drop_ins);
-    if found.is_empty() && warnings.is_empty() {
+    let folder = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
+    let root = Root::open(&folder)
+        .map_err(|error| Error::failed(format!("{}: {}", folder.display(), describe(&error))))?;
+    let ordered = files::order(peer, root.mains(sources.mains), root.drop_ins(sources.drop_ins));
+    if let [others @ .., last] = ordered.unreadable.as_slice() {
+        for other in others {
+            out::note(&format!("error: {}", place(other)));
+        }
+        return Err(Error::failed(place(last)));
+    }
+    if ordered.files.is_empty() && ordered.warnings.is_empty() {
         let message = match sources.mains {
             [one] => format!("{} is not configured here: there is no {one}", peer.name()),
             many => format!("{} is not configured here: there is none of {}", peer.name(), many.join(", ")),
         };
-        return Err(Error::new(crate::engine::ErrorKind::NotFound, message));
+        return Err(Error::new(ErrorKind::NotFound, message));
     }
-    let imported = import::import(peer, &found, &values);
-    warnings.extend(imported.warnings.iter().cloned());
-    for warning in &warnings {
+    let imported = import::import(peer, &ordered.files, &values);
+    for warning in ordered.warnings.iter().chain(&imported.warnings) {
         out::note(&format!("warning: {}", place(warning)));
     }
+    if imported.is_empty {
+        let names: Vec<String> = ordered.files.iter().map(|(file, _)| file.display().to_string()).collect();
+        let place = if names.is_empty() { "what was found".to_owned() } else { names.join(", ") };
+        let message = format!("nothing to import from {}: there is no device in {place}", peer.name());
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
     if words.write {
-        write(&root, &imported)?;
+        let file = folder.join(DESTINATION);
+        write(&root, &file, &imported)?;
         out::note(rows(&imported).trim_end());
         out::note(&format!(
-            "Written to /{DESTINATION}. Look at it, run `zramdctl check`, then see README on how to swap over from {}.",
+            "Written to {}. Look at it, run `zramdctl check`, then swap over from {} as {SWITCHING} has it.",
+            file.display(),
             peer.name()
         ));
     } else {
@@ -66,9 +83,6 @@ fn place(warning: &Warning) -> String {
 
 /// `was → is`, for people who compare.
 fn rows(imported: &Imported) -> String {
-    if imported.table.is_empty() {
-        return "nothing was found to import".to_owned();
-    }
     let rows: Vec<Vec<String>> = imported
         .table
         .iter()
@@ -81,13 +95,14 @@ fn rows(imported: &Imported) -> String {
 }
 
 /// Never over a file that is there: whoever wrote it meant it.
-fn write(root: &Path, imported: &Imported) -> Result<(), Error> {
-    peer_files::create(&root.join(DESTINATION), &imported.toml).map_err(|error| {
+fn write(root: &Root, file: &Path, imported: &Imported) -> Result<(), Error> {
+    let file = file.display();
+    root.create(Path::new(DESTINATION), &imported.toml).map_err(|error| {
         let message = match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                format!("/{DESTINATION} is there already; move it away, or import without --write and merge by hand")
+            io::ErrorKind::AlreadyExists => {
+                format!("{file} is there already; move it away, or import without --write and merge by hand")
             }
-            _ => format!("cannot write /{DESTINATION}: {error}"),
+            _ => format!("cannot write {file}: {}", describe(&error)),
         };
         Error::failed(message)
     })

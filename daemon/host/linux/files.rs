@@ -83,7 +83,7 @@ pub fn read_sources(paths: &[PathBuf]) -> Sources {
 }
 
 /// An I/O error without the number that Rust adds.
-fn describe(error: &io::Error) -> String {
+pub fn describe(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(number) => crate::host::Errno(number).to_string(),
         None => error.to_string(),

@@ -1,56 +1,143 @@
-//! The configuration files of other programs: read as they are, links not followed, and ours written beside them.
+//! The configuration files of other programs, and ours written beside them: below a root that no link leads out of.
 
-use std::fs;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use super::files::below;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::files::describe;
 use crate::logic::import::files::{Content, Found};
 
-/// Those of the main files that exist below `root`.
-pub fn mains(root: &Path, paths: &[&str]) -> Vec<Found> {
-    paths.iter().enumerate().filter_map(|(index, path)| found(root, index, PathBuf::from(path))).collect()
-}
+/// A folder that is taken for `/`.
+#[derive(Debug)]
+pub struct Root(OwnedFd);
 
-/// Everything in the folders of drop-ins below `root`.
-pub fn drop_ins(root: &Path, folders: &[&str]) -> Vec<Found> {
-    let mut all = Vec::new();
-    for (index, folder) in folders.iter().enumerate() {
-        let Ok(entries) = fs::read_dir(below(root, folder)) else { continue };
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        all.extend(names.filter_map(|name| found(root, index, Path::new(folder).join(name))));
+impl Root {
+    /// Opens the folder.
+    pub fn open(path: &Path) -> io::Result<Root> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Root(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
     }
-    all
-}
 
-/// `path` is as seen from inside `root`.
-fn found(root: &Path, index: usize, path: PathBuf) -> Option<Found> {
-    let real = below(root, path.to_str()?);
-    let kind = fs::symlink_metadata(&real).ok()?;
-    let text = || fs::read_to_string(&real);
-    let content = if kind.is_symlink() {
-        let target = fs::read_link(&real).ok()?.to_string_lossy().into_owned();
-        // A link to /dev/null reads as empty, one that leads nowhere not at all.
-        Content::Link { target, text: text().ok() }
-    } else {
-        match text() {
-            Ok(text) => Content::Text(text),
-            Err(error) => Content::Unreadable(error.to_string()),
+    /// Those of the main files that exist.
+    pub fn mains(&self, paths: &[&str]) -> Vec<Found> {
+        paths.iter().enumerate().filter_map(|(index, path)| self.found(index, PathBuf::from(path))).collect()
+    }
+
+    /// Everything in the folders of drop-ins.
+    pub fn drop_ins(&self, folders: &[&str]) -> Vec<Found> {
+        let mut all = Vec::new();
+        for (index, folder) in folders.iter().enumerate() {
+            match self.names(folder) {
+                Ok(names) => {
+                    all.extend(
+                        names.iter().filter_map(|name| self.found(index, Path::new(folder).join(name))),
+                    );
+                }
+                Err(error) if is_missing(&error) => {}
+                Err(error) => {
+                    let content = Content::Unreadable(describe(&error));
+                    all.push(Found { root: index, path: Path::new(folder).join("*.conf"), content });
+                }
+            }
         }
-    };
-    Some(Found { root: index, path, content })
+        all
+    }
+
+    fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+        let folder = self.at(Path::new(folder), OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            names.extend(entry?.file_name().to_str().ok().map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    /// Opens a path as seen from inside.
+    fn at(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let mode = if flags.contains(OFlags::CREATE) { Mode::from(0o644) } else { Mode::empty() };
+        let flags = flags | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat2(&self.0, path, flags, mode, ResolveFlags::IN_ROOT)?)
+    }
+
+    fn found(&self, index: usize, path: PathBuf) -> Option<Found> {
+        let itself = match self.at(&path, OFlags::PATH | OFlags::NOFOLLOW) {
+            Ok(itself) => itself,
+            Err(error) if is_missing(&error) => return None,
+            Err(error) => {
+                return Some(Found { root: index, path, content: Content::Unreadable(describe(&error)) });
+            }
+        };
+        let target = link_target(itself.as_fd());
+        // A link to /dev/null is empty, also where the root has no devices.
+        let is_null = target.as_ref().is_some_and(|target| target.ends_with("/dev/null"));
+        let text = if is_null { Ok(String::new()) } else { self.text(&path) };
+        let content = match (target, text) {
+            (Some(target), Ok(text)) => Content::Link { target, text: Some(text) },
+            (Some(target), Err(error)) if is_missing(&error) => Content::Link { target, text: None },
+            (None, Ok(text)) => Content::Text(text),
+            (_, Err(error)) => Content::Unreadable(describe(&error)),
+        };
+        Some(Found { root: index, path, content })
+    }
+
+    fn text(&self, path: &Path) -> io::Result<String> {
+        // Whoever reads a pipe or a socket by mistake does not wait for it.
+        let mut file = File::from(self.at(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        String::from_utf8(bytes)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
+    }
+
+    /// Writes a new file, with the folders it needs; one that is there is an error ([`io::ErrorKind::AlreadyExists`]), and
+    /// stays as it is.
+    pub fn create(&self, path: &Path, text: &str) -> io::Result<()> {
+        let (folder, name) = match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) => (self.folder(folder)?, name),
+            _ => return Err(Errno::INVAL.into()),
+        };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(&folder, name, flags, Mode::from(0o644))?);
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        if written.is_err() {
+            // Half a configuration is worse than none.
+            rustix::fs::unlinkat(&folder, name, AtFlags::empty()).ok();
+        }
+        written
+    }
+
+    /// Opens a folder, and makes what is missing of it.
+    fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
+        if path.as_os_str().is_empty() {
+            return Ok(self.0.try_clone()?);
+        }
+        let open = || self.at(path, OFlags::RDONLY | OFlags::DIRECTORY);
+        match (open(), path.parent(), path.file_name()) {
+            (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+                match rustix::fs::mkdirat(self.folder(parent)?, name, Mode::from(0o755)) {
+                    // A link that leads nowhere, or somebody else was faster.
+                    Ok(()) | Err(Errno::EXIST) => open(),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            (opened, ..) => opened,
+        }
+    }
 }
 
-/// Writes a new file, with the folders it needs; one that is there is an error, and stays as it is.
-pub fn create(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Where a link points, if it is one.
+fn link_target(file: BorrowedFd<'_>) -> Option<String> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(file).ok()?.st_mode);
+    if kind != FileType::Symlink {
+        return None;
     }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-    if written.is_err() {
-        // Half a configuration is worse than none.
-        fs::remove_file(path).ok();
-    }
-    written
+    Some(rustix::fs::readlinkat(file, "", Vec::new()).ok()?.to_string_lossy().into_owned())
 }

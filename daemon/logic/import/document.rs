@@ -112,7 +112,12 @@ impl Draft {
             (file, warning.line)
         };
         self.warnings.sort_by_key(place);
-        Imported { toml: text, table: self.table, warnings: self.warnings }
+        Imported {
+            toml: text,
+            is_empty: self.sections.is_empty(),
+            table: self.table,
+            warnings: self.warnings,
+        }
     }
 }
 

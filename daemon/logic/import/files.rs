@@ -71,28 +71,41 @@ pub enum Content {
     Unreadable(String),
 }
 
-/// The files that the program reads, lowest precedence first, by its own rules.
-pub fn order(peer: Peer, mains: Vec<Found>, drop_ins: Vec<Found>) -> (Vec<(PathBuf, String)>, Vec<Warning>) {
-    let mut warnings = Vec::new();
+/// What a program reads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ordered {
+    /// Files with their text, lowest precedence first.
+    pub files: Vec<(PathBuf, String)>,
+    /// Files that it would read and that cannot be read: there is no saying what the whole means.
+    pub unreadable: Vec<Warning>,
+    /// What else to look at.
+    pub warnings: Vec<Warning>,
+}
+
+/// The files that the program reads, by its own rules.
+pub fn order(peer: Peer, mains: Vec<Found>, drop_ins: Vec<Found>) -> Ordered {
+    let mut ordered = Ordered::default();
     let mut chosen = match peer {
         Peer::ZramGenerator => highest(mains),
         _ => sorted(mains),
     };
     if peer == Peer::ZramGenerator {
-        chosen.extend(by_name(drop_ins, peer.sources().suffix, &mut warnings));
+        chosen.extend(by_name(drop_ins, peer.sources().suffix, &mut ordered.warnings));
     }
-    let mut files = Vec::new();
     for found in chosen {
         match found.content {
-            Content::Text(text) | Content::Link { text: Some(text), .. } => files.push((found.path, text)),
+            Content::Text(text) | Content::Link { text: Some(text), .. } => {
+                ordered.files.push((found.path, text));
+            }
             Content::Link { text: None, .. } => {}
             Content::Unreadable(why) => {
-                let text = format!("this file cannot be read ({why}); nothing was imported from it");
-                warnings.push(Warning::of_file(&found.path, text));
+                ordered
+                    .unreadable
+                    .push(Warning::of_file(&found.path, format!("this file cannot be read: {why}")));
             }
         }
     }
-    (files, warnings)
+    ordered
 }
 
 fn sorted(mut found: Vec<Found>) -> Vec<Found> {
@@ -158,10 +171,10 @@ mod tests {
     }
 
     fn check(mains: Vec<Found>, drop_ins: Vec<Found>, expected: &[&str]) -> usize {
-        let (files, warnings) = order(Peer::ZramGenerator, mains, drop_ins);
-        let found: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        let ordered = order(Peer::ZramGenerator, mains, drop_ins);
+        let found: Vec<String> = ordered.files.iter().map(|(path, _)| path.display().to_string()).collect();
         assert_eq!(found, expected);
-        warnings.len()
+        ordered.warnings.len()
     }
 
     #[test]
@@ -190,12 +203,14 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named() {
         let broken = Found { content: Content::Unreadable("is a folder".to_owned()), ..text(3, "m") };
-        assert_eq!(check(vec![text(0, "m"), broken], vec![], &[]), 1);
+        let ordered = order(Peer::ZramGenerator, vec![text(0, "m"), broken], vec![]);
+        assert_eq!((ordered.files.len(), ordered.unreadable.len()), (0, 1));
+        assert!(ordered.unreadable[0].text.contains("is a folder"));
     }
 
     #[test]
     fn the_files_of_pop_os_are_read_in_their_order() {
-        let (files, _) = order(Peer::PopZram, vec![text(1, "b"), text(0, "a")], vec![]);
+        let files = order(Peer::PopZram, vec![text(1, "b"), text(0, "a")], vec![]).files;
         assert_eq!(files.len(), 2);
         assert_eq!(files[0].0, PathBuf::from("/0/a"));
     }

@@ -59,6 +59,8 @@ impl Peer {
 pub struct Imported {
     /// A configuration file for zramd, with comments. It loads without problems.
     pub toml: String,
+    /// Whether there is no section in it.
+    pub is_empty: bool,
     /// What became of each setting.
     pub table: Vec<Row>,
     /// What the owner of the machine should look at.
@@ -90,16 +92,13 @@ pub struct Warning {
 /// Imports what a program is configured to do. `files` are those of [`files::order`]; `values` are texts that the caller
 /// has for variables which the other program would run a program for.
 pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &[(String, String)]) -> Imported {
-    let mut draft = match peer {
+    let draft = match peer {
         Peer::ZramGenerator => generator::import(files, values),
         Peer::ZramTools => zram_tools::import(files),
         Peer::OldZramd => old_zramd::import(files),
         Peer::Log2ram => log2ram::import(files),
         Peer::PopZram => pop_zram::import(files),
     };
-    if let ([], Some(main)) = (files, peer.sources().mains.last()) {
-        draft.warn(*main, None, format!("there is no configuration of {} to import", peer.name()));
-    }
     let names: Vec<PathBuf> = files.iter().map(|(file, _)| file.clone()).collect();
     draft.finish(peer, &names)
 }

@@ -63,13 +63,14 @@ pub fn imported(name: &str) -> Imported {
         drop_ins
             .extend(names.chain(linked).filter_map(|name| found(&case, root, &format!("{folder}/{name}"))));
     }
-    let (files, warnings) = order(peer, mains.collect(), drop_ins);
+    let ordered = order(peer, mains.collect(), drop_ins);
+    assert_eq!(ordered.unreadable, [], "{name}");
     let values: Vec<(String, String)> = lines(&case.join("values"))
         .iter()
         .map(|line| line.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap())
         .collect();
-    let mut imported = import(peer, &files, &values);
-    imported.warnings.splice(0..0, warnings);
+    let mut imported = import(peer, &ordered.files, &values);
+    imported.warnings.splice(0..0, ordered.warnings);
     imported
 }
 
