@@ -81,14 +81,14 @@ fn what_does_not_exist_ends_with_4_and_is_named() {
 fn what_is_configured_but_not_set_up_ends_with_3() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("z.toml");
-    fs::write(&file, "[zram977]\n").unwrap();
+    fs::write(&file, "[zram247]\n").unwrap();
     let file = file.to_str().unwrap();
-    for name in ["zram977", "/dev/zram977"] {
+    for name in ["zram247", "/dev/zram247"] {
         let (code, lines) = refused(&["-c", file, "status", name]);
         assert_eq!((code, lines.len()), (Some(3), 1), "{lines:?}");
         assert!(lines[0].contains("configured, but not set up"), "{lines:?}");
     }
-    assert_eq!(refused(&["-c", file, "status", "zram977", "zram978"]).0, Some(4), "the worse of two");
+    assert_eq!(refused(&["-c", file, "status", "zram247", "zram248"]).0, Some(4), "the worse of two");
 }
 
 #[test]

@@ -328,6 +328,9 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
             "no fixed number",
         ),
         ("[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"disk\"", 3, "\"tmpfs\", \"zram\""),
+        ("[zram256]\nzram-size = 512", 1, "up to 255"),
+        ("[zram4000000000]", 1, "up to 255"),
+        ("[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nzram-device = 256", 4, "255"),
         ("[ramdisk.A]\nmount-point = \"/a\"", 1, "lower-case"),
         ("[ramdisk.a]", 1, "needs a mount-point"),
         ("[zram0]\nzram-size = 1\nzram-fraction = 0.5", 3, "keep one"),
@@ -345,6 +348,20 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
             loaded.problems.iter().map(render::one_line).collect::<Vec<_>>()
         );
         assert!(loaded.settings.devices.is_empty() && loaded.settings.ramdisks.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn ram_disks_are_numbered_after_the_last_device_and_below_the_highest_number() {
+    let disk = |name: &str| format!("[ramdisk.{name}]\nmount-point = \"/{name}\"\nbackend = \"zram\"\n");
+    let (a, b) = (disk("a"), disk("b"));
+    for (devices, expected) in
+        [("[zram4]\n", [5, 6]), ("[zram254]\n[zram1]\n", [255, 0]), ("[zram4000000000]\n", [0, 1])]
+    {
+        let loaded = load(&[&format!("{devices}{a}{b}")]);
+        let backends = loaded.settings.ramdisks.iter().map(|disk| disk.backend.clone());
+        let expected = expected.map(|number| settings::Backend::Zram { number });
+        assert_eq!(backends.collect::<Vec<_>>(), expected, "{devices}");
     }
 }
 

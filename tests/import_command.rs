@@ -139,7 +139,7 @@ fn links_are_followed_inside_the_root() {
     fs::create_dir_all(root.join("private/etc/systemd")).unwrap();
     // The whole folder of configuration is a link, too.
     link("/private/etc", "etc");
-    link("/opt/x.conf", "etc/systemd/zram-generator.conf");
+    link("/opt/x.conf", "private/etc/systemd/zram-generator.conf");
     let written = import(root, &["zram-generator", "--write"]);
     let (_, said) = texts(&written);
     assert!(written.status.success(), "{said}");
@@ -149,9 +149,62 @@ fn links_are_followed_inside_the_root() {
         fs::read_to_string(root.join("private/etc/zramd/zramd.toml")).unwrap().contains("zram-size = 512")
     );
     let secret = outside.path().join("secret.conf");
-    link(secret.to_str().unwrap(), "etc/systemd/zram-generator.conf");
+    link(secret.to_str().unwrap(), "private/etc/systemd/zram-generator.conf");
     assert_eq!(import(root, &["zram-generator"]).status.code(), Some(4), "a file of the host is not read");
-    link("/dev/null", "etc/systemd/zram-generator.conf");
+    link("/dev/null", "private/etc/systemd/zram-generator.conf");
     write(root, "usr/lib/systemd/zram-generator.conf", "[zram7]\n");
     assert_eq!(import(root, &["zram-generator"]).status.code(), Some(4), "switched off");
+}
+
+#[test]
+fn what_zramd_will_not_set_up_is_said_so() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    write(
+        root,
+        "etc/systemd/zram-generator.conf",
+        "[zram0]\nmount-point = /\n[zram1]\nmount-point = /tmp\n[zram2]\nmount-point = /tmp\n\
+         [zram3]\nzram-size = 100\nmount-point = /a\nfs-type = xfs\n[zram4000000000]\n[zram5]\nzram-size = ram / 2\n",
+    );
+    let output = import(root, &["zram-generator"]);
+    let (toml, said) = texts(&output);
+    let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("warning: ")).collect();
+    for (name, why) in [
+        ("zram0", "hide the running system"),
+        ("zram2", "/tmp is the mount point of [zram1] already"),
+        ("zram3", "xfs"),
+        ("zram4000000000", "up to 255"),
+    ] {
+        let found = |line: &&&str| line.contains(&format!("[{name}]")) && line.contains(why);
+        assert!(warnings.iter().any(|line| found(&line)), "{name}: {said}");
+    }
+    assert_eq!(warnings.len(), 4, "{said}");
+    assert!(toml.contains("\n# [zram4000000000]\n") && toml.contains("\n[zram5]\n"), "{toml}");
+    for (peer, file, text) in
+        [("zram-tools", "etc/default/zramswap", "PERCENT=0\n"), ("pop-zram", "etc/pop-zram", "MAX_SIZE=0\n")]
+    {
+        write(root, file, text);
+        let said = texts(&import(root, &[peer])).1;
+        assert!(said.contains("[zram0]") && said.contains("its size is 0"), "{said}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_is_its_default_and_what_zramd_does_not_take_is_a_comment() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    write(root, "etc/pop-zram", "SWAPPINESS=lots\nPAGE_CLUSTERS=500\n");
+    let (toml, said) = texts(&import(root, &["pop-zram"]));
+    assert!(toml.contains("swappiness = 180") && toml.contains("page-cluster = 0"), "{toml}");
+    assert!(said.contains("/etc/pop-zram:1: ") && said.contains("/etc/pop-zram:2: "), "{said}");
+    // `enabled = false` alone would be a problem: a RAM disk needs a mount point.
+    write(root, "etc/log2ram.conf", "PATH_DISK='/a\\'\n");
+    let (toml, said) = texts(&import(root, &["log2ram"]));
+    assert!(toml.contains("\n# [ramdisk.a]\n") && !toml.contains("enabled"), "{toml}");
+    assert!(!said.contains("[ramdisk.a] mount-point"), "{said}");
+    let file = root.join("z.toml");
+    fs::write(&file, toml).unwrap();
+    let check =
+        Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("-c").arg(&file).arg("check").output().unwrap();
+    assert!(check.status.success(), "{:?}", texts(&check));
 }

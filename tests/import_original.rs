@@ -180,6 +180,52 @@ fn sizes(toml: &str, mem_total_kib: u64, cmdline: &str) -> Sizes {
     devices.iter().map(|device| (device.number, device.disk_size, device.memory_limit)).collect()
 }
 
+/// What the other programs know.
+const NAMES: &[&str] = &[
+    "ALGO",
+    "ALGORITHM",
+    "COMP_ALG",
+    "FRACTION",
+    "LOG_DISK_SIZE",
+    "MAX_SIZE",
+    "NUM_DEVICES",
+    "PAGE_CLUSTERS",
+    "PATH_DISK",
+    "PERCENT",
+    "PORTION",
+    "PRIORITY",
+    "SIZE",
+    "SWAPPINESS",
+    "ZL2R",
+];
+/// What is in the way of a careless reader.
+const VALUES: &[&str] = &[
+    "",
+    "0",
+    "-1",
+    "3",
+    "500",
+    "99999999999999999999",
+    "1e400",
+    "nan",
+    "inf",
+    "0x10",
+    "lots",
+    "4G",
+    "50%",
+    "true",
+    "/",
+    "/a",
+    "/a;/a;/a/",
+    "/a b ;/c\\",
+    "/ż;relative;/a/../b",
+    "lz4",
+    "zstd(level=3)",
+    "zstd lz4",
+    "\u{1}",
+    "\"]\n[zram0]",
+];
+
 proptest! {
     #![proptest_config(Config { failure_persistence: None, ..Config::default() })]
 
@@ -198,6 +244,23 @@ proptest! {
             let imported = import(peer, &[("/f".into(), text.clone())], &[]);
             let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");
             prop_assert!(loaded.problems.is_empty(), "{:?}\n{}\n{:?}", text, imported.toml, loaded.problems);
+        }
+    }
+
+    #[test]
+    fn whatever_a_shell_file_says_is_imported_as_something_that_loads(
+        lines in prop::collection::vec((prop::sample::select(NAMES), prop::sample::select(VALUES)), 0..8)
+    ) {
+        let text: String = lines.iter().map(|(name, value)| format!("{name}='{value}'\n")).collect();
+        for peer in [Peer::ZramTools, Peer::OldZramd, Peer::Log2ram, Peer::PopZram] {
+            let imported = import(peer, &[("/f".into(), text.clone())], &[]);
+            let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");
+            prop_assert!(loaded.problems.is_empty(), "{}\n{}\n{:?}", text, imported.toml, loaded.problems);
+            for row in imported.table {
+                // What the table says is in the file, and in effect.
+                let line = row.is.split_once("] ").map(|(_, line)| line);
+                prop_assert!(line.is_none_or(|line| imported.toml.lines().any(|found| found == line)), "{}\n{}", row.is, imported.toml);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use super::args::Create;
 use super::connect::Failure;
 use crate::logic::config::schema::SectionKind;
 use crate::logic::exit::ExitStatus;
+use crate::logic::proc::{HIGHEST_DEVICE, device_number};
 
 /// Options of `CreateDevice`.
 pub type Options = BTreeMap<String, Variant<'static>>;
@@ -18,6 +19,9 @@ fn usage(message: impl Into<String>) -> Failure {
 
 /// The options that `create` asks for.
 pub fn of_create(words: &Create) -> Result<Options, Failure> {
+    if let Some(number) = words.name.as_deref().and_then(device_number).filter(|n| *n > HIGHEST_DEVICE) {
+        return Err(usage(format!("zram{number}: zramd makes devices up to zram{HIGHEST_DEVICE}")));
+    }
     let mut options = Options::new();
     let text = |text: &String| Variant::from(text.clone());
     let given = [
@@ -144,6 +148,10 @@ mod tests {
 
     #[test]
     fn mistakes_are_wrong_usage() {
+        let far = Create { name: Some("/dev/zram256".into()), ..create(&[]) };
+        let failure = of_create(&far).unwrap_err();
+        assert_eq!(failure.status, ExitStatus::Usage);
+        assert!(failure.message.contains("up to zram255"), "{}", failure.message);
         for (set, expected) in [("label", "write KEY=VALUE"), ("zram-size=1", "given twice")] {
             let failure = of_create(&create(&[set])).unwrap_err();
             assert_eq!(failure.status, ExitStatus::Usage);

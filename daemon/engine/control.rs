@@ -5,6 +5,7 @@ use super::gather::{self, absent};
 use super::undo;
 use crate::host::Host;
 use crate::logic::attribute::Attribute;
+use crate::logic::proc::HIGHEST_DEVICE;
 use crate::logic::record::Target;
 
 /// Whether memory can take what is in the swap on device `number`; an error says how much is missing.
@@ -15,7 +16,7 @@ pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
 /// The lowest number that no device and no section has.
 pub fn free_number<H: Host>(host: &H, configured: impl Fn(u32) -> bool) -> Result<u32, Error> {
     let taken = host.device_numbers().or_else(absent)?;
-    (0..u32::MAX)
+    (0..=HIGHEST_DEVICE)
         .find(|number| !taken.contains(number) && !configured(*number))
         .ok_or_else(|| Error::new(ErrorKind::Unsupported, "there is no free device number"))
 }

@@ -77,6 +77,10 @@ impl SwapLine {
     }
 }
 
+/// The highest number of a device that zramd makes. The kernel hands out the lowest free one, so that all below are created on
+/// the way to a device, each with a disk of its own.
+pub const HIGHEST_DEVICE: u32 = 255;
+
 /// N of `zramN`, for exactly this spelling.
 pub fn zram_number(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("zram")?;

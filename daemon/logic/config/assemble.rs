@@ -15,7 +15,7 @@ use super::writeback;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::score::Profile;
 use crate::logic::expr::Expr;
-use crate::logic::proc::zram_number;
+use crate::logic::proc::{HIGHEST_DEVICE, zram_number};
 
 /// What zram-generator makes of a section that says nothing about its size.
 const DEFAULT_SIZE: &str = "min(ram / 2, 4GiB)";
@@ -57,6 +57,8 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
             let built = vm::vm(&mut reader);
             settings.vm = Some(built).filter(|_| !reader.failed);
             problems.append(&mut reader.problems);
+        } else if let Some(number) = zram_number(name).filter(|number| *number > HIGHEST_DEVICE) {
+            problems.push(too_high(number, &section.origin));
         } else if let Some(number) = zram_number(name) {
             let mut reader = SectionReader::new(section, defaults);
             let built = device(number, &mut reader);
@@ -94,6 +96,12 @@ fn one_of<T: Copy>(reader: &mut SectionReader<'_>, key: &str, words: &[(&str, T)
         reader.fail(problem.hint(format!("write {}", names.join(", "))));
     }
     found
+}
+
+fn too_high(number: u32, origin: &Origin) -> Problem {
+    let text =
+        format!("zramd makes no device zram{number}: the kernel would create every lower one on the way");
+    Problem::error(origin.clone(), text).hint(format!("take a number up to {HIGHEST_DEVICE}"))
 }
 
 fn unknown_section(name: &str, origin: &Origin) -> Problem {

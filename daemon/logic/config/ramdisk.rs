@@ -14,7 +14,7 @@ use super::settings::{
     RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
 };
 use crate::logic::disk_place::{STORES, is_at_or_below, place};
-use crate::logic::proc::zram_number;
+use crate::logic::proc::{HIGHEST_DEVICE, zram_number};
 
 /// What tmpfs(5) itself does.
 const DEFAULT_SIZE: &str = "50%";
@@ -125,7 +125,8 @@ fn zram(
     mount: MountSettings,
 ) -> Zram {
     let fs_type = reader.word("fs-type", &["ext4", "btrfs", "xfs"], "ext4").to_owned();
-    let number = reader.integer("zram-device", 0, 1_048_575, "7").and_then(|n| u32::try_from(n).ok());
+    let number =
+        reader.integer("zram-device", 0, HIGHEST_DEVICE.into(), "7").and_then(|n| u32::try_from(n).ok());
     let number = number.map(|number| (number, origin_of(reader, "zram-device")));
     let key = "compression-algorithm";
     let (algorithms, algorithms_origin) = match defaults.filter(|_| reader.own(key).is_none()) {
@@ -284,6 +285,7 @@ pub(super) fn number_devices(
     problems: &mut Vec<Problem>,
 ) {
     let mut taken: BTreeSet<u32> = merged.sections.keys().filter_map(|name| zram_number(name)).collect();
+    taken.retain(|number| *number <= HIGHEST_DEVICE);
     let mut rejected = Vec::new();
     for disk in &disks {
         let Some((number, origin)) = disk.zram.as_ref().and_then(|zram| zram.number.as_ref()) else {
@@ -295,19 +297,19 @@ pub(super) fn number_devices(
             rejected.push(disk.settings.name.clone());
         }
     }
-    let mut next = taken.last().map_or(0, |last| last.saturating_add(1));
+    // Above what is taken as long as there is something, so that another section does not move a disk to another device.
+    let above = taken.last().map_or(0, |last| last + 1);
+    let mut free = (above..=HIGHEST_DEVICE).chain((0..above).filter(|number| !taken.contains(number)));
     for Disk { settings: mut disk, zram } in disks {
         if rejected.contains(&disk.name) {
             continue;
         }
         if let Some(Zram { number, device }) = zram {
-            let number = number.map_or_else(
-                || {
-                    next += 1;
-                    next - 1
-                },
-                |(number, _)| number,
-            );
+            let Some(number) = number.map_or_else(|| free.next(), |(number, _)| Some(number)) else {
+                problems
+                    .push(Problem::error(disk.origin.clone(), "there is no number left for its zram device"));
+                continue;
+            };
             disk.backend = Backend::Zram { number };
             settings.devices.push(DeviceSettings { number, ..device });
         }

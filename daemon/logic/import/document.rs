@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::refused::refused;
 use super::{Imported, Peer, Row, Warning};
 use crate::logic::config;
 
@@ -29,13 +30,15 @@ pub struct Section {
     pub line: Option<usize>,
     /// Whether it is written with `enabled = false`.
     pub off: bool,
+    /// Whether all of it is written as comments.
+    silent: bool,
     lines: Vec<String>,
 }
 
 impl Section {
     /// An empty one.
     pub fn new(name: impl Into<String>, file: PathBuf, line: Option<usize>) -> Section {
-        Section { name: name.into(), file, line, off: false, lines: Vec::new() }
+        Section { name: name.into(), file, line, off: false, silent: false, lines: Vec::new() }
     }
 
     /// Adds a comment.
@@ -52,25 +55,17 @@ impl Section {
     fn text(&self) -> String {
         let place = self.line.map_or(String::new(), |line| format!(":{line}"));
         let mut text = comment(&format!("{}{place}", self.file.display()));
-        text.push_str(&format!("\n[{}]\n", self.name));
-        if self.off {
-            text.push_str("enabled = false\n");
-        }
-        for line in &self.lines {
+        text.push('\n');
+        let head = [format!("[{}]", self.name)];
+        let off = self.off.then(|| "enabled = false".to_owned());
+        for line in head.iter().chain(&off).chain(&self.lines) {
+            if self.silent && !line.starts_with('#') {
+                text.push_str("# ");
+            }
             text.push_str(line);
             text.push('\n');
         }
         text
-    }
-
-    /// Makes comments of all lines that have an effect.
-    fn silence(&mut self) {
-        self.off = true;
-        for line in &mut self.lines {
-            if !line.starts_with('#') {
-                line.insert_str(0, "# ");
-            }
-        }
     }
 }
 
@@ -99,13 +94,26 @@ impl Draft {
         }
         for section in &mut self.sections {
             if let Some(why) = problem(&section.text()) {
-                section.silence();
-                let text =
-                    format!("zramd does not take [{}] like this, so it is switched off: {why}", section.name);
+                section.silent = true;
+                let text = format!(
+                    "zramd does not take [{}] like this, so it became a comment: {why}",
+                    section.name
+                );
                 self.warnings.push(Warning { file: section.file.clone(), line: section.line, text });
+                let begin = format!("[{}] ", section.name);
+                for row in self.table.iter_mut().filter(|row| row.is.starts_with(&begin)) {
+                    row.is.clear();
+                    "a comment, as zramd does not take its section".clone_into(&mut row.note);
+                }
             }
             text.push('\n');
             text.push_str(&section.text());
+        }
+        for (name, why) in refused(&text) {
+            if let Some(section) = self.sections.iter().find(|section| section.name == name) {
+                let text = format!("zramd will not set [{name}] up: {why}");
+                self.warnings.push(Warning { file: section.file.clone(), line: section.line, text });
+            }
         }
         let place = |warning: &Warning| {
             let file = files.iter().position(|file| *file == warning.file);
@@ -198,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_that_zramd_does_not_take_is_switched_off() {
+    fn a_section_that_zramd_does_not_take_becomes_a_comment() {
         let mut draft = Draft::default();
         let mut good = Section::new("zram0", "/a".into(), Some(1));
         good.set("zram-size", "512");
@@ -208,8 +216,8 @@ mod tests {
         let imported = draft.finish(Peer::ZramGenerator, &["/a".into()]);
         assert_eq!(
             imported.toml,
-            "# Imported from zram-generator:\n#   /a\n\n# /a:1\n[zram0]\nzram-size = 512\n\n# /a:5\n[zram1]\n\
-             enabled = false\n# mode = \"0755\"\n"
+            "# Imported from zram-generator:\n#   /a\n\n# /a:1\n[zram0]\nzram-size = 512\n\n# /a:5\n\
+             # [zram1]\n# mode = \"0755\"\n"
         );
         assert_eq!(imported.warnings.len(), 1);
         assert!(imported.warnings[0].text.contains("add a mount-point"));

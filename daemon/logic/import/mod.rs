@@ -12,6 +12,7 @@ mod ini;
 mod log2ram;
 mod old_zramd;
 mod pop_zram;
+mod refused;
 mod shell;
 mod zram_tools;
 

@@ -52,19 +52,23 @@ fn size(variables: &Variables, section: &mut Section, draft: &mut Draft) {
 
 /// What the program does to the rest of the machine.
 fn tuning(variables: &Variables, file: &Path, draft: &mut Draft) {
-    let value = |name: &str, default: &str| {
-        variables.get(name).map_or(default.to_owned(), |found| found.value.clone())
-    };
-    let zstd = value("ALGO", "zstd") == "zstd";
-    let cluster = value("PAGE_CLUSTERS", if zstd { "0" } else { "1" });
-    let swappiness = value("SWAPPINESS", "180");
+    let zstd = variables.get("ALGO").is_none_or(|algorithm| algorithm.value == "zstd");
+    let cluster = if zstd { 0 } else { 1 };
     let mut section = Section::new("vm", file.to_owned(), None);
     section.set("tune", "true");
-    for (name, key, value) in
-        [("SWAPPINESS", "swappiness", swappiness), ("PAGE_CLUSTERS", "page-cluster", cluster)]
+    // The bounds of zramd.
+    for (name, key, default, most) in
+        [("SWAPPINESS", "swappiness", 180_u32, 200), ("PAGE_CLUSTERS", "page-cluster", cluster, 10)]
     {
-        let is = section.set(key, &value);
-        draft.row(shell::was(variables.get(name), name, &value), is, "while the swap is in use");
+        let variable = variables.get(name);
+        let mut value = shell::number(variable, default, draft);
+        if let Some(variable) = variable.filter(|_| value > most) {
+            let text = format!("{value} is no {key} from 0 to {most}; {default} was taken");
+            draft.warn(&variable.file, Some(variable.line), text);
+            value = default;
+        }
+        let is = section.set(key, &value.to_string());
+        draft.row(shell::was(variable, name, &default.to_string()), is, "while the swap is in use");
     }
     draft.sections.push(section);
     let text = "zramd leaves vm.min_free_kbytes alone; to keep what pop-zram sets, write 1% of RAM into a file in /etc/sysctl.d";

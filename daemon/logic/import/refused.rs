@@ -1,0 +1,25 @@
+//! What zramd refuses to set up on any machine, asked of the planner itself.
+
+use crate::logic::config;
+use crate::logic::facts::Facts;
+use crate::logic::plan::{self, Activation, Decision};
+use crate::logic::proc::Memory;
+
+/// More than most machines have, in KiB: whatever is refused here is refused everywhere.
+const RAM_KIB: u64 = 1 << 30;
+
+/// Name and reason for each section of a configuration that is refused, or that no device comes of.
+pub fn refused(toml: &str) -> Vec<(String, String)> {
+    let mut settings = config::load(&[("imported".into(), toml.to_owned())], "").settings;
+    for device in &mut settings.devices {
+        // What depends on the machine is not asked for.
+        device.host_memory_limit = None;
+        device.writeback = None;
+    }
+    let memory = Memory { total_kib: RAM_KIB, available_kib: RAM_KIB, ..Memory::default() };
+    let facts = Facts { memory, cpus: 1, page_size: 4096, ..Facts::default() };
+    let items = plan::plan(&settings, Vec::new(), &facts, Activation::Direct).items;
+    let useless =
+        items.into_iter().filter(|item| matches!(item.decision, Decision::Refused | Decision::Skipped));
+    useless.map(|item| (item.target.to_string(), item.reason)).collect()
+}
