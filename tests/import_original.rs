@@ -251,7 +251,8 @@ proptest! {
     fn whatever_a_shell_file_says_is_imported_as_something_that_loads(
         lines in prop::collection::vec((prop::sample::select(NAMES), prop::sample::select(VALUES)), 0..8)
     ) {
-        let text: String = lines.iter().map(|(name, value)| format!("{name}='{value}'\n")).collect();
+        let lines: Vec<String> = lines.iter().map(|(name, value)| format!("{name}='{value}'")).collect();
+        let text = lines.join("\n");
         for peer in [Peer::ZramTools, Peer::OldZramd, Peer::Log2ram, Peer::PopZram] {
             let imported = import(peer, &[("/f".into(), text.clone())], &[]);
             let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");

@@ -113,7 +113,7 @@ impl Root {
     /// Opens a folder, and makes what is missing of it.
     fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
         if path.as_os_str().is_empty() {
-            return Ok(self.0.try_clone()?);
+            return self.0.try_clone();
         }
         let open = || self.at(path, OFlags::RDONLY | OFlags::DIRECTORY);
         match (open(), path.parent(), path.file_name()) {

@@ -53,7 +53,7 @@ fn size(variables: &Variables, section: &mut Section, draft: &mut Draft) {
 /// What the program does to the rest of the machine.
 fn tuning(variables: &Variables, file: &Path, draft: &mut Draft) {
     let zstd = variables.get("ALGO").is_none_or(|algorithm| algorithm.value == "zstd");
-    let cluster = if zstd { 0 } else { 1 };
+    let cluster = u32::from(!zstd);
     let mut section = Section::new("vm", file.to_owned(), None);
     section.set("tune", "true");
     // The bounds of zramd.
