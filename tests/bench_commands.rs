@@ -208,6 +208,43 @@ fn has_memory_cgroups() -> bool {
     handed_on.contains("memory") || Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists()
 }
 
+/// What does not decide the verdict: these words only.
+const LZO_RLE: [&str; 5] = ["run", "--algorithms", "lzo-rle", "--seconds", "1"];
+
+#[test]
+fn what_cannot_be_measured_is_said_by_name() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    for (words, expected) in [
+        (&["--data", "/etc"][..], "/etc: it is neither a regular file nor a block device"),
+        (&["--data", "/etc/hostname"], "/etc/hostname: it is too small"),
+        (&["--threads", "60000"], "four for each CPU"),
+        (&["--generator", "--chart", "/nonexistent/x.svg"], "/nonexistent/x.svg: "),
+    ] {
+        let output = bench(&[&LZO_RLE[..], words].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(texts(&output).1.contains(expected), "{output:?}");
+    }
+}
+
+/// Whoever asks for one number of pages gets a suggestion that all of them were looked at for; and hears nothing of algorithms that
+/// were not asked for.
+#[test]
+fn a_suggestion_follows_from_all_numbers_of_pages() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let report = json(&bench(&[&LZO_RLE[..], &["--generator", "--page-cluster", "3", "--json"]].concat()));
+    let clusters = report["page_clusters"].as_array().unwrap();
+    let numbers: Vec<u64> = clusters.iter().map(|row| row["page_cluster"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    let reason = report["verdict"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("lzo-rle is") && !reason.contains("lz4"), "{reason}");
+}
+
 #[test]
 fn wrong_words_are_wrong_usage() {
     for words in [
@@ -216,6 +253,8 @@ fn wrong_words_are_wrong_usage() {
         &["swap", "--page-cluster", "4"],
         &["swap", "--page-cluster", "3-1"],
         &["swap", "word"],
+        &["run", "--seconds", "0.1"],
+        &["run", "--threads", "0"],
         &[],
     ] {
         let output = bench(words);

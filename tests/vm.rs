@@ -5,6 +5,8 @@ use zramd::engine::reload::{Scope, survey};
 use zramd::engine::{self, sample};
 use zramd::host::sim::kernel::KernelConfig;
 use zramd::host::sim::{SimMachine, State, Swap};
+use zramd::logic::benchmark::cache::{Key, SCHEMA_VERSION, Stored};
+use zramd::logic::benchmark::score::Profile;
 use zramd::logic::change::Action;
 use zramd::logic::config::{self, Loaded};
 use zramd::logic::plan::{Activation, Decision};
@@ -92,12 +94,39 @@ fn mistakes_are_found() {
     }
 }
 
+/// A verdict of the simulated machine.
+fn verdict(kernel: &str, profile: Profile, swappiness: Option<u32>) -> String {
+    let stored = Stored {
+        schema_version: SCHEMA_VERSION,
+        measured_unix: 0,
+        key: Key::new(kernel, "model name : simulated\n", "0-3\n", None),
+        profile,
+        algorithm: "lz4".to_owned(),
+        better_runs: 0,
+        page_in_ns: 45_000,
+        provisional: String::new(),
+        report: serde_json::json!({ "verdict": { "swappiness": swappiness } }),
+    };
+    serde_json::to_string(&stored).unwrap()
+}
+
 #[test]
-fn a_measured_latency_decides_swappiness() {
-    let machine = machine();
-    machine.change().verdict = r#"{"schema_version": 1, "page_in_ns": 45000}"#.to_owned();
-    apply(&machine, &format!("{SWAP}[vm]\ntune = true\n"));
-    assert_eq!(values(&machine), "133 0 15000 10 N");
+fn a_measured_latency_decides_swappiness_where_the_verdict_holds() {
+    let here = "6.12.0-simulated";
+    for (text, swappiness) in [
+        (verdict(here, Profile::Balanced, None), 133),
+        (verdict(here, Profile::Balanced, Some(111)), 111),
+        // As for the algorithm: what was measured elsewhere, for another profile, or is damaged says nothing.
+        (verdict("1.2.3", Profile::Balanced, Some(111)), 150),
+        (verdict(here, Profile::Latency, Some(111)), 150),
+        (r#"{"page_in_ns": 90000}"#.to_owned(), 150),
+    ] {
+        let machine = machine();
+        machine.change().cpus = 4;
+        machine.change().verdict.clone_from(&text);
+        apply(&machine, &format!("{SWAP}[vm]\ntune = true\n"));
+        assert_eq!(values(&machine), format!("{swappiness} 0 15000 10 N"), "{text}");
+    }
 }
 
 const TUNED: &str = "[zram0]\nzram-size = 64\n[vm]\ntune = true\n";

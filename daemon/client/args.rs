@@ -478,7 +478,7 @@ pub struct BenchRun {
     /// Compress the pages of this file instead of those of memory; the verdict is not kept then
     #[arg(long, value_name = "FILE", conflicts_with = "generator")]
     pub data: Option<PathBuf>,
-    /// Compress made pages instead of those of memory
+    /// Compress made pages instead of those of memory; the verdict is kept
     #[arg(long)]
     pub generator: bool,
     /// Read so many pages at once with every algorithm: 2 to the power of each, for example 0-3
@@ -490,14 +490,14 @@ pub struct BenchRun {
     /// it at the next boot; whether it would win, and by how much, is told.
     #[arg(long)]
     pub dictionary: bool,
-    /// What counts: latency, balanced or capacity; otherwise what the configuration says
+    /// What counts: latency, balanced or capacity, instead of what the configuration says; the verdict is not kept if that is another
     #[arg(long, value_name = "NAME", value_parser = ["latency", "balanced", "capacity"], hide_possible_values = true)]
     pub profile: Option<String>,
-    /// Threads for the throughput; otherwise one per CPU
-    #[arg(long, value_name = "NUMBER")]
+    /// Threads for the throughput, four for each CPU at most; otherwise one for each
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// How long to measure, 0.5 to 600; more is more exact
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = seconds)]
     pub seconds: Option<f64>,
     /// Draw a chart into this file (SVG)
     #[arg(long, value_name = "FILE")]
@@ -555,6 +555,14 @@ pub struct BenchSwap {
     /// JSON: pretty (when nothing is said) or short, on one line
     #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
     pub json: Option<Json>,
+}
+
+/// How long to measure.
+fn seconds(word: &str) -> Result<f64, String> {
+    match word.parse() {
+        Ok(seconds) if (0.5..=600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("it takes 0.5 to 600".to_owned()),
+    }
 }
 
 /// One value of vm.page-cluster, or several as `0-3`.

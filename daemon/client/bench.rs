@@ -9,7 +9,7 @@ use super::args::{BenchRun, BenchShow, Json};
 use super::bench_chart;
 use super::connect::{self, Bus, Failure};
 use super::job::Jobs;
-use super::{out, worker};
+use super::{out, read, worker};
 use crate::engine::benchmark::keep;
 use crate::engine::{Error, ErrorKind};
 use crate::host::Host;
@@ -94,7 +94,8 @@ fn last() -> Option<Report> {
 
 /// Runs `bench show`.
 pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
-    let stored = keep::stored(&LinuxHost::new("/"))
+    let profile = read::config(None).loaded.settings.benchmark.profile;
+    let stored = keep::stored(&LinuxHost::new("/"), profile)
         .map_err(|why| Error::new(ErrorKind::NotFound, format!("{why}; `zramdctl bench run` measures")))?;
     show_report(&stored.report, words.json, words.chart.as_deref())?;
     if words.json.is_none_or(|form| form == Json::Off) {
@@ -110,12 +111,13 @@ fn age(stored: &Stored<Report>, now: u64) -> String {
 }
 
 fn show_report(report: &Report, json: Option<Json>, chart: Option<&Path>) -> Result<ExitStatus, Error> {
-    if let Some(path) = chart {
-        bench_chart::write(report, path)?;
-    }
     match json {
         Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(report, form)?)?,
         _ => out::print(&text(report))?,
+    }
+    // Last, so that a chart that cannot be written costs nobody the figures.
+    if let Some(path) = chart {
+        bench_chart::write(report, path)?;
     }
     Ok(ExitStatus::Success)
 }
@@ -150,7 +152,7 @@ pub fn adopt(ask_password: bool) -> ExitStatus {
 pub fn text(report: &Report) -> String {
     let data = &report.data;
     let mut out = format!(
-        "{} pages: {} ({} same-filled, {} incompressible); {:.1} s, {} CPU{}\n\n",
+        "{} pages: {} ({} same-filled, {} incompressible); {:.1} s, {} thread{}\n\n",
         data.pages,
         data.description,
         percent(data.same_filled_share),
@@ -192,7 +194,7 @@ pub fn text(report: &Report) -> String {
     let us = |ns: f64| ns / 1000.0;
     out.push_str(&format!(
         "\nRATIO counts all memory that the pages take. READ is swapping in, WRITE swapping out: the usual time of one page, what 99 of\n\
-         100 stay below, and what all CPUs do together. Of the times, {:.1} and {:.1} µs are the request itself.\n",
+         100 stay below, and what all threads do together. Of the times, {:.1} and {:.1} µs are the request itself.\n",
         us(report.baseline.read_ns),
         us(report.baseline.write_ns)
     ));
@@ -219,7 +221,7 @@ fn line(row: &Row, report: &Report, chosen: &str) -> Vec<String> {
         _ => us(score),
     });
     vec![
-        if name == chosen { "*".to_owned() } else { String::new() },
+        if name == chosen && row.score.is_some() { "*".to_owned() } else { String::new() },
         name,
         shown(format!("{:.2}", row.ratio_total)),
         us(row.read.p50_ns),
@@ -278,6 +280,7 @@ mod tests {
             algorithm: report.verdict.full_name(),
             better_runs: 0,
             page_in_ns: 0,
+            provisional: String::new(),
             report,
         };
         assert_eq!(age(&stored, 1_007_260), "Measured 2h 1min ago with Linux 6.12.1 on Some CPU.");

@@ -11,11 +11,14 @@ use super::problems;
 use super::read::{self, Configuration};
 use super::style::Style;
 use crate::engine::Error;
+use crate::engine::benchmark::keep;
 use crate::engine::reload::Survey;
 use crate::host::linux::{files, unit_files};
 use crate::host::{Host, MachineFile};
+use crate::logic::benchmark::cache::Unusable;
 use crate::logic::change::{Action, Change};
 use crate::logic::config::problem::{Problem, Severity};
+use crate::logic::config::settings::{AlgorithmChoice, DeviceSettings};
 use crate::logic::config::{Loaded, enabled_by_cmdline};
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::{self, Finding, Level};
@@ -73,6 +76,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     found.extend(drained(&standing));
     found.extend(planned(&found, &loaded, survey.as_ref()));
     found.extend(missing(&standing, &loaded));
+    found.extend(verdict(&loaded));
     found.sort_by_key(|finding| finding.level);
     match json {
         Json::Off => out::print(&render(&found, &loaded, Style::stdout(cli.color)))?,
@@ -124,6 +128,26 @@ fn has_sections(loaded: &Loaded) -> bool {
 
 fn finding(level: Level, code: &str, object: &str, message: String, remedy: &str) -> Finding {
     Finding { level, code: code.to_owned(), object: object.to_owned(), message, remedy: remedy.to_owned() }
+}
+
+/// A verdict of the benchmark that was to decide and cannot be read. One that is out of date is made again by itself.
+fn verdict(loaded: &Loaded) -> Option<Finding> {
+    let settings = &loaded.settings;
+    let auto = |device: &DeviceSettings| device.algorithms.contains(&AlgorithmChoice::Auto);
+    if !settings.devices.iter().any(auto) {
+        return None;
+    }
+    let why = keep::stored(&read::host(), settings.benchmark.profile).err()?;
+    matches!(why, Unusable::Damaged(_)).then(|| {
+        let remedy = "run `zramdctl bench run`, which measures again";
+        finding(
+            Level::Warning,
+            "verdict-damaged",
+            "",
+            format!("{why}; auto is what it is without one"),
+            remedy,
+        )
+    })
 }
 
 /// What the planner would do or refuses to do, as far as it is not known yet.

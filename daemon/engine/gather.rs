@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::IgnoredAny;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::error::Error;
 use crate::host::{Host, HostError, MachineFile};
 use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
 use crate::logic::attribute::Attribute;
-use crate::logic::benchmark::cache::{self, Key, Unusable};
+use crate::logic::benchmark::cache::{self, Key, Stored, Unusable};
 use crate::logic::benchmark::score::Profile;
 use crate::logic::config::settings::{
     AlgorithmChoice, MountSettings, Principal, Role, Settings, StoreSettings,
@@ -19,7 +20,7 @@ use crate::logic::plan::diff::ancestors_and_self;
 use crate::logic::proc::{self, MountLine, SwapLine};
 use crate::logic::record::{Record, Target, VERSION};
 use crate::logic::signature;
-use crate::logic::vm::Tunable;
+use crate::logic::vm::{Advice, Tunable};
 
 /// Reads everything that planning for these settings needs.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
@@ -28,16 +29,17 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     facts.swaps = swaps(host)?;
     facts.support = support(host);
     facts.tunables = tunables(host)?;
-    if settings.vm.is_some() {
-        facts.verdict = host.text(MachineFile::Verdict).unwrap_or_default();
-    }
     facts.other_managers = OtherManager::at_work(|path| host.path_kind(path));
     for number in host.device_numbers().or_else(absent)? {
         facts.devices.insert(number, device(host, number)?);
     }
     facts.records = records(host)?;
+    if settings.vm.is_some() {
+        facts.advice = advice(host, &facts, settings.benchmark.profile);
+    }
     if settings.devices.iter().any(|device| device.algorithms.contains(&AlgorithmChoice::Auto)) {
-        facts.best = Some(verdict(host, &facts, settings.benchmark.profile));
+        let found = verdict::<H, IgnoredAny>(host, &facts, settings.benchmark.profile);
+        facts.best = Some(found.map(|(_, algorithm)| algorithm));
     }
     for mount in mounts_of(settings) {
         for path in ancestors_and_self(&mount.mount_point) {
@@ -86,17 +88,31 @@ pub fn tunables<H: Host>(host: &H) -> Result<BTreeMap<Tunable, String>, HostErro
 }
 
 /// The verdict of the benchmark, if it holds for this machine and profile. What cannot be read is no verdict, and no reason to wait.
-fn verdict<H: Host>(host: &H, facts: &Facts, profile: Profile) -> Result<Algorithm, Unusable> {
+fn verdict<H: Host, R: DeserializeOwned>(
+    host: &H,
+    facts: &Facts,
+    profile: Profile,
+) -> Result<(Stored<R>, Algorithm), Unusable> {
     let text: Result<String, HostError> = host.text(MachineFile::Verdict).or_else(absent);
     let text = text.map_err(|error| Unusable::Damaged(error.to_string()))?;
     let now = verdict_key(host, facts.specimen().map(|device| device.algorithms.as_slice()));
-    let found = cache::read::<IgnoredAny>(Some(&text), &now);
-    found.and_then(|(stored, algorithm)| {
-        if stored.profile == profile {
-            return Ok(algorithm);
-        }
-        Err(Unusable::Outdated(format!("it was made for the profile {}", stored.profile.word())))
-    })
+    cache::read(Some(&text), &now, profile)
+}
+
+/// What of the report `[vm]` needs.
+#[derive(Deserialize)]
+struct Brief {
+    verdict: BriefVerdict,
+}
+
+#[derive(Deserialize)]
+struct BriefVerdict {
+    swappiness: Option<u64>,
+}
+
+fn advice<H: Host>(host: &H, facts: &Facts, profile: Profile) -> Option<Advice> {
+    let (stored, _) = verdict::<H, Brief>(host, facts, profile).ok()?;
+    Some(Advice { swappiness: stored.report.verdict.swappiness, page_in_ns: stored.page_in_ns })
 }
 
 /// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.

@@ -7,7 +7,7 @@ use super::attribute::Attribute;
 use super::benchmark::cache::Unusable;
 use super::proc::{Memory, MountLine, SwapLine, mount_of};
 use super::record::{Record, Target};
-use super::vm::Tunable;
+use super::vm::{Advice, Tunable};
 
 /// Everything the planner knows about the machine.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +28,8 @@ pub struct Facts {
     pub mounts: Vec<MountLine>,
     /// Settings of the kernel, those that it has.
     pub tunables: BTreeMap<Tunable, String>,
-    /// The benchmark's verdict, where `[vm]` may need it.
-    pub verdict: String,
+    /// What the benchmark's verdict advises, where `[vm]` may need it, and it holds.
+    pub advice: Option<Advice>,
     /// Other programs that set up zram here, by the file that shows it.
     pub other_managers: Vec<OtherManager>,
     /// What zramd recorded about its own targets.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::benchmark::score::Profile;
 use super::change::{Action, Change, UnitDisk};
 use super::config::Loaded;
 use super::config::problem::{Problem, Severity};
@@ -36,6 +37,9 @@ pub struct View {
     /// What of `[maintenance]` concerns the daemon.
     #[serde(default)]
     pub maintenance: MaintenanceView,
+    /// What `[benchmark]` wants.
+    #[serde(default)]
+    pub profile: Profile,
 }
 
 /// What of `[maintenance]` concerns the daemon.
@@ -103,6 +107,7 @@ impl View {
                     writeback: asked.writeback.is_some(),
                 },
             ),
+            profile: loaded.settings.benchmark.profile,
         }
     }
 }

@@ -245,10 +245,10 @@ complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -s a -l algorithms -d 'Only these, separated by semicolons, for example \'lz4;zstd(level=1)\'; the verdict is not kept then' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l data -d 'Compress the pages of this file instead of those of memory; the verdict is not kept then' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l page-cluster -d 'Read so many pages at once with every algorithm: 2 to the power of each, for example 0-3' -r
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l profile -d 'What counts: latency, balanced or capacity; otherwise what the configuration says' -r -f -a "latency\t''
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l profile -d 'What counts: latency, balanced or capacity, instead of what the configuration says; the verdict is not kept if that is another' -r -f -a "latency\t''
 balanced\t''
 capacity\t''"
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l threads -d 'Threads for the throughput; otherwise one per CPU' -r
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l threads -d 'Threads for the throughput, four for each CPU at most; otherwise one for each' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l seconds -d 'How long to measure, 0.5 to 600; more is more exact' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l chart -d 'Draw a chart into this file (SVG)' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
@@ -258,7 +258,7 @@ complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen
 always\t'Always'
 never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l generator -d 'Compress made pages instead of those of memory'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l generator -d 'Compress made pages instead of those of memory; the verdict is kept'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l dictionary -d 'Also try a dictionary that is trained on half of the pages: an experiment, and never the verdict'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -9,9 +9,11 @@ use lexopt::prelude::{Long, ValueExt};
 use zramd::engine::benchmark::sample::Source;
 use zramd::engine::benchmark::{self as engine, Options, keep};
 use zramd::engine::work::{Reporter, Stopped};
+use zramd::host::Host;
 use zramd::host::linux::LinuxHost;
 use zramd::logic::algorithm::Algorithm;
 use zramd::logic::benchmark::score::Profile;
+use zramd::logic::benchmark::verdict::Before;
 use zramd::logic::config::settings::When;
 use zramd::logic::exit::ExitStatus;
 
@@ -62,7 +64,13 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
                     other => *other = Source::Processes(vec![process]),
                 }
             }
-            Long("threads") => options.threads = parser.value().map_err(text)?.parse().map_err(text)?,
+            Long("threads") => {
+                options.threads = parser.value().map_err(text)?.parse().map_err(text)?;
+                let most = 4 * usize::try_from(LinuxHost::new("/").cpus()).unwrap_or(1);
+                if !(1..=most).contains(&options.threads) {
+                    return Err(format!("--threads takes 1 to {most} here, four for each CPU"));
+                }
+            }
             Long("page-cluster") => {
                 let n: u32 = parser.value().map_err(text)?.parse().map_err(text)?;
                 if n > 5 {
@@ -112,26 +120,36 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
     let mut options = words.options;
     options.profile = words.profile.unwrap_or(settings.benchmark.profile);
     options.configured = settings.devices.iter().map(|device| device.number).collect::<BTreeSet<u32>>();
-    options.before = keep::before(&host, options.profile);
+    let stored = keep::stored(&host, options.profile).ok();
     let unasked = options.idle || words.boot;
     if unasked {
         if settings.benchmark.when == When::Never {
             return Ok("the configuration wants no benchmark".to_owned());
         }
-        if let Some(verdict) = &options.before.verdict {
-            return Ok(format!("the verdict {verdict} holds; nothing to measure"));
+        if let Some(stored) = &stored {
+            let verdict = &stored.algorithm;
+            // Boot does not wait for a second opinion.
+            match keep::again(&host, stored).filter(|_| !words.boot) {
+                None => return Ok(format!("the verdict {verdict} holds; nothing to measure")),
+                Some(why) => eprintln!("the verdict {verdict} holds, and is measured again: {why}"),
+            }
         }
     }
     if words.boot {
         options.budget = BOOT_BUDGET;
         options.source = Source::Generator;
     }
-    // What was measured with other data or fewer algorithms is nobody's verdict.
-    let kept =
-        options.algorithms.is_empty() && !matches!(options.source, Source::File(_) | Source::Processes(_));
+    // What was measured with other data, fewer algorithms or for another profile is nobody's verdict.
+    let kept = options.algorithms.is_empty()
+        && !matches!(options.source, Source::File(_) | Source::Processes(_))
+        && options.profile == settings.benchmark.profile;
+    if let (true, Some(stored)) = (kept, &stored) {
+        options.before = Before { verdict: Some(stored.algorithm.clone()), better_runs: stored.better_runs };
+    }
     let measured = engine::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
     reporter.detail(&measured.report)?;
-    if kept {
+    // One that is not complete takes no other's place.
+    if kept && (stored.is_none() || measured.provisional.is_empty()) {
         keep::keep(Path::new("/"), &host, &measured)?;
     }
     Ok(measured.report.verdict.reason)

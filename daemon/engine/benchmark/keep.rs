@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::run::Measured;
+use super::sample::source_now;
 use crate::engine::Error;
 use crate::engine::gather::verdict_key;
 use crate::host::linux::{durable, store::VERDICT};
@@ -12,7 +13,6 @@ use crate::logic::attribute::Attribute;
 use crate::logic::benchmark::cache::{self, Key, SCHEMA_VERSION, Stored, Unusable};
 use crate::logic::benchmark::report::Report;
 use crate::logic::benchmark::score::Profile;
-use crate::logic::benchmark::verdict::Before;
 
 /// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.
 pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
@@ -27,38 +27,46 @@ pub fn key_now<H: Host>(host: &H) -> Key {
     key(host, offered.as_deref())
 }
 
-/// The verdict with all its figures, if it holds on this machine.
-pub fn stored<H: Host>(host: &H) -> Result<Stored<Report>, Unusable> {
+/// The verdict with all its figures, if it holds on this machine for this profile.
+pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unusable> {
     let text = host.text(MachineFile::Verdict).or_else(crate::engine::gather::absent);
     let text: String = text.map_err(|error: HostError| Unusable::Damaged(error.to_string()))?;
-    cache::read(Some(&text), &key_now(host)).map(|(stored, _)| stored)
+    cache::read(Some(&text), &key_now(host), profile).map(|(stored, _)| stored)
 }
 
-/// What was chosen before for this profile.
-pub fn before<H: Host>(host: &H, profile: Profile) -> Before {
-    match stored(host) {
-        Ok(stored) if stored.profile == profile => {
-            Before { verdict: Some(stored.algorithm), better_runs: stored.better_runs }
-        }
-        _ => Before::default(),
+/// Why a run that nobody asked for measures again although a verdict holds; nothing when it has nothing to do.
+pub fn again<H: Host>(host: &H, stored: &Stored<Report>) -> Option<String> {
+    let rank = |source: &str| ["generator", "processes", "swap"].iter().position(|other| *other == source);
+    let (was, now) = (stored.report.data.source.as_str(), source_now(host));
+    if !stored.provisional.is_empty() {
+        Some(stored.provisional.clone())
+    } else if stored.better_runs > 0 {
+        Some("another algorithm was better, which has to be found twice in a row".to_owned())
+    } else if rank(now) > rank(was) {
+        Some(format!("it was made with pages from `{was}`, and there are some from `{now}` now"))
+    } else {
+        None
     }
 }
 
 /// Keeps a verdict.
 pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), Error> {
     let report = &measured.report;
+    let name = report.verdict.full_name();
+    let chosen = report.results.iter().find(|row| row.full_name() == name);
     let stored = Stored {
         schema_version: SCHEMA_VERSION,
         measured_unix: report.measured_unix,
         key: key(host, Some(&measured.offered)),
         profile: report.profile,
-        algorithm: report.verdict.full_name(),
+        algorithm: name,
         better_runs: measured.better_runs,
-        page_in_ns: report.results.first().map_or(0, |row| {
+        page_in_ns: chosen.map_or(0, |row| {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A time.
             let usual = row.read.p50_ns.max(0.0) as u64;
             usual
         }),
+        provisional: measured.provisional.clone(),
         report,
     };
     let text = serde_json::to_string_pretty(&stored)

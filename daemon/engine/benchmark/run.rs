@@ -107,6 +107,8 @@ pub struct Measured {
     pub offered: Vec<String>,
     /// See [`Before::better_runs`].
     pub better_runs: u32,
+    /// Why it is not the last word; empty when it is.
+    pub provisional: String,
 }
 
 /// The benchmark while it goes on.
@@ -142,7 +144,17 @@ pub fn run<H: Host>(
     }
     report(0.0, "collecting pages");
     let most = if options.dictionary { 2 * PAGES } else { PAGES };
-    let mut sample = collect(host, &options.source, pages_that_fit(host, most)?)?;
+    let sample = collect(host, &options.source, pages_that_fit(host, most)?);
+    if interrupt::is_asked() {
+        return Err(cancelled());
+    }
+    let mut sample = sample?;
+    if sample.pages.count() < LEAST_PAGES {
+        let (found, from) = (sample.pages.count(), &sample.data.description);
+        let message =
+            format!("{from}: {found} of them can be compressed, and a benchmark takes {LEAST_PAGES}");
+        return Err(Error::failed(message).into());
+    }
     let trained = if options.dictionary { Some(train(&mut sample, report)?) } else { None };
     let scratch = Scratch::create(host, &options.configured)?;
     let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
@@ -184,6 +196,10 @@ fn look<H: Host>(host: &H) -> Pressure {
     }
 }
 
+fn cancelled() -> Stopped {
+    Stopped::Cancelled("the benchmark was cancelled".to_owned())
+}
+
 /// How many pages can be spared.
 fn pages_that_fit<H: Host>(host: &H, most: usize) -> Result<usize, Stopped> {
     let available = gather::memory(host)?.available_kib * 1024;
@@ -214,7 +230,8 @@ impl<H: Host> Run<'_, H> {
 
     /// How long it may take, with so many algorithms.
     fn limit(&self, algorithms: usize) -> Duration {
-        let clusters = CLUSTERS + CLUSTER * u32::try_from(self.options.page_clusters.len()).unwrap_or(4);
+        let each = self.options.page_clusters.len().max(4);
+        let clusters = CLUSTERS + CLUSTER * u32::try_from(each).unwrap_or(4);
         let several = if self.options.every_cluster { algorithms } else { 0 };
         self.budget() + DEVICE + clusters * u32::try_from(several).unwrap_or(0)
     }
@@ -224,7 +241,7 @@ impl<H: Host> Run<'_, H> {
         let share = self.elapsed().as_secs_f64() / self.budget().as_secs_f64();
         (self.report)(share.min(0.99), doing);
         if interrupt::is_asked() {
-            return Err(Stopped::Cancelled("the benchmark was cancelled".to_owned()));
+            return Err(cancelled());
         }
         let now = look(self.host);
         match quiet::meanwhile(&self.pressure, &now, self.elapsed(), self.options.idle) {
@@ -302,7 +319,12 @@ impl<H: Host> Run<'_, H> {
         }
         let scores = scores(&trials, self.options.profile, &circumstances, &baseline);
         let scored = eligible(&trials, &scores);
-        let choice = verdict::choose(&scored, &self.options.before, usual(&offered), self.options.profile);
+        let mut choice =
+            verdict::choose(&scored, &self.options.before, usual(&offered), self.options.profile);
+        let provisional = missed(&trials);
+        if !provisional.is_empty() {
+            choice.reason.push_str(&format!("; {provisional}"));
+        }
         let chosen = Algorithm::parse(&choice.algorithm)
             .map_err(|error| Error::failed(format!("{}: {}", choice.algorithm, error.message)))?;
         let page_clusters = self.page_clusters(&trials, &chosen)?;
@@ -327,7 +349,7 @@ impl<H: Host> Run<'_, H> {
             measured_unix: 0,
             rounds,
         };
-        Ok(Measured { report, offered, better_runs: choice.better_runs })
+        Ok(Measured { report, offered, better_runs: choice.better_runs, provisional })
     }
 
     fn configure(&mut self, algorithm: &Algorithm) -> Result<(), Error> {
@@ -457,7 +479,11 @@ impl<H: Host> Run<'_, H> {
             let write = Spec { limit, ..Spec::new(Direction::Write, all) };
             let write = pass(&self.node, &self.sample.pages, &write)?;
             let done = 0..usize::try_from(write.requests()).unwrap_or(0);
-            for n in &self.options.page_clusters {
+            // What is suggested for the chosen one follows from all of them.
+            let usual = Options::default().page_clusters;
+            let asked = self.options.page_clusters.iter().copied();
+            let more = usual.into_iter().filter(|_| algorithm == *chosen);
+            for n in asked.chain(more).collect::<BTreeSet<u32>>() {
                 let read = Spec {
                     pages_per_request: 1 << n,
                     shuffle: Some(2),
@@ -468,7 +494,7 @@ impl<H: Host> Run<'_, H> {
                 clusters.push(Cluster {
                     algorithm: algorithm.name.clone(),
                     parameters: map(&algorithm),
-                    page_cluster: *n,
+                    page_cluster: n,
                     mean_ns: read.mean_ns(),
                     p50_ns: read.quantile_ns(0.5) as f64,
                     p99_ns: read.quantile_ns(0.99) as f64,
@@ -499,6 +525,18 @@ impl<H: Host> Run<'_, H> {
             swappiness: disk.and_then(|disk| advice::swappiness(disk, read_ns?)),
             reason: choice.reason.clone(),
         }
+    }
+}
+
+/// Which of those that could be the verdict had no time to be measured, in words; empty when there is none.
+fn missed(trials: &[Trial]) -> String {
+    let could = trials.iter().filter(|trial| trial.candidate.never.is_empty());
+    let missed = could.filter(|trial| trial.failed.as_deref() == Some(TOO_SLOW));
+    let names: Vec<String> = missed.map(|trial| trial.candidate.algorithm.to_string()).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("not measured, for lack of time: {}", names.join(", "))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is compressed: pages like those that this machine swaps. They never leave memory.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use crate::engine::Error;
 use crate::engine::gather;
 use crate::host::Host;
 use crate::host::linux::direct::Direct;
+use crate::host::linux::interrupt;
 use crate::host::linux::pages::Pages;
 use crate::host::linux::process_memory::{ProcessMemory, maps, others};
 use crate::logic::attribute::Attribute;
@@ -42,10 +44,14 @@ pub struct Sample {
 
 /// Fewer pages than this say little; a source that has no more is passed over.
 const ENOUGH: usize = 2048;
+/// In a file of so many times the pages that are wanted, they are drawn one by one.
+const SPARSE: u64 = 16;
 /// Pages of one process, or of swap, that are looked at together.
 const RUN: usize = 16;
 /// Longest time for looking for pages.
 const PATIENCE: Duration = Duration::from_millis(350);
+/// The same in a file: somebody named it, and it may lie on a slow disk.
+const PATIENCE_WITH_FILE: Duration = Duration::from_secs(3);
 
 /// Collects at most `wanted` pages.
 pub fn collect<H: Host>(host: &mut H, source: &Source, wanted: usize) -> Result<Sample, Error> {
@@ -140,40 +146,109 @@ fn generate(wanted: usize) -> Result<Sample, Error> {
 
 fn file(path: &Path, wanted: usize, random: &mut Random) -> Result<Sample, Error> {
     let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
-    let file = rustix::fs::open(path, rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty())
-        .map_err(|errno| failed(errno.into()))?;
+    // NONBLOCK: a pipe is refused, not waited for.
+    let flags = rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
+    let file =
+        rustix::fs::open(path, flags, rustix::fs::Mode::empty()).map_err(|errno| failed(errno.into()))?;
+    let kind = rustix::fs::fstat(&file).map_err(|errno| failed(errno.into()))?.st_mode;
+    let kind = rustix::fs::FileType::from_raw_mode(kind);
+    if kind != rustix::fs::FileType::RegularFile && kind != rustix::fs::FileType::BlockDevice {
+        let name = path.display();
+        return Err(Error::failed(format!("{name}: it is neither a regular file nor a block device")));
+    }
     let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
     let mut basket = Basket::new(wanted)?;
     let page = basket.pages.page_size() as u64;
-    let mut numbers: Vec<u64> = (0..size / page).collect();
-    random.shuffle(&mut numbers);
-    for number in numbers {
-        if basket.is_full() {
-            break;
-        }
-        let offset = number * page;
-        let read = rustix::io::pread(&file, basket.free(), offset).map_err(|errno| failed(errno.into()))?;
-        if read as u64 == page {
-            basket.keep();
-        }
+    let count = size / page;
+    if count < wanted as u64 * SPARSE {
+        let mut numbers: Vec<u64> = (0..count).collect();
+        random.shuffle(&mut numbers);
+        read_pages(&file, &mut basket, numbers.into_iter()).map_err(failed)?;
+    } else {
+        // Of so many, hardly one comes twice.
+        let mut seen = BTreeSet::new();
+        let numbers = std::iter::repeat_with(|| random.below(count)).filter(|number| seen.insert(*number));
+        read_pages(&file, &mut basket, numbers).map_err(failed)?;
     }
     if basket.kept == 0 {
-        return Err(Error::failed(format!("{}: no page of it can be compressed", path.display())));
+        let what = match basket.same_filled {
+            0 => format!("it is too small: {}", human(size)),
+            pages => format!(
+                "all {pages} pages of it that were read hold one repeated word, which no algorithm sees"
+            ),
+        };
+        return Err(Error::failed(format!("{}: {what}", path.display())));
     }
     Ok(basket.done("file", format!("pages of {} ({})", path.display(), human(size))))
 }
 
-/// The zram swap with most in it, if that is enough. Few pages: reading one marks it as used.
-fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<Sample>, Error> {
+/// Fills the basket with pages of a file, until there are no more, time is up, or somebody wants to end it.
+fn read_pages(
+    file: &rustix::fd::OwnedFd,
+    basket: &mut Basket,
+    numbers: impl Iterator<Item = u64>,
+) -> std::io::Result<()> {
+    let page = basket.pages.page_size() as u64;
+    let begun = Instant::now();
+    for number in numbers {
+        if basket.is_full() || begun.elapsed() > PATIENCE_WITH_FILE || interrupt::is_asked() {
+            break;
+        }
+        let read = rustix::io::pread(file, basket.free(), number * page)?;
+        if read as u64 == page {
+            basket.keep();
+        }
+    }
+    Ok(())
+}
+
+/// What pages there are now to measure with, by the word for it in a report; the better the more.
+pub fn source_now<H: Host>(host: &H) -> &'static str {
+    let swapped = fullest_swap(host).ok().flatten();
+    if swapped.is_some_and(|swap| swap.compressed >= 2 * ENOUGH as u64) {
+        return "swap";
+    }
+    let meminfo = host.text(crate::host::MachineFile::Meminfo).unwrap_or_default();
+    let anonymous =
+        meminfo.lines().find_map(|line| line.strip_prefix("AnonPages:")?.split_whitespace().next());
+    let anonymous = anonymous.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024 / host.page_size();
+    if anonymous >= 8 * ENOUGH as u64 { "processes" } else { "generator" }
+}
+
+/// Compressed swap, in pages.
+struct FilledSwap {
+    number: u32,
+    used: u64,
+    compressed: u64,
+    slots: u64,
+    same_filled_share: f64,
+}
+
+/// The zram swap with most in it.
+fn fullest_swap<H: Host>(host: &H) -> Result<Option<FilledSwap>, Error> {
     let page = host.page_size();
     let swaps = gather::swaps(host)?;
     let stat = |number: u32| MmStat::parse(&host.read_attribute(number, Attribute::MmStat).ok()?);
-    let used = swaps.iter().filter_map(|swap| {
+    let filled = swaps.iter().filter_map(|swap| {
         let (number, stat) = (swap.zram_number()?, stat(swap.zram_number()?)?);
-        Some((stat.orig_data_size / page, number, stat, swap.size_kib * 1024 / page))
+        let used = stat.orig_data_size / page;
+        Some(FilledSwap {
+            number,
+            used,
+            compressed: used.saturating_sub(stat.same_pages),
+            slots: swap.size_kib * 1024 / page,
+            same_filled_share: stat.same_pages as f64 / used.max(1) as f64,
+        })
     });
-    let Some((used, number, stat, slots)) = used.max_by_key(|(used, ..)| *used) else { return Ok(None) };
-    let compressed = used.saturating_sub(stat.same_pages);
+    Ok(filled.max_by_key(|swap| swap.used))
+}
+
+/// Pages of that, if they are enough. Few: reading one marks it as used.
+fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<Sample>, Error> {
+    let page = host.page_size();
+    let Some(FilledSwap { number, used, compressed, slots, same_filled_share }) = fullest_swap(host)? else {
+        return Ok(None);
+    };
     if compressed < 2 * ENOUGH.min(wanted) as u64 {
         return Ok(None);
     }
@@ -183,7 +258,7 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<
     let begun = Instant::now();
     // The kernel fills swap from the front: half of the tries go where the pages are when little of it is in use.
     let front = (used + used / 4).min(slots);
-    let (mut tries, mut seen) = (0_u64, std::collections::BTreeSet::new());
+    let (mut tries, mut seen) = (0_u64, BTreeSet::new());
     while !basket.is_full() && (!tries.is_multiple_of(8) || begun.elapsed() < PATIENCE) {
         let among = if tries.is_multiple_of(2) { slots } else { front };
         let first = random.below((among / RUN as u64).max(1));
@@ -202,11 +277,10 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<
     if basket.kept < ENOUGH.min(wanted) {
         return Ok(None);
     }
-    let share = stat.same_pages as f64 / used.max(1) as f64;
     let mut sample =
         basket.done("swap", format!("pages swapped out to zram{number} ({} in use)", human(used * page)));
     // Slots that are not in use were counted too; the kernel knows it exactly.
-    sample.data.same_filled_share = share;
+    sample.data.same_filled_share = same_filled_share;
     Ok(Some(sample))
 }
 
@@ -233,7 +307,7 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Random) -> Res
     let mut basket = Basket::new(wanted)?;
     let page = basket.pages.page_size() as u64;
     let mut open: Option<(u32, ProcessMemory)> = None;
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let begun = Instant::now();
     while !basket.is_full() && begun.elapsed() < PATIENCE {
         let at = random.below(total);
@@ -296,6 +370,28 @@ mod tests {
         assert_eq!(sample.data.pages, text.len() as u64 / sample.data.page_size);
         let missing = collect(&mut host, &Source::File("/nonexistent".into()), 10);
         assert!(missing.is_err_and(|error| error.message.contains("/nonexistent")));
+    }
+
+    #[test]
+    fn what_has_no_pages_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("small"), [1; 1000]).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o600.into()).unwrap();
+        // More than could be gone over, and nothing but zeros.
+        std::fs::File::create(path("sparse")).unwrap().set_len(1 << 40).unwrap();
+        let mut host = LinuxHost::new("/");
+        for (name, expected) in [
+            ("", "it is neither a regular file nor a block device"),
+            ("pipe", "it is neither a regular file nor a block device"),
+            ("small", "it is too small: 1000 B"),
+            ("sparse", "hold one repeated word, which no algorithm sees"),
+        ] {
+            let path = path(name);
+            let error = collect(&mut host, &Source::File(path.clone()), 512).unwrap_err().message;
+            let name = path.display().to_string();
+            assert!(error.starts_with(&name) && error.ends_with(expected), "{error}");
+        }
     }
 
     /// Our own parent is a process like any other, as far as we may look into it.

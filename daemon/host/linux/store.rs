@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use crate::host::HostError;
 
 /// Where the verdict of the benchmark is kept from boot to boot.
-pub const VERDICT: &str = "/var/lib/zramd/benchmark.json";
+pub const VERDICT: &str = crate::logic::benchmark::cache::FILE;
 
 /// The folder, for messages.
 pub const FOLDER: &str = "/run/zramd";

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::score::Profile;
 use crate::logic::algorithm::Algorithm;
 
+/// The file.
+pub const FILE: &str = "/var/lib/zramd/benchmark.json";
+
 /// Version of the form of the file. Raised when an old file cannot be understood any more.
 pub const SCHEMA_VERSION: u32 = 1;
 /// Version of score, candidates and method. Raised when an old verdict would be chosen differently today.
@@ -94,6 +97,9 @@ pub struct Stored<R> {
     pub better_runs: u32,
     /// Usual time of a page-in with it, in nanoseconds.
     pub page_in_ns: u64,
+    /// Why a run that nobody asked for measures again although the verdict holds; empty when it does not.
+    #[serde(default)]
+    pub provisional: String,
     /// All figures.
     #[serde(bound(deserialize = "R: Deserialize<'de>"))]
     pub report: R,
@@ -114,16 +120,19 @@ impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unusable::Absent => f.write_str("nothing was measured yet"),
-            Unusable::Damaged(why) => write!(f, "the verdict of the benchmark cannot be used: {why}"),
+            Unusable::Damaged(why) => {
+                write!(f, "the verdict of the benchmark cannot be used: {FILE} is damaged ({why})")
+            }
             Unusable::Outdated(why) => write!(f, "the verdict of the benchmark is out of date: {why}"),
         }
     }
 }
 
-/// Reads the file and checks that it holds on this machine. `text` is nothing when there is no file.
+/// Reads the file and checks that it holds on this machine for this profile. `text` is nothing when there is no file.
 pub fn read<'de, R: Deserialize<'de>>(
     text: Option<&'de str>,
     now: &Key,
+    profile: Profile,
 ) -> Result<(Stored<R>, Algorithm), Unusable> {
     let text = text.filter(|text| !text.is_empty()).ok_or(Unusable::Absent)?;
     let damaged = |why: &dyn fmt::Display| Unusable::Damaged(why.to_string());
@@ -141,6 +150,10 @@ pub fn read<'de, R: Deserialize<'de>>(
     }
     if now.algorithms.as_ref().is_some_and(|names| !names.contains(&algorithm.name)) {
         return Err(Unusable::Outdated(format!("this kernel no longer offers {}", algorithm.name)));
+    }
+    if stored.profile != profile {
+        let (was, is) = (stored.profile.word(), profile.word());
+        return Err(Unusable::Outdated(format!("the configured profile is {is} now, and was {was}")));
     }
     Ok((stored, algorithm))
 }
@@ -165,13 +178,14 @@ mod tests {
             algorithm: "zstd(level=1)".to_owned(),
             better_runs: 0,
             page_in_ns: 3000,
+            provisional: String::new(),
             report: [1, 2],
         };
         serde_json::to_string(&stored).unwrap()
     }
 
     fn verdict(text: Option<&str>, now: &Key) -> Result<String, Unusable> {
-        read::<IgnoredAny>(text, now).map(|(_, algorithm)| algorithm.to_string())
+        read::<IgnoredAny>(text, now, Profile::Balanced).map(|(_, algorithm)| algorithm.to_string())
     }
 
     #[test]
@@ -179,7 +193,11 @@ mod tests {
         assert_eq!(verdict(Some(&text()), &key()), Ok("zstd(level=1)".to_owned()));
         let unknown = Key { algorithms: None, ..key() };
         assert!(verdict(Some(&text()), &unknown).is_ok(), "no device to ask yet");
-        assert_eq!(read::<[u32; 2]>(Some(&text()), &key()).unwrap().0.report, [1, 2]);
+        assert_eq!(read::<[u32; 2]>(Some(&text()), &key(), Profile::Balanced).unwrap().0.report, [1, 2]);
+        let other = read::<IgnoredAny>(Some(&text()), &key(), Profile::Latency).unwrap_err().to_string();
+        assert!(other.ends_with("the configured profile is latency now, and was balanced"), "{other}");
+        let older = text().replace(r#""provisional":"","#, "");
+        assert!(older != text() && verdict(Some(&older), &key()).is_ok());
     }
 
     #[test]

@@ -124,14 +124,23 @@ fn among(
                 format!("{incumbent} stays for now, though {why}, which has to be found twice in a row"),
             );
         }
-        return take(format!("{best} is best: {what}; {incumbent} cannot be chosen here"));
+        // Whoever asked for certain algorithms is told nothing of the others.
+        let left = scored.iter().find(|(name, _)| name == incumbent);
+        let left = left.and_then(|(_, score)| score.as_ref().err());
+        let left = left.map_or_else(String::new, |why| format!("; {incumbent} cannot be chosen: {why}"));
+        return take(format!("{best} is best: {what}{left}"));
     };
     if best == incumbent {
         let rivals = eligible().filter(|(name, _)| *name != best);
         let what = what(profile, best_value);
         return take(match rivals.min_by(|a, b| a.1.total_cmp(&b.1)) {
             Some((rival, next)) => {
-                format!("{best} is best: {what}, {:.0} % less than with {rival}", percent(best_value, next))
+                let less = percent(best_value, next);
+                if less < 0.5 {
+                    format!("{best} is best: {what}, as with {rival}")
+                } else {
+                    format!("{best} is best: {what}, {less:.0} % less than with {rival}")
+                }
             }
             None => format!("{best} is the only one that can be chosen: {what}"),
         });
@@ -227,6 +236,12 @@ mod tests {
         );
         let choice = choose(&list, &before("zstd", 1), "lz4", Profile::Latency);
         assert_eq!((choice.algorithm.as_str(), choice.better_runs), ("lz4", 0));
+        let first = choose(&list, &Before::default(), "zstd", Profile::Latency);
+        assert!(first.reason.ends_with("; zstd cannot be chosen: too slow"), "{}", first.reason);
+        let asked = balanced(&[("lzo", 100.0)], &Before::default());
+        assert!(!asked.reason.contains("lz4"), "nobody asked for it: {}", asked.reason);
+        let alike = balanced(&[("lz4", 100.0), ("lzo", 100.1)], &Before::default());
+        assert!(alike.reason.ends_with(", as with lzo"), "{}", alike.reason);
         let none = [("zstd".to_owned(), Err("too slow".to_owned()))];
         assert_eq!(choose(&none, &Before::default(), "lz4", Profile::Latency).algorithm, "lz4");
     }

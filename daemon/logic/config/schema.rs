@@ -403,8 +403,9 @@ pub const KEYS: &[Key] = &[
         "\"idle\", \"boot\" or \"never\"",
         "\"idle\"",
         "\"idle\"",
-        "When it is measured which algorithm \"auto\" stands for: once the machine is quiet after boot, before devices are set up \
-         (which then waits for up to two seconds), or only by `zramdctl bench run`.",
+        "When it is measured which algorithm \"auto\" stands for: once the machine is quiet after boot, and again on a later day \
+         when there are better pages to measure with; before devices are set up (which then waits for up to two seconds); or only by \
+         `zramdctl bench run`.",
     ),
     key(
         Benchmark,

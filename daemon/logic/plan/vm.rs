@@ -30,7 +30,7 @@ pub(super) fn items(
             (Level::Keep, _) => continue,
             (Level::Value(value), _) => *value,
             (Level::Auto, Tunable::WatermarkScaleFactor) => watermark_scale_factor(facts.memory.total_kib),
-            (Level::Auto, _) => swappiness(&facts.verdict),
+            (Level::Auto, _) => swappiness(facts.advice),
         };
         values.push((*tunable, value.to_string()));
     }

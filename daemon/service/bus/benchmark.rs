@@ -14,6 +14,7 @@ use crate::engine::benchmark::keep;
 use crate::host::linux::{files, store::VERDICT};
 use crate::host::{Host, MachineFile, linux::LinuxHost};
 use crate::logic::benchmark::cache::{self, Stored, Unusable};
+use crate::logic::benchmark::score::Profile;
 use crate::service::core::Core;
 use crate::service::{lane, work::Order};
 
@@ -41,15 +42,11 @@ struct BriefVerdict {
     swappiness: Option<u32>,
 }
 
-/// The verdict, if it holds now.
-fn stored() -> std::result::Result<Stored<Brief>, Unusable> {
+/// The verdict, if it holds now for this profile.
+fn stored(profile: Profile) -> std::result::Result<Stored<Brief>, Unusable> {
     let host = LinuxHost::new("/");
     let text = host.text(MachineFile::Verdict).unwrap_or_default();
-    cache::read(Some(&text), &keep::key_now(&host)).map(|(stored, _)| stored)
-}
-
-async fn found() -> Result<Stored<Brief>> {
-    lane::run(|| stored().map_err(|why| none(&why))).await
+    cache::read(Some(&text), &keep::key_now(&host), profile).map(|(stored, _)| stored)
 }
 
 /// Words for `zramd-worker benchmark` that callers may have it given.
@@ -75,6 +72,11 @@ impl Benchmark {
     pub(in crate::service) fn new(core: Arc<Core>) -> Benchmark {
         Benchmark { core }
     }
+
+    async fn found(&self) -> Result<Stored<Brief>> {
+        let profile = self.core.view().profile;
+        lane::run(move || stored(profile).map_err(|why| none(&why))).await
+    }
 }
 
 /// Measures which compression algorithm is best for the memory of this machine. Devices whose algorithm is "auto" get the verdict
@@ -86,45 +88,43 @@ impl Benchmark {
     /// The verdict, for example `zstd(level=1)`; empty when there is none that holds.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn chosen(&self) -> String {
-        lane::run(|| stored().map_err(|why| none(&why)))
-            .await
-            .map_or_else(|_| String::new(), |stored| stored.algorithm)
+        self.found().await.map_or_else(|_| String::new(), |stored| stored.algorithm)
     }
 
     /// Why it was chosen, or why there is no verdict, in one sentence.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn reason(&self) -> String {
-        found().await.map_or_else(|error| error.message, |stored| stored.report.verdict.reason)
+        self.found().await.map_or_else(|error| error.message, |stored| stored.report.verdict.reason)
     }
 
     /// The `vm.page-cluster` that goes with it; 0 when there is no verdict.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn page_cluster(&self) -> u32 {
-        found().await.map_or(0, |stored| stored.report.verdict.page_cluster)
+        self.found().await.map_or(0, |stored| stored.report.verdict.page_cluster)
     }
 
     /// The `vm.swappiness` that goes with it; 0 when there is no verdict, or no disk to compare with.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn swappiness(&self) -> u32 {
-        found().await.map_or(0, |stored| stored.report.verdict.swappiness.unwrap_or(0))
+        self.found().await.map_or(0, |stored| stored.report.verdict.swappiness.unwrap_or(0))
     }
 
     /// When it was measured, in microseconds since 1970; 0 when there is no verdict.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn timestamp(&self) -> u64 {
-        found().await.map_or(0, |stored| stored.measured_unix.saturating_mul(1_000_000))
+        self.found().await.map_or(0, |stored| stored.measured_unix.saturating_mul(1_000_000))
     }
 
     /// What it was chosen for: `latency`, `balanced` or `capacity`; empty when there is no verdict.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn profile(&self) -> String {
-        found().await.map_or_else(|_| String::new(), |stored| stored.profile.word().to_owned())
+        self.found().await.map_or_else(|_| String::new(), |stored| stored.profile.word().to_owned())
     }
 
-    /// Whether there is a verdict for this kernel, CPU and set of algorithms.
+    /// Whether there is a verdict for this kernel, CPU, set of algorithms and the configured profile.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn fresh(&self) -> bool {
-        found().await.is_ok()
+        self.found().await.is_ok()
     }
 
     /// The last verdict with all its figures as JSON, as it is kept; `schema_version` says in which form.
