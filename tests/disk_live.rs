@@ -280,3 +280,73 @@ fn a_file_that_is_replaced_all_the_time_is_in_every_listing() {
         assert!(replacing.join().unwrap() > FILES / 100);
     });
 }
+
+#[test]
+fn what_fsck_has_found_is_kept() {
+    let trial = Trial::new();
+    let Some(mounted) = Image::new(&trial, "ext4") else { return };
+    trial.load().unwrap();
+    let folder = trial.place().join("lost+found");
+    let is_in_snapshot = |number: u64| {
+        let to = trial.path(&format!("exported-{number}"));
+        disk::export(&Calls::new(), &trial.disk, Some(number), &to, &mut |_| true).unwrap();
+        to.join("lost+found").exists()
+    };
+    fs::write(trial.place().join("file"), "x").unwrap();
+    trial.save().unwrap();
+    assert!(folder.is_dir() && !is_in_snapshot(1), "empty it is the file system's own");
+    fs::create_dir(folder.join("#11")).unwrap();
+    fs::write(folder.join("#11/#12"), "found").unwrap();
+    trial.save().unwrap();
+    assert!(is_in_snapshot(2));
+    // On a new file system that has such a folder, too.
+    drop(mounted);
+    fs::remove_file(trial.path("image")).unwrap();
+    let _mounted = Image::new(&trial, "ext4").unwrap();
+    assert!(folder.is_dir());
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(2)), "{:?}", loaded.refused);
+    assert_eq!(fs::read_to_string(folder.join("#11/#12")).unwrap(), "found");
+}
+
+#[test]
+fn names_that_only_look_like_ours_are_kept() {
+    let trial = Trial::with(small);
+    fs::create_dir(trial.place().join(".zramd-snapshot")).unwrap();
+    fs::write(trial.place().join(".zramd-snapshot/file"), "theirs").unwrap();
+    fs::create_dir(trial.place().join("lost+found")).unwrap();
+    let expected = picture(trial.place());
+    trial.save().unwrap();
+    trial.reboot();
+    // A half loaded disk is emptied of them, too.
+    let mut calls = 0;
+    let interrupted = disk::load(&Calls::new(), &trial.disk, &mut |_| {
+        calls += 1;
+        calls < 5
+    });
+    assert!(interrupted.is_err() && picture(trial.place()).len() == 1, "{:?}", picture(trial.place()));
+    trial.load().unwrap();
+    assert!(picture(trial.place()) == expected);
+}
+
+#[test]
+fn what_cannot_be_saved_is_told() {
+    let trial = Trial::with(small);
+    UnixListener::bind(trial.place().join("socket")).unwrap();
+    let saved = trial.save().unwrap();
+    let Saved::Written { manifest, warnings, .. } = saved else { panic!("{saved:?}") };
+    // Whoever made it makes it again.
+    assert_eq!((manifest.skipped, warnings), (1, Vec::new()));
+    let there = trial.place().join("a/b");
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root");
+    }
+    let mount = Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&there).status().unwrap();
+    assert!(mount.success());
+    let mounted = Image(there);
+    let saved = trial.save().unwrap();
+    drop(mounted);
+    let Saved::Written { manifest, warnings, .. } = saved else { panic!("{saved:?}") };
+    assert_eq!(manifest.skipped, 2);
+    assert_eq!(warnings, ["what is mounted at a/b is not saved: it is another file system"]);
+}

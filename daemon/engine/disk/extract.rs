@@ -14,7 +14,7 @@ use crate::logic::disk::paths;
 
 use super::archive::{ArchiveReader, directory_target, no_folder, no_target, twice};
 use super::trouble::{Trouble, in_tree};
-use super::walk::{is_reserved, join};
+use super::walk::{LOST_AND_FOUND, is_of_fsck, is_reserved, join};
 use super::{Progress, Watcher};
 
 /// Files above this are written while they are read; smaller ones are handed to other threads in batches.
@@ -287,6 +287,10 @@ impl Extractor<'_> {
             self.links.push((entry.path, std::mem::take(target)));
             return Ok(());
         }
+        if entry.path == LOST_AND_FOUND {
+            // A new file system has one of its own, which is empty.
+            calls.remove(self.root, LOST_AND_FOUND, true).ok();
+        }
         let (folder, name) = paths::split(&entry.path);
         let directory = self.directory(folder)?;
         let failed = |errno: Errno| match errno {
@@ -425,8 +429,12 @@ impl Extractor<'_> {
 /// Whether there is nothing below `root`.
 pub fn is_empty(calls: &Calls, root: BorrowedFd<'_>) -> Result<bool, Trouble> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
-    let names = calls.list(root).map_err(in_tree(b"", "list"))?;
-    Ok(names.iter().all(|name| is_reserved(magic, name)))
+    for name in calls.list(root).map_err(in_tree(b"", "list"))? {
+        if !is_reserved(calls, root, magic, &name).map_err(in_tree(&name, "look at"))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Removes everything below `root`.
@@ -434,6 +442,9 @@ pub fn wipe(calls: &Calls, root: BorrowedFd<'_>) -> Result<(), Trouble> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
     let mut pending = vec![(Vec::new(), false)];
     while let Some((path, listed)) = pending.pop() {
+        if listed && is_of_fsck(magic, &path) {
+            continue;
+        }
         if listed {
             let (folder, name) = paths::split(&path);
             let opened = calls.open_below(root, folder).map_err(in_tree(folder, "open"))?;
@@ -445,10 +456,12 @@ pub fn wipe(calls: &Calls, root: BorrowedFd<'_>) -> Result<(), Trouble> {
             pending.push((path.clone(), true));
         }
         for name in calls.list(directory.as_fd()).map_err(in_tree(&path, "list"))? {
-            if path.is_empty() && is_reserved(magic, &name) {
+            let below = join(&path, &name);
+            if path.is_empty()
+                && is_reserved(calls, root, magic, &name).map_err(in_tree(&below, "look at"))?
+            {
                 continue;
             }
-            let below = join(&path, &name);
             let meta = calls.look(directory.as_fd(), &name).map_err(in_tree(&below, "look at"))?;
             if meta.kind == Kind::Directory {
                 pending.push((below, false));

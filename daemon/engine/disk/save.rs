@@ -129,6 +129,7 @@ fn save_locked(
     let draft = store.draft(number)?;
     let packed = write_archive(calls, &source, disk, Some(&draft), "saving", watcher);
     let tree = source.end(calls);
+    let mut warnings: Vec<String> = tree.mounts.iter().map(|path| not_saved(path)).collect();
     let written = packed.and_then(|(packed, exact, output)| {
         let manifest = Manifest {
             format_version: FORMAT,
@@ -163,12 +164,15 @@ fn save_locked(
     state.unclean = false;
     state.fingerprint = tree.fingerprint.filter(|_| exact);
     state.fingerprint_of = Some(number);
-    let mut warnings = Vec::new();
     match prune(store, disk, loaded) {
         Ok(gone) => pruned.extend(gone),
         Err(error) => warnings.push(error.to_string()),
     }
     Ok(Saved::Written { generation: number, manifest: Box::new(manifest), pruned, warnings })
+}
+
+fn not_saved(mount: &str) -> String {
+    format!("what is mounted at {mount} is not saved: it is another file system")
 }
 
 /// Which directory this is; it has to be where something is mounted.

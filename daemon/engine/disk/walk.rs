@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::host::Errno;
-use crate::host::linux::disk::{Calls, Subject, TMPFS};
+use crate::host::linux::disk::{BTRFS, Calls, SUBVOLUME_ROOT, Subject, TMPFS};
 use crate::logic::disk::Mode;
 use crate::logic::disk::entry::{Attribute, Kind, Meta, Time};
 use crate::logic::disk::fingerprint::Fingerprint;
@@ -21,6 +21,10 @@ const THREADS: usize = 4;
 const FEW: usize = 16;
 const PAGE: u64 = 4096;
 const EXT: u64 = 0xef53;
+/// The folder in which fsck leaves what it finds.
+pub const LOST_AND_FOUND: &[u8] = b"lost+found";
+/// How many mounts are named.
+const NAMED: usize = 10;
 
 /// A directory.
 #[derive(Debug)]
@@ -55,6 +59,8 @@ pub struct Tree {
     pub contents: Contents,
     /// Sockets, and mounts in the tree that are not ours.
     pub skipped: u64,
+    /// Where some of those mounts are.
+    pub mounts: Vec<String>,
     /// Whether parts of it are file systems of their own within the same mount (subvolumes of btrfs).
     pub has_subvolumes: bool,
     /// Whether contents may have changed although nothing that was seen has: see [`Fingerprint`].
@@ -82,9 +88,24 @@ fn occupied(meta: &Meta) -> u64 {
     if meta.size > 16 * PAGE { whole.min(meta.occupied.div_ceil(PAGE).saturating_mul(PAGE)) } else { whole }
 }
 
-/// Whether a name at the top of a disk belongs to its file system, or to us.
-pub fn is_reserved(magic: u64, name: &[u8]) -> bool {
-    name == SNAPSHOT.as_bytes() || (magic == EXT && name == b"lost+found")
+/// Whether a name at the top of a disk belongs to its file system, and not to its users: the folder of fsck on ext4 as long as
+/// there is nothing in it, and the snapshot of a save that was interrupted.
+pub fn is_reserved(calls: &Calls, root: BorrowedFd<'_>, magic: u64, name: &[u8]) -> Result<bool, Errno> {
+    if magic == BTRFS && name == SNAPSHOT.as_bytes() {
+        return Ok(calls.look(root, name)?.inode == SUBVOLUME_ROOT);
+    }
+    if !is_of_fsck(magic, name) {
+        return Ok(false);
+    }
+    match calls.open_below(root, name) {
+        Err(errno) if is_gone(errno) => Ok(false),
+        opened => Ok(calls.list(opened?.as_fd())?.is_empty()),
+    }
+}
+
+/// Whether this is the path of the folder in which fsck leaves what it finds; it stays, whatever is in it.
+pub fn is_of_fsck(magic: u64, path: &[u8]) -> bool {
+    magic == EXT && path == LOST_AND_FOUND
 }
 
 /// A name in a directory, and what statx(2) says of it.
@@ -125,7 +146,12 @@ impl Walk<'_> {
         let names = calls.list(directory.as_fd()).map_err(in_tree(path, "list"))?;
         let mut seen = Vec::with_capacity(names.len());
         for name in names {
-            if path.is_empty() && is_reserved(self.magic, &name) {
+            let reserved = path.is_empty()
+                && match is_reserved(calls, self.root, self.magic, &name) {
+                    Err(Errno::NOENT) => continue,
+                    found => found.map_err(in_tree(&name, "look at"))?,
+                };
+            if reserved {
                 continue;
             }
             let meta = match calls.look(directory.as_fd(), &name) {
@@ -233,7 +259,11 @@ pub fn walk_since(
         let first_leaf = tree.leaves.len();
         let mut below = Vec::new();
         for Seen { name, meta, attributes } in seen {
-            if walk.is_other_mount(&meta) || matches!(meta.kind, Kind::Socket | Kind::Unknown) {
+            let is_mount = walk.is_other_mount(&meta);
+            if is_mount && tree.mounts.len() < NAMED {
+                tree.mounts.push(String::from_utf8_lossy(&join(&path, &name)).into_owned());
+            }
+            if is_mount || matches!(meta.kind, Kind::Socket | Kind::Unknown) {
                 tree.skipped += 1;
                 continue;
             }

@@ -216,7 +216,11 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
                 count => format!(", {count} pruned"),
             };
             let noun = if files == 1 { "file" } else { "files" };
-            ("ok", format!("snapshot {generation}: {files} {noun} in {size}{pruned}"))
+            let skipped = match manifest.skipped {
+                0 => String::new(),
+                count => format!(", without {count} that cannot be saved (sockets, mounts)"),
+            };
+            ("ok", format!("snapshot {generation}: {files} {noun} in {size}{pruned}{skipped}"))
         }
         Err(Stopped::Cancelled(message)) if last => {
             // Whoever asked for an early end, what is in the disk is lost with it.
