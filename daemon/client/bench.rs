@@ -17,6 +17,7 @@ use crate::host::linux::{LinuxHost, clock, work};
 use crate::logic::benchmark::cache::Stored;
 use crate::logic::benchmark::report::{Cluster, Report, Row};
 use crate::logic::benchmark::score::Profile;
+use crate::logic::change::VERDICT;
 use crate::logic::exit::ExitStatus;
 use crate::logic::policy::span;
 use crate::logic::table;
@@ -42,7 +43,21 @@ pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
         last()
     };
     let report = report.ok_or_else(|| Error::failed("the benchmark ended without figures"))?;
-    show_report(&report, words.json, words.chart.as_deref())
+    let status = show_report(&report, words.json, words.chart.as_deref())?;
+    for line in to_adopt() {
+        out::note(&line);
+    }
+    Ok(status)
+}
+
+/// Swap that could have the verdict at once; nothing where that cannot be found out.
+fn to_adopt() -> Vec<String> {
+    let survey = read::survey(None, &read::config(None).loaded, false);
+    let changes = survey.map_or_else(|_| Vec::new(), |survey| survey.changes);
+    let concerned = changes.into_iter().filter(|change| change.detail.starts_with(VERDICT));
+    concerned
+        .map(|change| format!("{}: {}; `zramdctl bench adopt` makes it anew", change.target, change.detail))
+        .collect()
 }
 
 /// Words for `zramd-worker benchmark`.

@@ -44,7 +44,11 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 fn picture(root: &Area<'_>, report: &Report) -> Drawn {
     root.fill(&WHITE)?;
     let title = (FONT, 21).into_font().style(FontStyle::Bold).color(&INK);
-    root.draw_text(&format!("Best here: {}", report.verdict.full_name()), &title, (28, 20))?;
+    let chosen = report.verdict.full_name();
+    let scored = report.results.iter().any(|row| row.full_name() == chosen && row.score.is_some());
+    let heading =
+        if scored { format!("Best here: {chosen}") } else { format!("Nothing better here than {chosen}") };
+    root.draw_text(&heading, &title, (28, 20))?;
     let below = (FONT, 14).into_font().color(&PALE);
     root.draw_text(
         &format!("{} (profile {})", report.verdict.reason, report.profile.word()),

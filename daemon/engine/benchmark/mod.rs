@@ -7,10 +7,12 @@ pub mod guard;
 pub mod keep;
 pub mod load;
 pub mod measure;
+mod options;
 pub mod pressure;
 pub mod ramdisk;
 mod run;
 pub mod sample;
 mod trial;
 
-pub use run::{Measured, Options, run};
+pub use options::Options;
+pub use run::{Measured, run};

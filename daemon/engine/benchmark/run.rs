@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::dictionary::{self, Trained};
 use super::measure::{Direction, Pass, Spec, pass};
-use super::sample::{Sample, Source, collect};
+use super::options::Options;
+use super::sample::{Sample, collect};
 use super::trial::{
     Trial, contenders, disturbed, eligible, experiments, map, memory_of_all, rows, scores, worth,
 };
@@ -21,57 +22,10 @@ use crate::logic::benchmark::advice;
 use crate::logic::benchmark::candidates::{self, Candidate};
 use crate::logic::benchmark::quiet::{self, Pressure, Stall};
 use crate::logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
-use crate::logic::benchmark::score::{Circumstances, Profile};
-use crate::logic::benchmark::verdict::{self, Before, Choice};
+use crate::logic::benchmark::score::Circumstances;
+use crate::logic::benchmark::verdict::{self, Choice};
 use crate::logic::units::human;
 
-/// What to measure.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Only these algorithms, instead of all that are worth it.
-    pub algorithms: Vec<Algorithm>,
-    /// Where the pages come from.
-    pub source: Source,
-    /// What the owner wants.
-    pub profile: Profile,
-    /// Reads of 2^n pages are measured for these n: of the verdict alone, or of every algorithm.
-    pub page_clusters: Vec<u32>,
-    /// See `page_clusters`.
-    pub every_cluster: bool,
-    /// Also with a dictionary that is trained on half of the pages.
-    pub dictionary: bool,
-    /// Threads for throughput; 0 is one per CPU.
-    pub threads: usize,
-    /// Nobody waits for it: with the lowest priority, and only while nobody else wants the machine.
-    pub idle: bool,
-    /// How long it may take.
-    pub budget: Duration,
-    /// Numbers that the configuration has for devices.
-    pub configured: BTreeSet<u32>,
-    /// What was chosen before.
-    pub before: Before,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            algorithms: Vec::new(),
-            source: Source::default(),
-            profile: Profile::default(),
-            page_clusters: vec![0, 1, 2, 3],
-            every_cluster: false,
-            dictionary: false,
-            threads: 0,
-            idle: false,
-            budget: BUDGET,
-            configured: BTreeSet::new(),
-            before: Before::default(),
-        }
-    }
-}
-
-/// The whole takes three seconds at most.
-const BUDGET: Duration = Duration::from_millis(2500);
 /// The rest is for the device to come and go.
 const DEVICE: Duration = Duration::from_millis(500);
 /// For the reads of several pages with each algorithm, where somebody asked for them.
@@ -105,7 +59,7 @@ pub struct Measured {
     pub report: Report,
     /// The algorithms that this kernel offers.
     pub offered: Vec<String>,
-    /// See [`Before::better_runs`].
+    /// See [`verdict::Before::better_runs`].
     pub better_runs: u32,
     /// Why it is not the last word; empty when it is.
     pub provisional: String,
