@@ -14,6 +14,7 @@ use trial::{ASKED, Trial, picture, small};
 use zramd::engine::ErrorKind;
 use zramd::engine::disk::{self, Saved};
 use zramd::host::linux::disk::Calls;
+use zramd::logic::disk::OnFailure;
 use zramd::logic::disk::state::Outcome;
 
 /// A mount for as long as it lives.
@@ -98,4 +99,124 @@ fn a_disk_whose_load_nobody_could_note_is_never_emptied() {
     let error = trial.load().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unsafe);
     assert!(picture(trial.place()) == before);
+}
+
+/// A disk with two generations of the same contents, with nothing to save.
+fn with_two() -> Trial {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.save().unwrap();
+    trial
+}
+
+fn cut(trial: &Trial, number: u64) {
+    let archive = trial.disk.store.join(format!("gen-{number}.tar.zst"));
+    fs::OpenOptions::new().write(true).open(archive).unwrap().set_len(10).unwrap();
+}
+
+/// Which snapshots are said to be good, newest first.
+fn good(trial: &Trial) -> Vec<(u64, bool)> {
+    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
+    zramd::engine::keep::lines(&status).iter().map(|line| (line.generation, line.good)).collect()
+}
+
+#[test]
+fn an_archive_that_was_cut_off_is_neither_good_nor_all_that_has_to_be_saved() {
+    let trial = with_two();
+    assert_eq!(good(&trial), [(2, true), (1, true)]);
+    cut(&trial, 2);
+    assert_eq!(good(&trial), [(2, false), (1, true)]);
+    let saved = trial.save_as(ASKED).unwrap();
+    assert!(matches!(saved, Saved::Written { generation: 3, .. }), "{saved:?}");
+    trial.verify(3).unwrap();
+    assert_eq!(good(&trial), [(3, true), (2, false), (1, true)]);
+}
+
+#[test]
+fn the_only_snapshot_that_can_be_loaded_is_not_deleted() {
+    let delete =
+        |trial: &Trial, number| disk::delete_spare(&Calls::new(), &trial.disk, number, &mut |_| true);
+    let trial = with_two();
+    cut(&trial, 2);
+    assert_eq!(delete(&trial, 1).unwrap_err().kind, ErrorKind::Unsafe);
+    delete(&trial, 2).unwrap();
+    assert_eq!(delete(&trial, 1).unwrap_err().kind, ErrorKind::Unsafe);
+    assert_eq!(delete(&trial, 7).unwrap_err().kind, ErrorKind::NotFound);
+    // Nor when only reading shows what is wrong with the other one.
+    let trial = with_two();
+    let archive = trial.disk.store.join("gen-2.tar.zst");
+    let mut bytes = fs::read(&archive).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&archive, bytes).unwrap();
+    let error = delete(&trial, 1).unwrap_err();
+    assert!(error.kind == ErrorKind::Unsafe && error.message.contains("only good one"), "{error}");
+    let trial = with_two();
+    delete(&trial, 1).unwrap();
+    assert_eq!(trial.generations(), [2]);
+}
+
+#[test]
+fn archives_without_manifest_are_broken_snapshots_and_not_nothing() {
+    let trial = with_two();
+    fs::remove_file(trial.disk.store.join("gen-2.json")).unwrap();
+    assert_eq!(good(&trial), [(2, false), (1, true)]);
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation, loaded.refused.len()), (Outcome::Fallback, Some(1), 1));
+    assert!(loaded.refused[0].1.contains("manifest"), "{loaded:?}");
+
+    let mut trial = with_two();
+    trial.disk.on_failure = OnFailure::Empty;
+    for number in [1, 2] {
+        fs::remove_file(trial.disk.store.join(format!("gen-{number}.json"))).unwrap();
+    }
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.refused.len()), (Outcome::Empty, 2), "{loaded:?}");
+    assert!(loaded.warnings[0].contains("manifest"), "{:?}", loaded.warnings);
+    assert_eq!(trial.names(), ["gen-1.tar.zst.bad", "gen-2.tar.zst.bad", "state.json"]);
+    // From then on it is no longer news which ones they were, but still no first use.
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert!(loaded.outcome == Outcome::Empty && loaded.warnings[0].contains("set aside"), "{loaded:?}");
+}
+
+#[test]
+fn a_snapshot_that_is_about_to_be_restored_is_not_pruned() {
+    let mut trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.disk.spared = Some(1);
+    for _ in 0..4 {
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [5, 4, 1]);
+    trial.disk.spared = None;
+    trial.save().unwrap();
+    assert_eq!(trial.generations(), [6, 5]);
+}
+
+#[test]
+fn what_is_larger_than_the_folder_is_not_exported_and_not_restored() {
+    let Some((mut trial, _mounted)) = with_own_store() else { return };
+    let (calls, to) = (Calls::new(), trial.path("to"));
+    fs::create_dir(&to).unwrap();
+    assert!(mount(&["-t", "tmpfs", "-o", "size=256k", "tmpfs"], &to));
+    let _small = Mounted(to.clone());
+    let mut steps = 0;
+    let error = disk::export(&calls, &trial.disk, None, &to, &mut |_| {
+        steps += 1;
+        true
+    });
+    let error = error.unwrap_err();
+    assert!(error.kind == ErrorKind::DiskFull && error.message.contains("big (296.0 KiB)"), "{error}");
+    assert_eq!(steps, 0, "before anything is written");
+    assert_eq!(disk::check_size(&calls, &trial.disk, 1), Ok(()));
+    trial.disk.place = to;
+    trial.disk.trial = false;
+    // What is in it now goes with it.
+    fs::write(trial.place().join("filler"), vec![0; 100 << 10]).unwrap();
+    assert_eq!(disk::check_size(&calls, &trial.disk, 1).unwrap_err().kind, ErrorKind::DiskFull);
+    assert!(mount(&["-o", "remount,size=700k"], trial.place()));
+    assert_eq!(disk::check_size(&calls, &trial.disk, 1), Ok(()));
 }

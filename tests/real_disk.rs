@@ -10,6 +10,7 @@ mod session;
 mod support;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -253,4 +254,32 @@ fn a_disk_that_cannot_be_saved_stays_and_says_why_in_one_sentence() {
     assert_eq!(reverted.status.code(), Some(1), "{reverted:?}");
     assert!(messages.starts_with("error: unsaved is not saved: "), "{messages}");
     fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn a_snapshot_that_does_not_fit_is_refused_before_the_disk_goes_and_a_pin_outlives_its_restore() {
+    let kept = Kept::new("pinned");
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
+    session.ok(&["reload"]);
+    let (large, file) = (kept.mount_point().join("large"), kept.mount_point().join("file"));
+    fs::write(&large, vec![1; 10 << 20]).unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["disk", "pin", kept.name, "1"]);
+    fs::remove_file(&large).unwrap();
+    fs::write(&file, "stays").unwrap();
+    session.ok(&["disk", "resize", kept.name, "8MiB"]);
+    let device = || fs::metadata(kept.mount_point()).unwrap().dev();
+    let before = device();
+    let refused = session.command(&["disk", "restore", kept.name, "1"]).output().unwrap();
+    let messages = texts(&refused).1;
+    assert!(!refused.status.success() && messages.contains("too small"), "{refused:?}");
+    assert_eq!((device(), fs::read_to_string(&file).unwrap().as_str()), (before, "stays"));
+
+    session.ok(&["disk", "resize", kept.name, "16MiB"]);
+    session.ok(&["disk", "restore", kept.name, "1"]);
+    assert_eq!((fs::metadata(&large).unwrap().len(), file.exists()), (10 << 20, false));
+    let listed = session.ok(&["disk", "snapshots", kept.name]);
+    let first = listed.lines().find(|line| line.trim_start().starts_with("1 "));
+    assert!(first.is_some_and(|line| line.contains("pinned: asked for")), "{listed}");
+    assert!(!Path::new("/run/zramd/disks/pinned.restore").exists());
 }

@@ -133,6 +133,7 @@ impl Kept {
             target: Some(below),
             trial: false,
             notes: Some(PathBuf::from(FOLDER)),
+            spared: restore_wanted(&self.request.name),
         }
     }
 
@@ -222,7 +223,7 @@ pub fn lines(status: &Status) -> Vec<SnapshotLine> {
                 entries: manifest.contents.entries(),
                 reason: manifest.reason.clone(),
                 fuzzy: manifest.consistency == archive::manifest::Consistency::Fuzzy,
-                good: true,
+                good: generation.is_whole(),
                 ..line
             },
         }

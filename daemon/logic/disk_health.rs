@@ -68,7 +68,7 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
                 status.refused
             ),
             format!(
-                "that snapshot is kept: mend the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
+                "look at `zramdctl disk snapshots {name}`: for one that is good, mend the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
             ),
         ),
         LoadState::Empty | LoadState::Loading | LoadState::Loaded => {}
@@ -104,12 +104,26 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             format!("mend that, then run `zramdctl disk save {name}`"),
         );
     }
+    let broken = status.snapshots.iter().filter(|line| !line.good);
+    let broken: Vec<String> = broken.map(|line| line.generation.to_string()).collect();
+    if !broken.is_empty() {
+        add(
+            Level::Warning,
+            "snapshot-broken",
+            format!("snapshots of {name} that cannot be loaded: {}", broken.join(", ")),
+            format!(
+                "look at the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` deletes one"
+            ),
+        );
+    }
     if !status.set_aside.is_empty() {
         add(
             Level::Warning,
             "snapshot-corrupt",
             format!("broken snapshots of {name} were set aside: {}", status.set_aside.join(", ")),
-            "look at the disk that holds the store; remove the files when they are not needed".to_owned(),
+            format!(
+                "look at the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` removes what was set aside of one"
+            ),
         );
     }
 }
@@ -136,6 +150,7 @@ pub(super) fn disks_findings(snapshot: &Snapshot, found: &mut Vec<Finding>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logic::disk_status::SnapshotLine;
     use crate::logic::health::{Surroundings, findings};
     use crate::logic::snapshot::MemoryView;
 
@@ -164,6 +179,8 @@ mod tests {
         assert_eq!(disk(|disk| disk.status.load_state = LoadState::Fallback), ["disk-fallback"]);
         assert_eq!(disk(|disk| disk.status.refused = "it is too small".to_owned()), ["disk-began-empty"]);
         assert_eq!(disk(|disk| disk.status.unclean = true), ["disk-unclean"]);
+        let broken = |disk: &mut DiskView| disk.status.snapshots.push(SnapshotLine::default());
+        assert_eq!(disk(broken), ["snapshot-broken"]);
         assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);
         assert_eq!(disk(|disk| disk.status.last_save_result = "failed".to_owned()), ["save-failed"]);
         assert_eq!(

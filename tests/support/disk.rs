@@ -40,6 +40,7 @@ impl Trial {
             seed: None,
             trial: true,
             notes: None,
+            spared: None,
         };
         fs::create_dir(&disk.place).unwrap();
         Trial { disk, folder }

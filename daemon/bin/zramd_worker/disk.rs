@@ -56,6 +56,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, lexopt::Error> {
             seed: None,
             trial: false,
             notes: Some(PathBuf::from(FOLDER)),
+            spared: None,
             name,
         },
         reason: "asked".to_owned(),

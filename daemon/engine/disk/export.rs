@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::engine::{Error, ErrorKind};
 use crate::host::linux::disk::Calls;
-use crate::logic::disk::manifest::{Manifest, Unusable};
+use crate::logic::disk::manifest::{Manifest, Unusable, refuse_size};
 
 use super::archive::check;
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
@@ -58,6 +58,11 @@ pub fn export(
     if !is_empty(calls, folder.as_fd())? {
         return Err(Error::new(ErrorKind::Unsafe, format!("{} is not empty", to.display())));
     }
+    let room = calls.file_system(folder.as_fd()).map_err(at(to.display(), "look at"))?;
+    if let Some(why) = refuse_size(&manifest.contents, room.free_bytes(), room.space.free_inodes) {
+        let message = format!("{}, snapshot {}: {}: {why}", disk.name, found.number, to.display());
+        return Err(Error::new(ErrorKind::DiskFull, message));
+    }
     let options =
         Options { mode: manifest.mode, threads: 2, doing: "exporting", total: manifest.contents.bytes };
     let extracted = read(disk, &store, &found, |archive| {
@@ -68,6 +73,22 @@ pub fn export(
         wipe(calls, folder.as_fd())?;
     }
     extracted
+}
+
+/// Whether a generation would fit into the disk if nothing else were in it. One that is not mounted says nothing.
+pub fn check_size(calls: &Calls, disk: &Disk, number: u64) -> Result<(), Error> {
+    let (_, found) = find(calls, disk, Some(number))?;
+    let manifest = usable(disk, &found)?;
+    if !super::is_mounted(calls, &disk.place) {
+        return Ok(());
+    }
+    let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
+    let room = calls.file_system(place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
+    let bytes = if room.space.total_bytes == 0 { u64::MAX } else { room.space.total_bytes };
+    match refuse_size(&manifest.contents, bytes, room.total_inodes) {
+        Some(why) => Err(Error::new(ErrorKind::DiskFull, format!("{}, snapshot {number}: {why}", disk.name))),
+        None => Ok(()),
+    }
 }
 
 fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, Generation), Error> {

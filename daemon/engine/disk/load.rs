@@ -239,8 +239,11 @@ impl<'a> Job<'a> {
         let names: Vec<String> =
             refused.iter().map(|(number, why)| format!("snapshot {number}: {why}")).collect();
         let reason = reason.unwrap_or_else(|| {
-            let why =
-                if names.is_empty() { "all were set aside earlier".to_owned() } else { names.join("; ") };
+            let why = if names.is_empty() {
+                "those that are broken were set aside".to_owned()
+            } else {
+                names.join("; ")
+            };
             let message = format!("no snapshot of {} can be loaded: {why}", self.disk.name);
             Error::new(ErrorKind::SnapshotCorrupt, message)
         });
@@ -307,10 +310,8 @@ impl<'a> Job<'a> {
                 .calls
                 .file_system(self.place.as_fd())
                 .map_err(at(self.disk.place.display(), "look at"))?;
-            let free = found.space.total_bytes.saturating_sub(found.space.used_bytes);
-            // A tmpfs without a limit says that it has no room at all.
-            let free = if found.space.total_bytes == 0 { u64::MAX } else { free };
-            if let Some(why) = refuse_size(&manifest.contents, free, found.space.free_inodes) {
+            let why = refuse_size(&manifest.contents, found.free_bytes(), found.space.free_inodes);
+            if let Some(why) = why {
                 return Err(Error::new(
                     ErrorKind::DiskFull,
                     format!("{} is not loaded: {why}", self.disk.name),
@@ -340,9 +341,7 @@ impl<'a> Job<'a> {
         let tree = walk(self.calls, source, mode)?;
         let found =
             self.calls.file_system(self.place.as_fd()).map_err(at(self.disk.place.display(), "look at"))?;
-        let free = found.space.total_bytes.saturating_sub(found.space.used_bytes);
-        let free = if found.space.total_bytes == 0 { u64::MAX } else { free };
-        if let Some(why) = refuse_size(&tree.contents, free, found.space.free_inodes) {
+        if let Some(why) = refuse_size(&tree.contents, found.free_bytes(), found.space.free_inodes) {
             let message = format!("{} is not filled from {}: {why}", self.disk.name, seed.display());
             return Err(Error::new(ErrorKind::DiskFull, message));
         }

@@ -24,9 +24,9 @@ use crate::logic::disk::manifest::Manifest;
 use crate::logic::disk::state::State;
 use crate::logic::disk::{Mode, OnFailure};
 
-use super::Error;
+use super::{Error, ErrorKind};
 pub use archive::ArchiveReader;
-pub use export::{Checked, export, verify};
+pub use export::{Checked, check_size, export, verify};
 pub use load::{Loaded, adopt, load};
 pub use save::{Request, Saved, save};
 pub use store::Generation;
@@ -63,6 +63,9 @@ pub struct Disk {
     /// A folder in memory, where it is written down as well what was loaded in this boot: the store may be full, or read-only.
     #[serde(default)]
     pub notes: Option<PathBuf>,
+    /// A generation that is not pruned for now, since it is about to be restored.
+    #[serde(default)]
+    pub spared: Option<u64>,
 }
 
 /// How far a job is.
@@ -94,10 +97,11 @@ pub struct Status {
 }
 
 impl Status {
-    /// The newest generation whose manifest is good.
+    /// The newest generation that is whole.
     pub fn newest(&self) -> Option<(u64, &Manifest)> {
         self.generations
             .iter()
+            .filter(|generation| generation.is_whole())
             .find_map(|generation| Some((generation.number, generation.manifest.as_ref().ok()?)))
     }
 }
@@ -124,6 +128,31 @@ pub fn pin(calls: &Calls, disk: &Disk, generation: u64, why: Option<&str>) -> Re
         Some(why) => store.pin(generation, why),
         None => store.unpin(generation),
     }
+}
+
+/// Deletes a generation like [`delete`], but one that is good only when another one is: that is read to its end before.
+pub fn delete_spare(calls: &Calls, disk: &Disk, number: u64, watcher: Watcher<'_>) -> Result<(), Error> {
+    let (spare, others): (Vec<Generation>, Vec<Generation>) =
+        status(calls, disk)?.generations.into_iter().partition(|generation| generation.number == number);
+    if spare.first().is_some_and(Generation::is_whole) {
+        let mut found = false;
+        for other in others.iter().filter(|other| other.is_whole()) {
+            match verify(calls, disk, Some(other.number), &mut *watcher) {
+                Err(error) if error.kind == ErrorKind::SnapshotCorrupt => {}
+                checked => {
+                    checked?;
+                    found = true;
+                    break;
+                }
+            }
+        }
+        if !found {
+            let message =
+                format!("{}: snapshot {number} is the only good one; save first, then delete it", disk.name);
+            return Err(Error::new(ErrorKind::Unsafe, message));
+        }
+    }
+    delete(calls, disk, number)
 }
 
 /// Deletes a generation, pinned or not, with what was set aside of it.

@@ -197,7 +197,7 @@ fn unchanged<'a>(
     listing: &'a Listing,
     tree: &Tree,
 ) -> Option<(u64, &'a Manifest)> {
-    let newest = listing.generations.first()?;
+    let newest = listing.generations.first().filter(|newest| newest.is_whole())?;
     let manifest = newest.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
     let same = tree.fingerprint.is_some() && state.fingerprint == tree.fingerprint;
     (same && state.fingerprint_of == Some(newest.number)).then_some((newest.number, manifest))

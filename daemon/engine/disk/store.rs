@@ -17,7 +17,7 @@ use super::trouble::{at, in_store};
 
 const STATE: &str = "state.json";
 
-/// A generation with both of its files.
+/// A generation. One whose manifest is missing counts as broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generation {
     /// N of `gen-N`.
@@ -28,6 +28,13 @@ pub struct Generation {
     pub archive_bytes: u64,
     /// Why it is never pruned, if so.
     pub pinned: Option<String>,
+}
+
+impl Generation {
+    /// Whether it is good, as far as can be said without reading all of it.
+    pub fn is_whole(&self) -> bool {
+        self.manifest.as_ref().is_ok_and(|manifest| manifest.archive_bytes == self.archive_bytes)
+    }
 }
 
 /// What is in a store.
@@ -41,24 +48,28 @@ pub struct Listing {
     lone_archives: Vec<u64>,
     /// Other files of saves that did not end.
     leftovers: Vec<String>,
-    /// The next N that no file has ever had.
+    /// The next N: greater than that of every file that is there.
     pub next: u64,
+    /// One that is not pruned for now.
+    spared: Option<u64>,
 }
 
 impl Listing {
-    /// What the decisions about pruning need. A generation that this version cannot read is somebody's: it is not counted.
+    /// What the decisions about pruning need. A generation that this version cannot read is somebody's: it is not counted, nor
+    /// is one that is broken.
     pub fn kept(&self) -> Vec<Kept> {
         let usable = |generation: &Generation| {
-            let manifest = generation.manifest.as_ref().ok()?;
+            let manifest = generation.manifest.as_ref().ok().filter(|_| generation.is_whole())?;
             let (number, bytes) = (generation.number, generation.archive_bytes);
-            Some(Kept { number, bytes, mode: manifest.mode, pinned: generation.pinned.is_some() })
+            let pinned = generation.pinned.is_some() || self.spared == Some(number);
+            Some(Kept { number, bytes, mode: manifest.mode, pinned })
         };
         self.generations.iter().filter_map(usable).collect()
     }
 
     /// Whether there never was a generation.
     pub fn is_virgin(&self) -> bool {
-        self.generations.is_empty() && self.bad.is_empty() && self.lone_archives.is_empty()
+        self.generations.is_empty() && self.bad.is_empty()
     }
 }
 
@@ -70,6 +81,8 @@ pub struct Store {
     path: String,
     /// The state once more, where writing succeeds as long as the machine runs.
     note: Option<Note>,
+    /// A generation that is not pruned for now.
+    spared: Option<u64>,
 }
 
 /// A file in another folder.
@@ -93,7 +106,7 @@ impl Store {
         let path = disk.store.display().to_string();
         match calls.open_directory(&disk.store) {
             Ok(folder) => {
-                let mut store = Store { calls: calls.clone(), folder, path, note: None };
+                let mut store = Store { calls: calls.clone(), folder, path, note: None, spared: disk.spared };
                 // Without it everything goes as well, as long as the store can be written to.
                 store.note = disk.notes.as_deref().and_then(|folder| store.note_in(folder).ok());
                 Ok(Some(store))
@@ -117,7 +130,8 @@ impl Store {
             opened => opened?,
         };
         let path = notes.display().to_string();
-        Ok(Note { folder: Box::new(Store { calls: calls.clone(), folder, path, note: None }), name })
+        let folder = Store { calls: calls.clone(), folder, path, note: None, spared: None };
+        Ok(Note { folder: Box::new(folder), name })
     }
 
     /// Opens a store for reading; nothing when it is not there.
@@ -181,7 +195,7 @@ impl Store {
     pub fn listing(&self) -> Result<Listing, Error> {
         let names = self.calls.list(self.fd()).map_err(at(&self.path, "list"))?;
         let names: Vec<String> = names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect();
-        let mut listing = Listing { next: 1, ..Listing::default() };
+        let mut listing = Listing { next: 1, spared: self.spared, ..Listing::default() };
         let (mut archives, mut manifests, mut pins) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
         for name in names {
             let number = match classify(&name) {
@@ -214,15 +228,17 @@ impl Store {
         listing
             .leftovers
             .extend(pins.keys().filter(|number| !archives.contains(number)).map(|number| pin_name(*number)));
-        for number in archives.iter().rev().filter(|number| manifests.contains(number)) {
-            let name = manifest_name(*number);
-            let text = self.text(&name)?.unwrap_or_default();
+        for number in archives.iter().rev() {
+            let manifest = match self.text(&manifest_name(*number))? {
+                Some(text) => Manifest::parse(&text),
+                None => Err(Unusable::Broken("its manifest is missing".to_owned())),
+            };
             let archive = archive_name(*number);
             let meta =
                 self.calls.look(self.fd(), archive.as_bytes()).map_err(self.at(&archive, "look at"))?;
             listing.generations.push(Generation {
                 number: *number,
-                manifest: Manifest::parse(&text),
+                manifest,
                 archive_bytes: meta.size,
                 pinned: pins.get(number).map(|why| why.trim_end().to_owned()),
             });
@@ -296,9 +312,12 @@ impl Store {
         Ok(())
     }
 
-    /// Renames both files of a generation so that it is never tried again; nothing is overwritten.
+    /// Renames the files of a generation so that it is never tried again; nothing is overwritten.
     pub fn set_aside(&self, number: u64) -> Result<(), Error> {
-        self.put_aside(&manifest_name(number))?;
+        let name = manifest_name(number);
+        if self.text(&name)?.is_some() {
+            self.put_aside(&name)?;
+        }
         self.put_aside(&archive_name(number))?;
         self.sync()
     }

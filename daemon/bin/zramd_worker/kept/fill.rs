@@ -24,7 +24,12 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         *status = DiskStatus { load_state: LoadState::Loading, ..keep::blank(status) };
     })?;
     let loaded = match keep::restore_wanted(name) {
-        Some(generation) => restore(job, generation),
+        Some(generation) => {
+            let restored = restore(job, generation);
+            // Whatever came of it: the next load takes the newest again, which holds what was in the disk before.
+            keep::want_restore(name, None)?;
+            restored
+        }
         None => load_newest(job),
     };
     let mut filled = match loaded {
@@ -94,7 +99,9 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     }
     let entries = loaded.extracted.entries;
     let size = human(loaded.extracted.bytes);
-    let refused = loaded.refused.first().map(|(_, why)| why.clone()).unwrap_or_default();
+    // Where none is left to be refused, the first warning says so.
+    let none_left = || loaded.warnings.first().filter(|_| loaded.outcome == Outcome::Empty);
+    let refused = loaded.refused.first().map(|(_, why)| why).or_else(none_left).cloned().unwrap_or_default();
     let (state, mut message) = match (loaded.outcome, loaded.generation) {
         (outcome, Some(number)) if loaded.already => {
             let state = if outcome == Outcome::Fallback { LoadState::Fallback } else { LoadState::Loaded };
@@ -146,8 +153,6 @@ fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
     let extracted =
         job.watched(|calls, disk, watcher| disk::export(calls, disk, Some(generation), &place, watcher))?;
     disk::adopt(&job.calls, &job.kept.disk())?;
-    keep::want_restore(&name, None)?;
-    disk::pin(&job.calls, &job.kept.disk(), generation, None)?;
     let message =
         format!("snapshot {generation} restored: {} entries, {}", extracted.entries, human(extracted.bytes));
     let made = keep::status(&name)

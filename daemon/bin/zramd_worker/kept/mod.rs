@@ -95,6 +95,8 @@ struct Job {
     deadline: Instant,
     extended: Instant,
     moved: u64,
+    /// A snapshot that is not pruned, whatever is saved.
+    spared: Option<u64>,
     /// Why it has to end early.
     stopped: Option<Stopped>,
 }
@@ -126,7 +128,16 @@ impl Job {
                 }
             }
         };
-        Ok(Job { kept, calls: Calls::new(), reporter, deadline, extended, moved: 0, stopped: None })
+        Ok(Job {
+            kept,
+            calls: Calls::new(),
+            reporter,
+            deadline,
+            extended,
+            moved: 0,
+            spared: None,
+            stopped: None,
+        })
     }
 
     /// Tells how far it is. Whether to go on: not when somebody asked for an end, or when it has taken too long. What is
@@ -157,7 +168,8 @@ impl Job {
         &mut self,
         work: impl FnOnce(&Calls, &disk::Disk, disk::Watcher<'_>) -> Result<T, Error>,
     ) -> Result<T, Stopped> {
-        let (calls, disk) = (self.calls.clone(), self.kept.disk());
+        let (calls, mut disk) = (self.calls.clone(), self.kept.disk());
+        disk.spared = self.spared.or(disk.spared);
         let done = work(&calls, &disk, &mut |progress| self.progress(progress));
         done.map_err(|error| self.stopped.take().unwrap_or(Stopped::Failed(error)))
     }

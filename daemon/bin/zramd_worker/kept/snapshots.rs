@@ -14,7 +14,9 @@ use super::{Job, Words, save};
 
 /// The snapshot that a word names; none is the newest.
 fn generation(words: &Words, at: usize) -> Result<Option<u64>, Error> {
-    let Some(word) = words.rest.get(at).filter(|word| *word != "newest") else { return Ok(None) };
+    let Some(word) = words.rest.get(at).filter(|word| !["newest", "0"].contains(&word.as_str())) else {
+        return Ok(None);
+    };
     let number = word.parse().ok().filter(|number| *number > 0);
     number
         .map(Some)
@@ -59,14 +61,7 @@ pub(super) fn unpin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
 
 pub(super) fn delete(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
-    let status = disk::status(&job.calls, &job.kept.disk())?;
-    let good = status.generations.iter().filter(|generation| generation.manifest.is_ok());
-    if good.map(|generation| generation.number).collect::<Vec<_>>() == [number] {
-        let message =
-            format!("{}: snapshot {number} is the only good one; save first, then delete it", words.name);
-        return Err(Error::new(ErrorKind::Unsafe, message).into());
-    }
-    disk::delete(&job.calls, &job.kept.disk(), number)?;
+    job.watched(|calls, disk, watcher| disk::delete_spare(calls, disk, number, watcher))?;
     job.publish(|_| {})?;
     Ok(format!("{}: snapshot {number} is deleted", words.name))
 }
@@ -76,8 +71,9 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
     let name = words.name.as_str();
     let number = generation(words, 0)?;
     let checked = job.watched(|calls, disk, watcher| disk::verify(calls, disk, number, watcher))?;
-    disk::pin(&job.calls, &job.kept.disk(), checked.generation, Some("being restored"))?;
-    let saved = save(
+    disk::check_size(&job.calls, &job.kept.disk(), checked.generation)?;
+    job.spared = Some(checked.generation);
+    save(
         job,
         &Words {
             verb: "save".to_owned(),
@@ -85,22 +81,13 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
             rest: Vec::new(),
             reason: "restore".to_owned(),
         },
-    );
-    match saved {
-        Ok(_) => keep::want_restore(name, Some(checked.generation))?,
-        Err(error) => {
-            disk::pin(&job.calls, &job.kept.disk(), checked.generation, None)?;
-            return Err(error);
-        }
-    }
+    )?;
+    keep::want_restore(name, Some(checked.generation))?;
     Ok(format!("{name}: snapshot {} is loaded next", checked.generation))
 }
 
 pub(super) fn cancel_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    if let Some(number) = keep::restore_wanted(&words.name) {
-        keep::want_restore(&words.name, None)?;
-        disk::pin(&job.calls, &job.kept.disk(), number, None)?;
-    }
+    keep::want_restore(&words.name, None)?;
     job.publish(|_| {})?;
     let (host, place) = (LinuxHost::new("/"), job.kept.request.place());
     let is_mounted = disk::is_mounted(&job.calls, Path::new(&place));

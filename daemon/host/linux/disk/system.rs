@@ -23,6 +23,18 @@ pub struct FileSystem {
     pub space: Space,
     /// Bytes that are left for programs without privileges.
     pub available_bytes: u64,
+    /// Files that fit altogether.
+    pub total_inodes: u64,
+}
+
+impl FileSystem {
+    /// Bytes that are left. A tmpfs without a limit says that it has no room at all.
+    pub fn free_bytes(&self) -> u64 {
+        match self.space.total_bytes {
+            0 => u64::MAX,
+            total => total.saturating_sub(self.space.used_bytes),
+        }
+    }
 }
 
 /// `BTRFS_SUPER_MAGIC`.
@@ -58,6 +70,7 @@ impl Calls {
                 free_inodes: if room.f_files == 0 { u64::MAX } else { room.f_ffree },
             },
             available_bytes: room.f_bavail.saturating_mul(unit),
+            total_inodes: if room.f_files == 0 { u64::MAX } else { room.f_files },
         })
     }
 
