@@ -327,6 +327,15 @@ fn every_property_has_its_place_in_the_description() {
     }
 }
 
+/// What only GetStats and StatsUpdated have is described there, with its type.
+#[test]
+fn every_key_of_a_sample_is_described() {
+    let text = &promised()["org.zramd1.Device"].methods["GetStats"].documentation;
+    for (key, _) in STATS_ONLY {
+        assert!(text.contains(&format!("`{key}`")), "{key}: {text}");
+    }
+}
+
 /// Describe, the properties and GetStats say the same.
 #[test]
 fn description_and_properties_agree() {

@@ -190,13 +190,65 @@ fn refusals_and_mistakes_have_their_status() {
         (&["resize", "zram0", "0"], 2, "zramdctl remove zram0"),
         (&["create", "--size", "16MiB", "--set", "frob=1"], 2, "there is no key `frob` here"),
         (&["create", "--size", "16 apples"], 2, ".zram-size: "),
+        (&["create", "zram9", "--size", "0"], 2, "[zram9]"),
         (&["create", "zram0", "--size", "16MiB"], 2, "[zram0] is configured already"),
         (&["remove", "sda"], 2, "is no zram device"),
     ] {
         let messages = session.fails(words, status);
         assert!(messages.contains(expected), "{words:?}: {messages}");
     }
+    // None of them stands in the way of what makes sense.
+    session.ok(&["create", "zram9", "--size", "16MiB"]);
+    session.ok(&["remove", "zram9"]);
     assert_eq!(machine(), session.before);
+}
+
+/// As `zramd-setup`, but a plan waits until it is told to begin.
+const SLOW_SETUP: &str = r#"
+case "$*" in *propose*)
+    mkfifo "$HERE/hold" && touch "$HERE/begun-propose"
+    read line < "$HERE/hold";;
+esac
+exec "$HERE/real-setup" "$@"
+"#;
+
+#[test]
+fn whoever_waits_for_a_change_can_give_up() {
+    if !rustix::process::geteuid().is_root() {
+        return support::skip("needs root, to ask for changes");
+    }
+    let Some(bus) = PrivateBus::start_with_worker("", "") else { return };
+    let here = bus.bus().folder();
+    let (setup, real) = (here.join("zramd-setup"), here.join("real-setup"));
+    fs::copy(&setup, &real).unwrap();
+    let script = here.join("slow-setup");
+    fs::copy(here.join("zramd-worker"), &script).unwrap();
+    fs::write(&script, format!("#!/bin/sh\nHERE={}\n{SLOW_SETUP}", here.display())).unwrap();
+    fs::rename(&script, &setup).unwrap();
+    run(async {
+        let client = bus.client().await;
+        let options = HashMap::<String, OwnedVariant>::new();
+        let manager = |method: &str| format!("org.zramd1.Manager.{method}");
+        let reload = || async {
+            call::<_, OwnedObjectPath>(&client, "/org/zramd1", &manager("Reload"), &options).await.unwrap()
+        };
+        let first = reload().await;
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !here.join("begun-propose").exists() {
+            assert!(Instant::now() < deadline, "it does not begin");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let second = reload().await;
+        call::<_, ()>(&client, &second, "org.zramd1.Job.Cancel", &()).await.unwrap();
+        assert_eq!(end_of(&client, &second).await.0, "cancelled");
+        assert_eq!(job(&client, &first).await.0, "", "it goes on all the while");
+        // A method without a job is not left waiting until its caller has given up.
+        let refused: Result<String, String> =
+            call(&client, "/org/zramd1", &manager("CreateDevice"), &options).await;
+        assert_eq!(refused, Err("org.zramd1.Error.Busy".to_owned()));
+        fs::write(here.join("hold"), "\n").unwrap();
+        assert_eq!(end_of(&client, &first).await.0, "done");
+    });
 }
 
 #[test]

@@ -32,7 +32,7 @@ struct Operation {
 
 const BEFORE: Option<(u64, i32)> = Some((24 * 1024 - 4, 5));
 
-const OPERATIONS: [Operation; 6] = [
+const OPERATIONS: [Operation; 8] = [
     Operation {
         name: "create",
         words: &["create", "zram9", "--size", "16MiB", "--priority", "3"],
@@ -40,6 +40,22 @@ const OPERATIONS: [Operation; 6] = [
         device: "zram9",
         before: None,
         after: Some((16 * 1024 - 4, 3)),
+    },
+    Operation {
+        name: "create that is refused",
+        words: &["create", "zram9", "--size", "16MiB", "--algorithm", "nope"],
+        config: None,
+        device: "zram9",
+        before: None,
+        after: None,
+    },
+    Operation {
+        name: "resize that is refused",
+        words: &["resize", "zram6", "99999TiB"],
+        config: None,
+        device: "zram6",
+        before: BEFORE,
+        after: BEFORE,
     },
     Operation {
         name: "resize",

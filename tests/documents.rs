@@ -282,6 +282,9 @@ fn actions(source: &str) -> Vec<(String, String)> {
         let (name, body) = function.split_once('(').unwrap();
         let (_, action) = body.split_once("Action::").unwrap();
         let camel = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
+        if action.starts_with("of_job(") {
+            return (camel, String::new());
+        }
         let words = spaced(action.split(')').next().unwrap(), '-');
         let action = format!("org.zramd1.{words}");
         assert!(policy.contains(&format!("<action id=\"{action}\">")), "{action} is no action");
@@ -343,7 +346,9 @@ fn interface(name: &str, found: &Interface) -> String {
         for (name, tag, meaning) in members {
             assert!(!meaning.is_empty(), "nothing is said about {name}");
             out.push_str(&entry(&tag, meaning.replace('\n', " ").trim()));
-            if let Some((_, action)) = actions.iter().find(|(method, _)| *method == name) {
+            // What a job takes depends on what it does; its description says so.
+            let own = |(method, action): &&(String, String)| *method == name && !action.is_empty();
+            if let Some((_, action)) = actions.iter().find(own) {
                 out.push_str(&format!("Polkit action: {}.\n", bold(action)));
             }
         }

@@ -25,7 +25,10 @@ use zbus::wire::DynamicType;
 use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
 use zramd::service::ROOT;
 
-const SUBSCRIBERS: u32 = 200;
+/// As many as one user may have, but for root, who may have all.
+fn subscribers() -> u32 {
+    if rustix::process::geteuid().is_root() { 200 } else { 64 }
+}
 const CALLERS: usize = 4;
 /// What a newcomer waits for an answer at most.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,15 +52,15 @@ struct Round {
 async fn load(address: &str, time: Duration) -> Round {
     let round = Round::default();
     let end = tokio::time::Instant::now() + time;
-    let mut subscribers = Vec::new();
+    let mut clients = Vec::new();
     let tasks = tokio::task::LocalSet::new();
-    for _ in 0..SUBSCRIBERS {
+    for _ in 0..subscribers() {
         let client = client(address).await;
         call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Subscribe", &100_u32).await.unwrap();
         let rule = "type='signal',interface='org.zramd1.Device',member='StatsUpdated'";
         let stream = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
         tasks.spawn_local(count(stream, Rc::clone(&round.samples)));
-        subscribers.push(client);
+        clients.push(client);
     }
     for _ in 0..CALLERS {
         let (client, calls) = (client(address).await, Rc::clone(&round.calls));
@@ -70,7 +73,7 @@ async fn load(address: &str, time: Duration) -> Round {
         }
     };
     tasks.run_until(newcomers).await;
-    drop(subscribers);
+    drop(clients);
     round
 }
 
@@ -124,14 +127,15 @@ fn many_clients_that_vanish_leave_nothing_behind() {
             let round = run(load(bus.address(), time));
             let rate = f64::from(round.calls.get()) / time.as_secs_f64();
             println!(
-                "{SUBSCRIBERS} subscribers got {} samples, {CALLERS} callers {rate:.0} answers a second; \
+                "{} subscribers got {} samples, {CALLERS} callers {rate:.0} answers a second; \
                  Describe for a newcomer took {:?} at most",
+                subscribers(),
                 round.samples.get(),
                 round.slowest.get()
             );
             assert!(round.slowest.get() <= PATIENCE, "{round:?}");
             // Each of them got some, with time to spare: 20 are due.
-            assert!(no_device || round.samples.get() >= 4 * SUBSCRIBERS, "{round:?}");
+            assert!(no_device || round.samples.get() >= 4 * subscribers(), "{round:?}");
         }
         afterwards(&bus)
     });
@@ -146,7 +150,8 @@ fn subscriptions_are_limited() {
     run(async {
         let mut clients = Vec::new();
         let subscribe = "org.zramd1.Manager.Subscribe";
-        for _ in 0..256 {
+        let most = if rustix::process::geteuid().is_root() { 256 } else { 64 };
+        for _ in 0..most {
             let client = bus.client().await;
             call::<_, ()>(&client, ROOT, subscribe, &3_600_000_u32).await.unwrap();
             clients.push(client);
@@ -162,6 +167,56 @@ fn subscriptions_are_limited() {
             assert!(Instant::now() < end, "nobody's turn comes");
         }
     });
+}
+
+/// A subscription by somebody who does not wait for the answer.
+fn subscription() -> Message {
+    let call =
+        Message::method_call(ROOT, "Subscribe").destination("org.zramd1").interface("org.zramd1.Manager");
+    call.with_flags(Flags::NO_REPLY_EXPECTED).build(&100_u32).unwrap()
+}
+
+/// They are gone before the daemon has heard of them.
+#[test]
+fn who_subscribes_and_leaves_at_once_is_forgotten() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    for _ in 0..20 {
+        Raw::connect(&bus.bus().socket()).send(&subscription());
+    }
+    run(newcomer(bus.address()));
+    afterwards(&bus);
+}
+
+/// Makes this thread one of an ordinary user.
+fn become_ordinary() {
+    let nobody = rustix::process::Uid::from_raw(65534);
+    rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+}
+
+/// One user cannot take the places of all.
+#[test]
+fn one_user_has_a_share_of_the_subscriptions() {
+    if !rustix::process::geteuid().is_root() {
+        return support::skip("needs root, to be two users");
+    }
+    let Some(bus) = PrivateBus::start() else { return };
+    let socket = bus.bus().socket();
+    let subscribe = || call_of(ROOT, "org.zramd1.Manager", "Subscribe", &3_600_000_u32);
+    let told = std::thread::spawn(move || {
+        become_ordinary();
+        let clients = (0..70).map(|_| {
+            let mut client = Raw::connect(&socket);
+            client.send(&subscribe());
+            let answer = client.answer();
+            (client, answer.is_error.then_some(answer.header))
+        });
+        let clients: Vec<(Raw, Option<String>)> = clients.collect();
+        clients.into_iter().filter_map(|(_, told)| told).collect::<Vec<String>>()
+    });
+    let told = told.join().unwrap();
+    assert_eq!(told.len(), 6, "{told:?}");
+    assert!(told.iter().all(|error| error.contains("org.zramd1.Error.LimitExceeded")), "{told:?}");
 }
 
 /// A client says that another one has left the bus. Only the bus is believed.
@@ -303,6 +358,46 @@ fn nonsense_is_answered_and_forgotten() {
     }
     println!("heap: {before} KiB before, {after:?} KiB after");
     assert!(after[1] <= after[0] + GROWTH, "{before} {after:?}");
+}
+
+/// Somebody without any rights sends messages of many megabytes, with values that take little there and a lot in memory.
+#[test]
+fn huge_options_are_not_kept_in_memory() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    run(newcomer(bus.address()));
+    let before = figures::peak(bus.pid());
+    let huge: Vec<Message> = ["Plan", "CreateDevice"]
+        .into_iter()
+        .flat_map(|member| {
+            let entries: HashMap<String, Variant<'_>> =
+                (0..300_000).map(|number| (number.to_string(), Variant::from(0_u8))).collect();
+            let words = HashMap::from([("name", Variant::from(vec![""; 1_000_000]))]);
+            let manager = "org.zramd1.Manager";
+            [call_of(ROOT, manager, member, &(entries,)), call_of(ROOT, manager, member, &(words,))]
+        })
+        .chain([call_of(ROOT, "org.zramd1.Manager", "RemoveDevice", &{
+            ("x".repeat(8 * 1024 * 1024), HashMap::<String, Variant<'_>>::new())
+        })])
+        .collect();
+    let longest = huge.iter().map(|message| message.data().len()).max().unwrap() as u64 / 1024;
+    let mut rude = Raw::connect(&bus.bus().socket());
+    for message in &huge {
+        rude.send(message);
+    }
+    let slowest = run(newcomer(bus.address()));
+    for _ in &huge {
+        let answer = rude.answer();
+        assert!(answer.is_error, "{answer:?}");
+        let told = answer.header.contains("InvalidArgs") || answer.header.contains("LimitExceeded");
+        assert!(told && answer.body < 8192, "{answer:?}");
+    }
+    let after = figures::peak(bus.pid());
+    println!(
+        "{longest} KiB: {before} KiB before, {after} KiB at the peak; Describe took {slowest:?} meanwhile"
+    );
+    assert!(after <= before + 3 * longest, "{before} {after} {longest}");
+    assert!(slowest <= PATIENCE, "{slowest:?}");
 }
 
 /// Calls that wait for somebody else: the bus, polkit, `zramd-setup`. None of them changes anything.

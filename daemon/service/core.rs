@@ -276,8 +276,9 @@ impl Core {
             // What is half-done because we are doing it is no problem of anybody.
             snapshot.problems.clone_from(&self.latest().problems);
         }
-        self.latest.send_replace(Arc::new(snapshot));
+        // In this order: whoever finds this sample too old must be able to begin another read.
         self.reading.store(false, Ordering::SeqCst);
+        self.latest.send_replace(Arc::new(snapshot));
     }
 }
 

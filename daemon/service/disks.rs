@@ -1,14 +1,13 @@
 //! What callers can ask for about RAM disks: `zramd-worker` does it, and PID 1 takes disks away and brings them back.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use zbus::{OwnedObjectPath, OwnedVariant};
+use zbus::OwnedObjectPath;
 
 use super::bus::error::{BusError, Name, Result};
 use super::core::{Core, Mode};
 use super::jobs::Handle;
-use super::operations::{invalid, none, only_force, with_overlay};
+use super::operations::{Options, invalid, none, only_force, with_overlay};
 use super::reconcile::{Wish, reconcile};
 use super::systemd::{DONE, Systemd, Verb};
 use super::work::Order;
@@ -48,7 +47,7 @@ impl Core {
         name: &str,
         verb: &'static str,
         words: Vec<String>,
-        options: &HashMap<String, OwnedVariant>,
+        options: &Options,
     ) -> Result<OwnedObjectPath> {
         none(options)?;
         self.kept_disk(name).await?;
@@ -60,7 +59,7 @@ impl Core {
         self: &Arc<Self>,
         name: &str,
         generation: String,
-        options: &HashMap<String, OwnedVariant>,
+        options: &Options,
     ) -> Result<OwnedObjectPath> {
         none(options)?;
         let disk = self.kept_disk(name).await?;
@@ -145,7 +144,7 @@ impl Core {
         self: &Arc<Self>,
         name: &str,
         bytes: u64,
-        options: &HashMap<String, OwnedVariant>,
+        options: &Options,
     ) -> Result<OwnedObjectPath> {
         let forced = only_force(options)?;
         if bytes == 0 {

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::MutexGuard;
 use zbus::object_server::SignalEmitter;
 use zbus::{OwnedObjectPath, object_server::InterfaceRef};
 
@@ -19,6 +20,9 @@ const MOST: usize = 16;
 /// How long a job stays on the bus after its end, for callers that come late.
 const MEMORY: Duration = Duration::from_secs(30);
 
+/// How long a method without a job waits for its turn: less than callers usually wait for an answer (25 s).
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What a job does, once it has begun.
 type Doing = Pin<Box<dyn Future<Output = Result<String>> + Send>>;
 
@@ -29,6 +33,8 @@ pub struct Jobs {
     unfinished: usize,
     /// What is being worked on, by the name of the work: `benchmark`, `disk-NAME`, `maintenance`.
     at_work: BTreeSet<String>,
+    /// The change that has the lane, in words.
+    changing: String,
 }
 
 /// Something that is being worked on: nobody else works on it as long as this value lives.
@@ -151,6 +157,19 @@ impl Core {
         Err(BusError::new(Name::Busy, format!("{what} is going on already")))
     }
 
+    /// The turn of a method that has no job: waits for other changes, but not so long that the caller is gone before it begins.
+    pub async fn turn(&self) -> Result<MutexGuard<'_, ()>> {
+        self.turn_within(PATIENCE).await
+    }
+
+    async fn turn_within(&self, patience: Duration) -> Result<MutexGuard<'_, ()>> {
+        tokio::time::timeout(patience, self.lane.lock()).await.map_err(|_| {
+            let what = lock(&self.jobs).changing.clone();
+            let what = if what.is_empty() { "another change" } else { &what };
+            BusError::new(Name::Busy, format!("{what} is going on; ask again when it has ended"))
+        })
+    }
+
     async fn begin(
         self: &Arc<Self>,
         kind: &'static str,
@@ -167,6 +186,7 @@ impl Core {
             jobs.last += 1;
             jobs.last
         };
+        let what = format!("{kind} {object} ({})", path(number)).replace("  ", " ");
         let begun = self.publish(number, kind, object).await;
         let handle = match begun {
             Ok(handle) => handle,
@@ -177,12 +197,27 @@ impl Core {
         };
         let core = Arc::clone(self);
         tokio::spawn(async move {
-            let guard = if alone { Some(core.lane.lock().await) } else { None };
+            let turn = async {
+                if !alone {
+                    return None;
+                }
+                let guard = core.lane.lock().await;
+                lock(&core.jobs).changing = what;
+                Some(guard)
+            };
+            // Whoever cancels a job that waits does not wait for its turn.
+            let guard = tokio::select! {
+                guard = turn => guard,
+                () = handle.cancelled.notified() => None,
+            };
             let result = if handle.cancel.is_cancelled() {
                 Err(BusError::new(Name::Cancelled, "cancelled before it began"))
             } else {
                 work(Arc::clone(&core), handle.clone()).await
             };
+            if guard.is_some() {
+                lock(&core.jobs).changing.clear();
+            }
             drop(guard);
             core.finish(kind, &handle, result).await;
         });
@@ -204,6 +239,7 @@ impl Core {
     async fn finish(self: &Arc<Self>, kind: &'static str, handle: &Handle, result: Result<String>) {
         self.changed.notify_one();
         lock(&self.jobs).unfinished -= 1;
+        let slip = result.as_ref().is_err_and(|error| error.name.is_slip());
         let (result, message) = match result {
             Ok(message) => ("done", message),
             Err(error) if error.name == Name::Cancelled || handle.cancel.is_cancelled() => {
@@ -212,7 +248,7 @@ impl Core {
             Err(error) if error.name == Name::Postponed => ("postponed", error.message),
             Err(error) => ("failed", format!("{}: {}", error.name.on_the_bus(), error.message)),
         };
-        super::journal::job_ended(kind, result, &message);
+        super::journal::ended(kind, result, &message, slip);
         let Some(object) = handle.object.clone() else { return };
         {
             let mut job = object.get_mut().await;
@@ -239,6 +275,38 @@ impl Core {
                 // At worst it stays, and costs a few hundred bytes.
                 connection.object_server().remove::<Job, _>(path(number)).await.ok();
             }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::core::Mode;
+    use crate::service::setup::Source;
+
+    #[test]
+    fn a_method_waits_for_its_turn_but_not_for_ever() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let core = Core::new(Source::default(), Mode::Direct);
+            let (begun, mut begins) = tokio::sync::mpsc::channel(1);
+            let (end, mut ends) = tokio::sync::mpsc::channel::<()>(1);
+            let work = async move |_, _| {
+                begun.send(()).await.unwrap();
+                ends.recv().await;
+                Ok(String::new())
+            };
+            core.start("resize", "zram3".to_owned(), work).await.unwrap();
+            begins.recv().await.unwrap();
+            let refused = core.turn_within(Duration::from_millis(5)).await.unwrap_err();
+            assert_eq!(refused.name, Name::Busy);
+            assert_eq!(
+                refused.message,
+                "resize zram3 (/org/zramd1/job/1) is going on; ask again when it has ended"
+            );
+            drop(end);
+            drop(core.turn().await.unwrap());
         });
     }
 }

@@ -98,10 +98,21 @@ pub fn maintained(action: &Action) {
 
 /// A job has ended.
 pub fn job_ended(kind: &str, result: &str, message: &str) {
+    ended(kind, result, message, false);
+}
+
+/// A job has ended; what is only a slip of whoever asked for it is no error of the machine.
+pub fn ended(kind: &str, result: &str, message: &str, slip: bool) {
     match result {
         "done" => tracing::info!(MESSAGE_ID = JOB_DONE, ZRAMD_JOB = kind, "{kind}: {message}"),
         // Nothing is wrong: somebody wants it so, or the machine has better things to do.
         "cancelled" | "postponed" => tracing::info!(
+            MESSAGE_ID = JOB_FAILED,
+            ZRAMD_JOB = kind,
+            ZRAMD_RESULT = result,
+            "{kind} {result}: {message}"
+        ),
+        _ if slip => tracing::warn!(
             MESSAGE_ID = JOB_FAILED,
             ZRAMD_JOB = kind,
             ZRAMD_RESULT = result,
@@ -182,8 +193,9 @@ mod tests {
             for result in ["done", "cancelled", "postponed", "failed"] {
                 job_ended("maintain", result, "why");
             }
+            ended("activate", "failed", "there is no device zram77", true);
         });
-        assert_eq!(*lock(&levels.0), [Level::INFO, Level::INFO, Level::INFO, Level::ERROR]);
+        assert_eq!(*lock(&levels.0), [Level::INFO, Level::INFO, Level::INFO, Level::ERROR, Level::WARN]);
     }
 
     #[test]

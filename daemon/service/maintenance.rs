@@ -54,7 +54,7 @@ impl Core {
     /// What the configuration asks for, for all devices or for some.
     pub async fn maintain_now(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
         let mut words = ["--reason", "request"].map(str::to_owned).to_vec();
-        for (key, value) in options {
+        for (key, value) in options.iter() {
             let ("devices", zbus::Variant::Array(names)) = (key.as_str(), &**value) else {
                 return Err(not_devices());
             };
@@ -76,7 +76,7 @@ impl Core {
     ) -> Result<OwnedObjectPath> {
         self.ours(name).await?;
         let mut words: Vec<String> = ["--device", name, "--only", only].map(str::to_owned).to_vec();
-        for (key, value) in options {
+        for (key, value) in options.iter() {
             match (key.as_str(), &**value) {
                 ("pages", zbus::Variant::Str(pages)) if only != "mark-idle" => {
                     let pages = Pages::of_word(pages.as_str())
@@ -152,7 +152,8 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
             reconcile(&core, &Handle::unwatched(), wish).await
         }
         Step::Add(bytes) => {
-            let mut options = Options::from([("zram-size".to_owned(), OwnedVariant::from(bytes))]);
+            let mut options = Options::default();
+            options.insert("zram-size".to_owned(), OwnedVariant::from(bytes));
             let latest = core.latest();
             let first = latest.devices.iter().find(|device| device.number == resize.number);
             if let Some(swap) = first.and_then(|first| first.swap) {

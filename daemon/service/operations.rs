@@ -1,16 +1,16 @@
 //! What callers can ask for: each is turned into a configuration that is then brought about (`reconcile`).
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use zbus::{Array, OwnedObjectPath, OwnedVariant, Variant};
+use zbus::{Array, OwnedObjectPath, Variant};
 
 use super::bus::error::{BusError, Name, Result};
+pub use super::bus::options::Options;
 use super::core::Core;
 use super::jobs::Handle;
 use super::lane;
-use super::reconcile::{NOTHING, Wish, announce, must_be_valid, propose, reconcile, view};
+use super::reconcile::{Before, NOTHING, Wish, announce, must_be_valid, propose, reconcile, take_back, view};
 use crate::engine::control;
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::change::VERDICT;
@@ -18,16 +18,13 @@ use crate::logic::overlay::{Overlay, file_name};
 use crate::logic::proc::device_number;
 use crate::logic::record::Target;
 
-/// Options of a method, as they come from the bus.
-pub type Options = HashMap<String, OwnedVariant>;
-
 /// Longest string that an option may be.
 const LONGEST: usize = 4096;
 
 /// Whether `force` is set; any other option is a mistake.
 pub(super) fn only_force(options: &Options) -> Result<bool> {
     let mut forced = false;
-    for (name, value) in options {
+    for (name, value) in options.iter() {
         match (name.as_str(), &**value) {
             ("force", Variant::Bool(value)) => forced = *value,
             ("force", _) => return Err(invalid("the option `force` is true or false")),
@@ -125,14 +122,14 @@ impl Core {
     pub async fn create(self: &Arc<Self>, options: &Options) -> Result<String> {
         let mut overlay = Overlay { transient: true, ..Overlay::default() };
         let mut wanted = None;
-        for (key, value) in options {
+        for (key, value) in options.iter() {
             match (key.as_str(), &**value) {
                 ("name", Variant::Str(name)) => wanted = Some(number_of(name.as_str())?),
                 ("name", _) => return Err(invalid("`name` is a string, for example zram5")),
                 (key, value) => assign(&mut overlay, key, value)?,
             }
         }
-        let _guard = self.lane.lock().await;
+        let _guard = self.turn().await?;
         let view = view(self).await?;
         let number = match wanted {
             Some(number) => number,
@@ -150,20 +147,16 @@ impl Core {
             let message = format!("[{section}] is configured already, in {}", found.file);
             return Err(invalid(format!("{message}; change it there, or with Resize")));
         }
-        let wish = Wish::one(Target::Device(number), false);
+        let before = Before { section: section.clone(), text: None, creates: true };
+        let wish = Wish { before: Some(before), ..Wish::one(Target::Device(number), false) };
         announce(&wish).await?;
         set_overlay(&section, Some(overlay)).await?;
         let handle = Handle::unwatched();
-        let done = match self.mistakes_in(&section).await {
-            Ok(()) => reconcile(self, &handle, wish).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = done {
-            // Nothing half-done stays behind: neither the section, nor what was begun for it.
-            set_overlay(&section, None).await?;
-            reconcile(self, &handle, Wish::gone(Target::Device(number), true)).await.ok();
+        if let Err(error) = self.mistakes_in(&section).await {
+            take_back(self, &handle, wish).await?;
             return Err(error);
         }
+        reconcile(self, &handle, wish).await?;
         Ok(section)
     }
 
@@ -202,20 +195,20 @@ impl Core {
         forget: bool,
     ) -> Result<String> {
         let section = format!("zram{number}");
-        let before = overlay_of(&section);
-        let mut overlay = before.clone().unwrap_or_default();
+        let text = text_of(&section);
+        let mut overlay = text.as_deref().map(Overlay::parse).unwrap_or_default();
         let forget = forget && overlay.transient;
         overlay.values.insert(ENABLED.to_owned(), "false".to_owned());
-        announce(&Wish::gone(Target::Device(number), forced)).await?;
+        // When it stays in use, it stays configured so.
+        let before = Before { section: section.clone(), text, creates: false };
+        let wish = Wish { before: Some(before), ..Wish::gone(Target::Device(number), forced) };
+        announce(&wish).await?;
         set_overlay(&section, (!forget).then_some(overlay)).await?;
-        let done = reconcile(self, handle, Wish::gone(Target::Device(number), forced)).await;
-        if let Err(error) = done {
-            // It is in use as before, and stays configured so.
-            set_overlay(&section, before).await?;
-            return Err(error);
-        }
+        reconcile(self, handle, wish).await?;
+        // One that was there before it was ours stays.
+        let left = Path::new("/sys/block").join(&section).exists();
         Ok(if forget {
-            format!("{section} is gone")
+            format!("{section} is {}", if left { "no longer in use" } else { "gone" })
         } else {
             format!("{section} is off until the next boot, or until it is activated; its memory is free")
         })
@@ -247,7 +240,7 @@ impl Core {
     /// Limits the memory of a device until the next boot.
     pub async fn set_memory_limit(self: &Arc<Self>, name: &str, bytes: u64) -> Result<()> {
         let number = self.ours(name).await?;
-        let _guard = self.lane.lock().await;
+        let _guard = self.turn().await?;
         let wish = Wish::one(Target::Device(number), false);
         let change = |overlay: &mut Overlay| overlay.set_bytes("zram-resident-limit", bytes);
         with_overlay(self, &Handle::unwatched(), &format!("zram{number}"), wish, change).await?;
@@ -257,14 +250,14 @@ impl Core {
     /// Compacts a device.
     pub async fn compact(self: &Arc<Self>, name: &str) -> Result<()> {
         let number = self.ours(name).await?;
-        let _guard = self.lane.lock().await;
+        let _guard = self.turn().await?;
         lane::run(move || control::compact(&mut LinuxHost::new("/"), number)).await
     }
 
     /// Forgets the peak of a device.
     pub async fn reset_peak(self: &Arc<Self>, name: &str) -> Result<()> {
         let number = self.ours(name).await?;
-        let _guard = self.lane.lock().await;
+        let _guard = self.turn().await?;
         lane::run(move || control::reset_peak(&mut LinuxHost::new("/"), number)).await
     }
 
@@ -274,10 +267,18 @@ impl Core {
         let number = number_of(name)?;
         self.start("activate", format!("zram{number}"), move |core, handle| async move {
             let wish = Wish::one(Target::Device(number), false);
-            with_overlay(&core, &handle, &format!("zram{number}"), wish, |overlay| {
+            let section = format!("zram{number}");
+            let done = with_overlay(&core, &handle, &section, wish, |overlay| {
                 overlay.values.remove(ENABLED);
-            })
-            .await
+            });
+            match done.await {
+                // That somebody else has set it up says more than that it is not configured.
+                Err(error) if error.name == Name::NotFound => match core.ours(&section).await {
+                    Err(foreign) if foreign.name == Name::Unmanaged => Err(foreign),
+                    _ => Err(error),
+                },
+                done => done,
+            }
         })
         .await
     }
@@ -319,13 +320,14 @@ impl Core {
 /// again with the next service that anybody starts.
 const ENABLED: &str = "enabled";
 
-fn overlay_of(section: &str) -> Option<Overlay> {
-    files::read_overlay(Path::new("/"), &file_name(section)).map(|text| Overlay::parse(&text))
+/// The file of the section of the moment.
+fn text_of(section: &str) -> Option<String> {
+    files::read_overlay(Path::new("/"), &file_name(section))
 }
 
 /// Whether the section of a device exists only for the moment.
 fn is_transient(number: u32) -> bool {
-    overlay_of(&format!("zram{number}")).is_some_and(|overlay| overlay.transient)
+    text_of(&format!("zram{number}")).is_some_and(|text| Overlay::parse(&text).transient)
 }
 
 /// Writes the section of the moment; nothing, or one that says nothing, removes it.
@@ -348,16 +350,12 @@ pub(super) async fn with_overlay(
     wish: Wish,
     change: impl FnOnce(&mut Overlay),
 ) -> Result<String> {
-    let before = overlay_of(section);
-    let mut overlay = before.clone().unwrap_or_default();
+    let text = text_of(section);
+    let mut overlay = text.as_deref().map(Overlay::parse).unwrap_or_default();
     change(&mut overlay);
+    let before = Before { section: section.to_owned(), text, creates: false };
+    let wish = Wish { before: Some(before), ..wish };
     announce(&wish).await?;
     set_overlay(section, Some(overlay)).await?;
-    let done = reconcile(core, handle, wish.clone()).await;
-    if done.is_err() {
-        set_overlay(section, before).await?;
-        // What was taken away for the change comes back as it was; if that fails too, the first error says more.
-        reconcile(core, &Handle::unwatched(), wish).await.ok();
-    }
-    done
+    reconcile(core, handle, wish).await
 }

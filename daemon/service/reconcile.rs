@@ -17,6 +17,7 @@ use super::systemd::{Systemd, Verb};
 use crate::engine::{self, control};
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::change::Action;
+use crate::logic::overlay::file_name;
 use crate::logic::plan::Kind;
 use crate::logic::record::Target;
 use crate::logic::view::{Ended, Proposal, Task, View};
@@ -32,6 +33,20 @@ pub struct Wish {
     pub forced: bool,
     /// Only what is missing is added: nothing that runs is touched.
     pub gently: bool,
+    /// What it changes in the configuration of the moment; if it cannot be fulfilled, that is put back.
+    #[serde(default)]
+    pub before: Option<Before>,
+}
+
+/// A section of the moment as it was before a wish.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Before {
+    /// Its name.
+    pub section: String,
+    /// Its file, if there was one.
+    pub text: Option<String>,
+    /// Whether there was nothing at all: then nothing is left when the wish fails, and something is there when it does not.
+    pub creates: bool,
 }
 
 impl Wish {
@@ -124,12 +139,28 @@ pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<
     core.enter(Phase::Reloading);
     note(Some(&wish)).await?;
     let done = fulfil(core, handle, &wish).await;
-    // A wish that failed is not tried again at the next start: its error has been told.
-    let cleared = note(None).await;
+    let cleared = if done.is_err() { take_back(core, handle, wish).await } else { note(None).await };
     core.enter(Phase::Running);
     core.publish_changes().await;
     super::notify::ready("Serving");
     cleared.and(done)
+}
+
+/// Puts the section back that was changed for a wish. A wish that failed is not tried again at the next start: its error has been
+/// told.
+pub async fn take_back(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<()> {
+    if let Some(Before { section, text, creates }) = wish.before {
+        let name = file_name(&section);
+        let put_back = move || files::write_overlay(root(), &name, text.as_deref());
+        lane::run(move || put_back().map_err(engine::Error::failed)).await?;
+        // What was taken away for it comes back, and nothing half-done stays. If that fails too, the first error says more.
+        if creates || !wish.gone {
+            let (gone, forced) = (wish.gone || creates, wish.forced || creates);
+            let back = Wish { gone, forced, before: None, ..wish };
+            fulfil(core, &handle.quietly(), &back).await.ok();
+        }
+    }
+    note(None).await
 }
 
 async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String> {
@@ -151,7 +182,18 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
     };
     core.set_view(proposal.view);
     super::maintenance::follow_configuration(core).await;
-    report.sentence()
+    let sentence = report.sentence()?;
+    if let Some(Before { section, creates: true, .. }) = &wish.before {
+        for target in wish.only.iter().flatten() {
+            let Target::Device(number) = *target else { continue };
+            let made = lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await;
+            made.map_err(|_: BusError| {
+                let why = "its size is 0, it is switched off, or it is for machines with less memory";
+                BusError::new(Name::InvalidArgument, format!("[{section}] makes no device: {why}"))
+            })?;
+        }
+    }
+    Ok(sentence)
 }
 
 /// Has to itself the disks that are about to change. One that somebody works on stays as it is: its task becomes a refusal.

@@ -125,7 +125,10 @@ async fn adopt(core: &Arc<Core>) {
             Ok(done) if resumes => journal::resumed(&done),
             Ok(done) if done == NOTHING => {}
             Ok(done) => journal::job_ended("provision", "done", &done),
-            Err(error) => journal::job_ended("provision", "failed", &error.message),
+            Err(error) => {
+                let kind = if resumes { "resume" } else { "provision" };
+                journal::ended(kind, "failed", &error.message, error.name.is_slip());
+            }
         }
     }
     if core.mode == Mode::Systemd
@@ -157,8 +160,8 @@ async fn wait(core: &Arc<Core>, connection: &Connection, signals: &mut Signals) 
             _ = signals.end.recv() => return Ok(()),
             _ = signals.interrupt.recv() => return Ok(()),
             _ = signals.reload.recv() => {
-                if let Err(error) = core.reload(&std::collections::HashMap::new()).await {
-                    journal::job_ended("reload", "failed", &error.message);
+                if let Err(error) = core.reload(&super::operations::Options::default()).await {
+                    journal::ended("reload", "failed", &error.message, error.name.is_slip());
                 }
             }
             () = connection.closed() => return Err(Failure::BusGone),

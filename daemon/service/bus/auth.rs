@@ -40,6 +40,19 @@ impl Action {
     }
 }
 
+impl Action {
+    /// What asking for a job of this kind takes, and with that cancelling it.
+    pub fn of_job(kind: &str) -> Action {
+        match kind {
+            "maintain" => Action::Tune,
+            "benchmark" | "adopt" => Action::Benchmark,
+            "save" | "verify" => Action::SaveDisk,
+            "restore" | "delete" | "pin" | "unpin" => Action::RestoreDisk,
+            _ => Action::Manage,
+        }
+    }
+}
+
 /// Lets root and whomever polkit allows pass; everybody else gets `AccessDenied`.
 pub async fn check(turns: &Turns, connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
     let Some(sender) = call.sender() else {
@@ -56,8 +69,14 @@ pub async fn check(turns: &Turns, connection: &Connection, call: &Header<'_>, ac
     polkit(connection, call, action, ask_person).await
 }
 
+/// The unique name of the caller on the bus.
+pub(in crate::service) fn caller(call: &Header<'_>) -> Result<String> {
+    let sender = call.sender().map(ToString::to_string);
+    sender.ok_or_else(|| BusError::new(Name::AccessDenied, "it is not known who calls"))
+}
+
 /// The user that owns a connection to the bus. Without zbus' proxies, which would be most of this program's text.
-async fn user_of(connection: &Connection, name: &str) -> zbus::Result<u32> {
+pub(in crate::service) async fn user_of(connection: &Connection, name: &str) -> zbus::Result<u32> {
     const BUS: &str = "org.freedesktop.DBus";
     let path = "/org/freedesktop/DBus";
     let answer = connection.call_method(Some(BUS), path, Some(BUS), "GetConnectionUnixUser", &name).await?;

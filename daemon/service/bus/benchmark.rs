@@ -1,15 +1,15 @@
 //! `org.zramd1.Benchmark`: which algorithm is best on this machine.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use zbus::message::Header;
-use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
+use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
 use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
+use super::options::Options;
 use crate::engine::benchmark::keep;
 use crate::host::linux::{files, store::VERDICT};
 use crate::host::{Host, MachineFile, linux::LinuxHost};
@@ -50,10 +50,10 @@ fn stored(profile: Profile) -> std::result::Result<Stored<Brief>, Unusable> {
 }
 
 /// Words for `zramd-worker benchmark` that callers may have it given.
-fn words(options: &HashMap<String, OwnedVariant>) -> Result<Vec<String>> {
+fn words(options: &Options) -> Result<Vec<String>> {
     let wrong = |message: &str| BusError::new(Name::InvalidArgument, message);
     let mut words = vec!["--now".to_owned()];
-    for (name, value) in options {
+    for (name, value) in options.iter() {
         match (name.as_str(), &**value) {
             ("words", Variant::Array(list)) => {
                 for word in list.iter() {
@@ -143,7 +143,7 @@ impl Benchmark {
     #[zbus(out_args("job"))]
     async fn run(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -162,7 +162,7 @@ impl Benchmark {
     #[zbus(out_args("job"))]
     async fn adopt(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {

@@ -9,6 +9,7 @@ use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
 
 use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
+use super::options::Options;
 use crate::logic::snapshot::{DeviceView, Stats};
 use crate::service::core::Core;
 
@@ -270,7 +271,10 @@ impl Device {
         self.stats().await.timestamp_monotonic_usec
     }
 
-    /// One sample: all counters of the same moment, by the names of the properties, and those of the block layer.
+    /// One sample: all counters of the same moment, by the names of the properties. Besides them there are `SwapUsedBytes` (t: swap
+    /// slots in use, in bytes), `HugeShare` and `SameShare` (d: which part of the stored pages does not compress, and which holds one
+    /// repeated word, 0 to 1), and, from the block layer since the device was set up, `ReadRequests` and `WriteRequests` (t: requests
+    /// that were completed), `ReadBytes`, `WrittenBytes` and `DiscardedBytes` (t: uncompressed bytes).
     #[zbus(out_args("stats"))]
     async fn get_stats(&self) -> Result<HashMap<String, OwnedVariant>> {
         let snapshot = self.core.sample().await;
@@ -290,7 +294,7 @@ impl Device {
     async fn resize(
         &self,
         disk_size_bytes: u64,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -333,7 +337,7 @@ impl Device {
     #[zbus(out_args("job"))]
     async fn mark_idle(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -346,7 +350,7 @@ impl Device {
     #[zbus(out_args("job"))]
     async fn recompress(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -358,7 +362,7 @@ impl Device {
     #[zbus(out_args("job"))]
     async fn writeback(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {

@@ -1,15 +1,15 @@
 //! `org.zramd1.RamDisk`: a disk of `[ramdisk.NAME]`, and its snapshots.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
-use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
+use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::auth::{self, Action};
 use super::device_path_or_none;
 use super::error::Result;
+use super::options::Options;
 use crate::logic::snapshot::DiskView;
 use crate::logic::unit_disk::saving_timer;
 use crate::service::core::{Core, Mode};
@@ -169,7 +169,7 @@ impl RamDisk {
     #[zbus(out_args("job"))]
     async fn save(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -182,7 +182,7 @@ impl RamDisk {
     async fn verify(
         &self,
         snapshot: u64,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -196,7 +196,7 @@ impl RamDisk {
     async fn restore(
         &self,
         snapshot: u64,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -209,7 +209,7 @@ impl RamDisk {
     async fn delete_snapshot(
         &self,
         snapshot: u64,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -223,7 +223,7 @@ impl RamDisk {
         &self,
         snapshot: u64,
         pinned: bool,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -237,7 +237,7 @@ impl RamDisk {
     async fn resize(
         &self,
         size_bytes: u64,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {

@@ -72,6 +72,13 @@ pub const NAMES: [(Name, &str); 18] = [
 ];
 
 impl Name {
+    /// Whether the caller was wrong, or asked for too much: nothing is the matter with the machine.
+    pub fn is_slip(self) -> bool {
+        matches!(
+            self,
+            Name::NotFound | Name::InvalidArgument | Name::Unsafe | Name::ConfigInvalid | Name::Unmanaged
+        )
+    }
     /// The name for an exit status of `zramd-setup`.
     pub fn of_exit_status(status: u8) -> Name {
         let table = [

@@ -91,13 +91,14 @@ impl Job {
         self.message.clone()
     }
 
-    /// Ends it early. What has been done stays done; a swap that was being deactivated stays active.
+    /// Ends it early. What has been done stays done; a swap that was being deactivated stays active. It takes the permission that
+    /// asking for the job took.
     async fn cancel(
         &self,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.turns, connection, &call, Action::of_job(self.kind)).await?;
         self.cancel.cancel();
         self.cancelled.notify_one();
         Ok(())

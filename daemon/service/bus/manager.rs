@@ -1,15 +1,15 @@
 //! `org.zramd1.Manager`: the machine as a whole.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
-use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
+use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
+use super::options::Options;
 use super::{device_path, disk_path};
 use crate::logic::policy::report;
 use crate::service::core::Core;
@@ -165,10 +165,10 @@ impl Manager {
         snapshot.disks.iter().map(|disk| row(&disk.name, disk.mounted)).collect()
     }
 
-    /// The object of a device, by its name.
+    /// The object of a device, by its name or its node.
     #[zbus(out_args("device"))]
     async fn get_device(&self, name: String) -> Result<OwnedObjectPath> {
-        match self.core.sample().await.device(&name) {
+        match self.core.sample().await.device(name.strip_prefix("/dev/").unwrap_or(&name)) {
             Some(device) => path(device_path(&device.name)),
             None => Err(BusError::new(Name::NotFound, format!("there is no zram device {name:?}"))),
         }
@@ -183,12 +183,13 @@ impl Manager {
         }
     }
 
-    /// Creates a device that lasts until the next boot, and activates it. Options are the keys of a `[zramN]` section
+    /// Creates a device that lasts until the next boot, and activates it. One that is there and unused is taken over; RemoveDevice
+    /// then takes it out of use, and it stays. Options are the keys of a `[zramN]` section
     /// (strings as there; a size may also be a number of bytes, type t), and `name` to choose the number.
     #[zbus(out_args("device"))]
     async fn create_device(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -202,7 +203,7 @@ impl Manager {
     async fn remove_device(
         &self,
         name: String,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -216,7 +217,7 @@ impl Manager {
     async fn activate_device(
         &self,
         name: String,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -229,7 +230,7 @@ impl Manager {
     #[zbus(out_args("changes"))]
     async fn plan(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<Vec<(String, String, String)>> {
         let _turn = self.core.turns.take(&call)?;
@@ -242,7 +243,7 @@ impl Manager {
     #[zbus(out_args("job"))]
     async fn reload(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -255,7 +256,7 @@ impl Manager {
     #[zbus(out_args("job"))]
     async fn maintain(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -281,19 +282,13 @@ impl Manager {
 
     /// Has StatsUpdated of every device sent to the caller, at this interval (100 ms to an hour), until Unsubscribe or
     /// until the caller leaves the bus. A second call changes the interval.
-    #[allow(clippy::unused_async)] // Only asynchronous methods run where tasks can be started.
     async fn subscribe(&self, interval_ms: u32, #[zbus(header)] call: Header<'_>) -> Result<()> {
-        self.core.subscribe(&caller(&call)?, Duration::from_millis(u64::from(interval_ms)))
+        self.core.subscribe(&call, Duration::from_millis(u64::from(interval_ms))).await
     }
 
     /// Ends that.
     fn unsubscribe(&self, #[zbus(header)] call: Header<'_>) -> Result<()> {
-        self.core.unsubscribe(&caller(&call)?);
+        self.core.unsubscribe(&auth::caller(&call)?);
         Ok(())
     }
-}
-
-fn caller(call: &Header<'_>) -> Result<String> {
-    let sender = call.sender().map(ToString::to_string);
-    sender.ok_or_else(|| BusError::new(Name::AccessDenied, "it is not known who calls"))
 }

@@ -10,6 +10,7 @@ pub mod filesystem;
 pub mod introspection;
 pub mod job;
 pub mod manager;
+pub mod options;
 pub mod swap;
 pub mod turn;
 

@@ -1,13 +1,13 @@
 //! `org.zramd1.Swap`: a device that is, or can be, swap.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use zbus::message::Header;
-use zbus::{Connection, OwnedObjectPath, OwnedVariant, interface};
+use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::auth::{self, Action};
 use super::error::Result;
+use super::options::Options;
 use crate::logic::snapshot::SwapView;
 use crate::service::core::Core;
 
@@ -60,7 +60,7 @@ impl Swap {
     #[zbus(out_args("job"))]
     async fn activate(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
@@ -73,7 +73,7 @@ impl Swap {
     #[zbus(out_args("job"))]
     async fn deactivate(
         &self,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {

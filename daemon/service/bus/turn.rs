@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use zbus::message::Header;
 
 use super::error::{BusError, Name, Result};
+use super::options;
 use crate::service::core::lock;
 
 /// Calls of one caller. It may connect again and again, but the bus limits how often one user can.
@@ -28,8 +29,11 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// Counts a call in, or refuses it because its caller has too many.
+    /// Counts a call in, or refuses it because its caller has too many, or because it is one that would lie in memory meanwhile.
     pub fn take(&self, call: &Header<'_>) -> Result<Turn> {
+        if call.primary().body_len() as usize > options::MOST {
+            return Err(BusError::new(Name::LimitExceeded, "what is asked for is too long"));
+        }
         self.of(call.sender().map(ToString::to_string).unwrap_or_default())
     }
 

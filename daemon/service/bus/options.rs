@@ -1,0 +1,207 @@
+//! The options of a method: `a{sv}` within bounds.
+//!
+//! A message may be 128 MiB, and any value can be written in a few bytes that takes a hundred in memory. Whoever has no rights can
+//! send one all the same, so it is read only as far as it makes sense.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use serde::Serialize;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use zbus::{OwnedVariant, Signature, Type, Variant};
+
+/// What the options of one call may amount to, in bytes of text.
+pub(super) const MOST: usize = 64 * 1024;
+/// What each option, and each word of a list, counts for besides its text.
+const EACH: usize = 256;
+
+/// Options by name.
+#[derive(Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct Options(HashMap<String, OwnedVariant>);
+
+impl Deref for Options {
+    type Target = HashMap<String, OwnedVariant>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Options {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl Type for Options {
+    const SIGNATURE: &'static Signature = HashMap::<String, OwnedVariant>::SIGNATURE;
+}
+
+impl<'de> Deserialize<'de> for Options {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Options, D::Error> {
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Options;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("options")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Options, A::Error> {
+        let mut left = MOST;
+        let mut options = Options::default();
+        while let Some(name) = map.next_key::<&str>()? {
+            take(&mut left, name)?;
+            let value = map.next_value_seed(Value { left: &mut left })?;
+            options.insert(name.to_owned(), value.try_into().map_err(Error::custom)?);
+        }
+        Ok(options)
+    }
+}
+
+/// Counts a text in.
+fn take<E: Error>(left: &mut usize, text: &str) -> Result<(), E> {
+    match left.checked_sub(text.len() + EACH) {
+        Some(rest) => *left = rest,
+        None => return Err(E::custom("the options are too long")),
+    }
+    Ok(())
+}
+
+/// One value: of the types that options have.
+struct Value<'a> {
+    left: &'a mut usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = Variant<'static>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
+    type Value = Variant<'static>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(parts: &mut A) -> Result<T, A::Error> {
+            parts.next_element()?.ok_or_else(|| A::Error::custom("a value is missing"))
+        }
+        Ok(match next::<&str, A>(&mut parts)? {
+            "s" => {
+                let text: &str = next(&mut parts)?;
+                take(self.left, text)?;
+                Variant::from(text.to_owned())
+            }
+            "b" => next::<bool, A>(&mut parts)?.into(),
+            "i" => next::<i32, A>(&mut parts)?.into(),
+            "u" => next::<u32, A>(&mut parts)?.into(),
+            "x" => next::<i64, A>(&mut parts)?.into(),
+            "t" => next::<u64, A>(&mut parts)?.into(),
+            "d" => next::<f64, A>(&mut parts)?.into(),
+            "as" => {
+                let words = parts.next_element_seed(Words { left: self.left })?;
+                words.unwrap_or_default().into()
+            }
+            other => {
+                let known = "a string, a number, true or false, or a list of strings";
+                return Err(A::Error::custom(format!("an option of type {other:.20}: it is {known}")));
+            }
+        })
+    }
+}
+
+/// A list of strings.
+struct Words<'a> {
+    left: &'a mut usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Words<'_> {
+    type Value = Vec<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Words<'_> {
+    type Value = Vec<String>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("strings")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut words = Vec::new();
+        while let Some(word) = list.next_element::<&str>()? {
+            take(self.left, word)?;
+            words.push(word.to_owned());
+        }
+        Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zbus::wire::serialized::Context;
+    use zbus::wire::{LE, to_bytes};
+
+    use super::*;
+
+    fn read(options: &HashMap<String, Variant<'_>>) -> Result<Options, String> {
+        let bytes = to_bytes(Context::new(LE, 0), options).unwrap();
+        bytes.deserialize::<Options>().map(|(options, _)| options).map_err(|error| error.to_string())
+    }
+
+    fn one(value: Variant<'_>) -> HashMap<String, Variant<'_>> {
+        HashMap::from([("key".to_owned(), value)])
+    }
+
+    #[test]
+    fn what_makes_sense_is_read_as_it_is() {
+        let values = [
+            Variant::from("64MiB"),
+            true.into(),
+            (-5_i32).into(),
+            5_u32.into(),
+            i64::MIN.into(),
+            u64::MAX.into(),
+            0.5.into(),
+            vec!["a", "b"].into(),
+            Vec::<&str>::new().into(),
+        ];
+        for value in values {
+            let read = read(&one(value.try_clone().unwrap())).unwrap();
+            assert_eq!(*read["key"], value);
+        }
+        let all: HashMap<String, Variant<'_>> =
+            (0..40).map(|number| (format!("key-{number}"), number.into())).collect();
+        assert_eq!(read(&all).unwrap().len(), 40);
+        assert!(read(&HashMap::new()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused() {
+        let many: HashMap<String, Variant<'_>> =
+            (0..400).map(|number| (number.to_string(), Variant::from(true))).collect();
+        for options in [many, one("x".repeat(MOST).into()), one(vec![""; 400].into())] {
+            assert!(read(&options).unwrap_err().contains("the options are too long"));
+        }
+        let nested = Variant::Variant(Box::new(5_u32.into()));
+        for odd in [nested, vec![vec![""]].into(), vec![1_u8].into(), (1_u8, 2_u8).into()] {
+            assert!(read(&one(odd)).unwrap_err().contains("an option of type"));
+        }
+    }
+}
