@@ -273,7 +273,7 @@ impl Device {
 
     /// One sample: all counters of the same moment, by the names of the properties. Besides them there are `SwapUsedBytes` (t: swap
     /// slots in use, in bytes), `HugeShare` and `SameShare` (d: which part of the stored pages does not compress, and which holds one
-    /// repeated word, 0 to 1), and, from the block layer since the device was set up, `ReadRequests` and `WriteRequests` (t: requests
+    /// repeated word, 0 to 1), and, from the block layer since the device is there, `ReadRequests` and `WriteRequests` (t: requests
     /// that were completed), `ReadBytes`, `WrittenBytes` and `DiscardedBytes` (t: uncompressed bytes).
     #[zbus(out_args("stats"))]
     async fn get_stats(&self) -> Result<HashMap<String, OwnedVariant>> {
