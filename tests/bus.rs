@@ -244,6 +244,7 @@ fn an_ordinary_user_is_refused_every_change() {
                     // A name that nothing has, should it not be refused.
                     "s" => "zram4000000",
                     "t" => "4096",
+                    "b" => "true",
                     "a{sv}" => "0",
                     other => panic!("{interface}.{member} takes a {other}: what is a harmless one?"),
                 });
@@ -257,8 +258,10 @@ fn an_ordinary_user_is_refused_every_change() {
             let tune =
                 ["SetMemoryLimit", "Compact", "ResetPeak", "MarkIdle", "Recompress", "Writeback", "Maintain"]
                     .contains(&member.as_str());
-            let action = match interface.as_str() {
-                "org.zramd1.Benchmark" => "org.zramd1.benchmark: ",
+            let action = match (interface.as_str(), member.as_str()) {
+                ("org.zramd1.Benchmark", _) => "org.zramd1.benchmark: ",
+                ("org.zramd1.RamDisk", "Save" | "Verify") => "org.zramd1.save-disk: ",
+                ("org.zramd1.RamDisk", "Restore" | "DeleteSnapshot" | "Pin") => "org.zramd1.restore-disk: ",
                 _ if tune => "org.zramd1.tune: ",
                 _ => "org.zramd1.manage: ",
             };

@@ -1,10 +1,10 @@
 //! Who wants statistics without asking each time. Nobody subscribed means no timer and no wake-up.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
@@ -24,10 +24,17 @@ const MOST: usize = 256;
 /// Those of them that may belong to one user, but for root.
 const MOST_OF_ONE: usize = 64;
 
-/// The subscribed callers, by their unique name on the bus, with the user that each belongs to.
+/// The subscribed callers.
 #[derive(Debug, Default)]
 pub struct Subscribers {
+    /// By their unique name on the bus, with the user that each belongs to.
     live: BTreeMap<String, (u32, JoinHandle<()>)>,
+    /// Whether somebody looks who leaves the bus, or is about to.
+    watched: bool,
+    /// Whether nobody leaves unseen any more.
+    ready: watch::Sender<bool>,
+    /// Somebody has unsubscribed.
+    fewer: Arc<Notify>,
 }
 
 impl Core {
@@ -53,55 +60,92 @@ impl Core {
         if let Some((_, before)) = subscribers.live.insert(caller, (user, task)) {
             before.abort();
         }
+        if !subscribers.watched {
+            subscribers.watched = true;
+            tokio::spawn(watch_departures(Arc::clone(self), connection));
+        }
         Ok(())
     }
 
     /// Ends a subscription; whoever has none is content.
     pub fn unsubscribe(&self, caller: &str) {
-        if let Some((_, task)) = lock(&self.subscribers).live.remove(caller) {
+        let mut subscribers = lock(&self.subscribers);
+        if let Some((_, task)) = subscribers.live.remove(caller) {
             task.abort();
+        }
+        subscribers.fewer.notify_one();
+    }
+}
+
+/// Sends a sample of every device, again and again.
+async fn feed(core: Arc<Core>, caller: String, interval: Duration) {
+    let Some(connection) = core.connection() else { return };
+    let Ok(destination) = zbus::names::UniqueName::try_from(caller.as_str()) else { return };
+    let mut ready = lock(&core.subscribers).ready.subscribe();
+    // Whoever has left before that is not announced any more, so the bus is asked.
+    if ready.wait_for(|ready| *ready).await.is_err() || auth::user_of(&connection, &caller).await.is_err() {
+        return core.unsubscribe(&caller);
+    }
+    let mut ticks = tokio::time::interval(interval);
+    // Being late once must not cause a burst.
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let snapshot = core.sample().await;
+        for device in &snapshot.devices {
+            let Ok(emitter) = SignalEmitter::new(&connection, super::bus::device_path(&device.name)) else {
+                continue;
+            };
+            let emitter = emitter.set_destination(destination.clone().into());
+            // The connection to the bus is gone: the daemon ends anyway.
+            if Device::stats_updated(&emitter, stats_map(device)).await.is_err() {
+                return;
+            }
         }
     }
 }
 
-/// Sends samples until the caller leaves the bus.
-async fn feed(core: Arc<Core>, caller: String, interval: Duration) {
-    if let Err(error) = send_samples(&core, &caller, interval).await {
-        tracing::debug!(%error, caller, "a subscription ends");
+/// Ends the subscriptions of callers that leave the bus. Runs only while somebody is subscribed.
+async fn watch_departures(core: Arc<Core>, connection: zbus::Connection) {
+    let Err(error) = follow_departures(&core, &connection).await else { return };
+    tracing::warn!(%error, "cannot see who leaves the bus, so nobody can be subscribed");
+    let mut subscribers = lock(&core.subscribers);
+    for (_, (_, task)) in std::mem::take(&mut subscribers.live) {
+        task.abort();
     }
-    core.unsubscribe(&caller);
+    subscribers.watched = false;
+    subscribers.ready.send_replace(false);
 }
 
-/// Sends a sample of every device, again and again.
-async fn send_samples(core: &Arc<Core>, caller: &str, interval: Duration) -> zbus::Result<()> {
-    let Some(connection) = core.connection() else { return Ok(()) };
-    let destination = zbus::names::UniqueName::try_from(caller)?;
+async fn follow_departures(core: &Core, connection: &zbus::Connection) -> zbus::Result<()> {
     let bus = "org.freedesktop.DBus";
-    // About this caller only, so that others who come and go wake nobody. No name is given twice: one signal is all there is.
     let rule = zbus::MatchRule::builder()
         .msg_type(zbus::message::Type::Signal)
         .sender(bus)
         .interface(bus)
         .member("NameOwnerChanged")
-        .arg(0, caller)
         .build()?;
-    let mut departure =
-        zbus::MessageStream::for_match_rule(rule, &connection, Some(NonZeroUsize::MIN)).await?;
-    // Whoever left before that is not announced any more.
-    auth::user_of(&connection, caller).await?;
-    let mut ticks = tokio::time::interval(interval);
-    // Being late once must not cause a burst.
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // Never given up in between: the bus would keep the rule, and it keeps so many only.
+    let mut owners = zbus::MessageStream::for_match_rule(rule, connection, None).await?;
+    let fewer = Arc::clone(&lock(&core.subscribers).fewer);
     loop {
-        tokio::select! {
-            _ = stream::next(&mut departure) => return Ok(()),
-            _ = ticks.tick() => {}
+        {
+            let mut subscribers = lock(&core.subscribers);
+            subscribers.watched = !subscribers.live.is_empty();
+            subscribers.ready.send_replace(subscribers.watched);
+            if !subscribers.watched {
+                return Ok(());
+            }
         }
-        let snapshot = core.sample().await;
-        for device in &snapshot.devices {
-            let emitter = SignalEmitter::new(&connection, super::bus::device_path(&device.name))?;
-            let emitter = emitter.set_destination(destination.clone().into());
-            Device::stats_updated(&emitter, stats_map(device)).await?;
+        let signal = tokio::select! {
+            signal = stream::next(&mut owners) => signal,
+            () = fewer.notified() => continue,
+        };
+        let Some(signal) = signal.transpose()? else { return Ok(()) };
+        let body = signal.body();
+        let (name, _before, now): (&str, &str, &str) = body.deserialize()?;
+        if now.is_empty() {
+            core.unsubscribe(name);
         }
     }
 }
