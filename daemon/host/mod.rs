@@ -128,6 +128,8 @@ pub struct Space {
     pub total_bytes: u64,
     /// Files that still fit.
     pub free_inodes: u64,
+    /// Files that fit into it when it is empty; 0 where there is no such limit.
+    pub total_inodes: u64,
 }
 
 /// What engine code may ask of a machine. Looking first, acting below.

@@ -1,4 +1,4 @@
-//! When a file system that fills up is worth a word, and when to look at it again.
+//! When a file system that fills up is worth a word, and when to look at it again: in bytes, or in inodes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 pub struct Watch {
     /// The level that was told last; 0 is none.
     told: u32,
-    /// Bytes in use at the last look, and when.
+    /// What was in use at the last look, and when.
     last: Option<(u64, Duration)>,
 }
 
@@ -29,7 +29,7 @@ pub struct Look {
 }
 
 impl Watch {
-    /// Takes a look at a file system of `total` bytes with `used` in use, at the moment `now`.
+    /// Takes a look at a file system where `used` of `total` are in use, at the moment `now`.
     pub fn look(&mut self, used: u64, total: u64, now: Duration) -> Look {
         let percent = used.saturating_mul(100).checked_div(total).unwrap_or(0);
         let percent = u32::try_from(percent).unwrap_or(100);
@@ -46,7 +46,7 @@ impl Watch {
             .into_iter()
             .rev()
             .find(|level| percent < *level)
-            .map(|level| total / 100 * u64::from(level));
+            .map(|level| total.saturating_mul(u64::from(level)) / 100);
         let again = next.map_or(LONGEST, |next| self.until(used, next, now));
         self.last = Some((used, now));
         Look { low, again }

@@ -137,6 +137,15 @@ pub fn space_low(name: &str, mount_point: &str, percent: u32, free: u64) {
     );
 }
 
+/// A RAM disk has hardly any inodes left, however many bytes are free.
+pub fn inodes_low(name: &str, mount_point: &str, percent: u32, free: u64) {
+    tracing::warn!(
+        MESSAGE_ID = SPACE_LOW,
+        ZRAMD_OBJECT = name,
+        "{mount_point} (ramdisk.{name}) has {percent} % of its inodes in use: {free} more files fit (`inodes` in its section gives a tmpfs more)"
+    );
+}
+
 /// Logs what has come up and what is gone between two looks.
 pub fn problems(before: &[Finding], now: &[Finding]) {
     // The sentence holds figures that change; the problem is the same by code and object.

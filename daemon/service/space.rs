@@ -13,13 +13,13 @@ use super::bus::disk::RamDisk;
 use super::bus::disk_path;
 use super::core::Core;
 use super::journal;
-use crate::host::Host;
 use crate::host::linux::LinuxHost;
+use crate::host::{Host, Space};
 use crate::logic::space::Watch;
 
 /// Watches until the daemon ends.
 pub async fn follow(core: Arc<Core>, connection: Connection) {
-    let mut watches: BTreeMap<String, Watch> = BTreeMap::new();
+    let mut watches = BTreeMap::new();
     loop {
         let next = look(&core, &connection, &mut watches).await;
         match next {
@@ -33,7 +33,7 @@ pub async fn follow(core: Arc<Core>, connection: Connection) {
 async fn look(
     core: &Core,
     connection: &Connection,
-    watches: &mut BTreeMap<String, Watch>,
+    watches: &mut BTreeMap<String, [Watch; 2]>,
 ) -> Option<Duration> {
     let view = core.view();
     let wanted: Vec<_> = view.disks.iter().filter(|disk| disk.watch).collect();
@@ -47,11 +47,16 @@ async fn look(
         }
         let Ok(space) = host.space(&disk.mount_point) else { continue };
         let watch = watches.entry(disk.name.clone()).or_default();
-        let look = watch.look(space.used_bytes, space.total_bytes, host.monotonic());
-        next = Some(next.map_or(look.again, |time: Duration| time.min(look.again)));
-        if let Some(percent) = look.low {
-            let free = space.total_bytes.saturating_sub(space.used_bytes);
+        let ([bytes, inodes], again) = look_at(watch, space, host.monotonic());
+        next = Some(next.map_or(again, |time: Duration| time.min(again)));
+        let free = space.total_bytes.saturating_sub(space.used_bytes);
+        if let Some(percent) = bytes {
             journal::space_low(&disk.name, &disk.mount_point, percent, free);
+        }
+        if let Some(percent) = inodes {
+            journal::inodes_low(&disk.name, &disk.mount_point, percent, space.free_inodes);
+        }
+        for percent in [bytes, inodes].into_iter().flatten() {
             let path = disk_path(&disk.name);
             if let Ok(object) = connection.object_server().interface::<_, RamDisk>(path).await {
                 // Nobody has to listen.
@@ -60,4 +65,39 @@ async fn look(
         }
     }
     next
+}
+
+/// Looks at bytes and at inodes, of which either may run out first: the percent of each that are worth a word, and when to look
+/// again.
+fn look_at(watch: &mut [Watch; 2], space: Space, now: Duration) -> ([Option<u32>; 2], Duration) {
+    let used_inodes = space.total_inodes.saturating_sub(space.free_inodes);
+    let bytes = watch[0].look(space.used_bytes, space.total_bytes, now);
+    let inodes = watch[1].look(used_inodes, space.total_inodes, now);
+    ([bytes.low, inodes.low], bytes.again.min(inodes.again))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inodes_run_out_on_their_own() {
+        let second = Duration::from_secs(1);
+        let space = |used_bytes, free_inodes| Space {
+            used_bytes,
+            total_bytes: 1 << 20,
+            free_inodes,
+            total_inodes: 1000,
+        };
+        let mut watch = Default::default();
+        assert_eq!(look_at(&mut watch, space(0, 1000), second).0, [None, None]);
+        let (told, again) = look_at(&mut watch, space(0, 300), 2 * second);
+        assert!(told == [None, None] && again < 2 * second, "{again:?}: it fills fast");
+        assert_eq!(look_at(&mut watch, space(0, 190), 3 * second).0, [None, Some(81)]);
+        assert_eq!(look_at(&mut watch, space(1 << 20, 190), 4 * second).0, [Some(100), None]);
+        assert_eq!(look_at(&mut watch, space(1 << 20, 0), 5 * second).0, [None, Some(100)]);
+        // btrfs makes inodes as it needs them, and says 0 of 0.
+        let none = Space { free_inodes: 0, total_inodes: 0, ..space(0, 0) };
+        assert_eq!(look_at(&mut Default::default(), none, second).0, [None, None]);
+    }
 }

@@ -218,6 +218,7 @@ impl Host for LinuxHost {
             used_bytes: used * space.f_frsize,
             total_bytes: space.f_blocks * space.f_frsize,
             free_inodes: space.f_ffree,
+            total_inodes: space.f_files,
         })
     }
 

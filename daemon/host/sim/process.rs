@@ -170,7 +170,9 @@ impl Host for SimHost {
     fn space(&self, path: &str) -> Result<Space, HostError> {
         match self.path_kind(path) {
             PathKind::Missing => Err(HostError::new(path, "statvfs", Errno::NOENT)),
-            _ => Ok(Space { used_bytes: 0, total_bytes: 1 << 30, free_inodes: 1 << 16 }),
+            _ => {
+                Ok(Space { used_bytes: 0, total_bytes: 1 << 30, free_inodes: 1 << 16, total_inodes: 1 << 16 })
+            }
         }
     }
 

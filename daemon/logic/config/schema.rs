@@ -306,7 +306,7 @@ pub const KEYS: &[Key] = &[
         "true or false",
         "true for what is kept, else false",
         "true",
-        "Tell (journal, and SpaceLow on the bus) when it is 80 and 95 percent full; takes a timer in the daemon.",
+        "Tell (journal, and SpaceLow on the bus) when 80 and 95 percent of its bytes, or of its inodes, are in use; takes a timer in the daemon.",
     ),
     key(
         RamDisk,

@@ -245,8 +245,8 @@ impl RamDisk {
         self.core.resize_disk(&self.name, size_bytes, &options).await
     }
 
-    /// It is getting full: percent in use, and bytes free. Sent at 80 and at 95 percent, and again only after it was 5 percent
-    /// below.
+    /// It is getting full: percent of its bytes, or of its inodes (FreeInodes), that are in use, and bytes free. Sent at 80 and at
+    /// 95 percent of either, and again only after it was 5 percent below.
     #[zbus(signal)]
     pub async fn space_low(
         emitter: &SignalEmitter<'_>,

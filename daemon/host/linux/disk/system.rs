@@ -68,6 +68,7 @@ impl Calls {
                 total_bytes: room.f_blocks.saturating_mul(unit),
                 // btrfs makes inodes as it needs them and says 0 of 0.
                 free_inodes: if room.f_files == 0 { u64::MAX } else { room.f_ffree },
+                total_inodes: room.f_files,
             },
             available_bytes: room.f_bavail.saturating_mul(unit),
             total_inodes: if room.f_files == 0 { u64::MAX } else { room.f_files },
