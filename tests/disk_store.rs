@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::skip;
+use support::{has_program, skip};
 use trial::{ASKED, Trial, picture, small};
 use zramd::engine::ErrorKind;
 use zramd::engine::disk::{self, Saved};
@@ -219,4 +219,66 @@ fn what_is_larger_than_the_folder_is_not_exported_and_not_restored() {
     assert_eq!(disk::check_size(&calls, &trial.disk, 1).unwrap_err().kind, ErrorKind::DiskFull);
     assert!(mount(&["-o", "remount,size=700k"], trial.place()));
     assert_eq!(disk::check_size(&calls, &trial.disk, 1), Ok(()));
+}
+
+#[test]
+fn a_store_in_a_file_in_memory_is_refused() {
+    if !rustix::process::geteuid().is_root() || !has_program("mkfs.ext4") {
+        return skip("needs root and mkfs.ext4");
+    }
+    let mut trial = Trial::new();
+    trial.disk.trial = false;
+    let on_disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for (folder, words) in
+        [(trial.path(""), "which is on a tmpfs"), (on_disk.path().to_owned(), "nothing is mounted")]
+    {
+        let (image, store) = (folder.join("image"), folder.join("mounted"));
+        fs::create_dir(&store).unwrap();
+        fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
+        assert!(Command::new("mkfs.ext4").arg("-q").arg(&image).status().unwrap().success());
+        if !mount(&["-o", "loop", image.to_str().unwrap()], &store) {
+            return skip("this kernel mounts nothing from a file");
+        }
+        let _mounted = Mounted(store.clone());
+        trial.disk.store = store.join("store");
+        let error = trial.load().unwrap_err();
+        // A container's overlay is refused as well.
+        assert!(error.message.contains(words) || error.message.contains("overlay"), "{error}");
+    }
+}
+
+/// What is left of a disk goes with it.
+struct Left(PathBuf);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+        fs::remove_file("/run/zramd/work/disk-test-orphan.json").ok();
+    }
+}
+
+#[test]
+fn snapshots_of_a_disk_whose_section_is_gone_can_be_exported() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root");
+    }
+    let store = Left(PathBuf::from("/var/lib/zramd/disks/test-orphan"));
+    let mut trial = Trial::new();
+    trial.disk.store.clone_from(&store.0);
+    trial.load().unwrap();
+    fs::write(trial.place().join("file"), "still there").unwrap();
+    trial.save().unwrap();
+    let kept = |words: &[&str]| {
+        let worker =
+            Command::new(env!("CARGO_BIN_EXE_zramd-worker")).arg("kept").args(words).output().unwrap();
+        (worker.status.success(), support::texts(&worker))
+    };
+    let to = trial.path("exported");
+    let (done, (said, messages)) = kept(&["export", "test-orphan", to.to_str().unwrap()]);
+    assert!(done && said.starts_with("test-orphan: 2 entries, "), "{said}{messages}");
+    assert_eq!(fs::read_to_string(to.join("file")).unwrap(), "still there");
+    // Nothing else is done with it.
+    let (done, (_, messages)) = kept(&["delete", "test-orphan", "1"]);
+    assert!(!done && messages.contains("its snapshots are still there"), "{messages}");
+    assert!(!kept(&["export", "test-orphan/../..", "/nowhere"]).0);
 }

@@ -342,6 +342,9 @@ pub enum Disk {
     Status {
         /// Only these
         names: Vec<String>,
+        /// JSON: pretty (when nothing is said) or short, on one line
+        #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+        json: Json,
     },
     /// Save them now
     Save {

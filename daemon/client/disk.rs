@@ -19,6 +19,9 @@ use super::{out, read};
 use crate::engine::{Error, ErrorKind};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, clock};
+use crate::logic::disk::is_disk_name;
+use crate::logic::disk_place::STORES;
+use crate::logic::disk_status::LoadState;
 use crate::logic::exit::ExitStatus;
 use crate::logic::snapshot::{DiskView, SCHEMA_VERSION, Snapshot};
 use crate::logic::table;
@@ -44,13 +47,13 @@ pub fn run(cli: &Cli, command: &Disk) -> std::result::Result<ExitStatus, Error> 
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
             print(*json, "disks", &snapshot.disks, || list(&snapshot))
         }
-        Disk::Status { names } => {
+        Disk::Status { names, json } => {
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
             let disks = chosen(&snapshot, names)?;
-            let texts: Vec<String> =
-                disks.into_iter().map(|disk| status(disk, connect::next_save(disk))).collect();
-            out::print(&texts.join("\n"))?;
-            Ok(ExitStatus::Success)
+            print(*json, "disks", &disks, || {
+                let texts = disks.iter().map(|disk| status(disk, connect::next_save(disk)));
+                texts.collect::<Vec<_>>().join("\n")
+            })
         }
         Disk::Snapshots { name, json } => {
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
@@ -82,9 +85,14 @@ fn print<T: Serialize>(
 fn one<'a>(snapshot: &'a Snapshot, name: &str) -> std::result::Result<&'a DiskView, Error> {
     let name = bare(name);
     snapshot.disk(name).ok_or_else(|| {
+        let left = if is_disk_name(name) && Path::new(STORES).join(name).is_dir() {
+            format!("; `zramdctl disk export {name} FOLDER` still copies its newest snapshot")
+        } else {
+            String::new()
+        };
         Error::new(
             ErrorKind::NotFound,
-            format!("there is no RAM disk {name:?}; `zramdctl disk list` shows those that there are"),
+            format!("there is no RAM disk {name:?}; `zramdctl disk list` shows those that there are{left}"),
         )
     })
 }
@@ -164,7 +172,13 @@ fn status(disk: &DiskView, next_save_usec: u64) -> String {
     }
     let status = &disk.status;
     line("Kept", disk.persistence.clone());
-    line("Loaded", format!("{}: {}", status.load_state.word(), or_nothing(&status.load_message)));
+    let loaded = match status.load_state {
+        LoadState::Loading => "not yet, it is being loaded".to_owned(),
+        LoadState::Failed => format!("no: {}", or_nothing(&status.load_message)),
+        // The message says of itself how it went.
+        _ => or_nothing(&status.load_message).to_owned(),
+    };
+    line("Loaded", loaded);
     if status.unclean {
         line("Before", "the last boot ended without saving it".to_owned());
     }
@@ -193,7 +207,7 @@ fn or_nothing(text: &str) -> &str {
 }
 
 fn snapshots(disk: &DiskView) -> String {
-    let heading = ["SNAPSHOT", "MADE", "FILES", "CONTENTS", "STORED", "REASON", "STATE"];
+    let heading = ["SNAPSHOT", "MADE", "ENTRIES", "CONTENTS", "STORED", "REASON", "STATE"];
     let rows = disk.status.snapshots.iter().map(|line| {
         let mut state = vec![if line.good { "good" } else { "broken" }.to_owned()];
         if line.fuzzy {
@@ -352,7 +366,7 @@ async fn carry_out<B: Serialize + zbus::DynamicType + Sync>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::disk_status::{DiskStatus, LoadState, SnapshotLine};
+    use crate::logic::disk_status::{DiskStatus, SnapshotLine};
 
     fn disk() -> DiskView {
         let line = |generation, pinned: &str| SnapshotLine {
@@ -406,6 +420,7 @@ mod tests {
         for part in [
             "logs: tmpfs on /var/log, mounted",
             "5.0 MiB of 64.0 MiB",
+            "Loaded: snapshot 3 loaded",
             "without saving",
             "not in this boot",
             "Next: 2023-11-1",

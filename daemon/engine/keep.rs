@@ -15,11 +15,11 @@ use crate::logic::config::Loaded;
 use crate::logic::config::problem::Severity;
 use crate::logic::config::settings::{KeepMode, OnFailure};
 use crate::logic::disk as archive;
-use crate::logic::disk_place::passthrough;
+use crate::logic::disk_place::{STORES, passthrough, place};
 use crate::logic::disk_status::{DiskStatus, FOLDER, SCHEMA_VERSION, SnapshotLine, path};
 use crate::logic::facts::PathKind;
 use crate::logic::plan::wanted::wanted;
-use crate::logic::plan::{Activation, KeepRequest, RamDiskRequest, Request};
+use crate::logic::plan::{Activation, KeepRequest, MountRequest, RamDiskRequest, Request};
 use crate::logic::record::Target;
 
 /// A disk that is kept.
@@ -70,9 +70,43 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Kept, Error> {
             format!("{name}: its contents are not kept; write persist = \"snapshot\" in [{section}]"),
         ),
         (None, None) => {
-            Error::new(ErrorKind::NotFound, format!("there is no RAM disk `{name}` in the configuration"))
+            let left = if orphan(name).is_some() { ", but its snapshots are still there" } else { "" };
+            let message = format!("there is no RAM disk `{name}` in the configuration{left}");
+            Error::new(ErrorKind::NotFound, message)
         }
     })
+}
+
+/// A disk that nobody asks for any more, whose snapshots are where they are by default: they can be read.
+pub fn orphan(name: &str) -> Option<Kept> {
+    let store = format!("{STORES}/{name}");
+    let is_there = archive::is_disk_name(name) && Path::new(&store).is_dir();
+    let mount =
+        MountRequest { mount_point: place(name), options: String::new(), mode: None, uid: None, gid: None };
+    let keep = KeepRequest {
+        mode: KeepMode::Snapshot,
+        store,
+        store_limit: None,
+        generations: u32::MAX,
+        save_interval: None,
+        on_failure: Some(OnFailure::Fail),
+        seed: false,
+        pre_save: Vec::new(),
+        post_restore: Vec::new(),
+        hook_time_limit: 0,
+        time_limit: u64::from(u32::MAX),
+    };
+    let request = RamDiskRequest {
+        name: name.to_owned(),
+        size: 0,
+        inodes: None,
+        mount,
+        huge: None,
+        number: None,
+        required: false,
+        keep: Some(keep.clone()),
+    };
+    is_there.then_some(Kept { request, keep })
 }
 
 fn kept(request: Request) -> Option<Kept> {

@@ -877,12 +877,20 @@ _zramdctl() {
             return 0
             ;;
         zramdctl__subcmd__disk__subcmd__status)
-            opts="-c -h --color --no-ask-password --config --help"
+            opts="-J -c -h --json --color --no-ask-password --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --json)
+                    COMPREPLY=($(compgen -W "pretty short off" -- "${cur}"))
+                    return 0
+                    ;;
+                -J)
+                    COMPREPLY=($(compgen -W "pretty short off" -- "${cur}"))
+                    return 0
+                    ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0

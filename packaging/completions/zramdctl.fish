@@ -334,6 +334,9 @@ never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from list" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from list" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from status" -s J -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand disk; and __fish_seen_subcommand_from status" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"

@@ -162,9 +162,8 @@ impl Store {
             let disks: Vec<String> =
                 disks.into_iter().flatten().map(|path| path.display().to_string()).collect();
             let disks: Vec<&str> = disks.iter().map(String::as_str).collect();
-            if let Some(reason) =
-                paths::refuse_store(&store.path, found.magic, found.device.as_deref(), &disks)
-            {
+            let layers = calls.layers(&store.path, &found);
+            if let Some(reason) = paths::refuse_store(&store.path, &layers, &disks) {
                 return Err(Error::new(ErrorKind::Unsafe, reason));
             }
         }

@@ -23,6 +23,8 @@ pub fn run(
     let Some((program, words)) = words.split_first() else { return Ok(()) };
     let mut command = Command::new(program);
     command.args(words).envs(variables.iter().copied()).stdin(Stdio::null());
+    // What we print is for whoever asked us; what it prints is for whoever reads messages.
+    command.stdout(std::io::stderr());
     // A group of its own, so that its children end with it.
     let mut child =
         command.process_group(0).spawn().map_err(|error| HostError::io(program.as_str(), "run", &error))?;
@@ -37,15 +39,15 @@ pub fn run(
         if status.success() {
             return Ok(());
         }
-        return Err(HostError::text(program.as_str(), "run", status.to_string()));
+        return Err(HostError::text(program.as_str(), "failed", status.to_string().replacen(": ", " ", 1)));
     }
     signal(Signal::TERM);
     if wait(program, &mut child, GRACE, &mut tick)?.is_none() {
         signal(Signal::KILL);
         child.wait().map_err(|error| HostError::io(program.as_str(), "wait for", &error))?;
     }
-    let message = format!("ended because it took longer than {} s", limit.as_secs());
-    Err(HostError::text(program.as_str(), "run", message))
+    let message = format!("it took longer than {} s, and was ended", limit.as_secs());
+    Err(HostError::text(program.as_str(), "failed", message))
 }
 
 /// Waits for the end of a process; nothing when it has not ended in time.
@@ -78,7 +80,8 @@ mod tests {
     #[test]
     fn its_end_is_ours() {
         assert_eq!(shell("test $ZRAMD_DISK = logs", GRACE), Ok(()));
-        assert!(shell("exit 3", GRACE).unwrap_err().to_string().contains('3'));
+        let error = shell("exit 3", GRACE).unwrap_err();
+        assert_eq!(error.to_string(), "/bin/sh: failed: exit status 3");
         assert!(run(&["/nowhere".to_owned()], &[], GRACE, || {}).is_err());
         assert_eq!(run(&[], &[], GRACE, || {}), Ok(()));
     }

@@ -31,10 +31,35 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Why a store may not be where it is: what kind of file system it is on (as statfs(2) has it), the block device of that in
-/// sysfs, and the paths where the disk is seen.
-pub fn refuse_store(store: &str, fs_magic: u64, device: Option<&str>, disks: &[&str]) -> Option<String> {
-    let kind = match fs_magic {
+/// Something that a store lies on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layer {
+    /// A file system, by its kind as statfs(2) has it, and what of it counts: the store, or a file that is used as a disk.
+    FileSystem {
+        /// The store or the file.
+        path: String,
+        /// `f_type`.
+        magic: u64,
+    },
+    /// A block device, as sysfs names it.
+    Device(String),
+}
+
+/// Why a store may not be where it is: all that it lies on, and the paths where the disk is seen.
+pub fn refuse_store(store: &str, layers: &[Layer], disks: &[&str]) -> Option<String> {
+    layers.iter().find_map(|layer| refuse_layer(store, layer, disks))
+}
+
+fn refuse_layer(store: &str, layer: &Layer, disks: &[&str]) -> Option<String> {
+    let (path, magic) = match layer {
+        Layer::Device(device) if device.starts_with("zram") || device.starts_with("ram") => {
+            return Some(format!("{store} is on {device}, which is memory: nothing there outlives a reboot"));
+        }
+        Layer::Device(_) => return None,
+        Layer::FileSystem { path, magic } => (path, *magic),
+    };
+    let what = if path == store { store.to_owned() } else { format!("{store} is in {path}, which") };
+    let kind = match magic {
         0x0102_1994 => Some("a tmpfs"),
         0x8584_58f6 => Some("a ramfs"),
         0x794c_7630 => Some("an overlay, whose upper layer may be in memory"),
@@ -42,13 +67,10 @@ pub fn refuse_store(store: &str, fs_magic: u64, device: Option<&str>, disks: &[&
         _ => None,
     };
     if let Some(kind) = kind {
-        return Some(format!("{store} is on {kind}: nothing there is sure to outlive a reboot"));
+        return Some(format!("{what} is on {kind}: nothing there is sure to outlive a reboot"));
     }
-    if let Some(device) = device.filter(|device| device.starts_with("zram") || device.starts_with("ram")) {
-        return Some(format!("{store} is on {device}, which is memory: nothing there outlives a reboot"));
-    }
-    let below = disks.iter().find(|disk| is_at_or_below(store, disk))?;
-    Some(format!("{store} is on the RAM disk {below} that it should keep"))
+    let below = disks.iter().find(|disk| is_at_or_below(path, disk))?;
+    Some(format!("{what} is on the RAM disk {below} that it should keep"))
 }
 
 #[cfg(test)]
@@ -70,8 +92,25 @@ mod tests {
     #[test]
     fn a_store_is_on_what_outlives_a_reboot() {
         let ext4 = 0xef53;
-        assert_eq!(refuse_store("/var/lib/zramd/disks/a", ext4, Some("sda1"), &["/var/log"]), None);
-        assert_eq!(refuse_store("/var/lib/zramd/disks/a", ext4, None, &["/var/li"]), None);
+        let store = "/var/lib/zramd/disks/a";
+        let at = |path: &str, magic| Layer::FileSystem { path: path.to_owned(), magic };
+        let on = |name: &str| Layer::Device(name.to_owned());
+        assert_eq!(refuse_store(store, &[at(store, ext4), on("sda1"), on("sda")], &["/var/log"]), None);
+        assert_eq!(refuse_store(store, &[at(store, ext4)], &["/var/li"]), None);
+        let loops = [at(store, ext4), on("loop0"), at("/srv/image", ext4), on("dm-0"), on("sda")];
+        assert_eq!(refuse_store(store, &loops, &["/var/log"]), None);
+        for (layers, disk, words) in [
+            (
+                vec![at(store, ext4), on("loop0"), at("/tmp/image", 0x0102_1994)],
+                "/x",
+                "in /tmp/image, which is on a tmpfs",
+            ),
+            (vec![at(store, ext4), on("dm-0"), on("zram1")], "/x", "is on zram1, which is memory"),
+            (loops.to_vec(), "/srv", "in /srv/image, which is on the RAM disk /srv"),
+        ] {
+            let reason = refuse_store(store, &layers, &[disk]).unwrap();
+            assert!(reason.contains(words), "{reason}");
+        }
         for (magic, device, disk) in [
             (0x0102_1994, None, "/x"),
             (0x8584_58f6, None, "/x"),
@@ -82,7 +121,8 @@ mod tests {
             (ext4, Some("sda1"), "/var/lib/zramd/disks/a"),
             (ext4, None, "/"),
         ] {
-            let reason = refuse_store("/var/lib/zramd/disks/a", magic, device, &[disk]);
+            let layers: Vec<Layer> = [at(store, magic)].into_iter().chain(device.map(on)).collect();
+            let reason = refuse_store(store, &layers, &[disk]);
             assert!(reason.is_some(), "{magic:x} {device:?} {disk}");
         }
     }

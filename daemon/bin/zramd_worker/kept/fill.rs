@@ -13,7 +13,7 @@ use zramd::logic::disk_status::{DiskStatus, LoadState};
 use zramd::logic::duration::micros;
 use zramd::logic::units::human;
 
-use super::{Job, Words, sentence, warn};
+use super::{Job, Words, entries, sentence, warn};
 
 pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let name = words.name.as_str();
@@ -97,7 +97,8 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
         let names = loaded.extracted.unsupported_names.join(", ");
         warn(&name, &format!("{} attributes cannot be kept on it: {names}", loaded.extracted.unsupported));
     }
-    let entries = loaded.extracted.entries;
+    let number_of_entries = loaded.extracted.entries;
+    let entries = entries(number_of_entries);
     let size = human(loaded.extracted.bytes);
     // Where none is left to be refused, the first warning says so.
     let none_left = || loaded.warnings.first().filter(|_| loaded.outcome == Outcome::Empty);
@@ -112,13 +113,11 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
         }
         (Outcome::Fallback, Some(number)) => (
             LoadState::Fallback,
-            format!("snapshot {number} loaded, because newer ones are broken: {entries} entries, {size}"),
+            format!("snapshot {number} loaded, because newer ones are broken: {entries}, {size}"),
         ),
-        (_, Some(number)) => {
-            (LoadState::Loaded, format!("snapshot {number} loaded: {entries} entries, {size}"))
-        }
-        (Outcome::FirstUse, None) if entries > 1 => {
-            (LoadState::Loaded, format!("first use, filled from the folder below: {entries} entries, {size}"))
+        (_, Some(number)) => (LoadState::Loaded, format!("snapshot {number} loaded: {entries}, {size}")),
+        (Outcome::FirstUse, None) if number_of_entries > 1 => {
+            (LoadState::Loaded, format!("first use, filled from the folder below: {entries}, {size}"))
         }
         (Outcome::FirstUse, None) => (LoadState::Empty, "first use, empty".to_owned()),
         (Outcome::Passthrough, None) => (
@@ -154,7 +153,7 @@ fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
         job.watched(|calls, disk, watcher| disk::export(calls, disk, Some(generation), &place, watcher))?;
     disk::adopt(&job.calls, &job.kept.disk())?;
     let message =
-        format!("snapshot {generation} restored: {} entries, {}", extracted.entries, human(extracted.bytes));
+        format!("snapshot {generation} restored: {}, {}", entries(extracted.entries), human(extracted.bytes));
     let made = keep::status(&name)
         .snapshots
         .iter()

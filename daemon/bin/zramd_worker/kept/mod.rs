@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
-use zramd::engine::Error;
 use zramd::engine::disk::{self, Progress, Request, Saved};
 use zramd::engine::keep::{self, Kept};
 use zramd::engine::work::{Reporter, Stopped};
+use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::disk::{Calls, be_idle};
 use zramd::host::linux::{clock, hook, interrupt};
 use zramd::logic::disk_status::DiskStatus;
@@ -114,7 +114,13 @@ fn extend(last: &mut Instant) {
 impl Job {
     /// Begins when whoever works with the disk now has ended.
     fn begin(name: &str, verb: &str) -> Result<Job, Error> {
-        let kept = keep::find(&configured::loaded(None), name)?;
+        let kept = match keep::find(&configured::loaded(None), name) {
+            // Its snapshots can still be read.
+            Err(error) if error.kind == ErrorKind::NotFound && ["verify", "export"].contains(&verb) => {
+                keep::orphan(name).ok_or(error)?
+            }
+            found => found?,
+        };
         let now = Instant::now();
         let deadline = now + Duration::from_secs(kept.keep.time_limit);
         let (work, mut extended) = (format!("disk-{name}"), now);
@@ -190,6 +196,12 @@ impl Job {
     fn publish(&self, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
         keep::publish(&self.kept, change)
     }
+}
+
+/// So many files, folders and all else.
+fn entries(count: u64) -> String {
+    let noun = if count == 1 { "entry" } else { "entries" };
+    format!("{count} {noun}")
 }
 
 /// For what goes wrong without making the rest useless.

@@ -10,7 +10,7 @@ use zramd::host::Host;
 use zramd::host::linux::LinuxHost;
 use zramd::logic::units::human;
 
-use super::{Job, Words, save};
+use super::{Job, Words, entries, save};
 
 /// The snapshot that a word names; none is the newest.
 fn generation(words: &Words, at: usize) -> Result<Option<u64>, Error> {
@@ -31,8 +31,8 @@ fn named(words: &Words) -> Result<u64, Error> {
 pub(super) fn verify(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = generation(words, 0)?;
     let checked = job.watched(|calls, disk, watcher| disk::verify(calls, disk, number, watcher))?;
-    let (entries, size) = (checked.entries, human(checked.bytes));
-    Ok(format!("{}: snapshot {} is good: {entries} entries, {size}", words.name, checked.generation))
+    let (entries, size) = (entries(checked.entries), human(checked.bytes));
+    Ok(format!("{}: snapshot {} is good: {entries}, {size}", words.name, checked.generation))
 }
 
 pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
@@ -41,7 +41,7 @@ pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let to = PathBuf::from(to);
     let extracted = job.watched(|calls, disk, watcher| disk::export(calls, disk, number, &to, watcher))?;
     let size = human(extracted.bytes);
-    Ok(format!("{}: {} entries, {size} in {}", words.name, extracted.entries, to.display()))
+    Ok(format!("{}: {}, {size} in {}", words.name, entries(extracted.entries), to.display()))
 }
 
 pub(super) fn pin(job: &mut Job, words: &Words) -> Result<String, Stopped> {

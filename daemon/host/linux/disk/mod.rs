@@ -3,6 +3,7 @@
 //! Every one of them can be made to fail by a [`Script`](script::Script): tests walk through all of them.
 
 mod btrfs;
+mod layers;
 mod list;
 pub mod script;
 mod system;
