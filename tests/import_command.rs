@@ -46,7 +46,7 @@ fn a_configuration_is_printed_and_written_once() {
 }
 
 #[test]
-fn links_hide_what_is_below_them_and_programs_are_never_run() {
+fn links_hide_what_is_below_them_and_programs_are_not_run_unasked() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     write(root, "usr/lib/systemd/zram-generator.conf", "[zram7]\nzram-size = 1\n");
@@ -207,4 +207,45 @@ fn a_value_that_cannot_be_is_its_default_and_what_zramd_does_not_take_is_a_comme
     let check =
         Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("-c").arg(&file).arg("check").output().unwrap();
     assert!(check.status.success(), "{:?}", texts(&check));
+}
+
+#[test]
+fn words_that_mean_nothing_are_said_so() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    write(root, "etc/systemd/zram-generator.conf", "set!x = nproc\n[zram0]\nzram-size = ram / x\n");
+    write(root, "etc/default/zramswap", "PERCENT=50\n");
+    let said = texts(&import(root, &["zram-generator", "--set", "nope=4", "--set", "x=2"])).1;
+    assert!(said.contains("--set nope: ") && !said.contains("--set x: "), "{said}");
+    assert!(texts(&import(root, &["zram-tools", "--set", "a=b"])).1.contains("--set a: "));
+    let said = texts(&import(root, &["zram-tools", "--config", "/gone"])).1;
+    assert!(said.contains("--config"), "{said}");
+    let output = import(root, &["zram-generator", "--run-programs"]);
+    assert_eq!(output.status.code(), Some(2), "programs of another root are not run on this machine");
+}
+
+/// Imports the file of a folder that lies over /etc/systemd for this process alone.
+const OVER_ETC: &str = r#"mount --bind "$1" /etc/systemd && shift && exec "$@""#;
+
+#[test]
+fn programs_are_run_on_request_and_what_they_print_is_put_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "set!a = ! echo $((2 + 2)); exit 1\nset!b = printf 'a * 2'\nset!b = printf 'b + 1'\nset!c = true\nset!d = echo $0 >&2; cat\n\
+                [zram0]\nzram-size = ram / b\n[zram1]\nzram-size = ram / c\n";
+    write(folder.path(), "zram-generator.conf", text);
+    let output = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", OVER_ETC, "sh"])
+        .arg(folder.path())
+        .args([env!("CARGO_BIN_EXE_zramdctl"), "import", "zram-generator", "--run-programs"])
+        .output()
+        .unwrap();
+    let (toml, said) = texts(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(toml.contains("zram-size = \"ram / (4 * 2 + 1)\""), "{toml}\n{said}");
+    for line in
+        ["a -> 4", "b -> a * 2", "b -> b + 1", "c -> printed nothing", "d -> printed nothing", "/bin/sh"]
+    {
+        assert!(said.lines().any(|found| found == line), "{line}: {said}");
+    }
+    assert!(said.contains("exit status: 1") && said.contains("zram1 was switched off"), "{said}");
 }

@@ -15,7 +15,7 @@ use proptest::test_runner::{Config, TestRunner};
 use support::cases::{Original, ROWS};
 use support::{devices, fixtures, imported, lay_out};
 use zramd::logic::config;
-use zramd::logic::import::{Peer, import};
+use zramd::logic::import::{Peer, Values, import};
 
 const MAIN: &str = "etc/systemd/zram-generator.conf";
 
@@ -172,7 +172,7 @@ fn by_the_rules(devices: &[(u32, Device)], mem_total_kib: u64) -> Sizes {
 /// What zramd makes of a configuration of zram-generator.
 fn ours(config: &str, mem_total_kib: u64) -> Sizes {
     let files = [(PathBuf::from("/").join(MAIN), config.to_owned())];
-    sizes(&import(Peer::ZramGenerator, &files, &[]).toml, mem_total_kib, "")
+    sizes(&import(Peer::ZramGenerator, &files, &Values::default()).toml, mem_total_kib, "")
 }
 
 fn sizes(toml: &str, mem_total_kib: u64, cmdline: &str) -> Sizes {
@@ -241,7 +241,7 @@ proptest! {
     #[test]
     fn whatever_is_imported_loads(text in "(\\[zram[0-3+]?\\]?|zram-size|mount-point|options|fs-type|SIZE|PATH_DISK|PORTION|ALGO|FRACTION|NUM_DEVICES|zram-fraction|set!n|[ \t]|=|:|#|\"|\\\\|\n|\n|ram|/|[0-9]|[a-z(),;]|ż|\u{1}){0,40}") {
         for peer in Peer::ALL {
-            let imported = import(peer, &[("/f".into(), text.clone())], &[]);
+            let imported = import(peer, &[("/f".into(), text.clone())], &Values::default());
             let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");
             prop_assert!(loaded.problems.is_empty(), "{:?}\n{}\n{:?}", text, imported.toml, loaded.problems);
         }
@@ -254,7 +254,7 @@ proptest! {
         let lines: Vec<String> = lines.iter().map(|(name, value)| format!("{name}='{value}'")).collect();
         let text = lines.join("\n");
         for peer in [Peer::ZramTools, Peer::OldZramd, Peer::Log2ram, Peer::PopZram] {
-            let imported = import(peer, &[("/f".into(), text.clone())], &[]);
+            let imported = import(peer, &[("/f".into(), text.clone())], &Values::default());
             let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");
             prop_assert!(loaded.problems.is_empty(), "{}\n{}\n{:?}", text, imported.toml, loaded.problems);
             for row in imported.table {

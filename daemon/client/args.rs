@@ -215,6 +215,9 @@ pub struct Import {
     /// What a variable is worth for which zram-generator would run a program (its set! lines)
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
+    /// Run these programs once, by /bin/sh as zram-generator does, and put in what they print
+    #[arg(long, conflicts_with = "root")]
+    pub run_programs: bool,
 }
 
 /// A program whose configuration can be imported.

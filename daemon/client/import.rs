@@ -2,14 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{self, Stdio};
 
-use super::args::Import;
+use super::args::{Cli, Import};
 use super::out;
 use crate::engine::{Error, ErrorKind};
 use crate::host::linux::files::describe;
 use crate::host::linux::peer_files::Root;
 use crate::logic::exit::ExitStatus;
-use crate::logic::import::{self, Imported, Warning, files};
+use crate::logic::import::{self, Imported, Program, Values, Warning, files};
 use crate::logic::table;
 
 /// Where `--write` puts the result.
@@ -18,10 +19,13 @@ const DESTINATION: &str = "etc/zramd/zramd.toml";
 const SWITCHING: &str = "/usr/share/doc/zramd/switching.md";
 
 /// Runs `import`: TOML to standard output, or into place; warnings, and with `--write` the table, to standard error.
-pub fn run(words: &Import) -> Result<ExitStatus, Error> {
+pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
     let peer = words.peer.peer();
-    let values: Vec<(String, String)> =
+    let given: Vec<(String, String)> =
         words.set.iter().map(|word| assignment(word)).collect::<Result<_, _>>()?;
+    if cli.config.is_some() {
+        out::note("warning: --config means nothing here: an import reads the files of the other program");
+    }
     let sources = peer.sources();
     let folder = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
     let root = Root::open(&folder)
@@ -39,6 +43,21 @@ pub fn run(words: &Import) -> Result<ExitStatus, Error> {
             many => format!("{} is not configured here: there is none of {}", peer.name(), many.join(", ")),
         };
         return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    let programs = import::programs(peer, &ordered.files);
+    for (name, _) in &given {
+        if !programs.iter().any(|program| program.name == *name) {
+            out::note(&format!("warning: --set {name}: {} has no line set!{name} here", peer.name()));
+        }
+    }
+    let mut values = Values { given, printed: Vec::new() };
+    if words.run_programs {
+        if programs.is_empty() {
+            out::note(&format!("warning: --run-programs: {} runs no programs here", peer.name()));
+        }
+        let asked = |program: &Program| !values.given.iter().any(|(name, _)| *name == program.name);
+        let programs: Vec<Program> = programs.into_iter().filter(asked).collect();
+        values.printed = programs.into_iter().map(ran).collect();
     }
     let imported = import::import(peer, &ordered.files, &values);
     for warning in ordered.warnings.iter().chain(&imported.warnings) {
@@ -64,6 +83,35 @@ pub fn run(words: &Import) -> Result<ExitStatus, Error> {
         out::note(rows(&imported).trim_end());
     }
     Ok(ExitStatus::Success)
+}
+
+/// Runs a program as zram-generator does, and says what it prints.
+fn ran(program: Program) -> (Program, Result<String, String>) {
+    let output = process::Command::new("/bin/sh")
+        .arg("-c")
+        .arg(&program.command)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output();
+    let printed = match output {
+        Err(error) => Err(format!("cannot be run: {}", describe(&error))),
+        Ok(output) => {
+            if !output.status.success() {
+                let place = format!("{}:{}", program.file.display(), program.line);
+                // As there: what it printed counts all the same.
+                out::note(&format!("warning: {place}: `{}`: {}", program.command, output.status));
+            }
+            String::from_utf8(output.stdout).map_err(|_| "printed something that is no UTF-8 text".to_owned())
+        }
+    };
+    let printed = printed.map(|text| text.trim().to_owned());
+    let printed =
+        printed.and_then(|text| if text.is_empty() { Err("printed nothing".to_owned()) } else { Ok(text) });
+    out::note(&match &printed {
+        Ok(text) => format!("{} -> {text}", program.name),
+        Err(why) => format!("{} -> {why}", program.name),
+    });
+    (program, printed)
 }
 
 fn assignment(word: &str) -> Result<(String, String), Error> {

@@ -61,7 +61,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Bench { command: Bench::Swap(words) } => bench_swap::run(&words),
         Command::Disk(command) => disk::run(cli, &command),
         Command::Maintain(words) => maintain::run(cli, &words),
-        Command::Import(words) => import::run(&words),
+        Command::Import(words) => import::run(cli, &words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),
         Command::Plan(change) => Ok(connect::run(plan::run(cli, change.force))),

@@ -29,7 +29,8 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     facts.swaps = swaps(host)?;
     facts.support = support(host);
     facts.tunables = tunables(host)?;
-    facts.other_managers = OtherManager::at_work(|path| host.path_kind(path));
+    facts.other_managers =
+        OtherManager::at_work(|path| host.path_kind(path), |folder, suffix| host.has_file(folder, suffix));
     for number in host.device_numbers().or_else(absent)? {
         facts.devices.insert(number, device(host, number)?);
     }

@@ -44,7 +44,10 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
     let surroundings = Surroundings {
         zswap: host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y",
-        other_managers: OtherManager::at_work(|path| host.path_kind(path)),
+        other_managers: OtherManager::at_work(
+            |path| host.path_kind(path),
+            |folder, suffix| host.has_file(folder, suffix),
+        ),
         cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
         lost,
         swaps,

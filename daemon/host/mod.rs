@@ -168,6 +168,8 @@ pub trait Host {
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf>;
     /// What is at `path`.
     fn path_kind(&self, path: &str) -> PathKind;
+    /// Whether there is a file in `folder` whose name ends with `suffix`, and that is neither hidden nor empty.
+    fn has_file(&self, folder: &str, suffix: &str) -> bool;
     /// How full the file system mounted at `path` is.
     fn space(&self, path: &str) -> Result<Space, HostError>;
     /// What `zramd-worker` has written about a RAM disk that is kept, or nothing.

@@ -61,7 +61,9 @@ pub struct Facts {
 pub struct OtherManager {
     /// Its name.
     pub name: &'static str,
-    /// The file or folder that shows that it is at work, unless it is empty.
+    /// What it does here, and what two of that kind can claim at the same time.
+    pub does: Does,
+    /// The file or folder that shows that it is at work, unless it is empty; `FOLDER/*.conf` is any such file.
     pub file: &'static str,
     /// What has to be there besides, so that something comes of it.
     needs: &'static [&'static str],
@@ -73,39 +75,105 @@ pub struct OtherManager {
     pub remedy: &'static str,
 }
 
-impl OtherManager {
-    /// Those that are at work on a machine that has these paths.
-    pub fn at_work(kind: impl Fn(&str) -> PathKind) -> Vec<OtherManager> {
-        let is_there = |path: &&str| kind(path) != PathKind::Missing;
-        let works = |other: &OtherManager| {
-            matches!(kind(other.file), PathKind::Other | PathKind::Directory)
-                && other.needs.iter().all(is_there)
-                && !other.unless.iter().any(is_there)
-        };
-        OTHER_MANAGERS.into_iter().filter(works).collect()
+/// What a program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Does {
+    /// It sets up zram devices.
+    Devices,
+    /// It keeps folders in memory.
+    Folders,
+}
+
+impl Does {
+    /// What follows the name of the program.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Does::Devices => "sets up zram",
+            Does::Folders => "keeps folders in memory",
+        }
+    }
+
+    /// What two programs may claim.
+    pub fn claim(self) -> &'static str {
+        match self {
+            Does::Devices => "device",
+            Does::Folders => "folder",
+        }
     }
 }
 
-/// Those that zramd knows of.
-pub const OTHER_MANAGERS: [OtherManager; 7] = [
+impl OtherManager {
+    /// Those that are at work on a machine that has these paths, and such files in these folders; each once.
+    pub fn at_work(
+        kind: impl Fn(&str) -> PathKind,
+        has_file: impl Fn(&str, &str) -> bool,
+    ) -> Vec<OtherManager> {
+        let is_there = |path: &&str| kind(path) != PathKind::Missing;
+        let mut found: Vec<OtherManager> = Vec::new();
+        for other in OTHER_MANAGERS {
+            let works = other.needs.iter().all(is_there)
+                && !other.unless.iter().any(is_there)
+                && match other.file.split_once("/*") {
+                    Some((folder, suffix)) => has_file(folder, suffix),
+                    None => matches!(kind(other.file), PathKind::Other | PathKind::Directory),
+                };
+            if works && found.last().is_none_or(|last| last.name != other.name) {
+                found.push(other);
+            }
+        }
+        found
+    }
+}
+
+/// One of the files of zram-generator. `unless` has the main files that take its place, and what masks the program.
+const fn generator(file: &'static str, unless: &'static [&'static str]) -> OtherManager {
     OtherManager {
         name: "zram-generator",
-        file: "/etc/systemd/zram-generator.conf",
+        does: Does::Devices,
+        file,
         needs: &["/usr/lib/systemd/system-generators/zram-generator"],
-        unless: &["/etc/systemd/system-generators/zram-generator"],
+        unless,
         import: Some("zram-generator"),
-        remedy: "take its settings over with `zramdctl import zram-generator`, then remove its package or /etc/systemd/zram-generator.conf",
-    },
-    OtherManager {
-        name: "zram-generator",
-        file: "/usr/lib/systemd/zram-generator.conf",
-        needs: &["/usr/lib/systemd/system-generators/zram-generator"],
-        unless: &["/etc/systemd/zram-generator.conf", "/etc/systemd/system-generators/zram-generator"],
-        import: Some("zram-generator"),
-        remedy: "take its settings over with `zramdctl import zram-generator`, then remove its package, or link /etc/systemd/zram-generator.conf to /dev/null",
-    },
+        remedy: "take its settings over with `zramdctl import zram-generator`, then remove its package, or link /etc/systemd/system-generators/zram-generator to /dev/null",
+    }
+}
+
+const GENERATOR_MASKS: [&str; 2] =
+    ["/run/systemd/system-generators/zram-generator", "/etc/systemd/system-generators/zram-generator"];
+
+/// Those that zramd knows of. Entries of one program stand together.
+pub const OTHER_MANAGERS: [OtherManager; 14] = [
+    generator("/run/systemd/zram-generator.conf", &GENERATOR_MASKS),
+    generator(
+        "/etc/systemd/zram-generator.conf",
+        &[GENERATOR_MASKS[0], GENERATOR_MASKS[1], "/run/systemd/zram-generator.conf"],
+    ),
+    generator(
+        "/usr/local/lib/systemd/zram-generator.conf",
+        &[
+            GENERATOR_MASKS[0],
+            GENERATOR_MASKS[1],
+            "/run/systemd/zram-generator.conf",
+            "/etc/systemd/zram-generator.conf",
+        ],
+    ),
+    generator(
+        "/usr/lib/systemd/zram-generator.conf",
+        &[
+            GENERATOR_MASKS[0],
+            GENERATOR_MASKS[1],
+            "/run/systemd/zram-generator.conf",
+            "/etc/systemd/zram-generator.conf",
+            "/usr/local/lib/systemd/zram-generator.conf",
+        ],
+    ),
+    generator("/run/systemd/zram-generator.conf.d/*.conf", &GENERATOR_MASKS),
+    generator("/etc/systemd/zram-generator.conf.d/*.conf", &GENERATOR_MASKS),
+    generator("/usr/local/lib/systemd/zram-generator.conf.d/*.conf", &GENERATOR_MASKS),
+    generator("/usr/lib/systemd/zram-generator.conf.d/*.conf", &GENERATOR_MASKS),
     OtherManager {
         name: "zram-tools",
+        does: Does::Devices,
         file: "/etc/systemd/system/multi-user.target.wants/zramswap.service",
         needs: &[],
         unless: &[],
@@ -114,6 +182,7 @@ pub const OTHER_MANAGERS: [OtherManager; 7] = [
     },
     OtherManager {
         name: "log2ram",
+        does: Does::Folders,
         file: "/etc/systemd/system/sysinit.target.wants/log2ram.service",
         needs: &[],
         unless: &[],
@@ -121,7 +190,17 @@ pub const OTHER_MANAGERS: [OtherManager; 7] = [
         remedy: "take its settings over with `zramdctl import log2ram`, then run `systemctl disable log2ram.service`",
     },
     OtherManager {
+        name: "pop-zram",
+        does: Does::Devices,
+        file: "/usr/lib/systemd/system/pop-default-settings-zram.service",
+        needs: &[],
+        unless: &["/etc/systemd/system/pop-default-settings-zram.service"],
+        import: Some("pop-zram"),
+        remedy: "take its settings over with `zramdctl import pop-zram`, then run `systemctl mask pop-default-settings-zram.service`",
+    },
+    OtherManager {
         name: "rpi-swap",
+        does: Does::Devices,
         file: "/etc/rpi/swap.conf",
         needs: &["/usr/lib/systemd/system-generators/rpi-swap-generator"],
         unless: &["/etc/systemd/system-generators/rpi-swap-generator"],
@@ -130,6 +209,7 @@ pub const OTHER_MANAGERS: [OtherManager; 7] = [
     },
     OtherManager {
         name: "udisks",
+        does: Does::Devices,
         file: "/usr/lib/zram.conf.d",
         needs: &["/usr/lib/udev/rules.d/90-udisks2-zram.rules"],
         unless: &["/etc/udev/rules.d/90-udisks2-zram.rules"],
@@ -138,8 +218,9 @@ pub const OTHER_MANAGERS: [OtherManager; 7] = [
     },
     OtherManager {
         name: "the unrelated older zramd",
+        does: Does::Devices,
         file: "/etc/default/zramd",
-        needs: &[],
+        needs: &["/usr/bin/zramd"],
         unless: &[],
         import: Some("zramd-go"),
         remedy: "take its settings over with `zramdctl import zramd-go`, then remove its package and /etc/default/zramd",
@@ -278,7 +359,8 @@ mod tests {
         let kind = |path: &str| {
             paths.iter().find(|(known, _)| *known == path).map_or(PathKind::Missing, |(_, kind)| *kind)
         };
-        OtherManager::at_work(kind).iter().map(|other| other.file).collect()
+        let has_file = |folder: &str, suffix: &str| kind(&format!("{folder}/*{suffix}")) == PathKind::Other;
+        OtherManager::at_work(kind, has_file).iter().map(|other| other.file).collect()
     }
 
     #[test]
@@ -305,5 +387,29 @@ mod tests {
             }
         }
         assert_eq!(at_work(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn every_file_of_zram_generator_that_the_import_reads_is_known_and_it_is_told_once() {
+        let sources = crate::logic::import::Peer::ZramGenerator.sources();
+        let drop_ins = sources.drop_ins.iter().map(|folder| format!("{folder}/*{}", sources.suffix));
+        let files: Vec<String> =
+            sources.mains.iter().map(|file| (*file).to_owned()).chain(drop_ins).collect();
+        let program = "/usr/lib/systemd/system-generators/zram-generator";
+        let mut all = vec![(program, PathKind::Other)];
+        for file in &files {
+            assert_eq!(at_work(&[(program, PathKind::Other), (file, PathKind::Other)]), [file.as_str()]);
+            all.push((file, PathKind::Other));
+        }
+        assert_eq!(at_work(&all), ["/run/systemd/zram-generator.conf"]);
+        // A main file that is linked to /dev/null hides the others, not the drop-ins.
+        let drop_in = "/etc/systemd/zram-generator.conf.d/*.conf";
+        let linked = [
+            (program, PathKind::Other),
+            ("/etc/systemd/zram-generator.conf", PathKind::Empty),
+            ("/usr/lib/systemd/zram-generator.conf", PathKind::Other),
+        ];
+        assert_eq!(at_work(&linked), [""; 0]);
+        assert_eq!(at_work(&[linked.as_slice(), &[(drop_in, PathKind::Other)]].concat()), [drop_in]);
     }
 }

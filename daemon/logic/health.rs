@@ -250,14 +250,18 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
         let (code, message, remedy) = match other.import {
             Some(name) if !around.configured => (
                 "import-offered",
-                format!("{} sets up zram here, and zramd is not configured", other.name),
+                format!("{} {} here, and zramd is not configured", other.name, other.does.verb()),
                 format!(
                     "run `zramdctl import {name}` to see what it would be for zramd, and with --write to keep it"
                 ),
             ),
             _ => (
                 "foreign-manager",
-                format!("{} is configured here too; two may claim the same device", other.name),
+                format!(
+                    "{} is configured here too; two may claim the same {}",
+                    other.name,
+                    other.does.claim()
+                ),
                 other.remedy.to_owned(),
             ),
         };

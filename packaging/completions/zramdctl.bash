@@ -967,7 +967,7 @@ _zramdctl() {
             return 0
             ;;
         zramdctl__subcmd__import)
-            opts="-c -h --root --write --set --color --no-ask-password --config --help zram-generator zram-tools zramd-go log2ram pop-zram"
+            opts="-c -h --root --write --set --run-programs --color --no-ask-password --config --help zram-generator zram-tools zramd-go log2ram pop-zram"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -406,6 +406,7 @@ always\t'Always'
 never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l write -d 'Write /etc/zramd/zramd.toml, unless it is there already'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l run-programs -d 'Run these programs once, by /bin/sh as zram-generator does, and put in what they print'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand completions" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'

@@ -5,7 +5,10 @@
 
 use std::fs;
 use std::io;
+use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 
 use crate::logic::config::locate::{self, Entry, EntryKind};
 use crate::logic::config::problem::{Origin, Problem};
@@ -147,6 +150,24 @@ pub fn replace(root: &Path, path: &str, text: Option<&str>) -> Result<(), String
     written.map_err(|error| format!("{}: {}", path.display(), describe(&error)))
 }
 
+/// Whether a folder has a file with such a name that is neither hidden nor empty, as a link to `/dev/null` is.
+pub fn has_file(folder: &Path, suffix: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(opened) = rustix::fs::open(folder, flags, Mode::empty()) else { return false };
+    // Not on the heap: the generator has little.
+    let mut buffer = [MaybeUninit::uninit(); 1024];
+    let mut entries = RawDir::new(&opened, &mut buffer);
+    while let Some(Ok(entry)) = entries.next() {
+        let name = entry.file_name().to_bytes();
+        let fits = !name.starts_with(b".") && name.ends_with(suffix.as_bytes());
+        let stat = || rustix::fs::statat(&opened, entry.file_name(), AtFlags::empty());
+        if fits && stat().is_ok_and(|stat| stat.st_size > 0) {
+            return true;
+        }
+    }
+    false
+}
+
 /// Whether a folder is there and has something in it.
 pub fn has_entries(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
@@ -205,4 +226,24 @@ fn is_wanted_in(folder: &Path) -> bool {
         (name.ends_with(".wants") || name.ends_with(".requires"))
             && fs::symlink_metadata(entry.path().join("zramd.service")).is_ok()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_say_nothing_are_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        assert!(!has_file(&folder.join("gone"), ".conf"));
+        for (name, text) in [(".a.conf", "x"), ("a.txt", "x"), ("b.conf", "")] {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        std::os::unix::fs::symlink("/dev/null", folder.join("c.conf")).unwrap();
+        std::os::unix::fs::symlink("/gone", folder.join("d.conf")).unwrap();
+        assert!(!has_file(folder, ".conf"));
+        fs::write(folder.join("e.conf"), "x").unwrap();
+        assert!(has_file(folder, ".conf"));
+    }
 }

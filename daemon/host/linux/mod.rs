@@ -210,6 +210,10 @@ impl Host for LinuxHost {
         }
     }
 
+    fn has_file(&self, folder: &str, suffix: &str) -> bool {
+        files::has_file(&self.path(folder), suffix)
+    }
+
     fn space(&self, path: &str) -> Result<Space, HostError> {
         let space =
             rustix::fs::statvfs(self.path(path)).map_err(|errno| HostError::new(path, "statvfs", errno))?;

@@ -167,6 +167,10 @@ impl Host for SimHost {
         self.machine.look().mounts.path_kind(path)
     }
 
+    fn has_file(&self, _folder: &str, _suffix: &str) -> bool {
+        false
+    }
+
     fn space(&self, path: &str) -> Result<Space, HostError> {
         match self.path_kind(path) {
             PathKind::Missing => Err(HostError::new(path, "statvfs", Errno::NOENT)),

@@ -1,7 +1,7 @@
 //! The configuration of other programs that set up zram, as configuration of zramd.
 //!
 //! Text in, text out. What the other program loses or misreads is taken as it was plainly meant, and a [`Warning`]
-//! says so; programs that a configuration names are never run.
+//! says so; programs that a configuration names are not run here: the caller may do that, and tell what they printed.
 
 mod algorithms;
 mod document;
@@ -90,9 +90,35 @@ pub struct Warning {
     pub text: String,
 }
 
-/// Imports what a program is configured to do. `files` are those of [`files::order`]; `values` are texts that the caller
-/// has for variables which the other program would run a program for.
-pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &[(String, String)]) -> Imported {
+/// What the caller knows of variables for which the other program would run a program.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Values {
+    /// Name and text, as somebody gave them. They count before what a program printed.
+    pub given: Vec<(String, String)>,
+    /// What the program of each line printed.
+    pub printed: Vec<(Program, Result<String, String>)>,
+}
+
+/// A program that the other one runs to read its configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Where the line is.
+    pub file: PathBuf,
+    /// See `file`; counted from 1.
+    pub line: usize,
+    /// The variable that gets what it prints.
+    pub name: String,
+    /// What the shell is given.
+    pub command: String,
+}
+
+/// The programs that `peer` runs, in the order in which it does.
+pub fn programs(peer: Peer, files: &[(PathBuf, String)]) -> Vec<Program> {
+    if peer == Peer::ZramGenerator { generator::programs(files) } else { Vec::new() }
+}
+
+/// Imports what a program is configured to do. `files` are those of [`files::order`].
+pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &Values) -> Imported {
     let draft = match peer {
         Peer::ZramGenerator => generator::import(files, values),
         Peer::ZramTools => zram_tools::import(files),

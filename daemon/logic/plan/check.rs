@@ -375,8 +375,12 @@ pub(super) fn neighbours(
         ));
     }
     for other in &facts.other_managers {
-        let message =
-            format!("{} is configured here too ({}); two may claim the same device", other.name, other.file);
+        let message = format!(
+            "{} is configured here too ({}); two may claim the same {}",
+            other.name,
+            other.file,
+            other.does.claim()
+        );
         problems.push(warn(message, other.remedy.to_owned()));
     }
     problems

@@ -10,7 +10,7 @@ use std::process::Command;
 use zramd::logic::config;
 use zramd::logic::facts::Facts;
 use zramd::logic::import::files::{Content, Found, order};
-use zramd::logic::import::{Imported, Peer, import};
+use zramd::logic::import::{Imported, Peer, Values, import};
 use zramd::logic::plan::{self, Activation, Decision, DeviceRequest, Request};
 use zramd::logic::proc::Memory;
 
@@ -65,11 +65,11 @@ pub fn imported(name: &str) -> Imported {
     }
     let ordered = order(peer, mains.collect(), drop_ins);
     assert_eq!(ordered.unreadable, [], "{name}");
-    let values: Vec<(String, String)> = lines(&case.join("values"))
+    let given: Vec<(String, String)> = lines(&case.join("values"))
         .iter()
         .map(|line| line.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap())
         .collect();
-    let mut imported = import(peer, &ordered.files, &values);
+    let mut imported = import(peer, &ordered.files, &Values { given, printed: Vec::new() });
     imported.warnings.splice(0..0, ordered.warnings);
     imported
 }

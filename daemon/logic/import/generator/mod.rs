@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use super::document::Draft;
 use super::formula::Formula;
 use super::ini::{self, Setting};
+use super::{Program, Values};
 use crate::logic::proc::zram_number;
 use size::Given;
 
@@ -42,8 +43,20 @@ const KEYS: [&str; 12] = [
     "memory-limit",
 ];
 
-/// Reads the files, lowest precedence first. `values` are texts that the caller has for variables of `set!` lines.
-pub fn import(files: &[(PathBuf, String)], values: &[(String, String)]) -> Draft {
+/// The programs of `set!` lines.
+pub fn programs(files: &[(PathBuf, String)]) -> Vec<Program> {
+    let settings = files.iter().flat_map(|(file, text)| ini::read(file, text).0);
+    let program = |setting: Setting| {
+        let name =
+            setting.key.strip_prefix("set!").filter(|name| *name != "ram" && setting.section.is_none())?;
+        let (name, command) = (name.to_owned(), setting.value.clone());
+        Some(Program { file: setting.file, line: setting.line, name, command })
+    };
+    settings.filter_map(program).collect()
+}
+
+/// Reads the files, lowest precedence first.
+pub fn import(files: &[(PathBuf, String)], values: &Values) -> Draft {
     let mut draft = Draft::default();
     let mut settings = Vec::new();
     for (file, text) in files {

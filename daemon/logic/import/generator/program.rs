@@ -1,10 +1,12 @@
-//! `set!name = program`: programs are never run. What `echo 4` prints is known without running it.
+//! `set!name = program`: what the caller says that it prints. What `echo 4` prints is known without running it.
+
+use std::collections::BTreeMap;
 
 use super::size::Given;
-use super::{Draft, Setting, formula};
+use super::{Draft, Setting, Values, formula};
 
 /// What is known of the variables, in the order of the files: a later line can use what an earlier one gives.
-pub fn given(settings: &[Setting], values: &[(String, String)], draft: &mut Draft) -> Given {
+pub fn given(settings: &[Setting], values: &Values, draft: &mut Draft) -> Given {
     let mut given = Given::default();
     for setting in settings.iter().filter(|setting| setting.section.is_none()) {
         let was = format!("{} = {}", setting.key, setting.value);
@@ -30,7 +32,7 @@ pub fn given(settings: &[Setting], values: &[(String, String)], draft: &mut Draf
             draft.row(was, "", "zram-generator ignores it");
             continue;
         }
-        let (note, text) = variable(name, &setting.value, values, &mut given);
+        let (note, text) = variable(name, setting, values, &mut given);
         draft.warn(&setting.file, Some(setting.line), text);
         draft.row(was, "", note);
     }
@@ -38,32 +40,43 @@ pub fn given(settings: &[Setting], values: &[(String, String)], draft: &mut Draf
 }
 
 /// Notes what a variable is, and says what became of its line.
-fn variable(name: &str, program: &str, values: &[(String, String)], given: &mut Given) -> (String, String) {
-    let value = values.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-    let (text, whence) = match (value, printed(program)) {
-        (Some(value), _) => (value, "was given for it"),
-        (None, Some(printed)) => (printed, "is what it prints"),
-        (None, None) => {
-            given.programs.insert(name.to_owned());
-            given.known.remove(name);
+fn variable(name: &str, setting: &Setting, values: &Values, given: &mut Given) -> (String, String) {
+    let program = &setting.value;
+    let value = values.given.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let ran = values.printed.iter().find(|(it, _)| it.file == setting.file && it.line == setting.line);
+    // A program may use what an earlier one of the same name gave.
+    let earlier = given.known.remove(name);
+    given.programs.insert(name.to_owned());
+    let (text, whence) = match (value, ran.map(|(_, printed)| printed.clone()), printed(program)) {
+        (Some(value), _, _) => (value, "was given for it"),
+        (None, Some(Ok(printed)), _) => (printed, "it has just printed"),
+        (None, Some(Err(why)), _) => {
+            let text = format!("`{program}` {why}; write a size in place of `{name}`");
+            return ("it was run in vain".to_owned(), text);
+        }
+        (None, None, Some(printed)) => (printed, "is what it prints"),
+        (None, None, None) => {
             let text = format!(
                 "zramd runs no programs to read its configuration; run `{program}` yourself and write what it prints in \
-                 place of `{name}`"
+                 place of `{name}`, or have the import run it (--run-programs)"
             );
             return ("a program; zramd runs none".to_owned(), text);
         }
     };
-    match formula(&text, given) {
+    let formula = formula(&text, given).map(|formula| match earlier {
+        Some(earlier) => formula.with(&BTreeMap::from([(name.to_owned(), earlier)])),
+        None => formula,
+    });
+    match formula {
         Ok(formula) => {
             given.programs.remove(name);
             given.known.insert(name.to_owned(), formula);
             let text = format!(
-                "the program of `{name}` was not run; `{text}`, which {whence}, was put in its place"
+                "zramd will not run the program of `{name}`; `{text}`, which {whence}, was put in its place"
             );
             ("put in where it was used".to_owned(), text)
         }
         Err(error) => {
-            given.programs.insert(name.to_owned());
             let text = format!(
                 "`{text}`, which {whence}, is no expression ({error}); write a size in place of `{name}`"
             );
