@@ -35,6 +35,8 @@ fn a_configuration_is_printed_and_written_once() {
         assert!(toml.lines().any(|found| found == line), "{line} is missing:\n{toml}");
     }
     assert!(said.contains("WAS") && said.contains("[zram0] swap-priority = 60"), "{said}");
+    let table = said.lines().skip_while(|line| !line.starts_with("WAS"));
+    assert!(table.clone().count() > 5 && table.clone().all(|line| line.chars().count() <= 100), "{said}");
     let written = import(root, &["zram-generator", "--write"]);
     assert!(written.status.success());
     assert_eq!(fs::read_to_string(root.join("etc/zramd/zramd.toml")).unwrap(), toml);

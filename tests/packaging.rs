@@ -11,6 +11,7 @@ use std::process::Command;
 
 use support::{has_program, repository, skip};
 use toml::de::{DeTable, DeValue};
+use zramd::logic::health::{Finding, Level};
 
 /// What is at a destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -238,6 +239,52 @@ fn both_rpm_packages_run_the_same_scripts() {
         });
         assert_eq!(found, script, "{key}");
     }
+}
+
+/// The part of a script that tells which other programs are here.
+fn tells(script: &str) -> &str {
+    let (_, part) = script.split_once("    zramdctl doctor").unwrap();
+    part.split_once("\n    done || :\n").unwrap().0
+}
+
+#[test]
+fn every_package_tells_once_what_doctor_finds_of_other_programs() {
+    let scripts =
+        ["packaging/debian/postinst", "packaging/arch/zramd-daemon.install", "packaging/fedora/zramd.spec"];
+    let scripts = scripts.map(read);
+    let [first, others @ ..] = scripts.each_ref().map(|script| tells(script));
+    assert_eq!(others, [first; 2]);
+    // Run on what `doctor` prints, it names the files.
+    let folder = tempfile::tempdir().unwrap();
+    let finding = |code: &str, object: &str| Finding {
+        level: Level::Warning,
+        code: code.to_owned(),
+        object: object.to_owned(),
+        message: "\"x\"".to_owned(),
+        remedy: String::new(),
+    };
+    let found =
+        [finding("import-offered", "/a"), finding("zswap-active", "/b"), finding("foreign-manager", "/c d")];
+    let printed = serde_json::json!({ "schema_version": 1 }).to_string();
+    let printed =
+        printed.replace('}', &format!(",\"problems\":{}}}", serde_json::to_string(&found).unwrap()));
+    let program = folder.path().join("zramdctl");
+    fs::write(folder.path().join("printed"), printed).unwrap();
+    fs::write(&program, "#!/bin/sh\ncat \"${0%/*}/printed\"\nexit 3\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |shell: &str| {
+        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+        let script = format!("set -e\nzramdctl doctor{first}\n    done || :\necho end");
+        let output = Command::new(shell).arg("-c").arg(script).env("PATH", path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = run("sh");
+    let files: Vec<&str> =
+        told.lines().filter_map(|line| line.split_once(" belongs to ")).map(|(file, _)| file).collect();
+    assert_eq!(files, ["zramd: /a", "zramd: /c d"], "{told}");
+    fs::write(folder.path().join("printed"), "").unwrap();
+    assert_eq!(run("sh"), "end\n");
 }
 
 #[test]

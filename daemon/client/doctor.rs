@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde::Serialize;
 
 use super::args::{Cli, Json};
+use super::claims;
 use super::out;
 use super::problems;
 use super::read::{self, Configuration};
@@ -21,6 +22,7 @@ use crate::logic::config::problem::{Problem, Severity};
 use crate::logic::config::settings::{AlgorithmChoice, DeviceSettings};
 use crate::logic::config::{Loaded, enabled_by_cmdline};
 use crate::logic::exit::ExitStatus;
+use crate::logic::facts::OtherManager;
 use crate::logic::health::{self, Finding, Level};
 use crate::logic::policy::pressure::UNKNOWN_REMEDY;
 use crate::logic::snapshot::SCHEMA_VERSION;
@@ -76,6 +78,11 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     found.extend(drained(&standing));
     found.extend(planned(&found, &loaded, survey.as_ref()));
     found.extend(missing(&standing, &loaded));
+    let host = read::host();
+    let others = OtherManager::at_work(|path| host.path_kind(path), |folder, end| host.has_file(folder, end));
+    if others.iter().any(|other| other.name == "zram-generator") {
+        found.extend(claims::twice(Path::new("/"), &loaded.settings));
+    }
     found.extend(verdict(&loaded));
     found.sort_by_key(|finding| finding.level);
     match json {

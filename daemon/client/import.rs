@@ -15,6 +15,10 @@ use crate::logic::table;
 
 /// Where `--write` puts the result.
 const DESTINATION: &str = "etc/zramd/zramd.toml";
+/// What is said of each setting.
+const HEADING: [&str; 3] = ["WAS", "IS", "NOTE"];
+/// What fits on every terminal; a table that is wider is told row by row.
+const WIDTH: usize = 80;
 /// What to do afterwards.
 const SWITCHING: &str = "/usr/share/doc/zramd/switching.md";
 
@@ -139,7 +143,19 @@ fn rows(imported: &Imported) -> String {
             vec![row.was.clone(), is, row.note.clone()]
         })
         .collect();
-    table::render(&["WAS", "IS", "NOTE"], &[], &rows)
+    let text = table::render(&HEADING, &[], &rows);
+    if text.lines().all(|line| line.chars().count() <= WIDTH) {
+        text
+    } else {
+        rows.iter().map(|row| block(row)).collect()
+    }
+}
+
+/// One row, a line for each cell that says something.
+fn block(row: &[String]) -> String {
+    let cells = HEADING.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+    let lines: Vec<String> = cells.map(|(name, cell)| format!("{name:4} {cell}\n")).collect();
+    lines.concat() + "\n"
 }
 
 /// Never over a file that is there: whoever wrote it meant it.

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod bench_chart;
 pub mod bench_ramdisk;
 pub mod bench_swap;
+mod claims;
 pub mod columns;
 pub mod config;
 mod connect;

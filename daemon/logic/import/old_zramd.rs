@@ -22,7 +22,14 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
     let level = shell::priority(priority, 100, &mut draft);
     for number in 0..count {
         let mut section = Section::new(format!("zram{number}"), file.clone(), None);
-        let is = section.set("zram-size", &document::size(&size));
+        let size = section.set("zram-size", &document::size(&size));
+        let algorithms = section.set("compression-algorithm", &names);
+        let swap_priority = section.set("swap-priority", &level.to_string());
+        draft.sections.push(section);
+        if number > 0 {
+            // All of them are the same, and told once.
+            continue;
+        }
         let was = ["FRACTION", "MAX_SIZE", "NUM_DEVICES"].map(|name| variables.get(name).map(Variable::text));
         let was: Vec<String> = was.into_iter().flatten().collect();
         let was = if was.is_empty() {
@@ -30,13 +37,11 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
         } else {
             was.join(" ")
         };
-        draft.row(was, is, "of RAM in whole MiB, so up to 1 MiB less");
-        let is = section.set("compression-algorithm", &names);
+        draft.row(was, size, "of RAM in whole MiB, so up to 1 MiB less");
         let note = "auto: another one where the kernel lacks it";
-        draft.row(shell::was(algorithm, "ALGORITHM", "zstd"), is, note);
-        let is = section.set("swap-priority", &level.to_string());
-        draft.row(shell::was(priority, "PRIORITY", "100"), is, "");
-        draft.sections.push(section);
+        draft.row(shell::was(algorithm, "ALGORITHM", "zstd"), algorithms, note);
+        let others = if count > 1 { "all of this holds for each of the devices" } else { "" };
+        draft.row(shell::was(priority, "PRIORITY", "100"), swap_priority, others);
     }
     if let Some(skip) = variables.get("SKIP_VM") {
         if ["true", "1", "t", "yes"].contains(&skip.value.to_ascii_lowercase().as_str()) {

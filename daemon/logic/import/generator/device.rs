@@ -6,6 +6,9 @@ use crate::logic::expr::Expr;
 use crate::logic::import::algorithms;
 use crate::logic::import::document::{self, Section, quoted};
 
+/// What is added to each algorithm.
+const ALGORITHM_NOTE: &str = "auto: another one where the kernel lacks it, instead of the kernel's default";
+
 /// What a device is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
@@ -53,8 +56,8 @@ impl<'a> Translator<'a> {
     /// Writes a key, and a row of the table.
     fn set(&mut self, setting: &Setting, key: &str, value: &str, note: &str) {
         let was = format!("{} = {}", setting.key, setting.value);
-        // What differs from what was written is worth a comment.
-        if !note.is_empty() {
+        // What differs from what was written is worth a comment; what all algorithms have in common is not.
+        if !note.is_empty() && note != ALGORITHM_NOTE {
             self.section.comment(&format!("was {was} ({note})"));
         } else if value.trim_matches('"') != setting.value {
             self.section.comment(&format!("was {was}"));
@@ -285,8 +288,7 @@ impl<'a> Translator<'a> {
         match found.primary {
             Some(name) => {
                 let words = [name, "auto".to_owned()];
-                let note = "auto: another one where the kernel lacks it, instead of the kernel's default";
-                self.set(setting, "compression-algorithm", &document::list(&words), note);
+                self.set(setting, "compression-algorithm", &document::list(&words), ALGORITHM_NOTE);
             }
             None => self.leave_out(setting, "zramd chooses, instead of the kernel's default"),
         }

@@ -1,0 +1,49 @@
+//! Devices that zram-generator sets up, too.
+
+use std::path::Path;
+
+use crate::host::linux::peer_files::Root;
+use crate::logic::config::{self, settings::Settings};
+use crate::logic::health::{Finding, Level};
+use crate::logic::import::{self, Peer, Values, files};
+
+/// For each device of ours that the configuration of zram-generator below `root` has, too: that it does. Only to be asked where
+/// that is at work.
+pub fn twice(root: &Path, ours: &Settings) -> Vec<Finding> {
+    let Ok(root) = Root::open(root) else { return Vec::new() };
+    let peer = Peer::ZramGenerator;
+    let sources = peer.sources();
+    let ordered = files::order(peer, root.mains(sources.mains), root.drop_ins(sources.drop_ins));
+    let toml = import::import(peer, &ordered.files, &Values::default()).toml;
+    let theirs = config::load(&[("imported".into(), toml)], "").settings;
+    let both = ours.devices.iter().map(|device| device.number);
+    let both = both.filter(|number| theirs.devices.iter().any(|device| device.number == *number));
+    both.map(|number| Finding {
+        level: Level::Warning,
+        code: "device-claimed-twice".to_owned(),
+        object: format!("zram{number}"),
+        message: format!(
+            "zram-generator is to set up zram{number} at boot, too; which of the two does is left to chance"
+        ),
+        remedy: "switch zram-generator off before the next boot, as /usr/share/doc/zramd/switching.md says"
+            .to_owned(),
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_both_have_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("etc/systemd/zram-generator.conf.d");
+        let ours = config::load(&[("f".into(), "[zram0]\n[zram2]\n".to_owned())], "").settings;
+        assert_eq!(twice(root.path(), &ours), []);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("a.conf"), "[zram1]\n[zram2]\nzram-size = ram / 2\n").unwrap();
+        let found = twice(root.path(), &ours);
+        assert_eq!(found.iter().map(|finding| finding.object.as_str()).collect::<Vec<_>>(), ["zram2"]);
+    }
+}
