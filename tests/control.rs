@@ -203,6 +203,19 @@ fn refusals_and_mistakes_have_their_status() {
     assert_eq!(machine(), session.before);
 }
 
+#[test]
+fn a_doctor_goes_by_what_the_daemon_goes_by() {
+    let Some(session) = Session::begin("[zram6]\nzram-size = \"16MiB\"\n") else { return };
+    session.ok(&["reload"]);
+    let file = session.bus().bus().config();
+    let file = file.to_str().unwrap();
+    let named = session.command(&["-c", file, "doctor"]).output().unwrap();
+    let unnamed = session.command(&["doctor"]).output().unwrap();
+    assert_eq!(texts(&unnamed).0, texts(&named).0, "{unnamed:?}");
+    assert_eq!(unnamed.status, named.status);
+    assert!(texts(&unnamed).1.contains(file), "{unnamed:?}");
+}
+
 /// As `zramd-setup`, but a plan waits until it is told to begin.
 const SLOW_SETUP: &str = r#"
 case "$*" in *propose*)
@@ -214,10 +227,8 @@ exec "$HERE/real-setup" "$@"
 
 #[test]
 fn whoever_waits_for_a_change_can_give_up() {
-    if !rustix::process::geteuid().is_root() {
-        return support::skip("needs root, to ask for changes");
-    }
-    let Some(bus) = PrivateBus::start_with_worker("", "") else { return };
+    let Some(session) = Session::with(|| PrivateBus::start_with_worker("", "")) else { return };
+    let bus = session.bus();
     let here = bus.bus().folder();
     let (setup, real) = (here.join("zramd-setup"), here.join("real-setup"));
     fs::copy(&setup, &real).unwrap();

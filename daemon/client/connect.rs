@@ -1,14 +1,20 @@
 //! The way to the daemon: calls over the system bus, with their errors as sentences and exit statuses.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use serde::Serialize;
 use zbus::proxy::{CacheProperties, MethodFlags};
 use zbus::wire::DynamicDeserialize;
-use zbus::{Connection, DBusError, DynamicType, Proxy};
+use zbus::{Connection, DBusError, DynamicType, OwnedVariant, Proxy};
 
 use crate::logic::exit::ExitStatus;
 use crate::logic::snapshot::DiskView;
 use crate::logic::unit_disk::saving_timer;
 use crate::service::{NAME, ROOT, timer};
+
+/// How long somebody waits for the daemon who can do without it.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a command could not be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,6 +200,19 @@ impl Bus {
         let reply = proxy.call_with_flags(method, self.flags, body).await?;
         reply.ok_or_else(|| Failure::plain("zramd.service did not answer"))
     }
+}
+
+/// The first file of the daemon's configuration; nothing when there is no daemon, or it does not answer. None is started for that.
+pub fn file_of_daemon() -> Option<PathBuf> {
+    let ask = async {
+        let bus = Bus { flags: MethodFlags::NO_AUTO_START, ..Bus::open(false).await.ok()? };
+        let what = ("org.zramd1.Manager", "ConfigFiles");
+        let files = bus.call(ROOT, "org.freedesktop.DBus.Properties", "Get", &what).await;
+        Vec::<String>::try_from(files.ok().map(|files: OwnedVariant| files)?).ok()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let files = runtime.block_on(async { tokio::time::timeout(PATIENCE, ask).await }).ok()??;
+    files.into_iter().next().map(PathBuf::from)
 }
 
 fn no_bus(error: &zbus::Error) -> String {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::args::{Cli, Json};
 use super::claims;
+use super::connect;
 use super::out;
 use super::problems;
 use super::read::{self, Configuration};
@@ -63,7 +64,8 @@ pub struct Systemd {
 
 /// Runs `doctor`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
-    let (snapshot, Configuration { loaded, .. }) = read::snapshot(cli.config.as_ref())?;
+    let file = cli.config.clone().or_else(named_file);
+    let (snapshot, Configuration { loaded, .. }) = read::snapshot(file.as_ref())?;
     let mut standing = look();
     // Without rights, a machine that was built from a container image looks like a container.
     let doubtful = standing.container.is_some() && !read::host().is_privileged();
@@ -72,7 +74,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
         out::note("Only root can see here whether what runs is as configured.");
         None
     } else {
-        compare(cli.config.as_ref(), &loaded)
+        compare(file.as_ref(), &loaded)
     };
     let mut found = snapshot.problems;
     found.extend(drained(&standing));
@@ -94,6 +96,17 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
         Some(Level::Warning) => ExitStatus::Inactive,
         Some(Level::Error) => ExitStatus::Failure,
     })
+}
+
+/// The file that the daemon was started with instead of the usual ones: it is what a reload goes by.
+fn named_file() -> Option<PathBuf> {
+    let file = connect::file_of_daemon()?;
+    let usual = ["/etc/zramd", "/run/zramd", "/usr/lib/zramd"].iter().any(|folder| file.starts_with(folder));
+    if usual || read::readable_config(Some(&file)).is_err() {
+        return None;
+    }
+    out::note(&format!("zramd runs with `--config {0}`, so {0} is what is looked at.", file.display()));
+    Some(file)
 }
 
 /// What a reload would do, if that can be found out.
