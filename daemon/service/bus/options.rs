@@ -96,28 +96,38 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-        fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(parts: &mut A) -> Result<T, A::Error> {
-            parts.next_element()?.ok_or_else(|| A::Error::custom("a value is missing"))
-        }
-        Ok(match next::<&str, A>(&mut parts)? {
+        let missing = || A::Error::custom("a value is missing");
+        let signature = parts.next_element::<&str>()?.ok_or_else(missing)?;
+        parts.next_element_seed(Content { signature, left: self.left })?.ok_or_else(missing)
+    }
+}
+
+/// What is in a value.
+struct Content<'a, 's> {
+    signature: &'s str,
+    left: &'a mut usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Content<'_, '_> {
+    type Value = Variant<'static>;
+
+    // One for all types: each of its own would cost a kilobyte of the program.
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        Ok(match self.signature {
             "s" => {
-                let text: &str = next(&mut parts)?;
+                let text = <&str>::deserialize(from)?;
                 take(self.left, text)?;
                 Variant::from(text.to_owned())
             }
-            "b" => next::<bool, A>(&mut parts)?.into(),
-            "i" => next::<i32, A>(&mut parts)?.into(),
-            "u" => next::<u32, A>(&mut parts)?.into(),
-            "x" => next::<i64, A>(&mut parts)?.into(),
-            "t" => next::<u64, A>(&mut parts)?.into(),
-            "d" => next::<f64, A>(&mut parts)?.into(),
-            "as" => {
-                let words = parts.next_element_seed(Words { left: self.left })?;
-                words.unwrap_or_default().into()
-            }
+            "b" => bool::deserialize(from)?.into(),
+            "i" => i32::deserialize(from)?.into(),
+            "u" => u32::deserialize(from)?.into(),
+            "x" => i64::deserialize(from)?.into(),
+            "t" => u64::deserialize(from)?.into(),
+            "as" => from.deserialize_seq(Words { left: self.left })?.into(),
             other => {
-                let known = "a string, a number, true or false, or a list of strings";
-                return Err(A::Error::custom(format!("an option of type {other:.20}: it is {known}")));
+                let known = "a string, a whole number, true or false, or a list of strings";
+                return Err(D::Error::custom(format!("an option of type {other:.20}: it is {known}")));
             }
         })
     }
@@ -126,14 +136,6 @@ impl<'de> Visitor<'de> for Value<'_> {
 /// A list of strings.
 struct Words<'a> {
     left: &'a mut usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Words<'_> {
-    type Value = Vec<String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
 }
 
 impl<'de> Visitor<'de> for Words<'_> {
@@ -178,7 +180,6 @@ mod tests {
             5_u32.into(),
             i64::MIN.into(),
             u64::MAX.into(),
-            0.5.into(),
             vec!["a", "b"].into(),
             Vec::<&str>::new().into(),
         ];
@@ -200,7 +201,7 @@ mod tests {
             assert!(read(&options).unwrap_err().contains("the options are too long"));
         }
         let nested = Variant::Variant(Box::new(5_u32.into()));
-        for odd in [nested, vec![vec![""]].into(), vec![1_u8].into(), (1_u8, 2_u8).into()] {
+        for odd in [nested, 0.5.into(), vec![vec![""]].into(), vec![1_u8].into(), (1_u8, 2_u8).into()] {
             assert!(read(&one(odd)).unwrap_err().contains("an option of type"));
         }
     }
