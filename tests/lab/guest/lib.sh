@@ -116,6 +116,13 @@ swap_is_on() { grep -q "^/dev/$1 " /proc/swaps; }
 swap_field() { awk -v device="/dev/$1" -v field="$2" '$1 == device { print $field }' /proc/swaps; }
 zram_devices() { (cd /sys/block && echo zram*); }
 
+# zram-generator, as far as others can see that it is there and configured; and no more of it.
+seem_to_have_zram_generator() {
+    file /etc/systemd/zram-generator.conf <<<'[zram0]'
+    file /usr/lib/systemd/system-generators/zram-generator 755 <<<'#!/bin/sh'
+}
+no_zram_generator() { rm /etc/systemd/zram-generator.conf /usr/lib/systemd/system-generators/zram-generator; }
+
 # Between the two, nobody can switch a swap off and on again without being seen: the second prints every change of /proc/swaps.
 watch_swaps() {
     rm -f /run/swap-changes
