@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{can_use_real_kernel, has_program, real_kernel_lock, skip, texts};
+use support::{bench_run, can_use_real_kernel, has_program, real_kernel_lock, skip, texts};
 
 fn bench(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("bench").args(words).output().unwrap()
@@ -209,7 +209,7 @@ fn has_memory_cgroups() -> bool {
 }
 
 /// What does not decide the verdict: these words only.
-const LZO_RLE: [&str; 5] = ["run", "--algorithms", "lzo-rle", "--seconds", "1"];
+const LZO_RLE: [&str; 4] = ["--algorithms", "lzo-rle", "--seconds", "1"];
 
 #[test]
 fn what_cannot_be_measured_is_said_by_name() {
@@ -223,7 +223,7 @@ fn what_cannot_be_measured_is_said_by_name() {
         (&["--threads", "60000"], "four for each CPU"),
         (&["--generator", "--chart", "/nonexistent/x.svg"], "/nonexistent/x.svg: "),
     ] {
-        let output = bench(&[&LZO_RLE[..], words].concat());
+        let output = bench_run(&[&LZO_RLE[..], words].concat());
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(texts(&output).1.contains(expected), "{output:?}");
     }
@@ -237,7 +237,8 @@ fn a_suggestion_follows_from_all_numbers_of_pages() {
         return;
     }
     let _lock = real_kernel_lock();
-    let report = json(&bench(&[&LZO_RLE[..], &["--generator", "--page-cluster", "3", "--json"]].concat()));
+    let report =
+        json(&bench_run(&[&LZO_RLE[..], &["--generator", "--page-cluster", "3", "--json"]].concat()));
     let clusters = report["page_clusters"].as_array().unwrap();
     let numbers: Vec<u64> = clusters.iter().map(|row| row["page_cluster"].as_u64().unwrap()).collect();
     assert_eq!(numbers, [0, 1, 2, 3]);

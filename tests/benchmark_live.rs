@@ -9,10 +9,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{can_use_real_kernel, real_kernel_lock, skip};
+use support::{bench_run, can_use_real_kernel, real_kernel_lock, skip};
 use zramd::engine::scratch::Scratch;
 use zramd::host::Host;
 use zramd::host::linux::LinuxHost;
@@ -77,19 +76,11 @@ fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &[
     lines.map(Result::unwrap).find(|line| words.contains(&line.as_str())).expect("the program ended early")
 }
 
-/// Runs `zramdctl bench run` with these words until the machine has time for it.
+/// What `zramdctl bench run` with these words finds.
 fn bench(words: &[&str]) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
-        let output = command.args(["bench", "run", "--json=short"]).args(words).output().unwrap();
-        let (out, said) = support::texts(&output);
-        if output.status.success() {
-            return serde_json::from_str(&out).unwrap();
-        }
-        assert!(said.contains("better moment") || said.contains("gave up for now"), "{said}");
-        assert!(Instant::now() < deadline, "{said}");
-    }
+    let output = bench_run(&[&["--json=short"], words].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn swaps() -> String {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::engine::benchmark::SECONDS;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::swap::LARGEST_CLUSTER;
 use crate::logic::import::Peer;
@@ -566,8 +567,8 @@ pub struct BenchSwap {
 /// How long to measure.
 fn seconds(word: &str) -> Result<f64, String> {
     match word.parse() {
-        Ok(seconds) if (0.5..=600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("it takes 0.5 to 600".to_owned()),
+        Ok(seconds) if SECONDS.contains(&seconds) => Ok(seconds),
+        _ => Err(format!("it takes {} to {}", SECONDS.start(), SECONDS.end())),
     }
 }
 

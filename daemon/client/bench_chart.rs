@@ -45,7 +45,7 @@ fn picture(root: &Area<'_>, report: &Report) -> Drawn {
     root.fill(&WHITE)?;
     let title = (FONT, 21).into_font().style(FontStyle::Bold).color(&INK);
     let chosen = report.verdict.full_name();
-    let scored = report.results.iter().any(|row| row.full_name() == chosen && row.score.is_some());
+    let scored = report.chosen().is_some_and(|row| row.score.is_some());
     let heading =
         if scored { format!("Best here: {chosen}") } else { format!("Nothing better here than {chosen}") };
     root.draw_text(&heading, &title, (28, 20))?;

@@ -14,6 +14,7 @@ use super::read::{self, Configuration};
 use super::style::Style;
 use crate::engine::Error;
 use crate::engine::benchmark::keep;
+use crate::engine::gather;
 use crate::engine::reload::Survey;
 use crate::host::linux::{files, unit_files};
 use crate::host::{Host, MachineFile};
@@ -21,9 +22,8 @@ use crate::logic::benchmark::cache::Unusable;
 use crate::logic::change::{Action, Change};
 use crate::logic::config::problem::{Problem, Severity};
 use crate::logic::config::settings::{AlgorithmChoice, DeviceSettings};
-use crate::logic::config::{Loaded, enabled_by_cmdline};
+use crate::logic::config::{Loaded, enabled_by_cmdline, locate};
 use crate::logic::exit::ExitStatus;
-use crate::logic::facts::OtherManager;
 use crate::logic::health::{self, Finding, Level};
 use crate::logic::policy::pressure::UNKNOWN_REMEDY;
 use crate::logic::snapshot::SCHEMA_VERSION;
@@ -80,9 +80,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     found.extend(drained(&standing));
     found.extend(planned(&found, &loaded, survey.as_ref()));
     found.extend(missing(&standing, &loaded));
-    let host = read::host();
-    let others = OtherManager::at_work(|path| host.path_kind(path), |folder, end| host.has_file(folder, end));
-    if others.iter().any(|other| other.name == "zram-generator") {
+    if gather::other_managers(&read::host()).iter().any(|other| other.name == "zram-generator") {
         found.extend(claims::twice(Path::new("/"), &loaded.settings));
     }
     found.extend(verdict(&loaded));
@@ -101,7 +99,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
 /// The file that the daemon was started with instead of the usual ones: it is what a reload goes by.
 fn named_file() -> Option<PathBuf> {
     let file = connect::file_of_daemon()?;
-    let usual = ["/etc/zramd", "/run/zramd", "/usr/lib/zramd"].iter().any(|folder| file.starts_with(folder));
+    let usual = locate::ROOTS.iter().any(|folder| file.starts_with(folder));
     if usual || read::readable_config(Some(&file)).is_err() {
         return None;
     }

@@ -29,8 +29,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     facts.swaps = swaps(host)?;
     facts.support = support(host);
     facts.tunables = tunables(host)?;
-    facts.other_managers =
-        OtherManager::at_work(|path| host.path_kind(path), |folder, suffix| host.has_file(folder, suffix));
+    facts.other_managers = other_managers(host);
     for number in host.device_numbers().or_else(absent)? {
         facts.devices.insert(number, device(host, number)?);
     }
@@ -125,6 +124,11 @@ pub(super) fn verdict_key<H: Host>(host: &H, algorithms: Option<&[String]>) -> K
         &text(MachineFile::OnlineCpus),
         algorithms,
     )
+}
+
+/// Other programs that are at work here.
+pub fn other_managers<H: Host>(host: &H) -> Vec<OtherManager> {
+    OtherManager::at_work(|path| host.path_kind(path), |folder, suffix| host.has_file(folder, suffix))
 }
 
 /// `/proc/meminfo`.

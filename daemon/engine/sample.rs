@@ -11,7 +11,7 @@ use crate::logic::attribute::Attribute;
 use crate::logic::derived::{Frame, derive};
 use crate::logic::disk_status::LoadState;
 use crate::logic::duration::micros;
-use crate::logic::facts::{DeviceFacts, OtherManager};
+use crate::logic::facts::DeviceFacts;
 use crate::logic::health::{Surroundings, findings, is_outranked};
 use crate::logic::plan::{Choice, DeviceRequest, Request};
 use crate::logic::policy::pressure::Level;
@@ -44,10 +44,7 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
     let surroundings = Surroundings {
         zswap: host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y",
-        other_managers: OtherManager::at_work(
-            |path| host.path_kind(path),
-            |folder, suffix| host.has_file(folder, suffix),
-        ),
+        other_managers: gather::other_managers(host),
         cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
         lost,
         swaps,

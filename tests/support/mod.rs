@@ -32,6 +32,21 @@ pub fn in_a_better_moment<T: Debug>(mut measure: impl FnMut() -> Result<T, Stopp
     }
 }
 
+/// The same for `zramdctl bench run` with these words.
+pub fn bench_run(words: &[&str]) -> Output {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+        let output = command.args(["bench", "run"]).args(words).output().unwrap();
+        let said = texts(&output).1;
+        let postponed = said.contains("no moment to measure") || said.contains("gave up for now");
+        if !postponed || Instant::now() >= deadline {
+            return output;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lexopt::prelude::{Long, ValueExt};
 use zramd::engine::benchmark::sample::Source;
-use zramd::engine::benchmark::{self as engine, Options, keep};
+use zramd::engine::benchmark::{self as engine, Options, SECONDS, keep};
 use zramd::engine::work::{Reporter, Stopped};
 use zramd::host::Host;
 use zramd::host::linux::LinuxHost;
@@ -84,8 +84,8 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
             }
             Long("seconds") => {
                 let seconds: f64 = parser.value().map_err(text)?.parse().map_err(text)?;
-                if !(0.5..=600.0).contains(&seconds) {
-                    return Err("--seconds takes 0.5 to 600".to_owned());
+                if !SECONDS.contains(&seconds) {
+                    return Err(format!("--seconds takes {} to {}", SECONDS.start(), SECONDS.end()));
                 }
                 options.budget = Duration::from_secs_f64(seconds);
             }

@@ -52,16 +52,14 @@ pub fn again<H: Host>(host: &H, stored: &Stored<Report>) -> Option<String> {
 /// Keeps a verdict.
 pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), Error> {
     let report = &measured.report;
-    let name = report.verdict.full_name();
-    let chosen = report.results.iter().find(|row| row.full_name() == name);
     let stored = Stored {
         schema_version: SCHEMA_VERSION,
         measured_unix: report.measured_unix,
         key: key(host, Some(&measured.offered)),
         profile: report.profile,
-        algorithm: name,
+        algorithm: report.verdict.full_name(),
         better_runs: measured.better_runs,
-        page_in_ns: chosen.map_or(0, |row| {
+        page_in_ns: report.chosen().map_or(0, |row| {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A time.
             let usual = row.read.p50_ns.max(0.0) as u64;
             usual

@@ -14,5 +14,5 @@ mod run;
 pub mod sample;
 mod trial;
 
-pub use options::Options;
+pub use options::{Options, SECONDS};
 pub use run::{Measured, run};

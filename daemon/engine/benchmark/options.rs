@@ -1,9 +1,11 @@
 //! What a run of the benchmark is told.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::sample::Source;
+use crate::engine::work::Stopped;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::score::Profile;
 use crate::logic::benchmark::verdict::Before;
@@ -53,5 +55,18 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Told when the machine has better things to do.
+    pub(super) fn postponed(&self, why: &str) -> Stopped {
+        Stopped::Postponed(if self.idle {
+            format!("the benchmark waits for a better moment: {why}")
+        } else {
+            format!("this is no moment to measure: {why}; try again later")
+        })
+    }
+}
+
+/// Seconds that somebody may ask it to take.
+pub const SECONDS: RangeInclusive<f64> = 0.5..=600.0;
 /// The whole takes three seconds at most.
 const BUDGET: Duration = Duration::from_millis(2500);

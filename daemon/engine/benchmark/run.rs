@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::dictionary::{self, Trained};
 use super::measure::{Direction, Pass, Spec, pass};
 use super::options::Options;
-use super::sample::{Sample, collect};
+use super::sample::{self, Sample, Source, collect};
 use super::trial::{
     Trial, contenders, disturbed, eligible, experiments, map, memory_of_all, rows, scores, worth,
 };
@@ -89,16 +89,20 @@ pub fn run<H: Host>(
         let message = "measuring takes a zram device of its own, and that takes root rights";
         return Err(Error::new(crate::engine::ErrorKind::NotPermitted, message).into());
     }
+    // What can never be measured is told at once, not in a better moment.
+    if let Source::File(path) = &options.source {
+        sample::open(path)?;
+    }
     let pressure = look(host);
     if let Some(why) = quiet::before(&pressure, options.idle) {
-        return Err(Stopped::Postponed(format!("the benchmark waits for a better moment: {why}")));
+        return Err(options.postponed(&why));
     }
     if options.idle {
         priority::lowest();
     }
     report(0.0, "collecting pages");
     let most = if options.dictionary { 2 * PAGES } else { PAGES };
-    let sample = collect(host, &options.source, pages_that_fit(host, most)?);
+    let sample = collect(host, &options.source, pages_that_fit(host, options, most)?);
     if interrupt::is_asked() {
         return Err(cancelled());
     }
@@ -155,14 +159,12 @@ fn cancelled() -> Stopped {
 }
 
 /// How many pages can be spared.
-fn pages_that_fit<H: Host>(host: &H, most: usize) -> Result<usize, Stopped> {
+fn pages_that_fit<H: Host>(host: &H, options: &Options, most: usize) -> Result<usize, Stopped> {
     let available = gather::memory(host)?.available_kib * 1024;
     let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(most).min(most);
     if pages < LEAST_PAGES {
         let available = human(available);
-        return Err(Stopped::Postponed(format!(
-            "the benchmark waits for a better moment: only {available} of memory are available"
-        )));
+        return Err(options.postponed(&format!("only {available} of memory are available")));
     }
     Ok(pages)
 }

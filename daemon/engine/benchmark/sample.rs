@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -144,7 +145,8 @@ fn generate(wanted: usize) -> Result<Sample, Error> {
     Ok(basket.done("generator", "made pages, like those of a desktop's programs".to_owned()))
 }
 
-fn file(path: &Path, wanted: usize, random: &mut Random) -> Result<Sample, Error> {
+/// Opens a file or block device that somebody named, and tells its size in bytes; an error for what has no pages.
+pub fn open(path: &Path) -> Result<(OwnedFd, u64), Error> {
     let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
     // NONBLOCK: a pipe is refused, not waited for.
     let flags = rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
@@ -157,6 +159,15 @@ fn file(path: &Path, wanted: usize, random: &mut Random) -> Result<Sample, Error
         return Err(Error::failed(format!("{name}: it is neither a regular file nor a block device")));
     }
     let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
+    if size < rustix::param::page_size() as u64 {
+        return Err(Error::failed(format!("{}: it is too small: {}", path.display(), human(size))));
+    }
+    Ok((file, size))
+}
+
+fn file(path: &Path, wanted: usize, random: &mut Random) -> Result<Sample, Error> {
+    let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
+    let (file, size) = open(path)?;
     let mut basket = Basket::new(wanted)?;
     let page = basket.pages.page_size() as u64;
     let count = size / page;
@@ -171,20 +182,17 @@ fn file(path: &Path, wanted: usize, random: &mut Random) -> Result<Sample, Error
         read_pages(&file, &mut basket, numbers).map_err(failed)?;
     }
     if basket.kept == 0 {
-        let what = match basket.same_filled {
-            0 => format!("it is too small: {}", human(size)),
-            pages => format!(
-                "all {pages} pages of it that were read hold one repeated word, which no algorithm sees"
-            ),
-        };
-        return Err(Error::failed(format!("{}: {what}", path.display())));
+        let (name, pages) = (path.display(), basket.same_filled);
+        return Err(Error::failed(format!(
+            "{name}: all {pages} pages of it that were read hold one repeated word, which no algorithm sees"
+        )));
     }
     Ok(basket.done("file", format!("pages of {} ({})", path.display(), human(size))))
 }
 
 /// Fills the basket with pages of a file, until there are no more, time is up, or somebody wants to end it.
 fn read_pages(
-    file: &rustix::fd::OwnedFd,
+    file: &OwnedFd,
     basket: &mut Basket,
     numbers: impl Iterator<Item = u64>,
 ) -> std::io::Result<()> {
@@ -208,10 +216,7 @@ pub fn source_now<H: Host>(host: &H) -> &'static str {
     if swapped.is_some_and(|swap| swap.compressed >= 2 * ENOUGH as u64) {
         return "swap";
     }
-    let meminfo = host.text(crate::host::MachineFile::Meminfo).unwrap_or_default();
-    let anonymous =
-        meminfo.lines().find_map(|line| line.strip_prefix("AnonPages:")?.split_whitespace().next());
-    let anonymous = anonymous.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024 / host.page_size();
+    let anonymous = gather::memory(host).map_or(0, |memory| memory.anonymous_kib * 1024 / host.page_size());
     if anonymous >= 8 * ENOUGH as u64 { "processes" } else { "generator" }
 }
 

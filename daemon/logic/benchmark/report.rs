@@ -165,6 +165,14 @@ pub fn full_name(algorithm: &str, parameters: &BTreeMap<String, String>) -> Stri
     format!("{algorithm}({})", words.join(", "))
 }
 
+impl Report {
+    /// The row of what was chosen, if it was measured.
+    pub fn chosen(&self) -> Option<&Row> {
+        let name = self.verdict.full_name();
+        self.results.iter().find(|row| row.full_name() == name)
+    }
+}
+
 impl Row {
     /// Name and parameters.
     pub fn full_name(&self) -> String {

@@ -68,10 +68,10 @@ fn escape(text: &str) -> String {
 
 fn meminfo(text: &str) {
     let memory = proc::parse_meminfo(text);
-    let Memory { total_kib, available_kib, swap_total_kib, swap_free_kib } = memory;
+    let Memory { total_kib, available_kib, anonymous_kib, swap_total_kib, swap_free_kib } = memory;
     let printed = format!(
-        "MemTotal: {total_kib} kB\nMemAvailable: {available_kib} kB\nSwapTotal: {swap_total_kib} kB\n\
-         SwapFree: {swap_free_kib} kB\n"
+        "MemTotal: {total_kib} kB\nMemAvailable: {available_kib} kB\nAnonPages: {anonymous_kib} kB\n\
+         SwapTotal: {swap_total_kib} kB\nSwapFree: {swap_free_kib} kB\n"
     );
     assert_eq!(proc::parse_meminfo(&printed), memory);
     // Sizes are worked out from it.
