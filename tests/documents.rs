@@ -14,7 +14,7 @@ use std::process::Command;
 
 use introspection::{Argument, Interface, Member, Property};
 use support::{can_use_real_kernel, golden, has_program, repository, setup, skip, texts};
-use zramd::client::man::{self, DATE, marked, plain, tagged, tidy};
+use zramd::client::man::{self, DATE, captured, marked, plain, tagged, tidy};
 use zramd::logic::config::locate::{DROP_INS, MAIN, ROOTS};
 use zramd::logic::config::schema::{Key, SectionKind};
 use zramd::logic::exit::STATUSES;
@@ -23,7 +23,7 @@ use zramd::logic::units::human;
 use zramd::service::bus::error::NAMES;
 use zramd::service::bus::introspection::interfaces;
 
-const PAGES: [&str; 5] = ["zramdctl.8", "zramd.8", "zramd-setup.8", "zramd.toml.5", "org.zramd1.5"];
+const PAGES: [&str; 5] = ["zramdctl.1", "zramd.8", "zramd-setup.8", "zramd.toml.5", "org.zramd1.5"];
 
 fn text(path: &str) -> String {
     fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -103,8 +103,8 @@ fn statuses(codes: &[u8]) -> String {
 }
 
 #[test]
-fn zramdctl_8_is_current() {
-    golden("packaging/man/zramdctl.8", &man::page().unwrap());
+fn zramdctl_1_is_current() {
+    golden("packaging/man/zramdctl.1", &man::page().unwrap());
 }
 
 #[test]
@@ -214,6 +214,7 @@ fn zramd_toml_5_is_current() {
     page(
         "zramd.toml.5",
         &[
+            ("MISTAKE", captured("check")),
             ("MAINS", list(&|root| format!("{root}/{MAIN}"))),
             ("DROPINS", list(&|root| format!("{root}/{DROP_INS}/*.toml"))),
             ("ROOTS", roots),

@@ -196,7 +196,7 @@ pub enum Command {
         /// Which
         shell: clap_complete::Shell,
     },
-    /// Print the man page of zramdctl(8)
+    /// Print the man page of zramdctl(1)
     #[command(hide = true)]
     Man,
 }

@@ -40,6 +40,21 @@ const EXAMPLES: [(&str, &str); 5] = [
     ),
 ];
 
+/// What programs printed, as `tests/captures` put it into README: name there, command, what it was asked for.
+const OUTPUTS: [(&str, &str, &str); 5] = [
+    ("list", "zramdctl", "Swap, a file system on zram and a tmpfs:"),
+    ("status", "zramdctl status zram1", "One of them in words:"),
+    ("top", "zramdctl top -n 1", "What happens now; IN/S and OUT/S are pages of swap:"),
+    (
+        "doctor",
+        "zramdctl doctor",
+        "After the configuration was changed; what is wrong has a line that says what to do:",
+    ),
+    ("check", "zramdctl check five-mistakes.toml", "A mistake, as every program of zramd shows it:"),
+];
+
+const README: &str = include_str!("../../README.md");
+
 const SEE_ALSO: [(&str, u8); 7] = [
     ("zramd", 8),
     ("zramd-setup", 8),
@@ -62,7 +77,7 @@ pub fn page() -> io::Result<String> {
     let command = Cli::command();
     let man = Man::new(command.clone());
     let mut out =
-        format!(".TH ZRAMDCTL 8 {DATE} \"zramd {}\" zramd\n.nh\n.ad l\n", env!("CARGO_PKG_VERSION"))
+        format!(".TH ZRAMDCTL 1 {DATE} \"zramd {}\" zramd\n.nh\n.ad l\n", env!("CARGO_PKG_VERSION"))
             .into_bytes();
     man.render_name_section(&mut out)?;
     man.render_synopsis_section(&mut out)?;
@@ -93,11 +108,35 @@ pub fn page() -> io::Result<String> {
     for (example, meaning) in EXAMPLES {
         out.push_str(&tagged(example, meaning));
     }
+    for (name, command, meaning) in OUTPUTS {
+        out.push_str(&tagged(command, meaning));
+        out.push_str(&captured(name));
+    }
     out.push_str(".SH SEE ALSO\n");
     for (name, section) in SEE_ALSO {
         out.push_str(&format!(".BR {} ({section}),\n", plain(name)));
     }
     Ok(tidy(out.trim_end_matches(",\n")))
+}
+
+/// What a program printed, from the block of this name in README.
+pub fn captured(name: &str) -> String {
+    let block = README.split("<!-- capture: ").find(|block| block.split(' ').next() == Some(name));
+    let lines = block.unwrap_or_default().split("```\n").nth(1).unwrap_or_default().lines();
+    // Kept as it is, in any encoding of the page.
+    let line = |line: &str| match plain(line) {
+        line if line.is_empty() => "\\&\n".to_owned(),
+        line => format!("{}\n", ascii(&line)),
+    };
+    format!(".PP\n.nf\n{}.fi\n", lines.map(line).collect::<String>())
+}
+
+/// Letters that are not ASCII by their code points, as groff_char(7) and mandoc_char(7) have them.
+fn ascii(text: &str) -> String {
+    let one = |letter: char| {
+        if letter.is_ascii() { letter.to_string() } else { format!("\\[u{:04X}]", u32::from(letter)) }
+    };
+    text.chars().map(one).collect()
 }
 
 /// The same page as the tools that check pages want it: no line is too long, a sentence begins a line, no blanks at ends.
@@ -221,7 +260,7 @@ mod tests {
     #[test]
     fn every_command_and_option_is_on_the_page() {
         let page = page().unwrap();
-        assert!(page.contains(".TH ZRAMDCTL 8"), "{}", &page[..200]);
+        assert!(page.contains(".TH ZRAMDCTL 1"), "{}", &page[..200]);
         for one in Cli::command().get_subcommands().filter(|one| !one.is_hide_set()) {
             let heading = format!(".SS {}", plain(one.get_name()));
             assert!(page.contains(&heading), "{heading}");
@@ -231,6 +270,9 @@ mod tests {
             assert!(page.contains(word), "{word}");
         }
         assert!(!page.contains("completions"), "hidden");
+        for (name, ..) in OUTPUTS {
+            assert!(captured(name).lines().count() > 4, "README has no output {name}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "bench" -d 'Measur
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "disk" -d 'RAM disks that outlive a reboot, and their snapshots'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "import" -d 'Print the configuration of another program as one of zramd'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "completions" -d 'Print completions for a shell'
-complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "man" -d 'Print the man page of zramdctl(8)'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "man" -d 'Print the man page of zramdctl(1)'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -s o -l output -d 'Columns, separated by commas; +COLUMNS adds to those of the default' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand list" -s J -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
 short\t'On one line'
