@@ -6,32 +6,12 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
 
-use support::{FORCED, Picture, Trial, change, picture, small};
+use support::{FAULTS, FORCED, Picture, Trial, change, copy, is_kill, picture, small};
 use zramd::engine::disk::{self, Saved};
-use zramd::host::Errno;
 use zramd::host::linux::disk::Calls;
 use zramd::host::linux::disk::script::Fault;
 use zramd::logic::disk::state::Outcome;
-
-const FAULTS: [Fault; 5] =
-    [Fault::Fail(Errno::NOSPC), Fault::Fail(Errno::IO), Fault::Short, Fault::KillBefore, Fault::KillAfter];
-
-fn is_kill(fault: Fault) -> bool {
-    matches!(fault, Fault::KillBefore | Fault::KillAfter)
-}
-
-fn copy(from: &Path, to: &Path) {
-    if to.exists() {
-        fs::remove_dir_all(to).unwrap();
-    }
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
-}
 
 /// Loads whatever a boot would load now.
 fn after_reboot(trial: &Trial) -> (u64, Picture) {
@@ -84,6 +64,8 @@ fn a_save_may_fail_anywhere() {
                 }
             }
             assert!(fault != Fault::Short || saved.is_ok(), "{what}: {saved:?}");
+            let is_left = |names: Vec<String>| names.iter().any(|name| name.ends_with(".partial"));
+            assert!(is_kill(fault) || !is_left(trial.names()), "{what}: {:?}", trial.names());
             // What a boot at this moment would find, elsewhere.
             trial.disk.place = trial.path("elsewhere");
             fs::create_dir_all(&trial.disk.place).unwrap();

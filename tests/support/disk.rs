@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use zramd::engine::Error;
 use zramd::engine::disk::{self, Disk, Loaded, Request, Saved};
+use zramd::host::Errno;
 use zramd::host::linux::disk::Calls;
+use zramd::host::linux::disk::script::Fault;
 use zramd::logic::disk::{Mode, OnFailure};
 
 /// A disk in a folder of its own, which goes with it.
@@ -19,6 +21,27 @@ pub struct Trial {
 
 pub const ASKED: Request<'static> = Request { reason: "asked", force: false, last: false };
 pub const FORCED: Request<'static> = Request { force: true, ..ASKED };
+
+/// Ways in which a call goes wrong.
+pub const FAULTS: [Fault; 5] =
+    [Fault::Fail(Errno::NOSPC), Fault::Fail(Errno::IO), Fault::Short, Fault::KillBefore, Fault::KillAfter];
+
+/// Whether nobody is left after it who could put anything in order.
+pub fn is_kill(fault: Fault) -> bool {
+    matches!(fault, Fault::KillBefore | Fault::KillAfter)
+}
+
+/// Makes `to` a copy of a folder of files.
+pub fn copy(from: &Path, to: &Path) {
+    if to.exists() {
+        fs::remove_dir_all(to).unwrap();
+    }
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
 
 /// In memory where that can be: syncing is not what these tests are about.
 fn folder() -> tempfile::TempDir {

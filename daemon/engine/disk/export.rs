@@ -1,10 +1,12 @@
 //! Reading generations without loading them: checking one, and copying one into a directory.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use crate::engine::{Error, ErrorKind};
-use crate::host::linux::disk::Calls;
+use crate::host::linux::disk::{Calls, Subject};
+use crate::host::{Errno, HostError};
+use crate::logic::disk::entry::Meta;
 use crate::logic::disk::manifest::{Manifest, Unusable, refuse_size};
 
 use super::archive::check;
@@ -43,7 +45,8 @@ pub fn verify(
     Ok(Checked { generation: found.number, entries, bytes })
 }
 
-/// Copies a generation, the newest if none is named, into a directory, which has to be empty or is made.
+/// Copies a generation, the newest if none is named, into a directory, which has to be empty or is made. One that is made has
+/// its name only when all of it is there.
 pub fn export(
     calls: &Calls,
     disk: &Disk,
@@ -53,26 +56,129 @@ pub fn export(
 ) -> Result<Extracted, Error> {
     let (store, found) = find(calls, disk, generation)?;
     let manifest = usable(disk, &found)?;
-    calls.make_directories(to, 0o700).map_err(at(to.display(), "create"))?;
-    let folder = calls.open_directory(to).map_err(at(to.display(), "open"))?;
-    if !is_empty(calls, folder.as_fd())? {
-        return Err(Error::new(ErrorKind::Unsafe, format!("{} is not empty", to.display())));
-    }
-    let room = calls.file_system(folder.as_fd()).map_err(at(to.display(), "look at"))?;
-    if let Some(why) = refuse_size(&manifest.contents, room.free_bytes(), room.space.free_inodes) {
-        let message = format!("{}, snapshot {}: {}: {why}", disk.name, found.number, to.display());
-        return Err(Error::new(ErrorKind::DiskFull, message));
-    }
-    let options =
-        Options { mode: manifest.mode, threads: 2, doing: "exporting", total: manifest.contents.bytes };
-    let extracted = read(disk, &store, &found, |archive| {
-        unpack(calls, archive, manifest, |reader| extract(calls, reader, folder.as_fd(), options, watcher))
+    let site = Site::new(calls, to)?;
+    let extracted = site.fill(disk, &found, manifest, |options| {
+        read(disk, &store, &found, |archive| {
+            unpack(calls, archive, manifest, |reader| {
+                extract(calls, reader, site.folder.as_fd(), options, watcher)
+            })
+            .map_err(|trouble| below(to, trouble))
+        })
     });
-    if extracted.is_err() {
-        // Half of a generation would look like all of it.
-        wipe(calls, folder.as_fd())?;
+    extracted.and_then(|extracted| site.name().map(|()| extracted)).map_err(|error| site.clear(error))
+}
+
+/// Names what went wrong in a tree by its whole path.
+fn below(to: &Path, trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Tree(error) => {
+            let path = if error.object == "." { to.to_owned() } else { to.join(&error.object) };
+            Trouble::Tree(HostError { object: path.display().to_string(), ..error })
+        }
+        other => other,
     }
-    extracted
+}
+
+fn is_empty_at(calls: &Calls, folder: &OwnedFd, to: &Path) -> Result<bool, Error> {
+    is_empty(calls, folder.as_fd()).map_err(|trouble| below(to, trouble).into())
+}
+
+/// Where a generation is copied to.
+struct Site<'a> {
+    calls: &'a Calls,
+    to: &'a Path,
+    folder: OwnedFd,
+    /// What is to be as it was when nothing comes of it.
+    was: Meta,
+    /// The folder above, the name there until all is there, and the name from then on; nothing for a folder of somebody else.
+    unnamed: Option<(OwnedFd, String, String)>,
+}
+
+impl<'a> Site<'a> {
+    fn new(calls: &'a Calls, to: &'a Path) -> Result<Site<'a>, Error> {
+        let open = || at(to.display(), "open");
+        let create = || at(to.display(), "create");
+        let (folder, unnamed) = match calls.open_directory(to) {
+            Err(Errno::NOENT) => {
+                let name = to.file_name().and_then(|name| name.to_str());
+                let above =
+                    to.parent().map(|above| if above == Path::new("") { Path::new(".") } else { above });
+                let (Some(name), Some(above)) = (name, above) else { return Err(open()(Errno::NOENT)) };
+                calls.make_directories(above, 0o700).map_err(create())?;
+                let above = calls.open_directory(above).map_err(create())?;
+                // Whatever has this name is left of an export that was killed.
+                let partial = format!(".{name}.zramd-partial");
+                match calls.make_directory(above.as_fd(), partial.as_bytes(), 0o700) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(create()(errno)),
+                }
+                let made = calls.open_below(above.as_fd(), partial.as_bytes());
+                (made, Some((above, partial, name.to_owned())))
+            }
+            opened => (opened, None),
+        };
+        let looked = folder.and_then(|folder| calls.look(folder.as_fd(), b"").map(|was| (folder, was)));
+        match looked {
+            Ok((folder, _)) if unnamed.is_none() && !is_empty_at(calls, &folder, to)? => {
+                Err(Error::new(ErrorKind::Unsafe, format!("{} is not empty", to.display())))
+            }
+            Ok((folder, was)) => Ok(Site { calls, to, folder, was, unnamed }),
+            Err(errno) => {
+                if let Some((above, partial, _)) = unnamed {
+                    calls.remove(above.as_fd(), partial.as_bytes(), true).ok();
+                }
+                Err(open()(errno))
+            }
+        }
+    }
+
+    /// Has it filled, once it is sure to be empty and large enough.
+    fn fill(
+        &self,
+        disk: &Disk,
+        found: &Generation,
+        manifest: &Manifest,
+        work: impl FnOnce(Options) -> Result<Extracted, Error>,
+    ) -> Result<Extracted, Error> {
+        let (calls, to) = (self.calls, self.to);
+        if self.unnamed.is_some() {
+            wipe(calls, self.folder.as_fd()).map_err(|trouble| below(to, trouble))?;
+        }
+        let room = calls.file_system(self.folder.as_fd()).map_err(at(to.display(), "look at"))?;
+        if let Some(why) = refuse_size(&manifest.contents, room.free_bytes(), room.space.free_inodes) {
+            let message = format!("{}, snapshot {}: {}: {why}", disk.name, found.number, to.display());
+            return Err(Error::new(ErrorKind::DiskFull, message));
+        }
+        work(Options { mode: manifest.mode, threads: 2, doing: "exporting", total: manifest.contents.bytes })
+    }
+
+    /// Gives it its name.
+    fn name(&self) -> Result<(), Error> {
+        let Some((above, partial, name)) = &self.unnamed else { return Ok(()) };
+        self.calls.rename(above.as_fd(), partial, name, true).map_err(at(self.to.display(), "name"))
+    }
+
+    /// Takes away what came of it: half of a generation would look like all of it.
+    fn clear(&self, error: Error) -> Error {
+        let path = || self.to.display();
+        let (calls, folder) = (self.calls, self.folder.as_fd());
+        let wiped = wipe(calls, folder).map_err(|trouble| Error::from(below(self.to, trouble)));
+        let gone = wiped.and_then(|()| match &self.unnamed {
+            Some((above, partial, _)) => {
+                calls.remove(above.as_fd(), partial.as_bytes(), true).map_err(at(path(), "remove"))
+            }
+            None => {
+                let Meta { uid, gid, mode, mtime, .. } = self.was;
+                let subject = Subject::Open(folder);
+                let owned = calls.set_owner(subject, uid, gid).and_then(|()| calls.set_mode(subject, mode));
+                owned.and_then(|()| calls.set_time(subject, mtime)).map_err(at(path(), "give back"))
+            }
+        });
+        match gone {
+            Ok(()) => error,
+            Err(other) => error.join(other),
+        }
+    }
 }
 
 /// Whether a generation would fit into the disk if nothing else were in it. One that is not mounted says nothing.
@@ -121,7 +227,7 @@ fn read<T>(
 ) -> Result<T, Error> {
     let archive = store.open_archive(generation.number)?;
     work(archive.as_fd()).map_err(|trouble| {
-        let mut error = Error::from(trouble);
+        let mut error = Error::from(store.of_archive(generation.number, trouble));
         error.message = format!("{}, snapshot {}: {}", disk.name, generation.number, error.message);
         error
     })

@@ -280,7 +280,6 @@ impl<'a> Job<'a> {
         if let Err(error) = self.check_size(manifest) {
             return Attempt::Impossible(error);
         }
-        let name = self.disk.store.display();
         let mode = if self.disk.mode == Mode::Skeleton { Mode::Skeleton } else { manifest.mode };
         let options = Options { mode, threads: threads(), doing: "loading", total: manifest.contents.bytes };
         let archive = self.store.open_archive(generation.number).map_err(Trouble::Archive);
@@ -291,14 +290,14 @@ impl<'a> Job<'a> {
         });
         let trouble = match extracted {
             Ok(extracted) => return Attempt::Loaded(extracted),
-            Err(trouble) => trouble,
+            Err(trouble) => self.store.of_archive(generation.number, trouble),
         };
         if let Err(error) = wipe(self.calls, self.place.as_fd()) {
             return Attempt::Impossible(Error::from(trouble).join(error.into()));
         }
         match trouble {
             Trouble::Bad(why) => Attempt::Broken(format!("its archive is not good: {why}")),
-            Trouble::Archive(error) => Attempt::Unreadable(format!("{name}: {error}")),
+            Trouble::Archive(error) => Attempt::Unreadable(error.to_string()),
             Trouble::Tree(error) => Attempt::Impossible(error.into()),
             Trouble::Ended => Attempt::Ended,
         }

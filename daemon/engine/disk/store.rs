@@ -13,7 +13,7 @@ use crate::logic::disk::state::State;
 use crate::logic::disk::{StoreFile, archive_name, classify, manifest_name, paths, pin_name};
 
 use super::Disk;
-use super::trouble::{at, in_store};
+use super::trouble::{Trouble, at, in_store};
 
 const STATE: &str = "state.json";
 
@@ -283,10 +283,17 @@ impl Store {
     /// Replaces a small file as a whole; after a power cut either the old or the new text is there.
     fn replace(&self, name: &str, text: &str) -> Result<(), Error> {
         let partial = format!("{name}.partial");
-        let written = self.write_small(&partial, text);
-        written.and_then(|()| {
-            self.calls.rename(self.fd(), &partial, name, false).map_err(self.at(name, "replace"))
-        })
+        self.write_small(&partial, text)?;
+        let renamed = self.calls.rename(self.fd(), &partial, name, false).map_err(self.at(name, "replace"));
+        self.or_without(&partial, renamed)
+    }
+
+    /// Removes a file that has no use after a failure; if that fails too, the next save does it.
+    fn or_without<T>(&self, name: &str, done: Result<T, Error>) -> Result<T, Error> {
+        if done.is_err() {
+            self.calls.remove(self.fd(), name.as_bytes(), false).ok();
+        }
+        done
     }
 
     fn write_small(&self, name: &str, text: &str) -> Result<(), Error> {
@@ -295,8 +302,9 @@ impl Store {
             Err(errno) => return Err(self.at(name, "remove")(errno)),
         }
         let file = self.calls.create(self.fd(), name.as_bytes(), 0o600).map_err(self.at(name, "create"))?;
-        self.calls.write_all(file.as_fd(), text.as_bytes()).map_err(self.at(name, "write"))?;
-        self.calls.sync(file.as_fd()).map_err(self.at(name, "sync"))
+        let written = self.calls.write_all(file.as_fd(), text.as_bytes()).map_err(self.at(name, "write"));
+        let synced = written.and_then(|()| self.calls.sync(file.as_fd()).map_err(self.at(name, "sync")));
+        self.or_without(name, synced)
     }
 
     /// Removes what saves that did not end have left. An archive whose manifest is gone is set aside: somebody may want it.
@@ -344,7 +352,8 @@ impl Store {
 
     /// Takes that back.
     pub fn unpin(&self, number: u64) -> Result<(), Error> {
-        self.remove_if_there(&pin_name(number))
+        self.remove_if_there(&pin_name(number))?;
+        self.sync()
     }
 
     fn remove_if_there(&self, name: &str) -> Result<(), Error> {
@@ -381,6 +390,17 @@ impl Store {
         opened.map_err(|errno| HostError::new(format!("{}/{name}", self.path), "open", errno))
     }
 
+    /// The same with the path of the archive, where that is what failed.
+    pub fn of_archive(&self, number: u64, trouble: Trouble) -> Trouble {
+        match trouble {
+            Trouble::Archive(error) => {
+                let object = format!("{}/{}", self.path, archive_name(number));
+                Trouble::Archive(HostError { object, ..error })
+            }
+            other => other,
+        }
+    }
+
     /// A file for the archive of generation `number`. Where the file system can, it has no name yet, and is gone with us.
     pub fn draft(&self, number: u64) -> Result<Draft, Error> {
         match self.calls.create_unnamed(self.fd()) {
@@ -407,7 +427,8 @@ impl Store {
         self.calls.sync(draft.file.as_fd()).map_err(self.at(&archive, "sync"))?;
         let partial = format!("{name}.partial");
         self.write_small(&partial, &manifest.text())?;
-        self.calls.rename(self.fd(), &partial, &name, true).map_err(self.at(&name, "name"))?;
+        let renamed = self.calls.rename(self.fd(), &partial, &name, true).map_err(self.at(&name, "name"));
+        self.or_without(&partial, renamed)?;
         let named = match &draft.name {
             None => self.calls.name(draft.file.as_fd(), self.fd(), &archive),
             Some(partial) => self.calls.rename(self.fd(), partial, &archive, true),
