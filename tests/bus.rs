@@ -19,7 +19,9 @@ use private_bus::{PrivateBus, call, next, objects, quiet_devices, run};
 use serde_json::Value;
 use support::{golden, has_program, repository, skip};
 use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant};
-use zramd::logic::snapshot::Snapshot;
+use zramd::logic::snapshot::ReasonView::{self, Auto, Benchmark, Config, Fallback, KernelDefault, Unknown};
+use zramd::logic::snapshot::StateView::{self, Active, Mounted, Ready, Unfinished, Unused};
+use zramd::logic::snapshot::{RoleView, Snapshot};
 use zramd::service::bus::{EMITTING, error, introspection::interfaces};
 use zramd::service::bus::{device_path, disk_path};
 use zramd::service::{NAME, ROOT};
@@ -185,31 +187,13 @@ fn unknown_names_are_not_found() {
     });
 }
 
-/// Methods that only look. Everything else has to be refused: a new method cannot be forgotten.
-const HARMLESS: [(&str, &[&str]); 4] = [
-    ("org.zramd1.RamDisk", &["ListSnapshots"]),
-    ("org.zramd1.Benchmark", &["Describe"]),
-    (
-        "org.zramd1.Manager",
-        &["Describe", "GetDevice", "GetDisk", "ListDevices", "ListDisks", "Plan", "Subscribe", "Unsubscribe"],
-    ),
-    ("org.zramd1.Device", &["GetStats"]),
-];
-
 /// Methods that change something: interface, name and what they take.
 fn mutating() -> Vec<(String, String, Vec<String>)> {
-    let mut found = Vec::new();
-    for (name, interface) in promised() {
-        let harmless = HARMLESS.iter().find(|(known, _)| *known == name).map_or(&[][..], |known| known.1);
-        for (member, method) in interface.methods {
-            if !harmless.contains(&member.as_str()) {
-                let kinds = method.incoming().iter().map(|argument| argument.kind.clone()).collect();
-                found.push((name.clone(), member, kinds));
-            }
-        }
-    }
-    assert!(found.len() >= 10, "{found:?}");
-    found
+    let kinds = |method: &introspection::Member| {
+        method.incoming().iter().map(|argument| argument.kind.clone()).collect()
+    };
+    let found = introspection::mutating(promised()).into_iter();
+    found.map(|(interface, member, method)| (interface, member, kinds(&method))).collect()
 }
 
 /// `setpriv` when the test runs as root, so that the caller is not.
@@ -327,6 +311,20 @@ fn every_property_has_its_place_in_the_description() {
         let known: BTreeSet<&str> = known.into_iter().chain(own).collect();
         let promised = promised();
         assert_eq!(known, promised[name].properties.keys().map(String::as_str).collect(), "{name}");
+    }
+}
+
+#[test]
+fn every_word_that_a_device_may_have_is_described() {
+    let reasons = [Config, Benchmark, Auto, Fallback, KernelDefault, Unknown].map(ReasonView::word);
+    let roles = [RoleView::Swap, RoleView::Filesystem, RoleView::Raw, RoleView::Unused].map(RoleView::word);
+    let states = [Active, Mounted, Ready, Unfinished, Unused].map(StateView::word);
+    let properties = &promised()["org.zramd1.Device"].properties;
+    for (name, words) in [("AlgorithmReason", &reasons[..]), ("Role", &roles), ("State", &states)] {
+        let text = &properties[name].documentation;
+        for word in words {
+            assert!(text.contains(&format!("`{word}`")), "{name}: {word}: {text}");
+        }
     }
 }
 

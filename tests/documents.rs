@@ -2,7 +2,6 @@
 //! `tests/captures` the outputs, as root.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect, clippy::format_push_string)]
 
-#[allow(dead_code)] // Another test uses the rest.
 #[path = "support/introspection.rs"]
 mod introspection;
 mod support;

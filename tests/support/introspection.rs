@@ -1,4 +1,5 @@
 //! Reads introspection XML, in the form that zbus writes: one tag a line, a comment before what it describes.
+#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 
@@ -159,5 +160,29 @@ pub fn read(xml: &str) -> BTreeMap<String, Interface> {
             _ => {}
         }
     }
+    found
+}
+
+/// Methods that only look. Everything else changes something: a new method cannot be forgotten.
+pub const HARMLESS: [(&str, &[&str]); 4] = [
+    ("org.zramd1.RamDisk", &["ListSnapshots"]),
+    ("org.zramd1.Benchmark", &["Describe"]),
+    (
+        "org.zramd1.Manager",
+        &["Describe", "GetDevice", "GetDisk", "ListDevices", "ListDisks", "Plan", "Subscribe", "Unsubscribe"],
+    ),
+    ("org.zramd1.Device", &["GetStats"]),
+];
+
+/// Methods that change something, by interface and name.
+pub fn mutating(interfaces: BTreeMap<String, Interface>) -> Vec<(String, String, Member)> {
+    let mut found = Vec::new();
+    for (name, interface) in interfaces {
+        let harmless = HARMLESS.iter().find(|(known, _)| *known == name).map_or(&[][..], |known| known.1);
+        let methods = interface.methods.into_iter();
+        let changing = methods.filter(|(member, _)| !harmless.contains(&member.as_str()));
+        found.extend(changing.map(|(member, method)| (name.clone(), member, method)));
+    }
+    assert!(found.len() >= 10, "{found:?}");
     found
 }

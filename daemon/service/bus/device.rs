@@ -126,13 +126,13 @@ impl Device {
         self.view().await.algorithm
     }
 
-    /// Why this one: `config`, `auto`, `fallback`, `kernel-default` or `unknown`.
+    /// Why: `config`, `benchmark`, `auto`, `fallback`, `kernel-default` or `unknown`.
     #[zbus(property)]
     async fn algorithm_reason(&self) -> String {
         self.view().await.algorithm_reason.word().to_owned()
     }
 
-    /// Its parameters, as configured: the kernel does not show them.
+    /// Its parameters, as configured: the kernel shows none.
     #[zbus(property)]
     async fn algorithm_parameters(&self) -> HashMap<String, String> {
         self.view().await.algorithm_parameters.into_iter().collect()
