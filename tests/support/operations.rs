@@ -1,0 +1,151 @@
+//! Every method that changes something, and what the machine may be like when the daemon is killed while it does that.
+
+/// Size in KiB and priority of a swap, or nothing.
+pub type Swap = Option<(u64, i32)>;
+
+/// The configuration that each begins with.
+pub const CONFIG: &str =
+    "[zram6]\nzram-size = \"24MiB\"\nswap-priority = 5\ncompression-algorithm = \"lzo-rle\"\n";
+/// Its swap; the first page is the header.
+pub const CONFIGURED: Swap = Some((24 * 1024 - 4, 5));
+
+/// A call, and the device that it is about.
+pub struct Operation {
+    pub name: &'static str,
+    /// Object (below `/org/zramd1`), interface (`org.zramd1.…`), method, and the arguments as `busctl call` takes them.
+    pub call: &'static [&'static str],
+    /// What `zramdctl` does before it.
+    pub prepare: &'static [&'static str],
+    /// What the configuration becomes before it: nobody reads it again until a reload.
+    pub config: Option<(&'static str, &'static str)>,
+    pub device: &'static str,
+    /// Its swap before, and once all is done.
+    pub before: Swap,
+    pub after: Swap,
+    /// The command of `zramd-setup` or `zramd-worker` that does it; nothing where the daemon itself does, or refuses.
+    pub verb: Option<&'static str>,
+    /// Whether the verdict of the benchmark is another algorithm than that of the configuration, which is "auto" then.
+    pub verdict: bool,
+}
+
+const fn tuning(name: &'static str, call: &'static [&'static str]) -> Operation {
+    Operation {
+        name,
+        call,
+        prepare: &[],
+        config: None,
+        device: "zram6",
+        before: CONFIGURED,
+        after: CONFIGURED,
+        verb: None,
+        verdict: false,
+    }
+}
+
+const fn change(name: &'static str, call: &'static [&'static str], after: Swap) -> Operation {
+    Operation { after, verb: Some("carry-out"), ..tuning(name, call) }
+}
+
+const fn maintenance(name: &'static str, call: &'static [&'static str]) -> Operation {
+    Operation { verb: Some("maintain"), ..tuning(name, call) }
+}
+
+const DEVICE: &str = "/device/zram6";
+
+pub const OPERATIONS: [Operation; 21] = [
+    Operation {
+        device: "zram9",
+        before: None,
+        ..change(
+            "create",
+            &[
+                "",
+                "Manager",
+                "CreateDevice",
+                "a{sv}",
+                "3",
+                "name",
+                "s",
+                "zram9",
+                "zram-size",
+                "s",
+                "16MiB",
+                "swap-priority",
+                "i",
+                "3",
+            ],
+            Some((16 * 1024 - 4, 3)),
+        )
+    },
+    Operation {
+        device: "zram9",
+        before: None,
+        after: None,
+        ..tuning(
+            "create that is refused",
+            &[
+                "",
+                "Manager",
+                "CreateDevice",
+                "a{sv}",
+                "3",
+                "name",
+                "s",
+                "zram9",
+                "zram-size",
+                "s",
+                "16MiB",
+                "compression-algorithm",
+                "s",
+                "nope",
+            ],
+        )
+    },
+    change("resize", &[DEVICE, "Device", "Resize", "ta{sv}", "41943040", "0"], Some((40 * 1024 - 4, 5))),
+    tuning("resize that is refused", &[DEVICE, "Device", "Resize", "ta{sv}", "109950000000000000", "0"]),
+    change("limit", &[DEVICE, "Device", "SetMemoryLimit", "t", "16777216"], CONFIGURED),
+    Operation {
+        config: Some(("swap-priority = 5", "swap-priority = 8")),
+        ..change(
+            "reload with another priority",
+            &["", "Manager", "Reload", "a{sv}", "0"],
+            Some((24 * 1024 - 4, 8)),
+        )
+    },
+    Operation {
+        config: Some(("24MiB", "32MiB")),
+        ..change(
+            "reload with another size",
+            &["", "Manager", "Reload", "a{sv}", "0"],
+            Some((32 * 1024 - 4, 5)),
+        )
+    },
+    Operation {
+        config: Some((CONFIG, "")),
+        ..change("reload without the section", &["", "Manager", "Reload", "a{sv}", "0"], None)
+    },
+    change("swap off", &[DEVICE, "Swap", "Deactivate", "a{sv}", "0"], None),
+    Operation {
+        prepare: &["swap", "off", "zram6"],
+        before: None,
+        ..change("swap on", &["", "Manager", "ActivateDevice", "sa{sv}", "zram6", "0"], CONFIGURED)
+    },
+    tuning("swap on of what is on", &[DEVICE, "Swap", "Activate", "a{sv}", "0"]),
+    change("remove", &["", "Manager", "RemoveDevice", "sa{sv}", "zram6", "0"], None),
+    tuning("compact", &[DEVICE, "Device", "Compact"]),
+    tuning("reset the peak", &[DEVICE, "Device", "ResetPeak"]),
+    maintenance("mark idle pages", &[DEVICE, "Device", "MarkIdle", "a{sv}", "0"]),
+    // What a kernel without these refuses is begun like any other.
+    maintenance("recompress", &[DEVICE, "Device", "Recompress", "a{sv}", "0"]),
+    maintenance("write back", &[DEVICE, "Device", "Writeback", "a{sv}", "0"]),
+    maintenance("maintain", &["", "Manager", "Maintain", "a{sv}", "0"]),
+    Operation {
+        verdict: true,
+        ..change("adopt", &["/benchmark", "Benchmark", "Adopt", "a{sv}", "0"], CONFIGURED)
+    },
+    Operation { verdict: true, ..tuning("forget", &["/benchmark", "Benchmark", "Forget"]) },
+    Operation {
+        verb: Some("benchmark"),
+        ..tuning("measure", &["/benchmark", "Benchmark", "Run", "a{sv}", "0"])
+    },
+];

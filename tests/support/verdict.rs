@@ -1,0 +1,47 @@
+//! A verdict of the benchmark, without a benchmark.
+
+use std::fs;
+use std::path::Path;
+
+use zramd::engine::benchmark::keep;
+use zramd::host::linux::LinuxHost;
+use zramd::logic::benchmark::cache::{FILE, SCHEMA_VERSION, Stored};
+use zramd::logic::benchmark::score::Profile;
+
+/// What was there before, and will be again.
+pub struct Verdict(Option<Vec<u8>>);
+
+impl Verdict {
+    /// As long as it lives, there is none but what [`Verdict::prefer`] puts there.
+    pub fn none() -> Verdict {
+        let before = fs::read(FILE).ok();
+        fs::remove_file(FILE).ok();
+        Verdict(before)
+    }
+
+    /// Has this one hold here.
+    pub fn prefer(algorithm: &str) {
+        let stored = Stored {
+            schema_version: SCHEMA_VERSION,
+            measured_unix: 1,
+            key: keep::key_now(&LinuxHost::new("/")),
+            profile: Profile::default(),
+            algorithm: algorithm.to_owned(),
+            better_runs: 0,
+            page_in_ns: 1000,
+            provisional: String::new(),
+            report: serde_json::json!({ "verdict": { "reason": "", "page_cluster": 0, "swappiness": null } }),
+        };
+        fs::create_dir_all(Path::new(FILE).parent().unwrap()).unwrap();
+        fs::write(FILE, serde_json::to_string(&stored).unwrap()).unwrap();
+    }
+}
+
+impl Drop for Verdict {
+    fn drop(&mut self) {
+        match &self.0 {
+            Some(before) => fs::write(FILE, before).unwrap(),
+            None => drop(fs::remove_file(FILE)),
+        }
+    }
+}
