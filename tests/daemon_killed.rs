@@ -78,7 +78,12 @@ case " $* " in
 *" $(cat "$HERE/verb") "*) mv "$HERE/hold" "$HERE/when" 2>&- || exec "$real" "$@" ;;
 *) exec "$real" "$@" ;;
 esac
-do_it() { "$real" "$@" >"$HERE/answer"; status=$?; }
+do_it() {
+    "$real" "$@" >"$HERE/answer" &
+    echo $! >"$HERE/pid"
+    wait $!
+    status=$?
+}
 when=$(cat "$HERE/when")
 [ "$when" != Done ] || do_it "$@"
 : >"$HERE/holding"
@@ -244,8 +249,10 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
         let name = if verb == "maintain" { "maintenance" } else { verb };
         let text = fs::read_to_string(format!("{WORK}/{name}.json")).unwrap();
         let work: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert!(work["result"].is_string(), "{what}: it has no end: {text}");
-        println!("{what}: {} {}", work["result"], work["message"]);
+        let pid = fs::read_to_string(bus.bus().folder().join("pid")).unwrap();
+        // Another test may have measured since.
+        let is_its_own = work["pid"].to_string() == pid.trim();
+        assert!(work["result"].is_string() || !is_its_own, "{what}: it has no end: {text}");
     }
     assert_eq!(holder.ask("check"), "True", "{what}: a program has lost its pages");
     assert!(!Path::new("/run/zramd/operation").exists(), "{what}: still to be finished");
