@@ -130,6 +130,7 @@ fn error_names_are_settled() {
 /// What the daemon shows is what is promised.
 #[test]
 fn objects_have_the_promised_interfaces() {
+    let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     run(async {
         let client = bus.client().await;
@@ -147,6 +148,7 @@ fn objects_have_the_promised_interfaces() {
 
 #[test]
 fn subscriptions_have_a_sensible_interval() {
+    let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     run(async {
         let client = bus.client().await;
@@ -166,6 +168,7 @@ fn subscriptions_have_a_sensible_interval() {
 
 #[test]
 fn unknown_names_are_not_found() {
+    let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     run(async {
         let client = bus.client().await;
@@ -340,8 +343,8 @@ fn every_key_of_a_sample_is_described() {
 /// Describe, the properties and GetStats say the same.
 #[test]
 fn description_and_properties_agree() {
-    let Some(bus) = PrivateBus::start() else { return };
     let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
     run(async {
         let client = bus.client().await;
         // Somebody may use the devices meanwhile: then it is tried again.

@@ -146,6 +146,7 @@ fn many_clients_that_vanish_leave_nothing_behind() {
 /// As many as there may be; the next one is told, and gets its turn when somebody leaves.
 #[test]
 fn subscriptions_are_limited() {
+    let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     run(async {
         let mut clients = Vec::new();
@@ -200,6 +201,7 @@ fn one_user_has_a_share_of_the_subscriptions() {
     if !rustix::process::geteuid().is_root() {
         return support::skip("needs root, to be two users");
     }
+    let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     let socket = bus.bus().socket();
     let subscribe = || call_of(ROOT, "org.zramd1.Manager", "Subscribe", &3_600_000_u32);
@@ -447,6 +449,7 @@ fn calls_that_wait_do_not_pile_up() {
 
 #[test]
 fn who_has_too_many_calls_waiting_is_told() {
+    let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     let mut rude = Raw::connect(&bus.bus().socket());
     let number = 100;
