@@ -105,7 +105,7 @@ fn verdict(kernel: &str, profile: Profile, swappiness: Option<u32>) -> String {
         better_runs: 0,
         page_in_ns: 45_000,
         provisional: String::new(),
-        report: serde_json::json!({ "verdict": { "swappiness": swappiness } }),
+        report: serde_json::json!({ "verdict": { "reason": "", "page_cluster": 0, "swappiness": swappiness } }),
     };
     serde_json::to_string(&stored).unwrap()
 }

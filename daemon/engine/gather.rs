@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::error::Error;
 use crate::host::{Host, HostError, MachineFile};
 use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
 use crate::logic::attribute::Attribute;
-use crate::logic::benchmark::cache::{self, Key, Stored, Unusable};
+use crate::logic::benchmark::cache::{self, Brief, Key, Stored, Unusable};
 use crate::logic::benchmark::score::Profile;
 use crate::logic::config::settings::{
     AlgorithmChoice, MountSettings, Principal, Role, Settings, StoreSettings,
@@ -99,20 +98,10 @@ fn verdict<H: Host, R: DeserializeOwned>(
     cache::read(Some(&text), &now, profile)
 }
 
-/// What of the report `[vm]` needs.
-#[derive(Deserialize)]
-struct Brief {
-    verdict: BriefVerdict,
-}
-
-#[derive(Deserialize)]
-struct BriefVerdict {
-    swappiness: Option<u64>,
-}
-
 fn advice<H: Host>(host: &H, facts: &Facts, profile: Profile) -> Option<Advice> {
     let (stored, _) = verdict::<H, Brief>(host, facts, profile).ok()?;
-    Some(Advice { swappiness: stored.report.verdict.swappiness, page_in_ns: stored.page_in_ns })
+    let swappiness = stored.report.verdict.swappiness.map(u64::from);
+    Some(Advice { swappiness, page_in_ns: stored.page_in_ns })
 }
 
 /// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.

@@ -105,6 +105,24 @@ pub struct Stored<R> {
     pub report: R,
 }
 
+/// A report of which only the verdict is wanted.
+#[derive(Debug, Deserialize)]
+pub struct Brief {
+    /// See [`super::report::Report::verdict`].
+    pub verdict: BriefVerdict,
+}
+
+/// What others than the client show and use of a verdict; see [`super::report::Verdict`].
+#[derive(Debug, Deserialize)]
+pub struct BriefVerdict {
+    /// Why, in one sentence.
+    pub reason: String,
+    /// Suggestion for `vm.page-cluster`.
+    pub page_cluster: u32,
+    /// Suggestion for `vm.swappiness`, when the disk's time is known.
+    pub swappiness: Option<u32>,
+}
+
 /// Why there is no verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unusable {

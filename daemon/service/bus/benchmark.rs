@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use zbus::message::Header;
 use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
@@ -13,7 +12,7 @@ use super::options::Options;
 use crate::engine::benchmark::keep;
 use crate::host::linux::{files, store::VERDICT};
 use crate::host::{Host, MachineFile, linux::LinuxHost};
-use crate::logic::benchmark::cache::{self, Stored, Unusable};
+use crate::logic::benchmark::cache::{self, Brief, Stored, Unusable};
 use crate::logic::benchmark::score::Profile;
 use crate::service::core::Core;
 use crate::service::{lane, work::Order};
@@ -27,19 +26,6 @@ pub struct Benchmark {
 /// Where it is.
 pub(in crate::service) fn path() -> String {
     format!("{}/benchmark", crate::service::ROOT)
-}
-
-/// What of the report has a property.
-#[derive(Deserialize)]
-struct Brief {
-    verdict: BriefVerdict,
-}
-
-#[derive(Deserialize)]
-struct BriefVerdict {
-    reason: String,
-    page_cluster: u32,
-    swappiness: Option<u32>,
 }
 
 /// The verdict, if it holds now for this profile.
