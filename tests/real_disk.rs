@@ -3,6 +3,8 @@
 //! Needs root, zram and a `dbus-daemon`; elsewhere each test says why it was skipped.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "support/kept.rs"]
+mod kept;
 #[path = "support/private_bus.rs"]
 mod private_bus;
 #[path = "support/session.rs"]
@@ -11,66 +13,15 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use kept::Kept;
 use private_bus::Guarded;
 use session::Session;
 use support::{has_program, repository, setup, skip, texts};
 
 const MIB: u64 = 1 << 20;
-
-/// A disk that is kept, with all that belongs to it in a folder of its own.
-struct Kept {
-    name: &'static str,
-    folder: tempfile::TempDir,
-}
-
-impl Kept {
-    fn new(name: &'static str) -> Kept {
-        // A store has to outlive a reboot: no memory.
-        Kept { name, folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn mount_point(&self) -> PathBuf {
-        self.folder.path().join("mounted")
-    }
-
-    fn store(&self) -> PathBuf {
-        self.folder.path().join("store")
-    }
-
-    /// Its section, with these lines besides.
-    fn section(&self, lines: &str) -> String {
-        format!(
-            "[ramdisk.{}]\nmount-point = \"{}\"\nstore = \"{}\"\npersist = \"snapshot\"\n{lines}\n",
-            self.name,
-            self.mount_point().display(),
-            self.store().display()
-        )
-    }
-
-    /// Type of the file system that is mounted, if one is.
-    fn fs_type(&self) -> Option<String> {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        let at = format!(" {} ", self.mount_point().display());
-        mounts.lines().find(|line| line.contains(&at))?.split(' ').nth(2).map(str::to_owned)
-    }
-
-    fn size(&self) -> u64 {
-        let space = rustix::fs::statvfs(self.mount_point()).unwrap();
-        space.f_blocks * space.f_frsize
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        for end in ["json", "request", "restore"] {
-            fs::remove_file(format!("/run/zramd/disks/{}.{end}", self.name)).ok();
-        }
-        fs::remove_file(format!("/run/zramd/work/disk-{}.json", self.name)).ok();
-    }
-}
 
 /// Every name with all about it, as a program sees it that shares nothing with zramd.
 fn tree(folder: &Path, fs_type: &str) -> String {

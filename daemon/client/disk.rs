@@ -165,6 +165,11 @@ fn status(disk: &DiskView, next_save_usec: u64) -> String {
                 human(disk.free_bytes)
             ),
         );
+        match disk.files_left() {
+            None => {}
+            Some(0) => line("Files", "no more fit: all inodes are in use".to_owned()),
+            Some(left) => line("Files", format!("{left} more fit")),
+        }
     }
     if !disk.is_kept() {
         line("Kept", "nothing: its contents are lost at a reboot".to_owned());
@@ -429,6 +434,13 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        let files = |fs_type: &str, free_inodes| {
+            let text = status(&DiskView { fs_type: fs_type.to_owned(), free_inodes, ..disk() }, 0);
+            text.lines().find_map(|line| line.trim_start().strip_prefix("Files: ")).map(str::to_owned)
+        };
+        assert_eq!(files("tmpfs", 7).as_deref(), Some("7 more fit"));
+        assert_eq!(files("tmpfs", 0).as_deref(), Some("no more fit: all inodes are in use"));
+        assert_eq!(files("btrfs", 0), None, "it makes them as it needs them");
         let lost = DiskView { persistence: "none".to_owned(), ..disk() };
         assert!(status(&lost, 0).contains("lost at a reboot"));
     }

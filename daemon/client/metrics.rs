@@ -222,7 +222,7 @@ fn backed(view: &DeviceView, bytes: u64) -> Option<Value> {
 pub const DISK: &[Metric<DiskView>] = &[
     gauge("disk_size", Unit::Bytes, |view| count(view.size_bytes), "How much fits on the RAM disk."),
     gauge("disk_used", Unit::Bytes, |view| count(view.used_bytes), "How much is on the RAM disk."),
-    gauge("disk_free_inodes", Unit::None, |view| count(view.free_inodes), "Files that still fit."),
+    gauge("disk_free_inodes", Unit::None, |view| view.files_left().and_then(count), "Files that still fit."),
 ];
 
 /// Of each policy that has had its turn since boot, with its name. The kernel does not tell how many pages it compressed again.

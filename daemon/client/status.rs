@@ -456,7 +456,8 @@ fn disk(view: &DiskView, style: Style) -> String {
                 percent(view.used_bytes, view.size_bytes)
             ),
         );
-        paragraph.line("Headroom", format!("{} and {} files more", human(view.free_bytes), view.free_inodes));
+        let files = view.files_left().map_or_else(String::new, |left| format!(" and {left} files"));
+        paragraph.line("Headroom", format!("{}{files} more", human(view.free_bytes)));
     }
     paragraph.render()
 }

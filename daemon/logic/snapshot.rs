@@ -265,6 +265,11 @@ impl DiskView {
         if self.device.is_empty() { "tmpfs" } else { "zram" }
     }
 
+    /// Files that still fit; nothing where there is no limit: a btrfs makes inodes as it needs them.
+    pub fn files_left(&self) -> Option<u64> {
+        (self.fs_type != "btrfs").then_some(self.free_inodes)
+    }
+
     /// Whether its contents are kept.
     pub fn is_kept(&self) -> bool {
         self.persistence == "skeleton" || self.persistence == "snapshot"

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use crate::host::HostError;
 
@@ -42,10 +42,16 @@ pub fn run(
         return Err(HostError::text(program.as_str(), "failed", status.to_string().replacen(": ", " ", 1)));
     }
     signal(Signal::TERM);
-    if wait(program, &mut child, GRACE, &mut tick)?.is_none() {
-        signal(Signal::KILL);
-        child.wait().map_err(|error| HostError::io(program.as_str(), "wait for", &error))?;
+    let deadline = Instant::now() + GRACE;
+    // Also of its children some may take their time to end, or not listen.
+    let is_left = || group.is_some_and(|group| test_kill_process_group(group).is_ok());
+    wait(program, &mut child, GRACE, &mut tick)?;
+    while is_left() && Instant::now() < deadline {
+        tick();
+        std::thread::sleep(LOOK);
     }
+    signal(Signal::KILL);
+    child.wait().map_err(|error| HostError::io(program.as_str(), "wait for", &error))?;
     let message = format!("it took longer than {} s, and was ended", limit.as_secs());
     Err(HostError::text(program.as_str(), "failed", message))
 }
@@ -92,5 +98,35 @@ mod tests {
         let error = shell("sleep 60 & wait", Duration::from_millis(50)).unwrap_err();
         assert!(error.to_string().contains("took longer"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn children_that_do_not_listen_are_killed_although_their_parent_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("pid");
+        // Who ignores SIGTERM passes that on to what it runs.
+        let stubborn = format!(
+            "(trap '' TERM; exec >/dev/null 2>&1; sh -c 'echo $$ >{0}.new; mv {0}.new {0}; exec sleep 600') &",
+            note.display()
+        );
+        let waits = format!("{stubborn} while ! test -e {}; do sleep 0.01; done; wait", note.display());
+        let words = ["/bin/sh", "-c", &waits].map(str::to_owned);
+        // On a busy machine it takes its time to begin.
+        let pid = [1, 4, 16, 64].into_iter().find_map(|limit| {
+            let error = run(&words, &[], Duration::from_secs(limit), || {}).unwrap_err();
+            assert!(error.to_string().contains(&format!("longer than {limit} s")), "{error}");
+            std::fs::read_to_string(&note).ok()
+        });
+        let pid = pid.expect("the child begins");
+        let is_alive = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+            // Nobody waits for it here: dead is as good as gone.
+            stat.is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
+        };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while is_alive() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+        assert!(!is_alive(), "process {pid} outlives its limit");
     }
 }

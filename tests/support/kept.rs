@@ -1,0 +1,57 @@
+//! A RAM disk of the configuration that is kept, for one test.
+#![allow(dead_code)]
+
+use std::fs;
+use std::path::PathBuf;
+
+/// A disk that is kept, with all that belongs to it in a folder of its own.
+pub struct Kept {
+    pub name: &'static str,
+    folder: tempfile::TempDir,
+}
+
+impl Kept {
+    pub fn new(name: &'static str) -> Kept {
+        // A store has to outlive a reboot: no memory.
+        Kept { name, folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn mount_point(&self) -> PathBuf {
+        self.folder.path().join("mounted")
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    /// Its section, with these lines besides.
+    pub fn section(&self, lines: &str) -> String {
+        format!(
+            "[ramdisk.{}]\nmount-point = \"{}\"\nstore = \"{}\"\npersist = \"snapshot\"\n{lines}\n",
+            self.name,
+            self.mount_point().display(),
+            self.store().display()
+        )
+    }
+
+    /// Type of the file system that is mounted, if one is.
+    pub fn fs_type(&self) -> Option<String> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let at = format!(" {} ", self.mount_point().display());
+        mounts.lines().find(|line| line.contains(&at))?.split(' ').nth(2).map(str::to_owned)
+    }
+
+    pub fn size(&self) -> u64 {
+        let space = rustix::fs::statvfs(self.mount_point()).unwrap();
+        space.f_blocks * space.f_frsize
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for end in ["json", "request", "restore"] {
+            fs::remove_file(format!("/run/zramd/disks/{}.{end}", self.name)).ok();
+        }
+        fs::remove_file(format!("/run/zramd/work/disk-{}.json", self.name)).ok();
+    }
+}
