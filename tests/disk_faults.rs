@@ -34,9 +34,12 @@ fn prepared() -> (Trial, Picture, Picture) {
     (trial, old, new)
 }
 
+/// Calls with something that goes wrong at one of them, on this or that file system.
+type Make = fn(Option<(usize, Fault)>) -> Calls;
+
 /// Calls of a save in which nothing goes wrong.
-fn calls_of_a_save(trial: &Trial) -> Vec<String> {
-    let calls = Calls::with_fault(None);
+fn calls_of_a_save(trial: &Trial, make: Make) -> Vec<String> {
+    let calls = make(None);
     disk::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
     copy(&trial.path("before"), &trial.disk.store);
     calls.transcript()
@@ -44,8 +47,17 @@ fn calls_of_a_save(trial: &Trial) -> Vec<String> {
 
 #[test]
 fn a_save_may_fail_anywhere() {
+    walk_through_a_save(Calls::with_fault);
+}
+
+#[test]
+fn a_save_may_fail_anywhere_where_all_files_have_names() {
+    walk_through_a_save(Calls::all_named);
+}
+
+fn walk_through_a_save(make: Make) {
     let (mut trial, old, new) = prepared();
-    let transcript = calls_of_a_save(&trial);
+    let transcript = calls_of_a_save(&trial, make);
     assert!(transcript.len() > 80, "{transcript:#?}");
     let place = trial.disk.place.clone();
     let (mut failed, mut done) = (0, 0);
@@ -53,7 +65,7 @@ fn a_save_may_fail_anywhere() {
         for number in 1..=transcript.len() {
             copy(&trial.path("before"), &trial.disk.store);
             trial.disk.place.clone_from(&place);
-            let calls = Calls::with_fault(Some((number, fault)));
+            let calls = make(Some((number, fault)));
             let saved = disk::save(&calls, &trial.disk, FORCED, &mut |_| true);
             let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
             match &saved {
@@ -80,7 +92,8 @@ fn a_save_may_fail_anywhere() {
             // And a second attempt in the same boot.
             copy(&kept, &trial.disk.store);
             trial.disk.place.clone_from(&place);
-            let again = trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
+            let again = disk::save(&make(None), &trial.disk, FORCED, &mut |_| true);
+            let again = again.unwrap_or_else(|error| panic!("{what}: {error}"));
             let Saved::Written { generation, .. } = again else { panic!("{what}: {again:?}") };
             trial.verify(generation).unwrap_or_else(|error| panic!("{what}: {error}"));
             let names = trial.names();
@@ -150,8 +163,13 @@ fn a_load_may_fail_anywhere() {
 
 #[test]
 fn nothing_has_a_name_before_it_is_on_the_disk() {
+    in_order(Calls::with_fault, "linkat gen-3.tar.zst");
+    in_order(Calls::all_named, "renameat gen-3.tar.zst.partial -> gen-3.tar.zst");
+}
+
+fn in_order(make: Make, names_archive: &str) {
     let (trial, _, _) = prepared();
-    let transcript = calls_of_a_save(&trial);
+    let transcript = calls_of_a_save(&trial, make);
     let at = |call: &str| {
         let found = transcript.iter().position(|line| line.starts_with(call));
         found.unwrap_or_else(|| panic!("{call} is not in {transcript:#?}"))
@@ -160,7 +178,7 @@ fn nothing_has_a_name_before_it_is_on_the_disk() {
         transcript.iter().enumerate().filter(|(_, line)| *line == "fsync").map(|(at, _)| at).collect();
     let last_write =
         transcript.iter().take(at("create gen-3.json.partial")).rposition(|line| line.starts_with("write"));
-    let (manifest, archive) = (at("renameat gen-3.json.partial -> gen-3.json"), at("linkat gen-3.tar.zst"));
+    let (manifest, archive) = (at("renameat gen-3.json.partial -> gen-3.json"), at(names_archive));
     let pruned = at("unlinkat gen-1.tar.zst");
     // Archive, then manifest, then the folder, and only then something old goes.
     assert!(last_write.unwrap() < syncs[0] && syncs[0] < manifest, "{transcript:#?}");

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hasher};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -140,7 +141,7 @@ pub fn picture(root: &Path) -> Picture {
         let contents = if kind.is_symlink() {
             format!("-> {}", fs::read_link(&path).unwrap().display())
         } else if kind.is_file() {
-            format!("{:?}", String::from_utf8_lossy(&fs::read(&path).unwrap()))
+            contents(&fs::read(&path).unwrap())
         } else {
             format!("{kind:?}")
         };
@@ -158,6 +159,16 @@ pub fn picture(root: &Path) -> Picture {
         }
     }
     picture
+}
+
+/// Text as it is; of what is long only what tells it from others.
+fn contents(bytes: &[u8]) -> String {
+    if bytes.len() <= 1000 {
+        return format!("{:?}", String::from_utf8_lossy(bytes));
+    }
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    format!("{} bytes {:016x}", bytes.len(), hasher.finish())
 }
 
 /// A small tree with one of each kind that an ordinary user can make.

@@ -123,6 +123,9 @@ impl Calls {
     /// Makes a file without a name, and opens it for writing.
     pub fn create_unnamed(&self, directory: BorrowedFd<'_>) -> Result<OwnedFd> {
         self.enter("open(O_TMPFILE)", String::new)?;
+        if !self.has_unnamed() {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
         let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600))?)
     }

@@ -22,6 +22,8 @@ pub enum Fault {
 pub struct Script {
     transcript: Vec<String>,
     fault: Option<(usize, Fault)>,
+    /// The file system of the store has no files without a name.
+    all_named: bool,
     /// After this call the process is dead.
     dying: bool,
     dead: bool,
@@ -45,10 +47,21 @@ impl Calls {
         Calls(Some(Arc::new(Mutex::new(Script { fault, ..Script::default() }))))
     }
 
+    /// The same on a file system where every file has a name, as on many of FUSE and on some of networks.
+    pub fn all_named(fault: Option<(usize, Fault)>) -> Calls {
+        Calls(Some(Arc::new(Mutex::new(Script { fault, all_named: true, ..Script::default() }))))
+    }
+
     /// All calls so far, in words; empty without a script.
     pub fn transcript(&self) -> Vec<String> {
         let Some(script) = &self.0 else { return Vec::new() };
         script.lock().unwrap_or_else(PoisonError::into_inner).transcript.clone()
+    }
+
+    /// Whether the file system has files without a name, as far as the script has a say in it.
+    pub(super) fn has_unnamed(&self) -> bool {
+        let Some(script) = &self.0 else { return true };
+        !script.lock().unwrap_or_else(PoisonError::into_inner).all_named
     }
 
     /// Before a call.
