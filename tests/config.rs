@@ -80,6 +80,11 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
             (_, "writeback-size" | "writeback-encryption") => "[zram0]\nwriteback-file = \"/a\"\n",
             (schema::Scope::Vm, "tune") => "[vm]\n",
             (schema::Scope::Vm, _) => "[vm]\ntune = true\n",
+            (schema::Scope::Maintenance, name)
+                if name.starts_with("writeback.") && name != "writeback.device" =>
+            {
+                "[zram0]\nwriteback-device = \"/a\"\n[maintenance]\n"
+            }
             (schema::Scope::Maintenance, _) => "[zram0]\n[maintenance]\n",
             (_, "mode" | "owner" | "group" | "mkfs-options" | "force-resident-limit") => {
                 "[zram0]\nmount-point = \"/a\"\n"

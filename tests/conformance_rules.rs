@@ -21,6 +21,8 @@ fn content(kind: &str) -> Vec<u8> {
         "same" => vec![0; page],
         "noise" => of(b"\xA5\x5A\xC3", page),
         "text" => of(b"0123456789abcde", page),
+        "base64" => of(b"0123456789abcde+", page),
+        "packed" => [of(b"\xA5\x5A\xC3", page / 2), vec![0; page / 2]].concat(),
         "half" => [of(b"0123456789abcde", page / 2), vec![0; page / 2]].concat(),
         other => panic!("no pages are {other}"),
     }

@@ -43,6 +43,8 @@ pub struct Standing {
     pub has_zram: bool,
     /// Whether the kernel says how long tasks wait for memory.
     pub counts_pressure: bool,
+    /// Whether the kernel lets programs without rights be woken by that: Linux 6.5 (psi.rst, "Unprivileged").
+    pub wakes_for_pressure: bool,
     /// The kind of container that we are in.
     pub container: Option<String>,
     /// What is known about systemd's side, where systemd runs.
@@ -270,6 +272,17 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             UNKNOWN_REMEDY,
         ));
     }
+    if follows && standing.counts_pressure && !standing.wakes_for_pressure && standing.systemd.is_some() {
+        found.push(finding(
+            Level::Warning,
+            "pressure-needs-rights",
+            "",
+            "this kernel wakes only privileged programs when memory is short, and zramd.service has no such rights, so pressure in \
+             [maintenance] does nothing"
+                .to_owned(),
+            "take Linux 6.5 or a later one",
+        ));
+    }
     let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };
     if !systemd.generator {
         found.push(finding(
@@ -316,6 +329,7 @@ fn look() -> Standing {
     Standing {
         has_zram: host.has_control() || can_load(root),
         counts_pressure: host.text(MachineFile::MemoryPressure).is_ok(),
+        wakes_for_pressure: !is_before_6_5(&host.text(MachineFile::KernelRelease).unwrap_or_default()),
         container: host.container(),
         systemd,
         drained: host.drained().unwrap_or_default(),
@@ -331,6 +345,12 @@ fn runs() -> bool {
         .stderr(Stdio::null())
         .status();
     asked.is_ok_and(|status| status.success())
+}
+
+/// Whether that is the release of a kernel before Linux 6.5.
+fn is_before_6_5(osrelease: &str) -> bool {
+    let mut numbers = osrelease.split('.').map_while(|number| number.parse::<u32>().ok());
+    matches!((numbers.next(), numbers.next()), (Some(major), Some(minor)) if (major, minor) < (6, 5))
 }
 
 /// Whether the module is among those of the running kernel.
@@ -378,6 +398,7 @@ mod tests {
         let well = Standing {
             has_zram: true,
             counts_pressure: true,
+            wakes_for_pressure: true,
             container: None,
             systemd: Some(Systemd { generator: true, enabled: true, running: true }),
             drained: Vec::new(),
@@ -405,6 +426,17 @@ mod tests {
         assert_eq!(codes(&missing(&without, &loaded("[zram0]"))), [""; 0], "systemd is not needed");
         let follows = loaded("[zram0]\n[maintenance]\npressure = true");
         assert_eq!(codes(&missing(&without, &follows)), ["pressure-unknown"]);
+        let old = Standing {
+            counts_pressure: true,
+            wakes_for_pressure: false,
+            systemd: Some(Systemd { generator: true, enabled: true, running: true }),
+            ..without
+        };
+        assert_eq!(codes(&missing(&old, &follows)), ["pressure-needs-rights"]);
+        assert_eq!(
+            ["6.1.0-31-amd64", "5.15.0", "6.5.0", "6.12.107", "7.2.13", ""].map(is_before_6_5),
+            [true, true, false, false, false, false]
+        );
     }
 
     #[test]

@@ -55,16 +55,30 @@ pub fn provision(machine: &SimMachine, loaded: &Loaded) {
 
 /// A page that only a secondary algorithm shrinks, or none does.
 pub fn page(huge: bool, number: u64) -> Vec<u8> {
-    let half = [number.to_le_bytes(), [0xA5; 8]].concat().repeat(128);
-    let rest = if huge { half.clone() } else { vec![0; 2048] };
-    [half, rest].concat()
+    if huge { content(b"\xA5\x5A", true, number) } else { content(b"ab", false, number) }
+}
+
+/// A page of these bytes, all of it or half: the simulator knows pages that do not shrink by bytes that are not ASCII, and those that shrink
+/// by a quarter by a plus.
+pub fn content(bytes: &[u8], whole: bool, number: u64) -> Vec<u8> {
+    let mut page = bytes.repeat(4096 / bytes.len());
+    if !whole {
+        page[2048..].fill(0);
+    }
+    page[..16].copy_from_slice(format!("{number:016}").as_bytes());
+    page
 }
 
 /// Stores pages from page number 16 on, behind the header.
 pub fn store(machine: &SimMachine, huge: bool, pages: std::ops::Range<u64>) {
+    store_each(machine, pages, |number| page(huge, number));
+}
+
+/// The same with these contents.
+pub fn store_each(machine: &SimMachine, pages: std::ops::Range<u64>, content: impl Fn(u64) -> Vec<u8>) {
     let mut host = machine.process();
     for number in pages {
-        host.write_pages(0, (16 + number) * PAGE, &page(huge, number)).unwrap();
+        host.write_pages(0, (16 + number) * PAGE, &content(number)).unwrap();
     }
 }
 

@@ -37,7 +37,8 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
         journal::open();
         report.actions.iter().for_each(journal::maintained);
         for (device, policy, reason) in &report.skipped {
-            println!("{device}: {policy}: not now: {reason}");
+            let device = if device.is_empty() { String::new() } else { format!("{device}: ") };
+            println!("{device}{policy}: not done: {reason}");
         }
         for resize in &report.resizes {
             println!("zram{}: {}", resize.number, resize.reason);

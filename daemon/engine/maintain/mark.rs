@@ -6,6 +6,8 @@ use super::{
     Attribute, Device, Done, Errno, Error, HostError, Marking, Marks, Run, Step, Stopped, Upkeep, span,
 };
 use crate::engine::error::ErrorKind;
+use crate::host::MachineFile;
+use crate::logic::policy::marks::only_adds;
 
 /// What is done on request only.
 const MARK: &str = "mark-idle";
@@ -97,8 +99,13 @@ impl<H: Upkeep> Run<'_, H> {
         let oldest = self.machine.now.boot.as_secs().saturating_sub(1).max(1);
         let tried = self.host.write_attribute(device.number, Attribute::Idle, &oldest.to_string());
         let marking = match tried {
-            // Kernels that take parameters of algorithms (6.12) also clear the marks of younger pages.
-            Ok(()) if self.host.has_attribute(device.number, Attribute::AlgorithmParams) => Marking::Exact,
+            // Kernels that take parameters of algorithms (6.12) also clear the marks of younger pages, but for the first two of them.
+            Ok(())
+                if self.host.has_attribute(device.number, Attribute::AlgorithmParams)
+                    && !only_adds(&self.host.text(MachineFile::KernelRelease).unwrap_or_default()) =>
+            {
+                Marking::Exact
+            }
             Ok(()) => Marking::Additive,
             Err(error) if error.is(Errno::INVAL) => Marking::Untracked,
             Err(error) => return Err(Error::from(error).into()),

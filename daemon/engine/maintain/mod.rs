@@ -38,6 +38,9 @@ const COMPACT: &str = "compact";
 /// What a reason is about that concerns all of them.
 const MAINTENANCE: &str = "maintenance";
 
+/// Longest pause between two writes that make the kernel hold statistics back.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// What a run is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
@@ -182,8 +185,9 @@ impl<H: Upkeep> Run<'_, H> {
         }
         if order.only.is_none() {
             self.resizes(loaded)?;
+            let compacts = self.cause.level() > Level::None;
             let follows_memory = settings.is_some_and(|settings| settings.on_memory_change.is_some());
-            if recompress.is_none() && write_back.is_none() && !follows_memory {
+            if recompress.is_none() && write_back.is_none() && !follows_memory && !compacts {
                 self.skip(
                     "",
                     MAINTENANCE,

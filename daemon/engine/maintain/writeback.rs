@@ -1,13 +1,14 @@
 //! Writing pages to the backing device, within the budget.
 
 use super::{
-    Attribute, Decision, Device, Done, Errno, HostError, Pages, Run, Stopped, Upkeep, human, observe, refused,
+    Attribute, Decision, Device, Done, Errno, Error, HostError, Pages, Run, Stopped, Upkeep, human, observe,
+    refused,
 };
 use crate::host::upkeep::StateFile;
 use crate::logic::policy::budget::Ledger;
 use crate::logic::policy::chunk::Chunks;
 use crate::logic::policy::report::Budget;
-use crate::logic::policy::writeback::{Seen, Settings, decide};
+use crate::logic::policy::writeback::{LEAST, Seen, Settings, decide, whole_pages};
 use crate::logic::stat::{BACKING_BLOCK, BdStat};
 
 const POLICY: &str = super::WRITE_BACK;
@@ -35,6 +36,7 @@ impl<H: Upkeep> Run<'_, H> {
             free: backing,
             left: ledger.left(settings.daily),
             wait: ledger.wait(),
+            page_size: device.page_size,
             stored_pages: device.stored_pages,
             utilisation: self.machine.utilisation,
             last: self.machine.last(device.state.written_back, device.state.written_back_level),
@@ -42,7 +44,8 @@ impl<H: Upkeep> Run<'_, H> {
         let (mut run, mut reason) = match decide(settings, &seen, self.cause) {
             Decision::Do(run, reason) => (run, reason),
             Decision::Skip(reason) => {
-                let why = unknown.map_or_else(String::new, |why| format!(" ({why})"));
+                let why = unknown.filter(|_| backing.is_some() && seen.left < LEAST);
+                let why = why.map_or_else(String::new, |why| format!(" ({why})"));
                 self.skip(&device.name, POLICY, format!("{reason}{why}"));
                 return Ok(());
             }
@@ -121,7 +124,7 @@ impl<H: Upkeep> Run<'_, H> {
         let mut left = bytes;
         let mut result = Ok(());
         for pages in passes {
-            if left < BACKING_BLOCK {
+            if whole_pages(left, device.page_size) == 0 {
                 break;
             }
             let begin = self.written(number)?;
@@ -152,11 +155,12 @@ impl<H: Upkeep> Run<'_, H> {
         let number = device.number;
         let begin = self.written(number)?;
         let mut note = String::new();
-        let mut next = Some(Chunks::begin(bytes / BACKING_BLOCK, device.slots));
+        let mut next = Some(Chunks::begin(bytes / device.page_size.max(1), device.slots).writing());
         while let Some(chunks) = next {
             self.watch.check()?;
             let so_far = self.written(number)?.saturating_sub(begin);
-            let blocks = u64::from(chunks.pages).min(bytes.saturating_sub(so_far) / BACKING_BLOCK);
+            let slice = (u64::from(chunks.pages) * device.page_size).min(bytes.saturating_sub(so_far));
+            let blocks = whole_pages(slice, device.page_size) / BACKING_BLOCK;
             if blocks == 0 {
                 break;
             }
@@ -164,7 +168,15 @@ impl<H: Upkeep> Run<'_, H> {
             let start = self.host.monotonic();
             let answer = self.host.write_attribute(number, Attribute::Writeback, pages.word());
             let took = self.host.monotonic().saturating_sub(start);
-            let spent = self.limit(number)? == 0;
+            let left = self.limit(number)?;
+            if left > blocks {
+                let message = format!(
+                    "{}: the kernel wrote more than it was to: {left} blocks are left of {blocks}",
+                    device.name
+                );
+                return Err(Error::failed(message).into());
+            }
+            let spent = left == 0;
             match answer {
                 // Not all of the slice was needed: no such page is left.
                 Ok(()) if !spent => break,
@@ -180,9 +192,11 @@ impl<H: Upkeep> Run<'_, H> {
                     break;
                 }
             }
-            next = chunks.next(took, true);
+            next = chunks.next(took, u64::MAX);
             let share = so_far as f64 / bytes.max(1) as f64;
             self.watch.progress(share.min(1.0), &format!("{}: write back {}", device.name, pages.word()));
+            // Others read.
+            self.host.sleep((took / 2).min(super::PAUSE));
         }
         let written = self.written(number)?.saturating_sub(begin);
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };

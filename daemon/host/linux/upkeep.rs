@@ -25,7 +25,6 @@ impl Upkeep for LinuxHost {
     }
 
     fn boot_id(&self) -> String {
-        // Without one, no two looks are from the same boot.
         self.read("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
     }
 

@@ -1,6 +1,7 @@
 //! The kernel's rules for one zram device, as a state machine (drivers/block/zram/zram_drv.c).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::slots::{Passes, Slots};
 use crate::host::Errno;
@@ -33,6 +34,8 @@ pub struct KernelConfig {
     pub exact_marks: bool,
     /// How it goes over pages.
     pub passes: Passes,
+    /// How long compressing one page again takes.
+    pub recompress_time: Duration,
     /// Whether `reset` leaves the selected algorithm as it is (before 6.12).
     pub reset_keeps_algorithm: bool,
 }
@@ -48,6 +51,7 @@ impl KernelConfig {
             entry_times: false,
             exact_marks: true,
             passes: Passes::Walk,
+            recompress_time: Duration::ZERO,
             reset_keeps_algorithm: false,
         }
     }
@@ -208,7 +212,7 @@ impl Device {
     fn used(&self) -> u64 {
         let bytes = |number: &u64| match self.slots.all.get(number) {
             Some(slot) if slot.written => 0,
-            Some(slot) if slot.priority > 0 => PAGE / 2,
+            Some(slot) if slot.priority > 0 => slot.shrunk(),
             _ => PAGE,
         };
         self.pages.iter().filter(|(_, page)| !is_same(page)).map(|(number, _)| bytes(number)).sum()

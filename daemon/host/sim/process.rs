@@ -312,7 +312,12 @@ impl Host for SimHost {
                 state.take_block(value)?;
             }
             let (kernel, ram) = (state.kernel.clone(), state.ram_kib * 1024);
-            state.device_mut(number)?.store(attribute, value, &kernel, ram)
+            let device = state.device_mut(number)?;
+            let tried = device.slots.tried;
+            device.store(attribute, value, &kernel, ram)?;
+            let tried = device.slots.tried.saturating_sub(tried);
+            state.clock += kernel.recompress_time.saturating_mul(u32::try_from(tried).unwrap_or(u32::MAX));
+            Ok(())
         })
     }
 

@@ -27,8 +27,10 @@ pub struct Slot {
     pub written: bool,
     /// Whether the primary algorithm could not shrink it. Here, those are pages without a half of zeros.
     pub huge: bool,
-    /// Whether no algorithm can shrink it. Here, those are huge pages that are not plain ASCII.
+    /// Whether no algorithm can shrink it any more. Here, those are pages that are not plain ASCII.
     pub stubborn: bool,
+    /// Whether a denser algorithm shrinks it by a quarter only. Here, those are huge pages with a plus.
+    pub tight: bool,
     /// Whether it is one repeated word: then it is neither marked nor processed.
     pub same: bool,
 }
@@ -50,6 +52,8 @@ pub enum Passes {
 pub struct Slots {
     /// By page number.
     pub all: BTreeMap<u64, Slot>,
+    /// Pages that were compressed again, whether or not they shrank.
+    pub tried: u64,
     /// Now, since boot with suspend.
     pub clock: Duration,
     /// Blocks that fit on the backing device.
@@ -67,7 +71,12 @@ pub struct Slots {
 impl Slot {
     /// Bytes that it takes in memory, roughly: what the order of turns and thresholds go by.
     fn size(&self) -> u64 {
-        if self.huge { PAGE } else { PAGE / 2 }
+        if self.huge { PAGE } else { self.shrunk() }
+    }
+
+    /// Bytes that it takes with a denser algorithm.
+    pub fn shrunk(&self) -> u64 {
+        if self.tight { PAGE / 4 * 3 + 80 } else { PAGE / 2 }
     }
 }
 
@@ -86,8 +95,9 @@ impl Slots {
     /// Notes that a page was written.
     pub fn store(&mut self, number: u64, page: &[u8], same: bool) {
         let huge = !same && page[page.len() / 2..].iter().any(|byte| *byte != 0);
-        let stubborn = huge && !page.is_ascii();
-        let slot = Slot { accessed: self.clock, huge, stubborn, same, ..Slot::default() };
+        let stubborn = !same && !page.is_ascii();
+        let tight = huge && page.contains(&b'+');
+        let slot = Slot { accessed: self.clock, huge, stubborn, tight, same, ..Slot::default() };
         self.all.insert(number, slot);
     }
 
@@ -189,8 +199,14 @@ impl Slots {
                 continue;
             }
             left -= 1;
-            if slot.stubborn {
-                slot.incompressible = true;
+            self.tried += 1;
+            let too_large = threshold > 0 && slot.shrunk() >= threshold;
+            // A second one gains nothing over the first.
+            if slot.stubborn || slot.priority > 0 || too_large {
+                slot.incompressible |= match passes {
+                    Passes::Walk => !too_large && tried.len() == secondary.len(),
+                    Passes::Buckets => secondary.keys().max() == Some(&last),
+                };
             } else {
                 slot.priority = last;
                 slot.huge = false;

@@ -11,6 +11,7 @@ use super::settings::{
 };
 use crate::logic::algorithm::Algorithm;
 use crate::logic::duration;
+use crate::logic::expr::{Variables, size_in_bytes};
 use crate::logic::policy::age::Range;
 use crate::logic::policy::pressure::{self, Thresholds};
 use crate::logic::policy::resize::OnChange;
@@ -22,6 +23,8 @@ const INTERVAL: Duration = Duration::from_secs(3600);
 const SHORTEST: Duration = Duration::from_secs(60);
 /// A page of the largest size there is cannot shrink to more than this.
 const LARGEST_THRESHOLD: i64 = 65536;
+/// A machine on which every size that depends on memory is large.
+const LARGE: Variables = Variables { ram_mib: 1e6, swap_mib: 1e6, cpus: 1e3 };
 /// Secondary algorithm by default.
 const ALGORITHM: &str = "zstd";
 
@@ -31,6 +34,7 @@ pub(super) struct Asked {
     algorithms: Vec<Algorithm>,
     algorithms_origin: Origin,
     device: Option<(String, Origin)>,
+    writeback_origin: Origin,
 }
 
 /// Reads the section; nothing when it asks for nothing.
@@ -55,6 +59,7 @@ pub(super) fn read(reader: &mut SectionReader<'_>) -> Option<Asked> {
         algorithms: secondary(reader, "recompress.algorithm"),
         algorithms_origin: origin_of(reader, "recompress.algorithm"),
         device: reader.path("writeback.device"),
+        writeback_origin: origin_of(reader, "writeback.enabled"),
     };
     enabled.then_some(asked)
 }
@@ -99,9 +104,16 @@ fn recompress(reader: &mut SectionReader<'_>) -> Option<recompress::Settings> {
 
 fn writeback(reader: &mut SectionReader<'_>) -> Option<WritebackSettings> {
     let on = is_on(reader, "writeback");
-    let mut size = |key: &str, default: &str| match reader.own(key) {
-        Some(size) => reader.size_of(size, false),
-        None => built_in(default, reader),
+    let mut size = |key: &str, default: &str| {
+        let Some(size) = reader.own(key) else { return built_in(default, reader) };
+        let size = reader.size_of(size, false)?;
+        let most = size.expr.evaluate(&LARGE).and_then(size_in_bytes);
+        if most.is_ok_and(|most| most < writeback::LEAST) {
+            let message = format!("`{}` is too little: nothing would ever be written", size.text);
+            let problem = Problem::error(size.origin.clone(), message);
+            reader.fail(problem.hint("write \"5MiB\" or more, or switch writeback off"));
+        }
+        Some(size)
     };
     let daily = size("writeback.daily-budget", "1GiB");
     let per_run = size("writeback.run-budget", "300MiB");
@@ -165,6 +177,13 @@ impl Asked {
                 device.recompression.clone_from(&algorithms);
                 device.recompression_origin = self.algorithms_origin.clone();
             }
+        }
+        let has_none = || devices.iter().all(|device| device.writeback.is_none());
+        if self.settings.writeback.is_some() && self.device.is_none() && has_none() {
+            problems.push(
+                Problem::warning(self.writeback_origin, "no device has a disk to write to, so nothing is written")
+                    .hint("name one as writeback.device here, or as writeback-device or writeback-file in a [zramN]"),
+            );
         }
         if let Some((path, origin)) = self.device.filter(|_| self.settings.writeback.is_some()) {
             let free = devices

@@ -508,7 +508,7 @@ pub const KEYS: &[Key] = &[
         Maintenance,
         "recompress.threshold",
         "1 to 65536",
-        "three quarters of a page",
+        "any that saves memory",
         "3072",
         "Bytes that an incompressible page has to shrink below when it is compressed again without being idle.",
     ),
@@ -574,7 +574,7 @@ pub const KEYS: &[Key] = &[
         "true or false",
         "false, true with another of its keys",
         "true",
-        "Whether zramd follows how short memory is, shortens the ages above, compacts, and warns of swap that is full or fails. The kernel adds up every two seconds who waits for memory: nobody is warned of what takes less.",
+        "Whether zramd follows how short memory is, shortens the ages above, compacts, and warns of swap that is full or fails. The kernel adds up every two seconds who waits for memory: nobody is warned of what takes less. Takes Linux 6.5.",
     ),
     key(
         Maintenance,

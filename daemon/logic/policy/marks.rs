@@ -1,6 +1,6 @@
 //! What the idle marks of a device can be trusted to mean.
 //!
-//! Kernels differ: most mark the pages that are older than an age and clear the marks of the others; some (6.1 to 6.11) only
+//! Kernels differ: most mark the pages that are older than an age and clear the marks of the others; some (6.1 to 6.12.1) only
 //! add marks, so that one made for two hours would let pages be written to a disk that should have waited a day; those without
 //! times of access can only mark everything. One number covers all three: the latest moment since when every marked page has
 //! been idle. Touching a page clears its mark everywhere.
@@ -21,6 +21,14 @@ pub enum Marking {
     Additive,
     /// It is refused: only all pages can be marked.
     Untracked,
+}
+
+/// Whether a kernel of this release (`/proc/sys/kernel/osrelease`) only adds marks though it takes parameters of algorithms: 6.12.0, from which
+/// distributions have derived theirs, and 6.12.1. The mark is cleared since "zram: clear IDLE flag in mark_idle()" (6.12.2, 6.13).
+pub fn only_adds(osrelease: &str) -> bool {
+    let mut numbers = osrelease.trim().split(|letter: char| !letter.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok());
+    matches!((next(), next(), next()), (Some(6), Some(12), None | Some(0 | 1)))
 }
 
 /// The marks of one device.
@@ -117,6 +125,16 @@ mod tests {
 
     fn at(hours: u32) -> Moment {
         Moment { boot: HOUR * hours, awake: HOUR * hours }
+    }
+
+    #[test]
+    fn the_first_kernels_with_parameters_only_add_marks() {
+        for release in ["6.12.0-55.el10.x86_64", "6.12.1", "6.12", "6.12-rc3\n"] {
+            assert!(only_adds(release), "{release}");
+        }
+        for release in ["6.12.2", "6.12.107+deb13-amd64", "6.13.0", "7.2.13", "6.11.0", ""] {
+            assert!(!only_adds(release), "{release}");
+        }
     }
 
     #[test]

@@ -10,11 +10,6 @@ use crate::logic::algorithm::Algorithm;
 
 /// Idle ages by default (ChromeOS, Android).
 pub const AGE: Range = Range { least: Duration::from_secs(2 * 3600), most: Duration::from_secs(4 * 3600) };
-/// Bytes that an incompressible page has to shrink below to be worth it: three quarters of a page. The kernel also takes it as the size
-/// from which pages are tried.
-pub fn threshold(page_size: u64) -> u32 {
-    u32::try_from(page_size / 4 * 3).unwrap_or(u32::MAX)
-}
 /// Shortest time between two runs of the timer.
 const BACK_OFF: Duration = Duration::from_secs(30 * 60);
 
@@ -23,7 +18,7 @@ const BACK_OFF: Duration = Duration::from_secs(30 * 60);
 pub struct Settings {
     /// Idle ages.
     pub age: Range,
-    /// [`threshold`] by default.
+    /// Bytes that an incompressible page has to shrink below; nothing for any gain, which to the kernel begins at an eighth of a page.
     pub threshold: Option<u32>,
 }
 
@@ -34,8 +29,6 @@ pub struct Seen {
     pub primary: Option<Algorithm>,
     /// Secondary algorithms by priority.
     pub secondary: Vec<(u32, Algorithm)>,
-    /// Bytes of a page.
-    pub page_size: u64,
     /// Pages stored in memory.
     pub stored_pages: u64,
     /// Pages among them that do not compress.
@@ -90,8 +83,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     // Tried again only when there are others than those that would not shrink, or somebody asks.
     let hopeless = if cause == Cause::Request { 0 } else { seen.hopeless_huge_pages };
     if seen.huge_pages > hopeless {
-        let threshold = settings.threshold.unwrap_or_else(|| threshold(seen.page_size));
-        passes.push(Pass { pages: Pages::Huge, priority: last, threshold: Some(threshold) });
+        passes.push(Pass { pages: Pages::Huge, priority: last, threshold: settings.threshold });
     }
     let why = match level {
         Level::None => {
@@ -135,7 +127,6 @@ mod tests {
         Seen {
             primary: Some(algorithm("lz4")),
             secondary: vec![(1, algorithm("zstd"))],
-            page_size: 4096,
             stored_pages: 1000,
             huge_pages: 10,
             utilisation: 0.5,
@@ -162,7 +153,7 @@ mod tests {
         let run = run(&seen(), Cause::Timer);
         let words: Vec<_> =
             run.passes.iter().map(|pass| (pass.pages.word(), pass.priority, pass.threshold)).collect();
-        assert_eq!(words, [("huge_idle", 1, None), ("idle", 1, None), ("huge", 1, Some(3072))]);
+        assert_eq!(words, [("huge_idle", 1, None), ("idle", 1, None), ("huge", 1, None)]);
         assert!((2 * HOUR..3 * HOUR).contains(&run.age));
         let reason = decide(&SETTINGS, &seen(), Cause::Timer).reason().to_owned();
         assert_eq!(reason, "idle for 2h 9min at 50 % of memory in use");
@@ -192,21 +183,6 @@ mod tests {
         let seen = Seen { secondary: vec![(1, algorithm("zstd")), (2, algorithm("deflate"))], ..seen };
         let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
         assert_eq!(priorities, [2, 1, 2], "which is tighter is not known");
-    }
-
-    #[test]
-    fn incompressible_pages_have_to_shrink_by_a_quarter() {
-        let threshold = |settings: &Settings, page_size| match decide(
-            settings,
-            &Seen { page_size, ..seen() },
-            Cause::Timer,
-        ) {
-            Decision::Do(run, _) => run.passes.last().and_then(|pass| pass.threshold),
-            Decision::Skip(why) => panic!("{why}"),
-        };
-        assert_eq!(threshold(&SETTINGS, 4096), Some(3072));
-        assert_eq!(threshold(&SETTINGS, 16384), Some(12288));
-        assert_eq!(threshold(&Settings { threshold: Some(2000), ..SETTINGS }, 16384), Some(2000));
     }
 
     #[test]

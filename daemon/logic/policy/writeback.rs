@@ -16,7 +16,7 @@ pub const DAILY: u64 = 1 << 30;
 /// Most that one run writes by default, on a machine whose memory is full.
 pub const PER_RUN: u64 = 300 << 20;
 /// Less than this is not worth waking a disk.
-const LEAST: u64 = 5 << 20;
+pub const LEAST: u64 = 5 << 20;
 /// Shortest time between two runs of the timer.
 const BACK_OFF: Duration = Duration::from_secs(10 * 60);
 
@@ -42,6 +42,8 @@ pub struct Seen {
     pub left: u64,
     /// Time until more is left, when nothing is.
     pub wait: Duration,
+    /// Bytes of a page.
+    pub page_size: u64,
     /// Pages stored in memory.
     pub stored_pages: u64,
     /// Share of memory in use, 0 to 1.
@@ -55,10 +57,17 @@ pub struct Seen {
 pub struct Run {
     /// Pages count as idle from this waking time on.
     pub age: Duration,
-    /// Bytes that may be written, a multiple of the kernel's block.
+    /// Bytes that may be written: whole pages.
     pub bytes: u64,
     /// In this order.
     pub passes: Vec<Pages>,
+}
+
+/// As many bytes as whole pages have. A limit of part of a page would be none: the kernel takes the blocks of a whole page from it, and
+/// below zero there is much left (`zram_account_writeback_submit` in drivers/block/zram/zram_drv.c; newer kernels round it themselves).
+pub fn whole_pages(bytes: u64, page_size: u64) -> u64 {
+    let page = page_size.max(BACKING_BLOCK);
+    bytes / page * page
 }
 
 /// What to do with a device.
@@ -74,7 +83,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     // Under pressure and on request the share of memory in use does not matter.
     let share = if cause == Cause::Timer { seen.utilisation.clamp(0.0, 1.0) } else { 1.0 };
     let run = part(settings.per_run, share);
-    let bytes = run.min(free).min(seen.left) / BACKING_BLOCK * BACKING_BLOCK;
+    let bytes = whole_pages(run.min(free).min(seen.left), seen.page_size);
     if bytes < LEAST {
         let why = if seen.left < LEAST {
             format!(
@@ -119,7 +128,14 @@ mod tests {
     const SETTINGS: Settings = Settings { age: AGE, daily: DAILY, per_run: PER_RUN, huge: false };
 
     fn seen() -> Seen {
-        Seen { free: Some(1 << 30), left: DAILY, stored_pages: 1 << 18, utilisation: 0.5, ..Seen::default() }
+        Seen {
+            free: Some(1 << 30),
+            left: DAILY,
+            page_size: 4096,
+            stored_pages: 1 << 18,
+            utilisation: 0.5,
+            ..Seen::default()
+        }
     }
 
     fn run(seen: &Seen, cause: Cause) -> Run {
@@ -142,6 +158,17 @@ mod tests {
         assert_eq!(run(&Seen { left: 7 * MIB, ..seen() }, Cause::Timer).bytes, 7 * MIB);
         assert_eq!(run(&Seen { free: Some(6 * MIB + 5), ..seen() }, Cause::Timer).bytes, 6 * MIB);
         assert_eq!(run(&seen(), Cause::Timer).passes, [Pages::HugeIdle, Pages::Idle]);
+    }
+
+    #[test]
+    fn only_whole_pages_are_written() {
+        assert_eq!(
+            run(&Seen { page_size: 16384, left: 6 * MIB + 16383, ..seen() }, Cause::Timer).bytes,
+            6 * MIB
+        );
+        for (page, bytes, whole) in [(4096, 8191, 4096), (16384, 391 << 12, 388 << 12), (65536, 65535, 0)] {
+            assert_eq!(whole_pages(bytes, page), whole);
+        }
     }
 
     #[test]
