@@ -149,7 +149,9 @@ impl Drop for Cleanup {
 
 /// Until nothing works on the machine any more that the killed daemon had started.
 fn settle() {
-    let programs = [env!("CARGO_BIN_EXE_zramd-setup"), env!("CARGO_BIN_EXE_zramd-worker")];
+    // The daemon was waited for: another process of its program is about to become one of the others.
+    let programs =
+        [env!("CARGO_BIN_EXE_zramd"), env!("CARGO_BIN_EXE_zramd-setup"), env!("CARGO_BIN_EXE_zramd-worker")];
     let ours = programs.map(|program| fs::canonicalize(program).unwrap());
     let is_ours = |process: &Path| fs::read_link(process.join("exe")).is_ok_and(|exe| ours.contains(&exe));
     let deadline = Instant::now() + Duration::from_secs(120);
