@@ -1,20 +1,24 @@
-//! A verdict of the benchmark, without a benchmark.
+//! A verdict of the benchmark, without a benchmark; and what the daemon remembers over a reboot.
 
 use std::fs;
 use std::path::Path;
 
 use zramd::engine::benchmark::keep;
 use zramd::host::linux::LinuxHost;
+use zramd::host::upkeep::StateFile;
 use zramd::logic::benchmark::cache::{FILE, SCHEMA_VERSION, Stored};
 use zramd::logic::benchmark::score::Profile;
 
+/// The verdict, and the budget of write-back, which maintenance writes.
+const FILES: [&str; 2] = [FILE, StateFile::Budget.path()];
+
 /// What was there before, and will be again.
-pub struct Verdict(Option<Vec<u8>>);
+pub struct Verdict([Option<Vec<u8>>; 2]);
 
 impl Verdict {
     /// As long as it lives, there is none but what [`Verdict::prefer`] puts there.
     pub fn none() -> Verdict {
-        let before = fs::read(FILE).ok();
+        let before = FILES.map(|file| fs::read(file).ok());
         fs::remove_file(FILE).ok();
         Verdict(before)
     }
@@ -39,9 +43,11 @@ impl Verdict {
 
 impl Drop for Verdict {
     fn drop(&mut self) {
-        match &self.0 {
-            Some(before) => fs::write(FILE, before).unwrap(),
-            None => drop(fs::remove_file(FILE)),
+        for (file, before) in FILES.iter().zip(&self.0) {
+            match before {
+                Some(before) => fs::write(file, before).unwrap(),
+                None => drop(fs::remove_file(file)),
+            }
         }
     }
 }
