@@ -301,3 +301,23 @@ fn what_the_daemon_is_told_names_the_units() {
     );
     assert_eq!(proposal.view.sections["ramdisk.small"].file, "/etc/zramd/zramd.toml");
 }
+
+/// A device that goes away at any moment of a look is no error, and is not shown by half.
+#[test]
+fn a_device_may_go_away_while_somebody_looks() {
+    let text = "[zram0]\nzram-size = \"64MiB\"\n";
+    let machine = SimMachine::new(KernelConfig::full());
+    engine::apply(&mut machine.process(), &loaded(text)).unwrap();
+    let whole = look(&machine, text);
+    assert_eq!(whole.devices.len(), 1);
+    for reads in 0.. {
+        machine.change().reads_left = Some(reads);
+        let seen = look(&machine, text);
+        if machine.look().reads_left > Some(0) {
+            assert!(reads > 5);
+            break;
+        }
+        let half = seen.devices.iter().find(|device| device.disk_size_bytes != 64 << 20);
+        assert_eq!(half, None, "after {reads} reads");
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::error::Error;
 use super::gather::{self, absent};
-use crate::host::{Host, MachineFile};
+use crate::host::{Errno, Host, HostError, MachineFile};
 use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
 use crate::logic::attribute::Attribute;
 use crate::logic::derived::{Frame, derive};
@@ -98,9 +98,11 @@ fn devices<H: Host>(
     let available = snapshot.memory.available_bytes;
     let around = Around { host, swaps: &swaps, mounts: OnceCell::new(), available, detail };
     for number in host.device_numbers().or_else(absent)? {
-        // A device may go away while we look.
-        if let Some(view) = device(&around, number, records.get(&Target::Device(number)))? {
-            snapshot.devices.push(view);
+        match device(&around, number, records.get(&Target::Device(number))) {
+            Ok(view) => snapshot.devices.push(view),
+            // It has gone away while we looked.
+            Err(error) if error.is(Errno::NOENT) || error.is(Errno::NODEV) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     snapshot.disks = disks(&around, records, config)?;
@@ -146,7 +148,7 @@ struct Around<'a, H> {
 
 impl<H: Host> Around<'_, H> {
     /// What is mounted, read when it is asked for: where there is only swap, nobody asks.
-    fn mounts(&self) -> Result<&[MountLine], Error> {
+    fn mounts(&self) -> Result<&[MountLine], HostError> {
         if self.mounts.get().is_none() {
             self.mounts.set(gather::mounts(self.host)?).ok();
         }
@@ -154,13 +156,13 @@ impl<H: Host> Around<'_, H> {
     }
 
     /// An attribute; empty where the kernel does not have it, or where nobody wants to know.
-    fn text(&self, number: u32, attribute: Attribute) -> Result<String, Error> {
+    fn text(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
         use Attribute::{BackingDev, IoStat, RecompAlgorithm, Stat, WritebackLimitEnable};
         let beyond = matches!(attribute, BackingDev | IoStat | RecompAlgorithm | Stat | WritebackLimitEnable);
         if beyond && self.detail == Detail::Listed {
             return Ok(String::new());
         }
-        Ok(self.host.read_attribute(number, attribute).or_else(absent)?)
+        self.host.read_attribute(number, attribute).or_else(absent)
     }
 }
 
@@ -178,17 +180,10 @@ fn device<H: Host>(
     around: &Around<'_, H>,
     number: u32,
     record: Option<&Record>,
-) -> Result<Option<DeviceView>, Error> {
+) -> Result<DeviceView, HostError> {
     let host = around.host;
-    let read =
-        gather::mm_stat(host, number).and_then(|text| Ok((gather::device_state(host, number, &text)?, text)));
-    let (facts, mm_stat) = match read {
-        Ok(found) => found,
-        Err(error) if error.is(crate::host::Errno::NOENT) || error.is(crate::host::Errno::NODEV) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let mm_stat = gather::mm_stat(host, number)?;
+    let facts = gather::device_state(host, number, &mm_stat)?;
     // A finished record about a device that is empty now, or another one by now, describes nothing that is there.
     let record = record.filter(|record| {
         record.diskseq == facts.diskseq && (facts.initialised || record.progress == Progress::Working)
@@ -238,10 +233,10 @@ fn device<H: Host>(
     };
     view.state = state(&facts, record, &view);
     view.stats = stats(around, &view, &mm_stat)?;
-    Ok(Some(view))
+    Ok(view)
 }
 
-fn writeback_limit<H: Host>(around: &Around<'_, H>, number: u32) -> Result<Option<u64>, Error> {
+fn writeback_limit<H: Host>(around: &Around<'_, H>, number: u32) -> Result<Option<u64>, HostError> {
     let text = |attribute| around.text(number, attribute);
     if text(Attribute::WritebackLimitEnable)?.trim() != "1" {
         return Ok(None);
@@ -298,7 +293,7 @@ fn parameters(algorithm: &Algorithm) -> BTreeMap<String, String> {
     algorithm.parameters.iter().cloned().collect()
 }
 
-fn stats<H: Host>(around: &Around<'_, H>, view: &DeviceView, mm_stat: &str) -> Result<Stats, Error> {
+fn stats<H: Host>(around: &Around<'_, H>, view: &DeviceView, mm_stat: &str) -> Result<Stats, HostError> {
     let text = |attribute| around.text(view.number, attribute);
     let memory = MmStat::parse(mm_stat).unwrap_or_default();
     let backing = BdStat::parse(&text(Attribute::BdStat)?).unwrap_or_default();

@@ -45,9 +45,12 @@ pub fn list(root: &Path, suffix: &str) -> Result<Vec<(String, String)>, HostErro
         if !name.ends_with(suffix) || name.starts_with('.') {
             continue;
         }
-        let text = fs::read_to_string(entry.path())
-            .map_err(|error| HostError::io(format!("{FOLDER}/{name}"), "read", &error))?;
-        records.push((name, text));
+        match fs::read_to_string(entry.path()) {
+            Ok(text) => records.push((name, text)),
+            // It has gone away while we looked.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(HostError::io(format!("{FOLDER}/{name}"), "read", &error)),
+        }
     }
     records.sort();
     Ok(records)
@@ -110,4 +113,18 @@ pub fn unlock(root: &Path, lock: OwnedFd) {
     // A folder that is not empty, or gone, or that we may not remove: it stays, which harms nobody.
     fs::remove_dir(folder(root)).ok();
     drop(lock);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_that_go_away_meanwhile_are_not_there() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "zram0.json", "{}").unwrap();
+        // Listed, and nothing to be read.
+        std::os::unix::fs::symlink("gone", folder(root.path()).join("zram1.json")).unwrap();
+        assert_eq!(list(root.path(), ".json"), Ok(vec![("zram0.json".to_owned(), "{}".to_owned())]));
+    }
 }

@@ -116,6 +116,8 @@ pub struct State {
     pub record_folder: bool,
     /// Which process has the right over a scratch record.
     pub scratch: BTreeMap<String, u32>,
+    /// After so many more reads of attributes, the devices that are read have gone away.
+    pub reads_left: Option<usize>,
     /// Time since boot.
     pub clock: Duration,
     /// How much of that the machine was suspended.
@@ -197,6 +199,7 @@ impl SimMachine {
             records: BTreeMap::new(),
             record_folder: false,
             scratch: BTreeMap::new(),
+            reads_left: None,
             clock: Duration::from_secs(10),
             suspended: Duration::ZERO,
             synchronised: None,

@@ -133,8 +133,13 @@ impl Host for SimHost {
     }
 
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
-        let state = self.machine.look();
-        let shown = state.device(number).and_then(|device| device.show(attribute, &state.kernel));
+        let mut state = self.machine.change();
+        let goes = state.reads_left == Some(0);
+        state.reads_left = state.reads_left.map(|left| left.saturating_sub(1));
+        let shown = match state.device(number) {
+            Ok(_) if goes => Err(Errno::NODEV),
+            device => device.and_then(|device| device.show(attribute, &state.kernel)),
+        };
         shown.map_err(|errno| HostError::new(zram(number), format!("read {attribute}"), errno))
     }
 

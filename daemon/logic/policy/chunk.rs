@@ -39,7 +39,7 @@ pub struct Chunks {
 impl Chunks {
     /// The first chunk of a pass over so many pages, on a device that has room for `slots`.
     pub fn begin(pages: u64, slots: u64) -> Chunks {
-        let least = u32::try_from(slots / SHARE).unwrap_or(MOST).clamp(LEAST, MOST);
+        let least = share(slots).clamp(LEAST, MOST);
         Chunks { pages: FIRST.max(least), left: pages.max(1), slots, least, again: false }
     }
 
@@ -52,7 +52,8 @@ impl Chunks {
     /// Of a disk, which may take milliseconds for each page.
     #[must_use]
     pub fn writing(self) -> Chunks {
-        Chunks { least: LEAST_WRITTEN, ..self }
+        let least = share(self.slots).clamp(LEAST_WRITTEN, MOST);
+        Chunks { pages: LEAST.max(least), least, ..self }
     }
 
     /// The next chunk, after one that took so long and in which so many pages shrank. Nothing when all pages had their turn: of pages
@@ -79,6 +80,11 @@ impl Chunks {
     }
 }
 
+/// See [`SHARE`].
+fn share(slots: u64) -> u32 {
+    u32::try_from(slots / SHARE).unwrap_or(MOST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,7 +101,11 @@ mod tests {
         assert_eq!(chunks.next(ms(1), ALL).map(|next| next.pages), Some(512));
         assert_eq!(chunks.next(ms(4), ALL).map(|next| next.pages), Some(128));
         assert_eq!(chunks.next(ms(5000), ALL).map(|next| next.pages), Some(LEAST));
-        assert_eq!(chunks.writing().next(ms(5000), ALL).map(|next| next.pages), Some(LEAST_WRITTEN));
+        assert_eq!(chunks.writing().pages, 64);
+        let large = Chunks::begin(1 << 23, 1 << 24).writing();
+        for (writing, least) in [(Chunks::begin(1 << 20, 1 << 17).writing(), 16), (large, 2048)] {
+            assert_eq!(writing.next(ms(5000), ALL).map(|next| next.pages), Some(least));
+        }
         let mut chunks = chunks;
         for _ in 0..20 {
             chunks = chunks.next(Duration::ZERO, ALL).unwrap();
