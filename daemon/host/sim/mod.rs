@@ -9,7 +9,7 @@ mod process;
 pub mod slots;
 mod upkeep;
 
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
@@ -117,7 +117,7 @@ pub struct State {
     /// Which process has the right over a scratch record.
     pub scratch: BTreeMap<String, u32>,
     /// After so many more reads of attributes, the devices that are read have gone away.
-    pub reads_left: Option<usize>,
+    pub reads_left: Cell<Option<usize>>,
     /// Time since boot.
     pub clock: Duration,
     /// How much of that the machine was suspended.
@@ -199,7 +199,7 @@ impl SimMachine {
             records: BTreeMap::new(),
             record_folder: false,
             scratch: BTreeMap::new(),
-            reads_left: None,
+            reads_left: Cell::new(None),
             clock: Duration::from_secs(10),
             suspended: Duration::ZERO,
             synchronised: None,

@@ -133,9 +133,10 @@ impl Host for SimHost {
     }
 
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
-        let mut state = self.machine.change();
-        let goes = state.reads_left == Some(0);
-        state.reads_left = state.reads_left.map(|left| left.saturating_sub(1));
+        let state = self.machine.look();
+        let left = state.reads_left.get();
+        state.reads_left.set(left.map(|left| left.saturating_sub(1)));
+        let goes = left == Some(0);
         let shown = match state.device(number) {
             Ok(_) if goes => Err(Errno::NODEV),
             device => device.and_then(|device| device.show(attribute, &state.kernel)),
