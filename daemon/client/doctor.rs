@@ -26,6 +26,7 @@ use crate::logic::config::{Loaded, enabled_by_cmdline, locate};
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::{self, Finding, Level};
 use crate::logic::policy::pressure::UNKNOWN_REMEDY;
+use crate::logic::proc::kernel_version;
 use crate::logic::snapshot::SCHEMA_VERSION;
 
 /// Folders in which systemd looks for generators.
@@ -349,8 +350,7 @@ fn runs() -> bool {
 
 /// Whether that is the release of a kernel before Linux 6.5.
 fn is_before_6_5(osrelease: &str) -> bool {
-    let mut numbers = osrelease.split('.').map_while(|number| number.parse::<u32>().ok());
-    matches!((numbers.next(), numbers.next()), (Some(major), Some(minor)) if (major, minor) < (6, 5))
+    matches!(kernel_version(osrelease)[..], [major, minor, ..] if (major, minor) < (6, 5))
 }
 
 /// Whether the module is among those of the running kernel.

@@ -188,6 +188,13 @@ pub fn parse_device_number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
+/// The numbers in front of a release of the kernel (`/proc/sys/kernel/osrelease`), up to the first that is none: `6.1.0-31-amd64` has
+/// 6, 1, 0 and 31.
+pub fn kernel_version(osrelease: &str) -> Vec<u32> {
+    let words = osrelease.trim().split(|letter: char| !letter.is_ascii_digit());
+    words.map_while(|word| word.parse().ok()).collect()
+}
+
 /// The numeric id of `name` in text of the form of passwd(5) or group(5): both have the id in the third field.
 pub fn parse_account(text: &str, name: &str) -> Option<u32> {
     text.lines().find_map(|line| {

@@ -50,6 +50,7 @@ const fn maintenance(name: &'static str, call: &'static [&'static str]) -> Opera
     Operation { verb: Some("maintain"), ..tuning(name, call) }
 }
 
+const RELOAD: &[&str] = &["", "Manager", "Reload", "a{sv}", "0"];
 const DEVICE: &str = "/device/zram6";
 
 pub const OPERATIONS: [Operation; 21] = [
@@ -106,24 +107,13 @@ pub const OPERATIONS: [Operation; 21] = [
     change("limit", &[DEVICE, "Device", "SetMemoryLimit", "t", "16777216"], CONFIGURED),
     Operation {
         config: Some(("swap-priority = 5", "swap-priority = 8")),
-        ..change(
-            "reload with another priority",
-            &["", "Manager", "Reload", "a{sv}", "0"],
-            Some((24 * 1024 - 4, 8)),
-        )
+        ..change("reload with another priority", RELOAD, Some((24 * 1024 - 4, 8)))
     },
     Operation {
         config: Some(("24MiB", "32MiB")),
-        ..change(
-            "reload with another size",
-            &["", "Manager", "Reload", "a{sv}", "0"],
-            Some((32 * 1024 - 4, 5)),
-        )
+        ..change("reload with another size", RELOAD, Some((32 * 1024 - 4, 5)))
     },
-    Operation {
-        config: Some((CONFIG, "")),
-        ..change("reload without the section", &["", "Manager", "Reload", "a{sv}", "0"], None)
-    },
+    Operation { config: Some((CONFIG, "")), ..change("reload without the section", RELOAD, None) },
     change("swap off", &[DEVICE, "Swap", "Deactivate", "a{sv}", "0"], None),
     Operation {
         prepare: &["swap", "off", "zram6"],

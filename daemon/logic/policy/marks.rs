@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Moment, span};
+use crate::logic::proc::kernel_version;
 
 /// What writing an age to `idle` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,9 +27,7 @@ pub enum Marking {
 /// Whether a kernel of this release (`/proc/sys/kernel/osrelease`) only adds marks though it takes parameters of algorithms: 6.12.0, from which
 /// distributions have derived theirs, and 6.12.1. The mark is cleared since "zram: clear IDLE flag in mark_idle()" (6.12.2, 6.13).
 pub fn only_adds(osrelease: &str) -> bool {
-    let mut numbers = osrelease.trim().split(|letter: char| !letter.is_ascii_digit());
-    let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok());
-    matches!((next(), next(), next()), (Some(6), Some(12), None | Some(0 | 1)))
+    matches!(kernel_version(osrelease)[..], [6, 12] | [6, 12, 0 | 1, ..])
 }
 
 /// The marks of one device.
