@@ -1,6 +1,8 @@
 //! Maintenance on the simulator: what it does to pages, and what it never does.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::time::Duration;
+
 #[path = "support/upkeep.rs"]
 mod upkeep;
 
@@ -69,6 +71,54 @@ fn incompressible_pages_are_tried_once_on(kernel: KernelConfig) {
     store(&machine, true, 300..310);
     pass_time(&machine, HOUR);
     assert!(done(&timer(&machine, &loaded)).contains(&("recompress", "huge")), "there are new ones");
+}
+
+/// Pages that gain nothing, before and behind those that shrink: the kernels begin at different ends.
+#[test]
+fn pages_that_gain_nothing_keep_no_others_from_their_turn() {
+    let shrunk = |machine: &SimMachine| {
+        let state = machine.look();
+        let slots = &state.devices[&0].slots.all;
+        (1516..1716).filter(|number| slots[number].priority > 0).count()
+    };
+    for kernel in KERNELS {
+        for algorithms in ["[\"zstd\"]", "[\"zstd\", \"deflate\"]"] {
+            for (keys, others, whole) in [
+                // Those that are idle, of which the primary algorithm makes as little as any other.
+                ("", &b"\xA5\x5A"[..], false),
+                // Those that do not compress, of which others make a little, or nothing.
+                ("", b"\xA5\x5A", true),
+                (", threshold = 3072", b"a+", true),
+            ] {
+                let recompress = format!("recompress = {{ enabled = true, algorithm = {algorithms}{keys} }}");
+                let loaded = load(&format!("{SWAP}[maintenance]\n{recompress}"));
+                let kernel = KernelConfig { recompress_time: Duration::from_micros(10), ..kernel() };
+                let machine = machine(kernel, &loaded);
+                for pages in [0..1500, 1700..3200] {
+                    store_each(&machine, pages, |number| content(others, whole, number));
+                }
+                store_each(&machine, 1500..1700, |number| content(b"ab", whole, number));
+                // When it is not idle, one run in which the pages that do not compress are tried.
+                if !whole {
+                    pass_time(&machine, 5 * HOUR);
+                }
+                timer(&machine, &loaded);
+                assert_eq!(shrunk(&machine), 200, "{recompress}");
+                for call in machine.take_transcript().iter().filter(|call| call.contains("to recompress")) {
+                    let pages: u64 = call
+                        .split("max_pages=")
+                        .nth(1)
+                        .unwrap()
+                        .split(['`', ' '])
+                        .next()
+                        .unwrap()
+                        .parse()
+                        .unwrap();
+                    assert!(pages <= 16384, "{call}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

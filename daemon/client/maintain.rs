@@ -173,8 +173,7 @@ fn devices(report: &Report) -> Vec<&str> {
 }
 
 fn line(action: &Action) -> String {
-    let pages = if action.pages.is_empty() { String::new() } else { format!(" {}", action.pages) };
-    format!("{}{pages}: {} ({})", action.action, action.result, action.reason)
+    format!("{}: {} ({})", action.what(), action.result, action.reason)
 }
 
 #[cfg(test)]

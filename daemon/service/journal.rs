@@ -87,10 +87,9 @@ pub fn maintained(action: &Action) {
         MESSAGE_ID = MAINTAINED,
         ZRAMD_OBJECT = action.device.as_str(),
         ZRAMD_ACTION = action.action.as_str(),
-        "{}: {} {}: {} ({})",
+        "{}: {}: {} ({})",
         action.device,
-        action.action,
-        action.pages,
+        action.what(),
         action.result,
         action.reason
     );

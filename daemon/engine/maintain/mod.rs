@@ -337,13 +337,20 @@ impl<H: Upkeep> Run<'_, H> {
         }
         let (after, end) = (self.mm(device.number)?, self.host.monotonic());
         let freed = signed(before.mem_used_total).saturating_sub(signed(after.mem_used_total));
+        let bytes = human(freed.unsigned_abs());
         let change = match freed {
             0 => "no memory freed".to_owned(),
-            1.. => format!("{} freed", human(freed.unsigned_abs())),
-            _ => format!("{} more in use, because others wrote meanwhile", human(freed.unsigned_abs())),
+            1.. => format!("{bytes} freed"),
+            _ if after.orig_data_size > before.orig_data_size => {
+                format!("{bytes} more in use, because others wrote meanwhile")
+            }
+            _ => format!("{bytes} more in use"),
         };
         let took = end.saturating_sub(begin);
-        let note = if done.note.is_empty() { String::new() } else { format!("{}, ", done.note) };
+        let mut note = if done.note.is_empty() { String::new() } else { format!("{}, ", done.note) };
+        if done.saved > 0 {
+            note += &format!("{} less data, ", human(done.saved));
+        }
         self.report.actions.push(Action {
             device: device.name.clone(),
             action: action.to_owned(),
@@ -375,6 +382,8 @@ impl<H: Upkeep> Run<'_, H> {
 struct Done {
     note: String,
     written: u64,
+    /// Bytes of data that became less. Memory follows when what is left is moved together.
+    saved: u64,
     /// Why nothing was done after all.
     skipped: Option<String>,
 }

@@ -84,8 +84,6 @@ pub(super) struct Device {
     pub secondary: Vec<(u32, Algorithm)>,
     /// Pages in memory: neither on the backing device nor of one repeated word.
     pub stored_pages: u64,
-    /// Pages that it has room for.
-    pub slots: u64,
     /// Bytes of each.
     pub page_size: u64,
     pub huge_pages: u64,
@@ -159,7 +157,6 @@ fn device<H: Upkeep>(
         stored_pages: (memory.orig_data_size / page)
             .saturating_sub(memory.same_pages)
             .saturating_sub(written.used_bytes / page),
-        slots: text(Attribute::DiskSize)?.trim().parse::<u64>().unwrap_or(0) / page,
         page_size: page,
         huge_pages: memory.huge_pages,
         memory_used: memory.mem_used_total,

@@ -1,6 +1,6 @@
 //! Compressing pages again, in chunks that are short enough for statistics to be read in between.
 
-use super::{Attribute, Decision, Device, Done, Errno, MmStat, Pages, Run, Stopped, Upkeep, refused};
+use super::{Attribute, Decision, Device, Done, Errno, Pages, Run, Stopped, Upkeep, refused};
 use crate::logic::policy::age::{Range, idle_age};
 use crate::logic::policy::chunk::Chunks;
 use crate::logic::policy::marks::shared_age;
@@ -61,18 +61,20 @@ impl<H: Upkeep> Run<'_, H> {
         }
         device.state.recompressed = Some(self.machine.now.awake);
         device.state.recompressed_level = self.cause.level();
-        let mut freed = 0;
+        let mut saved = 0;
         for pass in run.passes.into_iter().filter(|pass| marked || pass.pages == Pages::Huge) {
             self.watch.check()?;
             let before = self.mm(device.number)?.huge_pages;
             let reason = match pass.threshold {
                 Some(threshold) => format!("does not compress, and may shrink below {threshold} bytes"),
+                None if pass.pages == Pages::Huge => "does not compress".to_owned(),
                 None => reason.clone(),
             };
             let mut complete = !self.dry;
-            freed += self.measured(device, POLICY, pass.pages.word(), &reason, |run| {
-                let done = run.pass(device, &pass)?;
-                complete = done.note.is_empty() && done.skipped.is_none();
+            self.measured(device, POLICY, pass.pages.word(), &reason, |run| {
+                let (done, reached) = run.pass(device, &pass)?;
+                complete = reached >= before && done.note.is_empty() && done.skipped.is_none();
+                saved += done.saved;
                 Ok(done)
             })?;
             if pass.pages == Pages::Huge && complete {
@@ -81,26 +83,27 @@ impl<H: Upkeep> Run<'_, H> {
             }
         }
         device.marks_used |= marked && pages.is_none();
-        if freed > 0 {
-            // Shorter objects leave holes in the pages that held the longer ones.
+        if saved > 0 {
+            // Shorter objects leave holes in the pages that held the longer ones, so that memory may even grow.
             self.compact(device, "after recompression")?;
         }
         Ok(())
     }
 
-    /// One pass in chunks, until all pages had their turn or nothing changes any more.
-    fn pass(&mut self, device: &Device, pass: &Pass) -> Result<Done, Stopped> {
+    /// One pass in chunks, until all pages had their turn. Also tells of how many it is known that they had.
+    fn pass(&mut self, device: &Device, pass: &Pass) -> Result<(Done, u64), Stopped> {
         let number = device.number;
-        let key = |stat: &MmStat| (stat.compr_data_size, stat.huge_pages);
-        let mut before = key(&self.mm(number)?);
-        let (pages, chunks) = match pass.pages {
-            Pages::Idle => (device.stored_pages, Chunks::begin(device.stored_pages, device.slots)),
-            Pages::Huge | Pages::HugeIdle => {
-                (device.huge_pages, Chunks::begin(device.huge_pages, device.slots).patient())
-            }
-        };
+        let pages = if pass.pages == Pages::Idle { device.stored_pages } else { device.huge_pages };
+        let mut chunks = Chunks::begin(pages);
+        // Whatever becomes of a page that is marked, the mark goes. The kernel lets a page alone that would not shrink where that was
+        // its last algorithm; before Linux 6.15, where it has one algorithm only, and no page that is above the threshold.
+        let again = pass.pages == Pages::Huge && (pass.threshold.is_some() || device.secondary.len() > 1);
+        if again {
+            chunks = chunks.trying_again();
+        }
         let mut next = Some(chunks);
-        let mut seen = 0;
+        let mut done = Done::default();
+        let (mut seen, mut reached) = (0, 0);
         while let Some(chunks) = next {
             self.watch.check()?;
             let threshold = pass.threshold.map_or_else(String::new, |bytes| format!(" threshold={bytes}"));
@@ -111,21 +114,31 @@ impl<H: Upkeep> Run<'_, H> {
                 pass.priority,
                 chunks.pages
             );
+            let before = self.mm(number)?;
             let begin = self.host.monotonic();
             if let Err(error) = self.host.write_attribute(number, Attribute::Recompress, &words) {
                 if let Some(bytes) = pass.threshold.filter(|_| error.is(Errno::INVAL)) {
                     let why = format!(
                         "this kernel stores pages of {bytes} bytes uncompressed: recompress.threshold has to be less"
                     );
-                    return Ok(Done { skipped: Some(why), ..Done::default() });
+                    done.skipped = Some(why);
+                } else {
+                    done.note = refused(error)?;
                 }
-                return Ok(Done { note: refused(error)?, ..Done::default() });
+                return Ok((done, reached));
             }
             let took = self.host.monotonic().saturating_sub(begin);
-            let after = key(&self.mm(number)?);
+            let after = self.mm(number)?;
+            let shrank = if pass.pages == Pages::Idle {
+                // How many is not told.
+                if after.compr_data_size == before.compr_data_size { 0 } else { u64::from(chunks.pages) }
+            } else {
+                before.huge_pages.saturating_sub(after.huge_pages)
+            };
             seen += u64::from(chunks.pages);
-            next = chunks.next(took, after != before);
-            before = after;
+            reached = if again { u64::from(chunks.pages) } else { seen };
+            done.saved += before.compr_data_size.saturating_sub(after.compr_data_size);
+            next = chunks.next(took, shrank);
             if next.is_some() {
                 let share = seen as f64 / pages.max(1) as f64;
                 self.watch
@@ -133,6 +146,6 @@ impl<H: Upkeep> Run<'_, H> {
                 self.host.sleep((took / 2).min(super::PAUSE));
             }
         }
-        Ok(Done::default())
+        Ok((done, reached))
     }
 }

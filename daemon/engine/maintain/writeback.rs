@@ -155,7 +155,7 @@ impl<H: Upkeep> Run<'_, H> {
         let number = device.number;
         let begin = self.written(number)?;
         let mut note = String::new();
-        let mut next = Some(Chunks::begin(bytes / device.page_size.max(1), device.slots));
+        let mut next = Some(Chunks::begin(bytes / device.page_size.max(1)));
         while let Some(chunks) = next {
             self.watch.check()?;
             let so_far = self.written(number)?.saturating_sub(begin);
@@ -192,7 +192,7 @@ impl<H: Upkeep> Run<'_, H> {
                     break;
                 }
             }
-            next = chunks.next(took, true);
+            next = chunks.next(took, u64::MAX);
             let share = so_far as f64 / bytes.max(1) as f64;
             self.watch.progress(share.min(1.0), &format!("{}: write back {}", device.name, pages.word()));
             // Others read.

@@ -201,15 +201,21 @@ impl Device {
     fn mm_stat(&self) -> String {
         let same = self.pages.values().filter(|page| is_same(page)).count() as u64;
         let stored = self.pages.len() as u64 * PAGE;
+        let data = self.data();
         let used = self.used();
         let limit = self.memory_limit;
         let huge = self.slots.huge();
-        format!("{stored:8} {used:8} {used:8} {limit:8} {used:8} {same:8} {0:8} {huge:8} {0:8}\n", 0)
+        format!("{stored:8} {data:8} {used:8} {limit:8} {used:8} {same:8} {0:8} {huge:8} {0:8}\n", 0)
     }
 
-    /// Memory used: pages with all words the same and those on the backing device need none. The primary algorithm shrinks
-    /// nothing here, the secondary ones halve what can be shrunk.
+    /// Memory used.
     fn used(&self) -> u64 {
+        self.data() + self.slots.holes
+    }
+
+    /// Bytes stored: pages with all words the same and those on the backing device need none. The primary algorithm shrinks
+    /// nothing here, the secondary ones halve what can be shrunk.
+    fn data(&self) -> u64 {
         let bytes = |number: &u64| match self.slots.all.get(number) {
             Some(slot) if slot.written => 0,
             Some(slot) if slot.priority > 0 => slot.shrunk(),
@@ -286,7 +292,11 @@ impl Device {
                 self.slots.limited = value.parse::<u64>().map_err(|_| Errno::INVAL)? != 0;
                 Ok(())
             }
-            Attribute::Compact | Attribute::MemUsedMax => Ok(()),
+            Attribute::Compact => {
+                self.slots.holes = 0;
+                Ok(())
+            }
+            Attribute::MemUsedMax => Ok(()),
             _ => Err(Errno::ACCES),
         }
     }

@@ -54,6 +54,8 @@ pub struct Slots {
     pub all: BTreeMap<u64, Slot>,
     /// Pages that were compressed again, whether or not they shrank.
     pub tried: u64,
+    /// Bytes of memory between objects, where those were that have become shorter.
+    pub holes: u64,
     /// Now, since boot with suspend.
     pub clock: Duration,
     /// Blocks that fit on the backing device.
@@ -208,6 +210,8 @@ impl Slots {
                     Passes::Buckets => secondary.keys().max() == Some(&last),
                 };
             } else {
+                // The kernel copies it to another place, and moves what is left together only when it is asked to compact.
+                self.holes += slot.size();
                 slot.priority = last;
                 slot.huge = false;
             }

@@ -58,10 +58,10 @@ impl Total {
     /// Adds what was just done.
     pub fn add(&mut self, actions: &[Action], result: &str, now_usec: u64) {
         self.runs = self.runs.saturating_add(u64::from(!actions.is_empty()));
+        // What compaction frees may have been taken by the action before it; what others wrote meanwhile is no loss of the policy's.
+        let freed = actions.iter().fold(0_i64, |sum, action| sum.saturating_add(action.freed_bytes));
+        self.freed_bytes = self.freed_bytes.saturating_add(u64::try_from(freed).unwrap_or(0));
         for action in actions {
-            // What others wrote meanwhile is no loss of the policy's.
-            self.freed_bytes =
-                self.freed_bytes.saturating_add(u64::try_from(action.freed_bytes).unwrap_or(0));
             self.written_bytes = self.written_bytes.saturating_add(action.written_bytes);
             self.took_usec = self.took_usec.saturating_add(action.took_usec);
         }
@@ -90,6 +90,13 @@ pub struct Action {
     pub written_bytes: u64,
     /// Microseconds that it took.
     pub took_usec: u64,
+}
+
+impl Action {
+    /// What was done, with which pages.
+    pub fn what(&self) -> String {
+        if self.pages.is_empty() { self.action.clone() } else { format!("{} {}", self.action, self.pages) }
+    }
 }
 
 /// The budget of write-back.
@@ -122,11 +129,7 @@ impl Report {
         let words: Vec<String> = self
             .actions
             .iter()
-            .map(|action| {
-                let pages =
-                    if action.pages.is_empty() { String::new() } else { format!(" {}", action.pages) };
-                format!("{}: {}{pages}: {}", action.device, action.action, action.result)
-            })
+            .map(|action| format!("{}: {}: {}", action.device, action.what(), action.result))
             .collect();
         words.join("; ")
     }
