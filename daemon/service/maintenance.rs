@@ -173,8 +173,8 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
 pub async fn follow_configuration(core: &Arc<Core>) {
     let asked = core.view().maintenance;
     super::pressure::follow(core, asked.pressure);
-    if asked.writeback && core.latest().maintenance.budget.is_none() {
-        // It outlives boots in a file that only a run reads.
+    if asked.writeback && core.latest().maintenance.budget.is_none() && !core.is_maintaining() {
+        // It outlives boots in a file that only a run reads. One that goes on reads it, too.
         let words = ["--only", "budget"].map(str::to_owned).to_vec();
         core.maintain("", words).await.ok();
     }

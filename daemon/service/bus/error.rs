@@ -72,13 +72,19 @@ pub const NAMES: [(Name, &str); 18] = [
 ];
 
 impl Name {
-    /// Whether the caller was wrong, or asked for too much: nothing is the matter with the machine.
+    /// Whether the caller was wrong, asked for too much, or came at a wrong time: nothing is the matter with the machine.
     pub fn is_slip(self) -> bool {
         matches!(
             self,
-            Name::NotFound | Name::InvalidArgument | Name::Unsafe | Name::ConfigInvalid | Name::Unmanaged
+            Name::NotFound
+                | Name::InvalidArgument
+                | Name::Unsafe
+                | Name::ConfigInvalid
+                | Name::Unmanaged
+                | Name::Busy
         )
     }
+
     /// The name for an exit status of `zramd-setup`.
     pub fn of_exit_status(status: u8) -> Name {
         let table = [

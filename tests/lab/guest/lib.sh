@@ -107,10 +107,14 @@ _report() {
 
 # What several scenarios look at.
 
-# One check: boot came to rest and no unit failed.
+# Boot came to rest and no unit failed; at the beginning of a stage also that nothing of zramd complained.
 all_well() {
     is "${1:-the system runs and no unit failed}" "$(systemctl is-system-running) $(systemctl --failed --plain --no-legend)" 'running '
+    (($#)) || is 'zramd has said no error' "$(complaints)" ''
 }
+
+# What was said since boot that the journal shows in red.
+complaints() { journalctl -b -p err -o short-monotonic --no-pager --quiet -t zramd -t zramd-setup -t zramd-worker -t zramd-generator -t zramdctl; }
 
 swap_is_on() { grep -q "^/dev/$1 " /proc/swaps; }
 swap_field() { awk -v device="/dev/$1" -v field="$2" '$1 == device { print $field }' /proc/swaps; }
