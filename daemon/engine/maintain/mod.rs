@@ -406,10 +406,13 @@ fn go_on(ended: &mut Result<(), Stopped>, done: Result<(), Stopped>) -> Result<(
     }
 }
 
-/// How a pass that the kernel refused ends: another one is at work, or an error.
+/// How a pass that the kernel refused ends: another one is at work, there is no memory for another place to keep a page in, or an error.
 fn refused(error: HostError) -> Result<String, Stopped> {
     if error.is(Errno::AGAIN) || error.is(Errno::BUSY) {
         return Ok("somebody else has a pass made over it".to_owned());
+    }
+    if error.is(Errno::NOMEM) {
+        return Ok("ended early, because the kernel has no memory for more".to_owned());
     }
     Err(Error::from(error).into())
 }

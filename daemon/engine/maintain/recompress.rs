@@ -136,7 +136,7 @@ impl<H: Upkeep> Run<'_, H> {
                 before.huge_pages.saturating_sub(after.huge_pages)
             };
             seen += u64::from(chunks.pages);
-            reached = if again { u64::from(chunks.pages) } else { seen };
+            reached = if again { reached.max(u64::from(chunks.pages)) } else { seen };
             done.saved += before.compr_data_size.saturating_sub(after.compr_data_size);
             next = chunks.next(took, shrank);
             if next.is_some() {
