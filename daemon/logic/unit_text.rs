@@ -235,8 +235,8 @@ fn bindings_text(request: &DeviceRequest, unit: Option<&str>, lower: &[String]) 
     if request.writeback.as_ref().is_some_and(|writeback| writeback.encrypted) {
         text = text.line("Wants", "modprobe@dm_crypt.service").line("After", "modprobe@dm_crypt.service");
     }
-    if request.writeback.is_some() {
-        // The disk below has to be let go. The unit that uses the device is stopped in time by itself, but nobody would wait for this one.
+    if request.writeback.is_some() || unit.is_some_and(|unit| unit.ends_with(".mount")) {
+        // What uses the device is stopped in time, and this with it, but nobody would wait: PID 1 kills what is not done when it ends.
         text = text.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
     }
     if let Some(path) = store_device(request) {

@@ -116,6 +116,15 @@ all_well() {
 # What was said since boot that the journal shows in red.
 complaints() { journalctl -b -p err -o short-monotonic --no-pager --quiet -t zramd -t zramd-setup -t zramd-worker -t zramd-generator -t zramdctl; }
 
+# For `prepare`: the journal of a boot can be read in the next.
+keep_journal() { file /etc/systemd/journald.conf.d/persistent.conf <<<$'[Journal]\nStorage=persistent'; }
+# One check of what was said in the last boot: the unit that set a device up had ended when PID 1 did, which kills what is still at work.
+taken_down() {
+    is "$1 was taken down before the machine" \
+        "$(journalctl -b -1 -o cat --no-pager | grep -oE "^(Stopped zramd-setup@$1\.service|Reached target shutdown\.target)" | tr '\n' ' ')" \
+        "Stopped zramd-setup@$1.service Reached target shutdown.target "
+}
+
 swap_is_on() { grep -q "^/dev/$1 " /proc/swaps; }
 swap_field() { awk -v device="/dev/$1" -v field="$2" '$1 == device { print $field }' /proc/swaps; }
 zram_devices() { (cd /sys/block && echo zram*); }
