@@ -11,7 +11,7 @@ REVISION = "1"  # part of the cache key: raise it when this file builds differen
 SUITE = "trixie"
 SIZE = "1G"  # of a sparse file; guests write to a copy-on-write layer above it
 PACKAGES = (
-    "cryptsetup-bin", "dbus", "e2fsprogs", "kmod", "libpam-systemd", "mount", "pacman-package-manager", "polkitd", "procps", "python3",
+    "cryptsetup-bin", "dbus", "e2fsprogs", "fuse3", "kmod", "libpam-systemd", "mount", "pacman-package-manager", "polkitd", "procps", "python3",
     "rpm", "systemd", "systemd-sysv", "udev", "util-linux",
 )
 # Not installed: laid into /var/cache/lab for the scenarios that compare with them.
