@@ -81,7 +81,7 @@ impl Error {
     pub fn of_worker(error: HostError) -> Error {
         match error.cause {
             Cause::Text(said) => Error::failed(said),
-            Cause::Errno(_) => error.into(),
+            Cause::Errno(_) | Cause::Locked { .. } => error.into(),
         }
     }
 
@@ -113,8 +113,7 @@ impl Error {
 
     /// A verb that stayed busy, with those who are to blame.
     pub fn busy(error: &HostError, holders: &[Holder]) -> Error {
-        let blame: Vec<String> =
-            holders.iter().map(|holder| format!("{} (pid {})", holder.name, holder.pid)).collect();
+        let blame: Vec<String> = holders.iter().map(Holder::to_string).collect();
         let blame = match blame.as_slice() {
             [] => "nobody is seen holding it; look at `lsblk` and at other mount namespaces".to_owned(),
             names => format!("held open by {}", names.join(", ")),
@@ -130,8 +129,9 @@ impl Error {
 
 impl From<HostError> for Error {
     fn from(error: HostError) -> Error {
-        let kind = match error.errno() {
-            Some(Errno::PERM | Errno::ACCES | Errno::ROFS) => ErrorKind::NotPermitted,
+        let kind = match &error.cause {
+            Cause::Errno(Errno::PERM | Errno::ACCES | Errno::ROFS) => ErrorKind::NotPermitted,
+            Cause::Locked { .. } => ErrorKind::InUse,
             _ => ErrorKind::Failed,
         };
         Error::new(kind, error.to_string())

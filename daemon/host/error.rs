@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Holder;
+
 /// An error number, with the few names that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Errno(pub i32);
@@ -78,9 +80,21 @@ pub enum Cause {
     /// The kernel said so.
     #[error("{0}")]
     Errno(Errno),
+    /// Another process holds the lock.
+    #[error("{} holds the lock, and has not released it within {seconds} seconds; try again when it has ended", name(.holder.as_ref()))]
+    Locked {
+        /// How long it was waited for.
+        seconds: u64,
+        /// The process, if `/proc` shows it.
+        holder: Option<Holder>,
+    },
     /// A program that was run said so, or we did.
     #[error("{0}")]
     Text(String),
+}
+
+fn name(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
 }
 
 impl HostError {
@@ -114,7 +128,7 @@ impl HostError {
     pub fn errno(&self) -> Option<Errno> {
         match self.cause {
             Cause::Errno(errno) => Some(errno),
-            Cause::Text(_) => None,
+            Cause::Locked { .. } | Cause::Text(_) => None,
         }
     }
 

@@ -66,6 +66,12 @@ pub struct Holder {
     pub name: String,
 }
 
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (pid {})", self.name, self.pid)
+    }
+}
+
 /// What is known about a path that should be a block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockProbe {

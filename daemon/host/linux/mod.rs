@@ -16,6 +16,7 @@ pub mod files;
 pub mod heap;
 pub mod hook;
 pub mod interrupt;
+pub mod lock;
 mod loops;
 #[cfg(not(debug_assertions))]
 mod math;

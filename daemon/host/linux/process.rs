@@ -74,11 +74,17 @@ pub fn mount_users(root: &Path, path: &Path) -> Vec<Holder> {
 }
 
 /// What a process has open. Processes come and go while we look, and we may not look into all of them.
-fn descriptors(process: &Path) -> impl Iterator<Item = fs::Metadata> {
+pub(super) fn descriptors(process: &Path) -> impl Iterator<Item = fs::Metadata> {
     fs::read_dir(process.join("fd"))
         .into_iter()
         .flatten()
         .filter_map(|descriptor| fs::metadata(descriptor.ok()?.path()).ok())
+}
+
+/// The name of a process, which it can choose; empty when it has ended.
+pub(super) fn comm(process: &Path) -> String {
+    let name = fs::read(process.join("comm")).unwrap_or_default();
+    name.trim_ascii_end().escape_ascii().to_string()
 }
 
 fn processes_where(root: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<Holder> {
@@ -90,8 +96,7 @@ fn processes_where(root: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<Holder> {
             if pid == std::process::id() || !wanted(&process.path()) {
                 return None;
             }
-            let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            Some(Holder { pid, name: name.trim().to_owned() })
+            Some(Holder { pid, name: comm(&process.path()) })
         })
         .collect();
     holders.sort_by_key(|holder| holder.pid);

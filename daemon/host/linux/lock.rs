@@ -1,0 +1,197 @@
+//! Lock files that only their owner can lock: flock(2) needs an open file, and every user may open a public directory.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::process;
+use crate::host::{Cause, Holder, HostError};
+
+/// Between two attempts.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Locks the file `name` in `directory`, which it creates with mode 0600. `shown` is its path, for messages.
+///
+/// # Errors
+///
+/// [`Cause::Locked`] when another process still holds the lock after `patience`, with that process if `/proc` shows it.
+pub fn take(directory: impl AsFd, name: &str, shown: &str, patience: Duration) -> Result<OwnedFd, HostError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let file = open(&directory, name, shown)?;
+        if lock(&file, shown)? {
+            if is_current(&directory, name, &file) {
+                return Ok(file);
+            }
+        } else if Instant::now() >= deadline {
+            let cause = Cause::Locked { seconds: patience.as_secs(), holder: holder(&file) };
+            return Err(HostError { object: shown.to_owned(), operation: "lock".to_owned(), cause });
+        } else {
+            std::thread::sleep(INTERVAL);
+        }
+    }
+}
+
+/// As [`take`], without waiting: nothing when another process holds the lock.
+pub fn try_take(directory: impl AsFd, name: &str, shown: &str) -> Result<Option<OwnedFd>, HostError> {
+    loop {
+        let file = open(&directory, name, shown)?;
+        if !lock(&file, shown)? {
+            return Ok(None);
+        }
+        if is_current(&directory, name, &file) {
+            return Ok(Some(file));
+        }
+    }
+}
+
+fn open(directory: impl AsFd, name: &str, shown: &str) -> Result<OwnedFd, HostError> {
+    // NONBLOCK: the wait for a lease, which an owner can take, has no limit of ours.
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|errno| HostError::new(shown, "open", errno))?;
+    let stat = rustix::fs::fstat(&file).map_err(|errno| HostError::new(shown, "look at", errno))?;
+    if is_private(&stat) {
+        return Ok(file);
+    }
+    let text = "others can lock this file; remove it, and it is created again with mode 0600";
+    Err(HostError::text(shown, "lock", text))
+}
+
+fn is_private(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && stat.st_uid == rustix::process::geteuid().as_raw()
+        && stat.st_mode & 0o077 == 0
+}
+
+/// Whether the lock was free.
+fn lock(file: &OwnedFd, shown: &str) -> Result<bool, HostError> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(errno) => Err(HostError::new(shown, "lock", errno)),
+    }
+}
+
+/// Whether others find the same file under the name: an earlier owner may have removed it before releasing it.
+fn is_current(directory: impl AsFd, name: &str, file: &OwnedFd) -> bool {
+    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    let ours = rustix::fs::fstat(file);
+    matches!((found, ours), (Ok(found), Ok(ours)) if (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino))
+}
+
+/// The process that holds the lock of a file.
+///
+/// The device in `/proc/locks` is not that of stat(2) on every file system (btrfs), so the inode selects the processes, and
+/// what they have open decides.
+fn holder(file: &OwnedFd) -> Option<Holder> {
+    let stat = rustix::fs::fstat(file).ok()?;
+    let locks = fs::read("/proc/locks").ok()?;
+    let pids = locks.split(|byte| *byte == b'\n').filter_map(|line| flock_owner(line, stat.st_ino));
+    pids.map(|pid| (pid, Path::new("/proc").join(pid.to_string()))).find_map(|(pid, process)| {
+        use std::os::unix::fs::MetadataExt;
+        let mut open = process::descriptors(&process);
+        open.any(|file| (file.dev(), file.ino()) == (stat.st_dev, stat.st_ino))
+            .then(|| Holder { pid, name: process::comm(&process) })
+    })
+}
+
+/// The process in a line of `/proc/locks` that holds an flock of an inode:
+/// `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`. One that waits has `->` before the kind, one of another PID namespace
+/// the number 0.
+fn flock_owner(line: &[u8], inode: u64) -> Option<u32> {
+    let words: Vec<&str> = std::str::from_utf8(line).ok()?.split_ascii_whitespace().collect();
+    let [_, "FLOCK", _, _, pid, place, ..] = words[..] else { return None };
+    let found: u64 = place.rsplit(':').next()?.parse().ok()?;
+    pid.parse().ok().filter(|pid| *pid > 0 && found == inode)
+}
+
+/// Removes the file before it is released, so that nothing stays behind.
+pub fn release_and_remove(directory: impl AsFd, name: &str, lock: OwnedFd) {
+    // A file that stays is locked again next time.
+    rustix::fs::unlinkat(directory, name, AtFlags::empty()).ok();
+    drop(lock);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, fs::File) {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = fs::File::open(folder.path()).unwrap();
+        (folder, opened)
+    }
+
+    #[test]
+    fn a_lock_that_is_held_names_its_holder() {
+        let (folder, opened) = place();
+        let lock = take(&opened, ".lock", "LOCK", Duration::ZERO).unwrap();
+        let mode = fs::metadata(folder.path().join(".lock")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+
+        let refused = take(&opened, ".lock", "LOCK", Duration::ZERO).unwrap_err();
+        let Cause::Locked { seconds: 0, holder: Some(holder) } = refused.cause else { panic!("{refused}") };
+        assert_eq!(holder.pid, std::process::id());
+        assert_eq!(try_take(&opened, ".lock", "LOCK").unwrap().map(drop), None);
+
+        drop(lock);
+        assert!(try_take(&opened, ".lock", "LOCK").unwrap().is_some());
+    }
+
+    #[test]
+    fn a_lock_that_was_removed_by_its_owner_is_taken_at_the_new_file() {
+        let (folder, opened) = place();
+        let first = take(&opened, ".lock", "LOCK", Duration::ZERO).unwrap();
+        let waiting = std::thread::spawn({
+            let opened = opened.try_clone().unwrap();
+            move || take(&opened, ".lock", "LOCK", Duration::from_secs(60)).unwrap()
+        });
+        release_and_remove(&opened, ".lock", first);
+        let second = waiting.join().unwrap();
+        assert!(is_current(&opened, ".lock", &second));
+        release_and_remove(&opened, ".lock", second);
+        assert!(!folder.path().join(".lock").exists());
+    }
+
+    #[test]
+    fn what_others_can_lock_is_no_lock() {
+        let (folder, opened) = place();
+        let path = folder.path().join(".lock");
+        let refused = |case: &str| {
+            let taken = take(&opened, ".lock", "LOCK", Duration::ZERO);
+            assert!(taken.is_err(), "{case}");
+            fs::remove_file(&path).or_else(|_| fs::remove_dir(&path)).unwrap();
+        };
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
+        refused("public");
+        fs::write(folder.path().join("elsewhere"), "").unwrap();
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        refused("link");
+        std::os::unix::fs::symlink("nowhere", &path).unwrap();
+        refused("dangling link");
+        rustix::fs::mkfifoat(&opened, ".lock", Mode::RUSR | Mode::WUSR).unwrap();
+        refused("pipe");
+        fs::create_dir(&path).unwrap();
+        refused("directory");
+    }
+
+    #[test]
+    fn lines_of_the_kernel_are_read() {
+        let owner = |line: &str| flock_owner(line.as_bytes(), 5678);
+        assert_eq!(owner("1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF"), Some(1234));
+        assert_eq!(owner("1: -> FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF"), None);
+        assert_eq!(owner("2: POSIX  ADVISORY  WRITE 1234 00:1a:5678 0 EOF"), None);
+        assert_eq!(owner("3: FLOCK  ADVISORY  WRITE 1234 00:1a:56789 0 EOF"), None);
+        assert_eq!(owner("4: FLOCK  ADVISORY  WRITE 0 00:1a:5678 0 EOF"), None);
+        assert_eq!(owner("5: OFDLCK ADVISORY  WRITE -1 00:1a:5678 0 EOF"), None);
+        assert_eq!(flock_owner(b"6: FLOCK \xff", 5678), None);
+    }
+}
