@@ -43,7 +43,8 @@ fn open(node: &Path, object: &str, flags: OFlags) -> Result<OwnedFd, HostError> 
 }
 
 /// Opens the node read-only and takes the exclusive BSD lock that udevd honours (systemd's block device locking
-/// protocol). A read-only descriptor, because closing a writable one makes udev probe the device again.
+/// protocol). A read-only descriptor, because closing a writable one makes udev probe the device again. The node is open to root
+/// and the group disk alone, and this does not wait: the caller tries again for as long as it does when a device is busy.
 pub fn lock(node: &Path, object: &str) -> Result<OwnedFd, HostError> {
     let fd = open(node, object, OFlags::RDONLY)?;
     rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {

@@ -110,11 +110,10 @@ fn flock_owner(line: &[u8], inode: u64) -> Option<u32> {
     pid.parse().ok().filter(|pid| *pid > 0 && found == inode)
 }
 
-/// Removes the file before it is released, so that nothing stays behind.
-pub fn release_and_remove(directory: impl AsFd, name: &str, lock: OwnedFd) {
+/// Removes a lock file. Its owner may do so before the release; the next process then locks a new file.
+pub fn remove(directory: impl AsFd, name: &str) {
     // A file that stays is locked again next time.
     rustix::fs::unlinkat(directory, name, AtFlags::empty()).ok();
-    drop(lock);
 }
 
 #[cfg(test)]
@@ -153,11 +152,11 @@ mod tests {
             let opened = opened.try_clone().unwrap();
             move || take(&opened, ".lock", "LOCK", Duration::from_secs(60)).unwrap()
         });
-        release_and_remove(&opened, ".lock", first);
+        remove(&opened, ".lock");
+        drop(first);
         let second = waiting.join().unwrap();
         assert!(is_current(&opened, ".lock", &second));
-        release_and_remove(&opened, ".lock", second);
-        assert!(!folder.path().join(".lock").exists());
+        assert!(folder.path().join(".lock").exists());
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use std::fs;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
-use crate::host::HostError;
+use super::lock;
+use crate::host::{Errno, HostError};
 
 /// Where the verdict of the benchmark is kept from boot to boot.
 pub const VERDICT: &str = crate::logic::benchmark::cache::FILE;
@@ -82,36 +84,37 @@ pub fn remove(root: &Path, name: &str) -> Result<(), HostError> {
     }
 }
 
-/// Takes the lock under which the machine is changed, waiting for whoever has it.
-///
-/// The folder itself is locked. Whoever gives the lock back removes the folder when nothing is recorded in it, so the
-/// one who waited has to check that the folder it got is still the one that others would find.
+/// The lock file, in [`FOLDER`].
+const LOCK: &str = ".lock";
+
+/// How long the lock is waited for. The units that provision end after 60 s, and would not say why.
+const PATIENCE: Duration = Duration::from_secs(50);
+
+/// Takes the lock under which the machine is changed.
 pub fn lock(root: &Path) -> Result<OwnedFd, HostError> {
-    let fail =
-        |operation: &'static str| move |errno: rustix::io::Errno| HostError::new(FOLDER, operation, errno);
     loop {
-        let path = create_folder(root)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = match rustix::fs::open(&path, flags, Mode::empty()) {
-            Err(rustix::io::Errno::NOENT) => continue,
-            opened => opened.map_err(fail("open"))?,
-        };
-        match rustix::fs::flock(&fd, FlockOperation::LockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(errno) => return Err(fail("lock")(errno)),
-        }
-        let ours = rustix::fs::fstat(&fd).map_err(fail("look at"))?;
-        if fs::metadata(&path).is_ok_and(|found| found.ino() == ours.st_ino) {
-            return Ok(fd);
+        let taken = open_folder(&create_folder(root)?)
+            .and_then(|folder| lock::take(folder, LOCK, &format!("{FOLDER}/{LOCK}"), PATIENCE));
+        match taken {
+            // Its last owner has removed the folder.
+            Err(error) if error.is(Errno::NOENT) => {}
+            taken => return taken,
         }
     }
 }
 
-/// Gives the lock back, and removes the folder if it is empty: nothing stays behind when everything was taken away.
+fn open_folder(path: &Path) -> Result<OwnedFd, HostError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| HostError::new(FOLDER, "open", errno))
+}
+
+/// Releases the lock, and removes the folder if it is empty: nothing stays behind when everything was taken away.
 pub fn unlock(root: &Path, lock: OwnedFd) {
-    // A folder that is not empty, or gone, or that we may not remove: it stays, which harms nobody.
-    fs::remove_dir(folder(root)).ok();
+    if let Ok(folder) = open_folder(&folder(root)) {
+        lock::remove(folder, LOCK);
+        // It stays while something is in it.
+        fs::remove_dir(self::folder(root)).ok();
+    }
     drop(lock);
 }
 
@@ -126,5 +129,36 @@ mod tests {
         // Listed, and nothing to be read.
         std::os::unix::fs::symlink("gone", folder(root.path()).join("zram1.json")).unwrap();
         assert_eq!(list(root.path(), ".json"), Ok(vec![("zram0.json".to_owned(), "{}".to_owned())]));
+    }
+
+    #[test]
+    fn a_lock_that_every_user_can_take_stops_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let public = open_folder(&create_folder(root.path()).unwrap()).unwrap();
+        let public = rustix::fs::openat(public, ".", OFlags::RDONLY, Mode::empty()).unwrap();
+        rustix::fs::flock(&public, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        let ours = lock(root.path()).unwrap();
+        unlock(root.path(), ours);
+        assert!(!folder(root.path()).exists());
+    }
+
+    #[test]
+    fn one_has_the_lock_at_a_time_although_the_folder_goes_with_it() {
+        let root = tempfile::tempdir().unwrap();
+        let inside = std::sync::atomic::AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    use std::sync::atomic::Ordering::SeqCst;
+                    for _ in 0..5 {
+                        let ours = lock(root.path()).unwrap();
+                        assert_eq!(inside.fetch_add(1, SeqCst), 0);
+                        assert_eq!(inside.fetch_sub(1, SeqCst), 1);
+                        unlock(root.path(), ours);
+                    }
+                });
+            }
+        });
+        assert!(!folder(root.path()).exists());
     }
 }

@@ -4,10 +4,8 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
-
-use super::files;
-use crate::host::HostError;
+use super::{files, lock};
+use crate::host::{Errno, HostError};
 
 /// The folder.
 pub const FOLDER: &str = "/run/zramd/work";
@@ -44,27 +42,33 @@ pub fn asked(root: &Path, name: &str) -> Result<Vec<String>, String> {
     Ok(words.split_terminator('\0').map(str::to_owned).collect())
 }
 
+fn lock_file(name: &str) -> String {
+    format!(".{name}.lock")
+}
+
 /// Takes the right to do a work, which one process at a time has as long as it keeps the value. Nothing when another has it.
 pub fn take(root: &Path, name: &str) -> Result<Option<OwnedFd>, HostError> {
-    let shown = format!("{FOLDER}/.{name}.lock");
-    let path = files::below(root, &shown);
-    fs::create_dir_all(files::below(root, FOLDER))
-        .map_err(|error| HostError::io(FOLDER, "create", &error))?;
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|errno| HostError::new(shown.as_str(), "open", errno))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(errno) => Err(HostError::new(shown, "lock", errno)),
+    let folder = files::below(root, FOLDER);
+    let name = lock_file(name);
+    loop {
+        fs::create_dir_all(&folder).map_err(|error| HostError::io(FOLDER, "create", &error))?;
+        let taken = fs::File::open(&folder)
+            .map_err(|error| HostError::io(FOLDER, "open", &error))
+            .and_then(|folder| lock::try_take(folder, &name, &format!("{FOLDER}/{name}")));
+        match taken {
+            // Its last owner has removed the folder.
+            Err(error) if error.is(Errno::NOENT) => {}
+            taken => return taken,
+        }
     }
 }
 
-/// Gives the right back for good. Only where taking it is serialised by another lock: the file goes away, and whoever has
-/// it open would lock what nobody else can find.
-pub fn give_up(root: &Path, name: &str, lock: OwnedFd) {
-    // An empty file or folder that stays harms nobody.
-    fs::remove_file(files::below(root, &format!("{FOLDER}/.{name}.lock"))).ok();
-    fs::remove_dir(files::below(root, FOLDER)).ok();
-    drop(lock);
+/// Gives the right back, and removes its file.
+pub fn give_up(root: &Path, name: &str, right: OwnedFd) {
+    if let Ok(folder) = fs::File::open(files::below(root, FOLDER)) {
+        lock::remove(folder, &lock_file(name));
+        // It stays while something is in it.
+        fs::remove_dir(files::below(root, FOLDER)).ok();
+    }
+    drop(right);
 }
