@@ -25,8 +25,6 @@ pub const HELP: &str = "[--idle] [--boot] [--profile NAME] [--algorithm NAME]...
 
 /// Name of the work.
 const NAME: &str = "benchmark";
-/// Exit status of a run that nobody waits for and that was postponed: its unit is started again later (EX_TEMPFAIL).
-const LATER: i32 = 75;
 
 struct Words {
     options: Options,
@@ -100,18 +98,7 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     let by_timer = words.is_empty();
     let mut words = parse(words)?;
     words.options.idle |= by_timer;
-    let idle = words.options.idle;
-    let mut postponed = false;
-    let status = frame::run(NAME, NAME, |reporter| {
-        let ended = benchmark(reporter, words);
-        postponed = matches!(ended, Err(Stopped::Postponed(_)));
-        ended
-    });
-    if postponed && idle {
-        // Its unit starts it again later.
-        std::process::exit(LATER);
-    }
-    Ok(status)
+    Ok(frame::run(NAME, NAME, |reporter| benchmark(reporter, words)))
 }
 
 fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
