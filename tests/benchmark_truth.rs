@@ -17,8 +17,8 @@ use zramd::engine::benchmark::sample::Source;
 use zramd::engine::benchmark::{self, Measured, Options};
 use zramd::engine::scratch::Scratch;
 use zramd::host::linux::LinuxHost;
-use zramd::host::linux::medium::sample_files;
 use zramd::host::linux::pages::Pages;
+use zramd::host::linux::public_files;
 use zramd::logic::algorithm::Algorithm;
 use zramd::logic::benchmark::candidates;
 use zramd::logic::benchmark::random::Random;
@@ -40,7 +40,7 @@ fn pages_of(data: &[u8]) -> Vec<u8> {
 
 fn program_text() -> Vec<u8> {
     let mut data = vec![0; PAGES * PAGE * 5 / 4];
-    let filled = sample_files(Path::new("/usr/lib"), &mut data);
+    let filled = public_files::read_below(Path::new("/usr/lib"), &mut data);
     pages_of(&data[..filled])
 }
 
@@ -265,14 +265,16 @@ fn kinds(folder: &Path) -> Vec<(&'static str, PathBuf)> {
     assert!(done.success());
     let registry =
         std::env::var("CARGO_HOME").unwrap_or_else(|_| format!("{}/.cargo", std::env::var("HOME").unwrap()));
-    let mut source = vec![0; PAGES * PAGE * 5 / 4];
-    let filled = sample_files(&Path::new(&registry).join("registry/src"), &mut source);
+    let most = PAGES * PAGE * 5 / 4;
+    let script = format!("find . -type f -print0 | sort -z | xargs -0 head -qc 65536 | head -c {most}");
+    let sources = Path::new(&registry).join("registry/src");
+    let source = Command::new("sh").args(["-c", &script]).current_dir(sources).output().unwrap().stdout;
     let mut random = Random::new(5);
     let noise: Vec<u8> = (0..PAGES * PAGE / 8).flat_map(|_| random.number().to_ne_bytes()).collect();
     [
         ("heap of an interpreter", pages_of(&fs::read(heap).unwrap())),
         ("program text", program_text()),
-        ("source tree", pages_of(&source[..filled])),
+        ("source tree", pages_of(&source)),
         ("incompressible", noise),
     ]
     .into_iter()

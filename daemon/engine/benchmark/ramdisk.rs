@@ -9,8 +9,9 @@ use crate::engine::gather;
 use crate::engine::scratch::Scratch;
 use crate::engine::work::{Reporter, Stopped};
 use crate::host::linux::LinuxHost;
-use crate::host::linux::medium::{Folder, Medium, read_file, sample_files};
+use crate::host::linux::medium::{Folder, Medium, read_file};
 use crate::host::linux::pages::Pages;
+use crate::host::linux::public_files;
 use crate::host::{Errno, Host, HostError, MkfsSpec};
 use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
 use crate::logic::attribute::Attribute;
@@ -132,7 +133,7 @@ pub(super) fn real_data(file: Option<&Path>, size: u64) -> Result<(Pages, String
             let mut filled = 0;
             for (at, folder) in FOLDERS.iter().enumerate() {
                 let end = if at + 1 == FOLDERS.len() { bytes.len() } else { filled + share };
-                filled += sample_files(Path::new(folder), &mut bytes[filled..end]);
+                filled += public_files::read_below(Path::new(folder), &mut bytes[filled..end]);
             }
             (filled, format!("files below {}", FOLDERS.join(", ")))
         }

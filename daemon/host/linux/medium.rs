@@ -143,31 +143,6 @@ impl Medium {
     }
 }
 
-/// Most that is taken of one file, so that a sample has many kinds.
-const MOST_OF_FILE: usize = 64 << 10;
-
-/// Fills `data` with the beginnings of files below `folder`, in the order of their names; how many bytes it got.
-pub fn sample_files(folder: &Path, data: &mut [u8]) -> usize {
-    let mut filled = 0;
-    let mut left = vec![folder.to_owned()];
-    while let Some(path) = left.pop() {
-        if filled == data.len() {
-            break;
-        }
-        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
-        if metadata.is_dir() {
-            let entries = std::fs::read_dir(&path).into_iter().flatten();
-            let mut inside: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-            inside.sort_unstable_by(|a, b| b.cmp(a));
-            left.extend(inside);
-        } else if metadata.is_file() {
-            let most = (data.len() - filled).min(MOST_OF_FILE);
-            filled += read_file(&path, &mut data[filled..filled + most]).unwrap_or(0);
-        }
-    }
-    filled
-}
-
 /// Reads the beginning of a file; how many bytes that is.
 pub fn read_file(path: &Path, data: &mut [u8]) -> Result<usize, HostError> {
     use std::io::Read;
@@ -204,18 +179,5 @@ mod tests {
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
         assert!(folder.free_bytes().unwrap() > 0);
         assert!(Folder::open(&place.path().join("none")).is_err());
-    }
-
-    #[test]
-    fn a_sample_has_the_beginnings_of_many_files() {
-        let place = tempfile::tempdir().unwrap();
-        std::fs::create_dir(place.path().join("b")).unwrap();
-        std::fs::write(place.path().join("b/large"), vec![2; 2 * MOST_OF_FILE]).unwrap();
-        std::fs::write(place.path().join("a"), [1; 10]).unwrap();
-        std::fs::write(place.path().join("c"), [3; 10]).unwrap();
-        let mut data = vec![0; MOST_OF_FILE + 15];
-        assert_eq!(sample_files(place.path(), &mut data), data.len());
-        assert_eq!((data[9], data[10], data[MOST_OF_FILE + 10]), (1, 2, 3));
-        assert_eq!(sample_files(place.path(), &mut vec![0; 200_000]), MOST_OF_FILE + 20);
     }
 }

@@ -31,6 +31,7 @@ pub mod pressed;
 pub mod priority;
 mod process;
 pub mod process_memory;
+pub mod public_files;
 pub mod store;
 mod swap;
 pub mod unit_files;
