@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use support::{can_use_real_kernel, in_a_better_moment, real_kernel_lock};
 use zramd::engine::benchmark::measure::{Direction, Pass, Spec, pass};
-use zramd::engine::benchmark::sample::Source;
+use zramd::engine::benchmark::sample::{Source, collect};
 use zramd::engine::benchmark::{Options, run};
 use zramd::engine::scratch::Scratch;
 use zramd::host::Host;
 use zramd::host::linux::LinuxHost;
 use zramd::host::linux::pages::Pages;
 use zramd::logic::algorithm::Algorithm;
+use zramd::logic::config::settings::PageSource;
 
 const COUNT: usize = 1024;
 
@@ -185,4 +186,53 @@ fn a_killed_run_leaves_nothing_after_the_next_start() {
     assert!(reverted.status.success(), "{reverted:?}");
     assert_eq!(scratch_records(), 0);
     assert_eq!(host.device_numbers().unwrap(), before);
+}
+
+/// How often the kernel opened these files of a process since the last call.
+struct Opened {
+    events: std::os::fd::OwnedFd,
+    // A file of /proc has another inode once nothing refers to it any more.
+    _kept: Vec<std::os::fd::OwnedFd>,
+}
+
+impl Opened {
+    fn watch(process: u32, names: &[&str]) -> Opened {
+        use rustix::fs::{Mode, OFlags, inotify, open};
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).unwrap();
+        let keep = |name: &&str| {
+            let path = format!("/proc/{process}/{name}");
+            let kept = open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+            inotify::add_watch(&events, &path, inotify::WatchFlags::OPEN).unwrap();
+            kept
+        };
+        let kept = names.iter().map(keep).collect();
+        Opened { events, _kept: kept }
+    }
+
+    fn any(&self) -> bool {
+        let mut buffer = [0; 4096];
+        rustix::io::read(&self.events, &mut buffer).is_ok()
+    }
+}
+
+#[test]
+fn memory_of_processes_is_not_opened_unless_the_configuration_says_so() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let mut other = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let opened = Opened::watch(other.id(), &["maps", "mem", "pagemap"]);
+    std::fs::read(format!("/proc/{}/maps", other.id())).unwrap();
+    assert!(opened.any(), "the kernel tells of files that are opened below /proc");
+    let mut host = LinuxHost::new("/");
+    let mut pages_of = |source| collect(&mut host, &source, &BTreeSet::new(), 512).unwrap().data.source;
+    for source in [Source::default(), Source::Configured(PageSource::Swap), Source::Generator] {
+        let from = pages_of(source);
+        assert!(!opened.any(), "{from}");
+    }
+    assert_eq!(pages_of(Source::Configured(PageSource::Processes)), "processes");
+    assert!(opened.any());
+    other.kill().unwrap();
+    other.wait().unwrap();
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use support::{golden, repository};
+use zramd::logic::config::settings::PageSource;
 use zramd::logic::config::{self, Loaded, render, schema, settings};
 use zramd::logic::facts::Facts;
 use zramd::logic::plan::{self, Activation, Decision, Plan, Purpose, Request};
@@ -404,6 +405,18 @@ fn messages_are_as_in_the_golden_files() {
         golden(&format!("tests/golden/diagnostics/{name}.txt"), &render::render(&loaded.problems, false));
     }
     assert!(seen >= 2);
+}
+
+#[test]
+fn the_benchmark_reads_nothing_private_unless_it_is_said() {
+    let sample = |text: &str| load(&[text]).settings.benchmark.sample;
+    assert_eq!(sample(""), PageSource::Public);
+    assert_eq!(sample("[benchmark]\n"), PageSource::Public);
+    assert_eq!(sample("[benchmark]\nsample = \"public\"\n"), PageSource::Public);
+    assert_eq!(sample("[benchmark]\nsample = \"swap\"\n"), PageSource::Swap);
+    assert_eq!(sample("[benchmark]\nsample = \"processes\"\n"), PageSource::Processes);
+    let wrong = load(&["[benchmark]\nsample = \"memory\"\nprofile = \"latency\"\n"]);
+    assert_eq!((wrong.settings.benchmark.sample, wrong.problems.len()), (PageSource::Public, 1));
 }
 
 #[test]

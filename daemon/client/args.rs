@@ -482,10 +482,10 @@ pub struct BenchRun {
     /// Only these, separated by semicolons, for example 'lz4;zstd(level=1)'; the verdict is not kept then
     #[arg(short, long, value_name = "NAMES", value_delimiter = ';', value_parser = algorithm)]
     pub algorithms: Vec<Algorithm>,
-    /// Compress the pages of this file instead of those of memory; the verdict is not kept then
+    /// Compress the pages of this file instead of those that the configuration says; the verdict is not kept then
     #[arg(long, value_name = "FILE", conflicts_with = "generator")]
     pub data: Option<PathBuf>,
-    /// Compress made pages instead of those of memory; the verdict is kept
+    /// Compress generated pages alone instead of those that the configuration says; the verdict is kept
     #[arg(long)]
     pub generator: bool,
     /// Read so many pages at once with every algorithm: 2 to the power of each, for example 0-3
@@ -493,7 +493,7 @@ pub struct BenchRun {
     pub page_cluster: Vec<RangeInclusive<u8>>,
     /// Also try a dictionary that is trained on half of the pages: an experiment, and never the verdict.
     ///
-    /// A dictionary is made of contents of memory. It is only ever in memory and gone with the end of the run, so that no device can have
+    /// A dictionary is made of the contents of the pages. It is only ever in memory and gone with the end of the run, so that no device can have
     /// it at the next boot; whether it would win, and by how much, is told.
     #[arg(long)]
     pub dictionary: bool,

@@ -243,7 +243,7 @@ complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -f -a "ramdisk" -d 'Compare tmpfs, compressed memory and disks as RAM disks'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and not __fish_seen_subcommand_from run show forget adopt ramdisk swap" -f -a "swap" -d 'Put a program under memory pressure, on private swap, and time its faults'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -s a -l algorithms -d 'Only these, separated by semicolons, for example \'lz4;zstd(level=1)\'; the verdict is not kept then' -r
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l data -d 'Compress the pages of this file instead of those of memory; the verdict is not kept then' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l data -d 'Compress the pages of this file instead of those that the configuration says; the verdict is not kept then' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l page-cluster -d 'Read so many pages at once with every algorithm: 2 to the power of each, for example 0-3' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l profile -d 'What counts: latency, balanced or capacity, instead of what the configuration says; the verdict is not kept if that is another' -r -f -a "latency\t''
 balanced\t''
@@ -258,7 +258,7 @@ complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen
 always\t'Always'
 never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
-complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l generator -d 'Compress made pages instead of those of memory; the verdict is kept'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l generator -d 'Compress generated pages alone instead of those that the configuration says; the verdict is kept'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l dictionary -d 'Also try a dictionary that is trained on half of the pages: an experiment, and never the verdict'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand bench; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'

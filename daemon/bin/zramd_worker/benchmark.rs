@@ -28,12 +28,13 @@ const NAME: &str = "benchmark";
 
 struct Words {
     options: Options,
+    source: Option<Source>,
     profile: Option<Profile>,
     boot: bool,
 }
 
 fn parse(words: Vec<OsString>) -> Result<Words, String> {
-    let mut parsed = Words { options: Options::default(), profile: None, boot: false };
+    let mut parsed = Words { options: Options::default(), source: None, profile: None, boot: false };
     let text = |error: lexopt::Error| error.to_string();
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(word) = parser.next().map_err(text)? {
@@ -52,14 +53,16 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
                 let word = parser.value().and_then(ValueExt::string).map_err(text)?;
                 options.algorithms.push(Algorithm::parse(&word).map_err(|error| error.message)?);
             }
-            Long("data") => options.source = Source::File(PathBuf::from(parser.value().map_err(text)?)),
+            Long("data") => {
+                parsed.source = Some(Source::File(PathBuf::from(parser.value().map_err(text)?)));
+            }
             Long("dictionary") => options.dictionary = true,
-            Long("generator") => options.source = Source::Generator,
+            Long("generator") => parsed.source = Some(Source::Generator),
             Long("process") => {
                 let process = parser.value().map_err(text)?.parse().map_err(text)?;
-                match &mut options.source {
-                    Source::Processes(list) => list.push(process),
-                    other => *other = Source::Processes(vec![process]),
+                match &mut parsed.source {
+                    Some(Source::Processes(list)) => list.push(process),
+                    other => *other = Some(Source::Processes(vec![process])),
                 }
             }
             Long("threads") => {
@@ -105,6 +108,7 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
     let mut host = LinuxHost::new("/");
     let settings = configured::loaded(None).settings;
     let mut options = words.options;
+    options.source = words.source.unwrap_or(Source::Configured(settings.benchmark.sample));
     options.profile = words.profile.unwrap_or(settings.benchmark.profile);
     options.configured = settings.devices.iter().map(|device| device.number).collect::<BTreeSet<u32>>();
     let stored = keep::stored(&host, options.profile).ok();
@@ -116,7 +120,7 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
         if let Some(stored) = &stored {
             let verdict = &stored.algorithm;
             // Boot does not wait for a second opinion.
-            match keep::again(&host, stored).filter(|_| !words.boot) {
+            match keep::again(&host, stored, settings.benchmark.sample).filter(|_| !words.boot) {
                 None => return Ok(format!("the verdict {verdict} holds; nothing to measure")),
                 Some(why) => eprintln!("the verdict {verdict} holds, and is measured again: {why}"),
             }

@@ -13,6 +13,7 @@ use crate::logic::attribute::Attribute;
 use crate::logic::benchmark::cache::{self, Key, SCHEMA_VERSION, Stored, Unusable};
 use crate::logic::benchmark::report::Report;
 use crate::logic::benchmark::score::Profile;
+use crate::logic::config::settings::PageSource;
 
 /// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.
 pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
@@ -35,9 +36,10 @@ pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unu
 }
 
 /// Why a run that nobody asked for measures again although a verdict holds; nothing when it has nothing to do.
-pub fn again<H: Host>(host: &H, stored: &Stored<Report>) -> Option<String> {
-    let rank = |source: &str| ["generator", "processes", "swap"].iter().position(|other| *other == source);
-    let (was, now) = (stored.report.data.source.as_str(), source_now(host));
+pub fn again<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> Option<String> {
+    let sources = ["generator", "calibrated", "processes", "swap"];
+    let rank = |source: &str| sources.iter().position(|other| *other == source);
+    let (was, now) = (stored.report.data.source.as_str(), source_now(host, sample));
     if !stored.provisional.is_empty() {
         Some(stored.provisional.clone())
     } else if stored.better_runs > 0 {

@@ -2,6 +2,7 @@
 //!
 //! [`measure::pass`] times requests one by one and is the same for everything that is measured; [`super::scratch`] has the device.
 
+mod calibrated;
 mod dictionary;
 pub mod guard;
 pub mod keep;

@@ -102,7 +102,7 @@ pub fn run<H: Host>(
     }
     report(0.0, "collecting pages");
     let most = if options.dictionary { 2 * PAGES } else { PAGES };
-    let sample = collect(host, &options.source, pages_that_fit(host, options, most)?);
+    let sample = collect(host, &options.source, &options.configured, pages_that_fit(host, options, most)?);
     if interrupt::is_asked() {
         return Err(cancelled());
     }

@@ -1,4 +1,4 @@
-//! What is compressed: pages like those that this machine swaps. They never leave memory.
+//! The pages that are compressed. They never leave memory.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::calibrated;
 use crate::engine::Error;
 use crate::engine::gather;
 use crate::host::Host;
@@ -14,24 +15,31 @@ use crate::host::linux::interrupt;
 use crate::host::linux::pages::Pages;
 use crate::host::linux::process_memory::{ProcessMemory, maps, others};
 use crate::logic::attribute::Attribute;
+use crate::logic::benchmark::calibrate::Target;
 use crate::logic::benchmark::random::Random;
 use crate::logic::benchmark::report::Data;
 use crate::logic::benchmark::{maps as mappings, synthetic};
-use crate::logic::stat::MmStat;
+use crate::logic::config::settings::PageSource;
+use crate::logic::stat::{BdStat, MmStat};
 use crate::logic::units::human;
 
 /// Where the pages are to come from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// The swap on zram, else the memory of processes, else the generator.
-    #[default]
-    Live,
+    /// What `[benchmark] sample` says.
+    Configured(PageSource),
     /// The memory of these processes.
     Processes(Vec<u32>),
-    /// The generator.
+    /// Generated pages alone, of the built-in mixture.
     Generator,
     /// A file.
     File(PathBuf),
+}
+
+impl Default for Source {
+    fn default() -> Source {
+        Source::Configured(PageSource::default())
+    }
 }
 
 /// Pages, and what they are.
@@ -54,58 +62,70 @@ const PATIENCE: Duration = Duration::from_millis(350);
 /// The same in a file: somebody named it, and it may lie on a slow disk.
 const PATIENCE_WITH_FILE: Duration = Duration::from_secs(3);
 
-/// Collects at most `wanted` pages.
-pub fn collect<H: Host>(host: &mut H, source: &Source, wanted: usize) -> Result<Sample, Error> {
+/// Collects at most `wanted` pages. Nothing private is read unless the source says so. A device that this takes has none of the
+/// `configured` numbers.
+pub fn collect<H: Host>(
+    host: &mut H,
+    source: &Source,
+    configured: &BTreeSet<u32>,
+    wanted: usize,
+) -> Result<Sample, Error> {
     let seed = host.random().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let mut random = Random::new(seed);
-    match source {
-        Source::Generator => generate(wanted),
-        Source::File(path) => file(path, wanted, &mut random),
+    let private = match source {
+        Source::Generator => return generate(wanted),
+        Source::File(path) => return file(path, wanted, &mut random),
         Source::Processes(processes) => {
             let found = processes_pages(processes, wanted, &mut random)?;
-            match found {
-                Some(sample) => Ok(sample),
-                None => Err(Error::failed("these processes have no memory that can be looked at")),
-            }
+            return found
+                .ok_or_else(|| Error::failed("these processes have no memory that can be looked at"));
         }
-        Source::Live => {
-            if let Some(sample) = swap(host, wanted, &mut random)? {
-                return Ok(sample);
-            }
-            let all = others(Path::new("/"));
-            if let Some(sample) = processes_pages(&all, wanted, &mut random)?
-                && sample.pages.count() >= ENOUGH.min(wanted)
-            {
-                return Ok(sample);
-            }
-            generate(wanted)
+        Source::Configured(PageSource::Public) => None,
+        Source::Configured(PageSource::Swap) => swap(host, wanted, &mut random)?,
+        Source::Configured(PageSource::Processes) => {
+            processes_pages(&others(Path::new("/")), wanted, &mut random)?
+                .filter(|sample| sample.pages.count() >= ENOUGH.min(wanted))
         }
+    };
+    match private {
+        Some(sample) => Ok(sample),
+        None => public(host, configured, wanted),
     }
 }
 
+/// Generated pages, mixed with files according to the statistics of the swap in use where there are any.
+fn public<H: Host>(host: &mut H, configured: &BTreeSet<u32>, wanted: usize) -> Result<Sample, Error> {
+    if let Some((swap, target)) = calibrating_swap(host)?
+        && let Some(sample) = calibrated::collect(host, configured, &swap, &target, wanted)?
+    {
+        return Ok(sample);
+    }
+    generate(wanted)
+}
+
 /// Collects pages one by one, without those that hold one repeated word: no algorithm sees them.
-struct Basket {
+pub(super) struct Basket {
     pages: Pages,
     kept: usize,
     same_filled: usize,
 }
 
 impl Basket {
-    fn new(wanted: usize) -> Result<Basket, Error> {
+    pub fn new(wanted: usize) -> Result<Basket, Error> {
         Ok(Basket { pages: Pages::new(wanted)?, kept: 0, same_filled: 0 })
     }
 
-    fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.kept == self.pages.count()
     }
 
     /// The next free page, to be filled and then [kept](Basket::keep).
-    fn free(&mut self) -> &mut [u8] {
+    pub fn free(&mut self) -> &mut [u8] {
         self.pages.page_mut(self.kept)
     }
 
     /// Keeps the page that was filled last.
-    fn keep(&mut self) {
+    pub fn keep(&mut self) {
         if is_same_filled(self.pages.page(self.kept)) {
             self.same_filled += 1;
         } else {
@@ -113,7 +133,7 @@ impl Basket {
         }
     }
 
-    fn done(mut self, source: &str, description: String) -> Sample {
+    pub fn done(mut self, source: &str, description: String) -> Sample {
         self.pages.truncate(self.kept);
         let seen = (self.kept + self.same_filled).max(1);
         let data = Data {
@@ -142,7 +162,7 @@ fn generate(wanted: usize) -> Result<Sample, Error> {
         synthetic::fill(basket.free(), &mut random);
         basket.keep();
     }
-    Ok(basket.done("generator", "made pages, like those of a desktop's programs".to_owned()))
+    Ok(basket.done("generator", "generated pages, like those of a desktop's programs".to_owned()))
 }
 
 /// Opens a file or block device that somebody named, and tells its size in bytes; an error for what has no pages.
@@ -210,50 +230,83 @@ fn read_pages(
     Ok(())
 }
 
-/// What pages there are now to measure with, by the word for it in a report; the better the more.
-pub fn source_now<H: Host>(host: &H) -> &'static str {
-    let swapped = fullest_swap(host).ok().flatten();
-    if swapped.is_some_and(|swap| swap.compressed >= 2 * ENOUGH as u64) {
-        return "swap";
+/// Where pages would come from now, by the word for it in a report.
+pub fn source_now<H: Host>(host: &H, configured: PageSource) -> &'static str {
+    match configured {
+        PageSource::Swap => {
+            let swapped = fullest_swap(host).ok().flatten();
+            if swapped.is_some_and(|swap| swap.compressed() >= 2 * ENOUGH as u64) {
+                return "swap";
+            }
+        }
+        PageSource::Processes => {
+            let memory = gather::memory(host);
+            let anonymous = memory.map_or(0, |memory| memory.anonymous_kib * 1024 / host.page_size());
+            if anonymous >= 8 * ENOUGH as u64 {
+                return "processes";
+            }
+        }
+        PageSource::Public => {}
     }
-    let anonymous = gather::memory(host).map_or(0, |memory| memory.anonymous_kib * 1024 / host.page_size());
-    if anonymous >= 8 * ENOUGH as u64 { "processes" } else { "generator" }
+    if calibrating_swap(host).is_ok_and(|found| found.is_some()) { "calibrated" } else { "generator" }
 }
 
-/// Compressed swap, in pages.
-struct FilledSwap {
-    number: u32,
+/// Compressed swap.
+pub(super) struct FilledSwap {
+    /// N of its `zramN`.
+    pub number: u32,
+    /// Its statistics.
+    pub memory: MmStat,
+    /// Pages stored, same-filled ones included.
     used: u64,
-    compressed: u64,
+    /// Its size in pages.
     slots: u64,
-    same_filled_share: f64,
+}
+
+impl FilledSwap {
+    /// Pages stored that hold more than one repeated word.
+    fn compressed(&self) -> u64 {
+        self.used.saturating_sub(self.memory.same_pages)
+    }
+
+    /// The share of the pages that hold one repeated word.
+    pub fn same_filled_share(&self) -> f64 {
+        (self.memory.same_pages as f64 / self.used.max(1) as f64).min(1.0)
+    }
 }
 
 /// The zram swap with most in it.
 fn fullest_swap<H: Host>(host: &H) -> Result<Option<FilledSwap>, Error> {
     let page = host.page_size();
     let swaps = gather::swaps(host)?;
-    let stat = |number: u32| MmStat::parse(&host.read_attribute(number, Attribute::MmStat).ok()?);
     let filled = swaps.iter().filter_map(|swap| {
-        let (number, stat) = (swap.zram_number()?, stat(swap.zram_number()?)?);
-        let used = stat.orig_data_size / page;
+        let number = swap.zram_number()?;
+        let memory = MmStat::parse(&host.read_attribute(number, Attribute::MmStat).ok()?)?;
         Some(FilledSwap {
             number,
-            used,
-            compressed: used.saturating_sub(stat.same_pages),
+            memory,
+            used: memory.orig_data_size / page,
             slots: swap.size_kib * 1024 / page,
-            same_filled_share: stat.same_pages as f64 / used.max(1) as f64,
         })
     });
     Ok(filled.max_by_key(|swap| swap.used))
 }
 
+/// The swap whose statistics say how well this machine's pages compress, once there are enough in it.
+fn calibrating_swap<H: Host>(host: &H) -> Result<Option<(FilledSwap, Target)>, Error> {
+    let Some(swap) = fullest_swap(host)? else { return Ok(None) };
+    let backing = host.read_attribute(swap.number, Attribute::BdStat).ok();
+    let backing = backing.and_then(|text| BdStat::parse(&text)).unwrap_or_default();
+    let target = Target::new(&swap.memory, &backing, host.page_size());
+    Ok(target.map(|target| (swap, target)))
+}
+
 /// Pages of that, if they are enough. Few: reading one marks it as used.
 fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<Sample>, Error> {
     let page = host.page_size();
-    let Some(FilledSwap { number, used, compressed, slots, same_filled_share }) = fullest_swap(host)? else {
-        return Ok(None);
-    };
+    let Some(filled) = fullest_swap(host)? else { return Ok(None) };
+    let compressed = filled.compressed();
+    let FilledSwap { number, used, slots, .. } = filled;
     if compressed < 2 * ENOUGH.min(wanted) as u64 {
         return Ok(None);
     }
@@ -285,7 +338,7 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<
     let mut sample =
         basket.done("swap", format!("pages swapped out to zram{number} ({} in use)", human(used * page)));
     // Slots that are not in use were counted too; the kernel knows it exactly.
-    sample.data.same_filled_share = same_filled_share;
+    sample.data.same_filled_share = filled.same_filled_share();
     Ok(Some(sample))
 }
 
@@ -371,9 +424,10 @@ mod tests {
         let text: Vec<u8> = (0..40_000_u32).flat_map(u32::to_le_bytes).collect();
         std::fs::write(file.path(), &text).unwrap();
         let mut host = LinuxHost::new("/");
-        let sample = collect(&mut host, &Source::File(file.path().to_owned()), 1000).unwrap();
+        let sample =
+            collect(&mut host, &Source::File(file.path().to_owned()), &BTreeSet::new(), 1000).unwrap();
         assert_eq!(sample.data.pages, text.len() as u64 / sample.data.page_size);
-        let missing = collect(&mut host, &Source::File("/nonexistent".into()), 10);
+        let missing = collect(&mut host, &Source::File("/nonexistent".into()), &BTreeSet::new(), 10);
         assert!(missing.is_err_and(|error| error.message.contains("/nonexistent")));
     }
 
@@ -393,7 +447,8 @@ mod tests {
             ("sparse", "hold one repeated word, which no algorithm sees"),
         ] {
             let path = path(name);
-            let error = collect(&mut host, &Source::File(path.clone()), 512).unwrap_err().message;
+            let error =
+                collect(&mut host, &Source::File(path.clone()), &BTreeSet::new(), 512).unwrap_err().message;
             let name = path.display().to_string();
             assert!(error.starts_with(&name) && error.ends_with(expected), "{error}");
         }
@@ -404,7 +459,7 @@ mod tests {
     fn memory_of_processes_is_found_where_rights_allow() {
         let mut host = LinuxHost::new("/");
         let parent = std::os::unix::process::parent_id();
-        match collect(&mut host, &Source::Processes(vec![parent]), 64) {
+        match collect(&mut host, &Source::Processes(vec![parent]), &BTreeSet::new(), 64) {
             Ok(sample) => {
                 assert_eq!(sample.data.source, "processes");
                 assert!(!is_same_filled(sample.pages.page(0)));

@@ -66,7 +66,7 @@ pub struct Verdict {
 /// What it was measured with.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Data {
-    /// `swap`, `processes`, `generator` or `file`.
+    /// `swap`, `processes`, `calibrated`, `generator` or `file`.
     pub source: String,
     /// The same in words.
     pub description: String,

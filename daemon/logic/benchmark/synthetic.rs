@@ -1,4 +1,4 @@
-//! Pages like those of programs, where no real ones can be had.
+//! Generated pages that compress like those of programs.
 //!
 //! Calibration: with the mixture below, the ratios on total memory are within a tenth of those of the r/Fedora table of 2021, which
 //! was measured with the memory of a desktop (lz4 2.63, lzo-rle 2.74, lzo 2.77, zstd 3.37); `tests/benchmark.rs` measures it on the running
@@ -12,9 +12,22 @@ type Kind = fn(&mut [u8], &mut Random);
 /// Kinds of pages, with their shares in percent.
 const KINDS: [(u64, Kind); 5] = [(38, objects), (23, text), (24, sparse), (5, numbers), (10, noise)];
 
-/// Fills a page.
+/// Percent of the pages that compress. Noise, the last kind, is the rest.
+const COMPRESSIBLE: u64 = 90;
+
+/// Fills a page as one of all kinds.
 pub fn fill(page: &mut [u8], random: &mut Random) {
-    let mut roll = random.below(100);
+    let roll = random.below(100);
+    fill_as(roll, page, random);
+}
+
+/// Fills a page as one of the kinds that compress.
+pub fn compressible(page: &mut [u8], random: &mut Random) {
+    let roll = random.below(COMPRESSIBLE);
+    fill_as(roll, page, random);
+}
+
+fn fill_as(mut roll: u64, page: &mut [u8], random: &mut Random) {
     for (share, kind) in KINDS {
         if roll < share {
             return kind(page, random);
@@ -126,7 +139,7 @@ fn text(page: &mut [u8], random: &mut Random) {
 }
 
 /// Mostly nothing: tables that are hardly filled, stacks that were deep once.
-fn sparse(page: &mut [u8], random: &mut Random) {
+pub fn sparse(page: &mut [u8], random: &mut Random) {
     page.fill(0);
     for _ in 0..8 + random.below(40) {
         let at = usize::try_from(random.below(page.len() as u64 / 8)).unwrap_or(0) * 8;
@@ -144,7 +157,7 @@ fn numbers(page: &mut [u8], random: &mut Random) {
 }
 
 /// What is compressed or encrypted already.
-fn noise(page: &mut [u8], random: &mut Random) {
+pub fn noise(page: &mut [u8], random: &mut Random) {
     for at in (0..page.len()).step_by(8) {
         put(page, at, &random.number().to_le_bytes());
     }
@@ -157,6 +170,7 @@ mod tests {
     #[test]
     fn shares_make_a_whole_and_pages_are_filled() {
         assert_eq!(KINDS.iter().map(|(share, _)| share).sum::<u64>(), 100);
+        assert_eq!(KINDS.last().unwrap().0, 100 - COMPRESSIBLE);
         let mut random = Random::new(1);
         for _ in 0..200 {
             let mut page = [0xAA; 4096];

@@ -7,8 +7,8 @@ use super::ramdisk;
 use super::schema::SectionKind;
 use super::section::{SectionReader, nearest, unknown_keys};
 use super::settings::{
-    AlgorithmChoice, BenchmarkSettings, DeviceSettings, MountSettings, Role, Settings, SizeExpr, SizeRule,
-    When,
+    AlgorithmChoice, BenchmarkSettings, DeviceSettings, MountSettings, PageSource, Role, Settings, SizeExpr,
+    SizeRule, When,
 };
 use super::vm;
 use super::writeback;
@@ -81,9 +81,12 @@ fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
     reader.unknown_keys(SectionKind::Benchmark);
     let when = [("idle", When::Idle), ("boot", When::Boot), ("never", When::Never)];
     let profiles = Profile::ALL.map(|profile| (profile.word(), profile));
+    let samples =
+        [("public", PageSource::Public), ("swap", PageSource::Swap), ("processes", PageSource::Processes)];
     BenchmarkSettings {
         when: one_of(reader, "when", &when).unwrap_or_default(),
         profile: one_of(reader, "profile", &profiles).unwrap_or_default(),
+        sample: one_of(reader, "sample", &samples).unwrap_or_default(),
     }
 }
 

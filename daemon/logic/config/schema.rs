@@ -404,7 +404,7 @@ pub const KEYS: &[Key] = &[
         "\"idle\"",
         "\"idle\"",
         "When it is measured which algorithm \"auto\" stands for: once the machine is quiet after boot, and again on a later day \
-         when there are better pages to measure with; before devices are set up (which then waits for up to two seconds); or only by \
+         when more is known about the pages to measure with; before devices are set up (which then waits for up to two seconds); or only by \
          `zramdctl bench run`.",
     ),
     key(
@@ -414,6 +414,15 @@ pub const KEYS: &[Key] = &[
         "\"balanced\"",
         "\"balanced\"",
         "What counts: little time for each page, little time unless memory is short, or much memory.",
+    ),
+    key(
+        Benchmark,
+        "sample",
+        "\"public\", \"swap\" or \"processes\"",
+        "\"public\"",
+        "\"public\"",
+        "Which pages are compressed: generated ones and files that every user may read, mixed so that they compress like what the \
+         swap stores; pages in the swap; or pages in the memory of running processes. The last two are private data.",
     ),
     key(
         Vm,

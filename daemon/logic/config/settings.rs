@@ -39,6 +39,20 @@ pub struct BenchmarkSettings {
     pub when: When,
     /// What the owner wants.
     pub profile: Profile,
+    /// Which pages it compresses.
+    pub sample: PageSource,
+}
+
+/// Which pages the benchmark compresses. All but the first are private to those who use the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PageSource {
+    /// Generated pages and files that every user may read, mixed according to the statistics of the swap in use.
+    #[default]
+    Public,
+    /// Pages in the swap on zram; public ones while too few are there.
+    Swap,
+    /// Pages in the memory of processes; public ones where too few can be read.
+    Processes,
 }
 
 /// When the benchmark runs by itself.

@@ -1,0 +1,139 @@
+//! Pages that are not private and compress like what the swap in use stores.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::measure::{Direction, Spec, pass};
+use super::sample::{Basket, FilledSwap, Sample};
+use crate::engine::Error;
+use crate::engine::scratch::Scratch;
+use crate::host::Host;
+use crate::host::linux::pages::Pages;
+use crate::host::linux::public_files;
+use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
+use crate::logic::attribute::Attribute;
+use crate::logic::benchmark::calibrate::{Class, Target};
+use crate::logic::benchmark::random::Random;
+use crate::logic::benchmark::synthetic;
+
+/// Pages of a class that are compressed to know its size.
+const PROBE: usize = 512;
+/// Pages taken of files. More would take long from a slow disk.
+const OF_FILES: usize = 1024;
+/// Where those files are.
+const FILES: &str = "/usr/lib";
+
+/// Collects `wanted` pages that compress like those of `swap` with its present algorithm; nothing where that cannot be found out.
+pub(super) fn collect<H: Host>(
+    host: &mut H,
+    configured: &BTreeSet<u32>,
+    swap: &FilledSwap,
+    target: &Target,
+    wanted: usize,
+) -> Result<Option<Sample>, Error> {
+    let text = host.read_attribute(swap.number, Attribute::CompAlgorithm)?;
+    let Some(algorithm) = parse_comp_algorithm(&text).1.and_then(|name| Algorithm::parse(&name).ok()) else {
+        return Ok(None);
+    };
+    // The same pages in every run on this machine: two runs differ by its statistics only.
+    let mut random = Random::new(1);
+    let mut probes = vec![
+        (Class::Sparse, generated(PROBE, synthetic::sparse, &mut random)?),
+        (Class::Program, generated(PROBE, synthetic::compressible, &mut random)?),
+    ];
+    let files = of_files()?;
+    // Too few, and the sample would be a few pages again and again.
+    if files.count() >= PROBE {
+        probes.push((Class::File, files));
+    }
+    let mut scratch = Scratch::create(host, configured)?;
+    let sizes: Result<Vec<(Class, f64)>, Error> = probes
+        .iter()
+        .map(|(class, pages)| Ok((*class, compressed_size(host, &mut scratch, &algorithm, pages)?)))
+        .collect();
+    scratch.release(host)?;
+    // What went wrong here goes wrong again, and is reported, when the algorithm is measured.
+    let Ok(sizes) = sizes else { return Ok(None) };
+    let shares = target.mix(&sizes);
+    let mut basket = Basket::new(wanted)?;
+    while !basket.is_full() {
+        fill(basket.free(), draw(&shares, &mut random), &probes, &mut random);
+        basket.keep();
+    }
+    let ratio = 1.0 / target.size.max(f64::MIN_POSITIVE);
+    let description = format!(
+        "generated pages and files of {FILES}, mixed for the ratio {ratio:.2} of zram{} with {algorithm}",
+        swap.number
+    );
+    let mut sample = basket.done("calibrated", description);
+    sample.data.same_filled_share = swap.same_filled_share();
+    Ok(Some(sample))
+}
+
+fn generated(count: usize, kind: fn(&mut [u8], &mut Random), random: &mut Random) -> Result<Pages, Error> {
+    let mut pages = Pages::new(count)?;
+    for index in 0..count {
+        kind(pages.page_mut(index), random);
+    }
+    Ok(pages)
+}
+
+/// Pages of files that every user may read, as many as there are.
+fn of_files() -> Result<Pages, Error> {
+    let mut data = Pages::new(OF_FILES)?;
+    let page = data.page_size();
+    let filled = public_files::read_below(Path::new(FILES), data.bytes_mut());
+    data.truncate(filled / page);
+    let mut basket = Basket::new(data.count())?;
+    for index in 0..data.count() {
+        basket.free().copy_from_slice(data.page(index));
+        basket.keep();
+    }
+    Ok(basket.done("", String::new()).pages)
+}
+
+/// Mean compressed size of these pages, as a share of a page.
+fn compressed_size<H: Host>(
+    host: &mut H,
+    scratch: &mut Scratch,
+    algorithm: &Algorithm,
+    pages: &Pages,
+) -> Result<f64, Error> {
+    scratch.configure(host, algorithm, pages.bytes().len() as u64)?;
+    let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
+    pass(&node, pages, &Spec::new(Direction::Write, 0..pages.count()))?;
+    let memory = scratch.memory(host)?;
+    if memory.orig_data_size == 0 {
+        return Err(Error::failed("no page was compressed"));
+    }
+    Ok(memory.compr_data_size as f64 / memory.orig_data_size as f64)
+}
+
+/// A class, as likely as its share.
+fn draw(shares: &[(Class, f64)], random: &mut Random) -> Class {
+    const PARTS: u64 = 1 << 20;
+    let mut roll = random.below(PARTS) as f64 / PARTS as f64;
+    for (class, share) in shares {
+        if roll < *share {
+            return *class;
+        }
+        roll -= share;
+    }
+    shares.last().map_or(Class::Program, |(class, _)| *class)
+}
+
+/// Fills a page as one of a class.
+fn fill(page: &mut [u8], class: Class, probes: &[(Class, Pages)], random: &mut Random) {
+    match class {
+        Class::Sparse => synthetic::sparse(page, random),
+        Class::Program => synthetic::compressible(page, random),
+        Class::Noise => synthetic::noise(page, random),
+        Class::File => {
+            let files = probes.iter().find(|(class, _)| *class == Class::File);
+            if let Some((_, files)) = files {
+                let index = usize::try_from(random.below(files.count() as u64)).unwrap_or(0);
+                page.copy_from_slice(files.page(index));
+            }
+        }
+    }
+}
