@@ -6,6 +6,8 @@ mod support;
 mod trial;
 
 use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
@@ -13,7 +15,8 @@ use support::{has_program, skip};
 use trial::{ASKED, FORCED, Trial, change, noise, picture, small};
 use zramd::engine::ErrorKind;
 use zramd::engine::disk::{self, Request, Saved};
-use zramd::host::linux::disk::Calls;
+use zramd::host::linux::disk::script::Fault;
+use zramd::host::linux::disk::{Calls, Subject};
 use zramd::logic::disk::manifest::Consistency;
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk::{Mode, OnFailure};
@@ -425,6 +428,103 @@ fn without_a_good_generation_it_goes_on_as_was_asked() {
     disk::delete(&Calls::new(), &trial.disk, 2).unwrap();
     trial.reboot();
     assert_eq!(trial.load().unwrap().outcome, Outcome::Empty);
+}
+
+/// Mode, owner, time and attributes of a directory.
+fn root(path: &Path) -> (u32, u32, u32, i64, Vec<(Vec<u8>, Vec<u8>)>) {
+    let (meta, opened) = (fs::metadata(path).unwrap(), fs::File::open(path).unwrap());
+    let attributes = Calls::new().attributes(Subject::Open(opened.as_fd())).unwrap();
+    (meta.mode(), meta.uid(), meta.gid(), meta.mtime(), attributes)
+}
+
+/// Gives the root of an empty disk what a configuration can give it: a mode, as root an owner, and ACLs where there are any.
+fn configure(place: &Path) {
+    fs::set_permissions(place, fs::Permissions::from_mode(0o3771)).unwrap();
+    let opened = fs::File::open(place).unwrap();
+    // Version 2; owner rwx, user 7 r-x, group r-x, mask rwx, others --x.
+    let entries = [(1, 7, u32::MAX), (2, 5, 7), (4, 5, u32::MAX), (16, 7, u32::MAX), (32, 1, u32::MAX)];
+    let mut acl = 2_u32.to_le_bytes().to_vec();
+    for (tag, permissions, id) in entries {
+        acl.extend([u16::to_le_bytes(tag), u16::to_le_bytes(permissions)].concat());
+        acl.extend(u32::to_le_bytes(id));
+    }
+    for name in ["system.posix_acl_default", "system.posix_acl_access"] {
+        let set = rustix::fs::fsetxattr(&opened, name, &acl, rustix::fs::XattrFlags::empty());
+        if set.is_err() {
+            println!("without ACLs: {set:?}");
+        }
+    }
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(place, Some(1234), Some(4321)).unwrap();
+        fs::set_permissions(place, fs::Permissions::from_mode(0o3771)).unwrap();
+    }
+}
+
+/// A disk whose only snapshot breaks off in the middle of being loaded, with nothing in it.
+fn with_a_damaged_snapshot() -> Trial {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    let archive = trial.disk.store.join("gen-1.tar.zst");
+    let mut bytes = fs::read(&archive).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&archive, bytes).unwrap();
+    trial.reboot();
+    configure(trial.place());
+    trial
+}
+
+#[test]
+fn a_disk_that_starts_empty_has_its_owner_mode_and_acl() {
+    for on_failure in [OnFailure::Empty, OnFailure::Passthrough, OnFailure::Fail] {
+        let mut trial = with_a_damaged_snapshot();
+        trial.disk.on_failure = on_failure;
+        let before = root(trial.place());
+        assert_eq!(trial.load().is_ok(), on_failure != OnFailure::Fail);
+        assert_eq!((root(trial.place()), picture(trial.place()).len()), (before, 1), "{on_failure:?}");
+    }
+    // The first use is interrupted.
+    let mut trial = Trial::new();
+    trial.disk.seed = Some(trial.path("seed"));
+    fs::create_dir(trial.path("seed")).unwrap();
+    small(&trial.path("seed"));
+    configure(trial.place());
+    let before = root(trial.place());
+    disk::load(&Calls::new(), &trial.disk, &mut |_| false).unwrap_err();
+    assert_eq!((root(trial.place()), picture(trial.place()).len()), (before, 1));
+}
+
+#[test]
+fn a_disk_has_its_owner_mode_and_acl_after_a_load_that_was_killed() {
+    let damaged = || {
+        let mut trial = with_a_damaged_snapshot();
+        trial.disk.on_failure = OnFailure::Empty;
+        let (mode, uid, gid, _, attributes) = root(trial.place());
+        (trial, (mode, uid, gid, attributes))
+    };
+    let load = |trial: &Trial, calls: &Calls| disk::load(calls, &trial.disk, &mut |_| true);
+    let counted = Calls::with_fault(None);
+    load(&damaged().0, &counted).unwrap();
+    for number in 1..=counted.transcript().len() {
+        let (trial, before) = damaged();
+        // What a killed process returns does not matter.
+        load(&trial, &Calls::with_fault(Some((number, Fault::KillBefore)))).ok();
+        trial.load().unwrap();
+        let (mode, uid, gid, _, attributes) = root(trial.place());
+        assert_eq!((mode, uid, gid, attributes), before, "killed before call {number}");
+        assert_eq!(picture(trial.place()).len(), 1, "killed before call {number}");
+    }
+}
+
+#[test]
+fn a_folder_into_which_an_export_failed_is_as_it_was() {
+    let trial = with_a_damaged_snapshot();
+    let to = trial.path("to");
+    fs::create_dir(&to).unwrap();
+    configure(&to);
+    let before = root(&to);
+    disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap_err();
+    assert_eq!((root(&to), picture(&to).len()), (before, 1));
 }
 
 #[test]

@@ -4,17 +4,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use crate::engine::{Error, ErrorKind};
-use crate::host::linux::disk::{Calls, Subject};
+use crate::host::linux::disk::Calls;
 use crate::host::{Errno, HostError};
-use crate::logic::disk::entry::Meta;
 use crate::logic::disk::manifest::{Manifest, Unusable, refuse_size};
+use crate::logic::disk::state::Root;
 
 use super::archive::check;
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::load::unpack;
 use super::store::{Generation, Store};
 use super::trouble::{Trouble, at};
-use super::{Disk, Progress, Watcher};
+use super::{Disk, Progress, Watcher, root};
 
 /// What was found in a generation that is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ struct Site<'a> {
     to: &'a Path,
     folder: OwnedFd,
     /// What is to be as it was when nothing comes of it.
-    was: Meta,
+    was: Root,
     /// The folder above, the name there until all is there, and the name from then on; nothing for a folder of somebody else.
     unnamed: Option<(OwnedFd, String, String)>,
 }
@@ -117,7 +117,7 @@ impl<'a> Site<'a> {
             }
             opened => (opened, None),
         };
-        let looked = folder.and_then(|folder| calls.look(folder.as_fd(), b"").map(|was| (folder, was)));
+        let looked = folder.and_then(|folder| root::look(calls, folder.as_fd()).map(|was| (folder, was)));
         match looked {
             Ok((folder, _)) if unnamed.is_none() && !is_empty_at(calls, &folder, to)? => {
                 Err(Error::new(ErrorKind::Unsafe, format!("{} is not empty", to.display())))
@@ -168,10 +168,7 @@ impl<'a> Site<'a> {
                 calls.remove(above.as_fd(), partial.as_bytes(), true).map_err(at(path(), "remove"))
             }
             None => {
-                let Meta { uid, gid, mode, mtime, .. } = self.was;
-                let subject = Subject::Open(folder);
-                let owned = calls.set_owner(subject, uid, gid).and_then(|()| calls.set_mode(subject, mode));
-                owned.and_then(|()| calls.set_time(subject, mtime)).map_err(at(path(), "give back"))
+                root::restore(calls, folder, &self.was).map_err(at(path(), "restore the owner and mode of"))
             }
         });
         match gone {

@@ -9,7 +9,7 @@ use crate::engine::{Error, ErrorKind};
 use crate::host::linux::disk::Calls;
 use crate::host::{Errno, HostError};
 use crate::logic::disk::manifest::{Manifest, Unusable, refuse_size};
-use crate::logic::disk::state::{LoadRecord, Outcome, Place, State};
+use crate::logic::disk::state::{LoadRecord, Outcome, Place, Root, State};
 use crate::logic::disk::{Mode, OnFailure};
 
 use super::archive::ArchiveReader;
@@ -20,7 +20,7 @@ use super::save::identify;
 use super::store::{Generation, Listing, Store};
 use super::trouble::{Trouble, at};
 use super::walk::walk;
-use super::{Disk, Watcher};
+use super::{Disk, Watcher, root};
 
 /// The largest window that a decompressor has to provide: more than our levels use.
 const WINDOW_LOG: u32 = 27;
@@ -74,13 +74,13 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
             record.map_or((Outcome::Loaded, None), |load| (load.outcome, load.generation));
         return Ok(Loaded { generation, already: true, ..Loaded::new(outcome) });
     }
-    if !is_empty(calls, job.place.as_fd())? {
-        if !job.state.is_half_loaded(&job.boot_id, &job.at) {
-            let message =
-                format!("{} is not empty, and {} was not loaded into it", disk.place.display(), disk.name);
-            return Err(Error::new(ErrorKind::Unsafe, message));
-        }
-        wipe(calls, job.place.as_fd())?;
+    if job.state.is_half_loaded(&job.boot_id, &job.at) {
+        job.was = job.state.load.as_ref().and_then(|load| load.root.clone()).unwrap_or(job.was);
+        job.empty()?;
+    } else if !is_empty(calls, job.place.as_fd())? {
+        let message =
+            format!("{} is not empty, and {} was not loaded into it", disk.place.display(), disk.name);
+        return Err(Error::new(ErrorKind::Unsafe, message));
     }
     job.mark()?;
     job.state.unclean |= job.state.is_unclean(&job.boot_id);
@@ -127,6 +127,8 @@ struct Job<'a> {
     store: Store,
     place: OwnedFd,
     at: Place,
+    /// What the root is as long as the disk is empty.
+    was: Root,
     boot_id: String,
     state: State,
     listing: Listing,
@@ -149,9 +151,17 @@ impl<'a> Job<'a> {
     fn new(calls: &'a Calls, disk: &'a Disk, store: Store) -> Result<Job<'a>, Error> {
         let boot_id = calls.boot_id().map_err(at("/proc/sys/kernel/random/boot_id", "read"))?;
         let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
-        let at = identify(calls, disk, place.as_fd())?;
+        let identity = identify(calls, disk, place.as_fd())?;
+        let was = root::look(calls, place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
         let (state, listing) = (store.state()?, store.listing()?);
-        Ok(Job { calls, disk, store, place, at, boot_id, state, listing })
+        Ok(Job { calls, disk, store, place, at: identity, was, boot_id, state, listing })
+    }
+
+    /// Removes what is in the disk; the root is what it was before.
+    fn empty(&self) -> Result<(), Error> {
+        wipe(self.calls, self.place.as_fd())?;
+        let restored = root::restore(self.calls, self.place.as_fd(), &self.was);
+        restored.map_err(at(self.disk.place.display(), "restore the owner and mode of"))
     }
 
     /// From here on the disk can be told from every other one.
@@ -164,7 +174,8 @@ impl<'a> Job<'a> {
 
     fn record(&mut self, outcome: Outcome, generation: Option<u64>) -> Result<(), Error> {
         let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), self.calls.now_usec());
-        self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec });
+        let root = Some(self.was.clone()).filter(|_| outcome == Outcome::Unfinished);
+        self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec, root });
         self.state.dirty = true;
         self.state.fingerprint = None;
         self.store.write_state(&self.state)
@@ -186,7 +197,7 @@ impl<'a> Job<'a> {
         }
         let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), calls.now_usec());
         let (outcome, generation) = (loaded.outcome, loaded.generation);
-        self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec });
+        self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec, root: None });
         self.state.fingerprint = fingerprint;
         self.state.fingerprint_of = generation;
         self.store.write_state(&self.state)
@@ -292,8 +303,8 @@ impl<'a> Job<'a> {
             Ok(extracted) => return Attempt::Loaded(extracted),
             Err(trouble) => self.store.of_archive(generation.number, trouble),
         };
-        if let Err(error) = wipe(self.calls, self.place.as_fd()) {
-            return Attempt::Impossible(Error::from(trouble).join(error.into()));
+        if let Err(error) = self.empty() {
+            return Attempt::Impossible(Error::from(trouble).join(error));
         }
         match trouble {
             Trouble::Bad(why) => Attempt::Broken(format!("its archive is not good: {why}")),
@@ -330,7 +341,7 @@ impl<'a> Job<'a> {
         };
         let extracted = self.copy(seed, opened.as_fd(), watcher);
         if extracted.is_err() {
-            wipe(self.calls, self.place.as_fd())?;
+            self.empty()?;
         }
         Ok(Loaded { extracted: extracted?, ..loaded })
     }

@@ -9,6 +9,7 @@ mod extract;
 mod load;
 mod pack;
 mod pipe;
+mod root;
 mod save;
 mod store;
 mod trouble;

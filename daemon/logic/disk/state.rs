@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::entry::Attribute;
+
 /// The version of the file.
 pub const SCHEMA: u32 = 1;
 
@@ -17,6 +19,21 @@ pub struct Place {
     pub born: (i64, u32),
     /// What loading has written on it, where the file system takes attributes.
     pub mark: String,
+}
+
+/// The directory at the root of a disk before it was filled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Root {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// Permission bits with set-id and sticky bits.
+    pub mode: u32,
+    /// When its contents changed, in seconds since 1970 and nanoseconds.
+    pub mtime: (i64, u32),
+    /// Extended attributes, ACLs among them.
+    pub attributes: Vec<Attribute>,
 }
 
 /// How loading ended.
@@ -52,6 +69,9 @@ pub struct LoadRecord {
     pub generation: Option<u64>,
     /// When it ended, in microseconds since 1970.
     pub at_usec: u64,
+    /// What the root was before: a load that was interrupted has changed it.
+    #[serde(default)]
+    pub root: Option<Root>,
 }
 
 /// How a save ended.
@@ -166,8 +186,14 @@ mod tests {
     const PLACE: Place = Place { device: (0, 40), inode: 1, born: (5, 6), mark: String::new() };
 
     fn state(outcome: Outcome) -> State {
-        let load =
-            LoadRecord { boot_id: "a".to_owned(), place: PLACE, outcome, generation: Some(3), at_usec: 1 };
+        let load = LoadRecord {
+            boot_id: "a".to_owned(),
+            place: PLACE,
+            outcome,
+            generation: Some(3),
+            at_usec: 1,
+            root: None,
+        };
         State { schema_version: SCHEMA, load: Some(load), dirty: true, ..State::default() }
     }
 
