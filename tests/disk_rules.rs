@@ -17,7 +17,7 @@ use zramd::engine::ErrorKind;
 use zramd::engine::disk::{self, Request, Saved};
 use zramd::host::linux::disk::script::Fault;
 use zramd::host::linux::disk::{Calls, Subject};
-use zramd::logic::disk::manifest::Consistency;
+use zramd::logic::disk::manifest::{self, Consistency};
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk::{Mode, OnFailure};
 
@@ -339,6 +339,79 @@ fn pinned_generations_stay_until_they_are_deleted() {
     disk::delete(&calls, &trial.disk, 6).unwrap();
     assert_eq!(trial.generations(), [5]);
     assert_eq!(disk::delete(&calls, &trial.disk, 6).unwrap_err().kind, ErrorKind::NotFound);
+}
+
+#[test]
+fn a_pinned_generation_is_deleted_only_after_it_was_unpinned() {
+    let trial = Trial::with(small);
+    let calls = Calls::new();
+    trial.save().unwrap();
+    disk::pin(&calls, &trial.disk, 1, Some("before the upgrade")).unwrap();
+    trial.save().unwrap();
+    let spare = || disk::delete_spare(&calls, &trial.disk, 1, &mut |_| true);
+    for refused in [spare(), disk::delete(&calls, &trial.disk, 1)] {
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::Unsafe);
+    }
+    assert_eq!(trial.generations(), [2, 1]);
+    disk::pin(&calls, &trial.disk, 1, None).unwrap();
+    spare().unwrap();
+    assert_eq!(trial.generations(), [2]);
+}
+
+const BY_USER: Request<'static> = Request { reason: manifest::BY_USER, force: false, last: false };
+
+#[test]
+fn saves_of_users_take_the_place_of_their_own_only() {
+    let trial = Trial::with(small);
+    let write = |text: &str| fs::write(trial.place().join("file"), text).unwrap();
+    let timer = Request { reason: "timer", ..BY_USER };
+    for text in ["one", "two"] {
+        write(text);
+        trial.save_as(timer).unwrap();
+    }
+    for text in ["three", "four", "five"] {
+        write(text);
+        trial.save_as(BY_USER).unwrap();
+    }
+    assert_eq!(trial.generations(), [5, 2, 1]);
+    // What the timer finds saved already is its own from then on.
+    assert_eq!(trial.save_as(timer), Ok(Saved::Unchanged(5)));
+    write("six");
+    trial.save_as(BY_USER).unwrap();
+    write("seven");
+    trial.save_as(BY_USER).unwrap();
+    assert_eq!(trial.generations(), [7, 5, 2]);
+    write("eight");
+    trial.save_as(timer).unwrap();
+    assert_eq!(trial.generations(), [8, 7, 5]);
+}
+
+#[test]
+fn a_save_of_a_user_that_does_not_fit_besides_the_others_is_refused() {
+    let mut trial = Trial::with(small);
+    trial.disk.keep = 10;
+    let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
+    trial.disk.store_limit = Some(manifest.archive_bytes * 5 / 2);
+    trial.save().unwrap();
+    change(trial.place());
+    assert_eq!(trial.save_as(BY_USER).unwrap_err().kind, ErrorKind::StoreFull);
+    assert_eq!(trial.generations(), [2, 1]);
+    trial.save_as(ASKED).unwrap();
+    assert_eq!(trial.generations(), [3, 2]);
+}
+
+#[test]
+fn a_save_that_would_write_the_same_archive_writes_none() {
+    let trial = Trial::with(small);
+    fs::set_permissions(trial.place().join("big"), fs::Permissions::from_mode(0o644)).unwrap();
+    trial.save().unwrap();
+    // The time of its change is another one, but that is not kept.
+    for mode in [0o600, 0o644] {
+        fs::set_permissions(trial.place().join("big"), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(trial.save_as(ASKED), Ok(Saved::Unchanged(1)));
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn view(trial: &Trial) -> View {
     status.generations.into_iter().map(line).collect()
 }
 
-/// A disk with three snapshots, of which the first is pinned and the last differs, and something of the first that was set aside.
+/// A disk with three snapshots, of which the first is pinned and the last differs, and something of the second that was set aside.
 fn prepared() -> Trial {
     let trial = Trial::with(small);
     trial.save().unwrap();
@@ -33,7 +33,7 @@ fn prepared() -> Trial {
     trial.save().unwrap();
     change(trial.place());
     trial.save().unwrap();
-    fs::write(trial.disk.store.join("gen-1.json.bad"), "set aside").unwrap();
+    fs::write(trial.disk.store.join("gen-2.json.bad"), "set aside").unwrap();
     assert_eq!(trial.generations(), [3, 2, 1]);
     copy(&trial.disk.store, &trial.path("before"));
     trial
@@ -123,7 +123,7 @@ fn unpinning_may_fail_anywhere() {
 
 #[test]
 fn deleting_may_fail_anywhere() {
-    walk_through(&|calls, disk| disk::delete_spare(calls, disk, 1, &mut |_| true));
+    walk_through(&|calls, disk| disk::delete_spare(calls, disk, 2, &mut |_| true));
     walk_through(&|calls, disk| disk::delete_spare(calls, disk, 3, &mut |_| true));
 }
 

@@ -100,7 +100,7 @@ pub struct SnapshotLine {
     pub stored_bytes: u64,
     /// Files, folders and all else in it.
     pub entries: u64,
-    /// Why it was made: `stop`, `timer`, `sleep`, `asked`, `restore`.
+    /// Why it was made: `stop`, `timer`, `sleep`, `asked`, `restore`, `user`.
     pub reason: String,
     /// Whether files changed while they were read.
     pub fuzzy: bool,

@@ -135,6 +135,7 @@ pub fn pin(calls: &Calls, disk: &Disk, generation: u64, why: Option<&str>) -> Re
 pub fn delete_spare(calls: &Calls, disk: &Disk, number: u64, watcher: Watcher<'_>) -> Result<(), Error> {
     let (spare, others): (Vec<Generation>, Vec<Generation>) =
         status(calls, disk)?.generations.into_iter().partition(|generation| generation.number == number);
+    refuse_pinned(disk, &spare)?;
     if spare.first().is_some_and(Generation::is_whole) {
         let mut found = false;
         for other in others.iter().filter(|other| other.is_whole()) {
@@ -156,7 +157,21 @@ pub fn delete_spare(calls: &Calls, disk: &Disk, number: u64, watcher: Watcher<'_
     delete(calls, disk, number)
 }
 
-/// Deletes a generation, pinned or not, with what was set aside of it.
+/// Deletes a generation that is not pinned, with what was set aside of it.
 pub fn delete(calls: &Calls, disk: &Disk, generation: u64) -> Result<(), Error> {
-    store::Store::lock_existing(calls, disk)?.delete(generation)
+    let store = store::Store::lock_existing(calls, disk)?;
+    let mut found = store.listing()?.generations;
+    found.retain(|found| found.number == generation);
+    refuse_pinned(disk, &found)?;
+    store.delete(generation)
+}
+
+fn refuse_pinned(disk: &Disk, generations: &[Generation]) -> Result<(), Error> {
+    let pinned = generations.iter().find_map(|found| Some((found.number, found.pinned.as_ref()?)));
+    let Some((number, why)) = pinned else { return Ok(()) };
+    let name = &disk.name;
+    let message = format!(
+        "{name}: snapshot {number} is pinned ({why}); run `zramdctl disk pin --off {name} {number}`, then delete it"
+    );
+    Err(Error::new(ErrorKind::Unsafe, message))
 }

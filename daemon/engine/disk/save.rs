@@ -8,7 +8,7 @@ use crate::engine::{Error, ErrorKind};
 use crate::host::linux::disk::{BTRFS, Calls, SUBVOLUME_ROOT};
 use crate::host::{Errno, HostError};
 use crate::logic::disk::choose::{self, Experience, Limits};
-use crate::logic::disk::manifest::{Consistency, FORMAT, Manifest, size_text};
+use crate::logic::disk::manifest::{BY_USER, Consistency, FORMAT, Manifest, size_text};
 use crate::logic::disk::state::{Place, SaveOutcome, SaveRecord, State};
 
 use super::pack::{Packed, pack};
@@ -26,7 +26,7 @@ const WRITE_BEHIND: u64 = 8 << 20;
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Why, in a word: `stop`, `timer`, `asked`.
+    /// Why, as in [`Manifest::reason`]. A save for [`BY_USER`] takes the place of none but the last one of the kind.
     pub reason: &'a str,
     /// Writes a generation although nothing has changed.
     pub force: bool,
@@ -116,12 +116,12 @@ fn save_locked(
     if let Some((generation, manifest)) = unchanged(disk, state, &listing, &tree).filter(|_| !request.force) {
         let live = Source { place: &place, snapshot: None, tree };
         if !live.tree.hides_changes || is_same(calls, &live, disk, manifest, watcher)? {
-            return Ok(Saved::Unchanged(generation));
+            return still(store, request, generation, manifest);
         }
         tree = live.tree;
     }
     let loaded = state.loaded_now(&boot_id);
-    let mut pruned = find_room(store, &listing, &tree, disk, loaded)?;
+    let mut pruned = find_room(store, &listing, &tree, disk, request, loaded)?;
 
     let number = listing.next;
     let began_at_usec = calls.now_usec();
@@ -129,6 +129,15 @@ fn save_locked(
     let draft = store.draft(number)?;
     let packed = write_archive(calls, &source, disk, Some(&draft), "saving", watcher);
     let tree = source.end(calls);
+    let same = newest(disk, &listing).filter(|(number, _)| !request.force && !pruned.contains(number));
+    if let (Ok((_, exact, output)), Some((number, manifest))) = (&packed, same)
+        && output.is_of(manifest)
+    {
+        store.discard(&draft);
+        state.fingerprint = tree.fingerprint.filter(|_| *exact);
+        state.fingerprint_of = Some(number);
+        return still(store, request, number, manifest);
+    }
     let mut warnings: Vec<String> = tree.mounts.iter().map(|path| not_saved(path)).collect();
     let written = packed.and_then(|(packed, exact, output)| {
         let manifest = Manifest {
@@ -149,6 +158,9 @@ fn save_locked(
             let (size, limit) = (size_text(output.bytes), size_text(limit));
             let why = format!("the archive has {size}, and store-limit is {limit}");
             return Err(refused(ErrorKind::StoreFull, disk, &why));
+        }
+        if request.reason == BY_USER {
+            check_limit(disk, &listing, output.bytes)?;
         }
         store.commit(number, &draft, &manifest)?;
         Ok((manifest, exact))
@@ -190,6 +202,31 @@ pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Pla
     Ok(Place { device: meta.device, inode: meta.inode, born, mark })
 }
 
+/// Nothing has changed since this generation. One that a user asked for becomes one like all others, if another reason would
+/// have made it now: those of users are the first to go.
+fn still(store: &Store, request: Request<'_>, number: u64, manifest: &Manifest) -> Result<Saved, Error> {
+    if manifest.is_by_user() && request.reason != BY_USER {
+        store.describe(number, &Manifest { reason: request.reason.to_owned(), ..manifest.clone() })?;
+    }
+    Ok(Saved::Unchanged(number))
+}
+
+/// Whether one that a user asked for would stay: those that it may not take the place of count.
+fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> {
+    let others = listing.kept().into_iter().filter(|kept| !kept.by_user);
+    let total = others.fold(bytes, |sum, kept| sum.saturating_add(kept.bytes));
+    match disk.store_limit.filter(|limit| total > *limit) {
+        None => Ok(()),
+        Some(limit) => {
+            let (total, limit) = (size_text(total), size_text(limit));
+            let why = format!(
+                "with the snapshots that root has the store would hold {total}, and store-limit is {limit}"
+            );
+            Err(refused(ErrorKind::StoreFull, disk, &why))
+        }
+    }
+}
+
 /// The newest generation, when as far as a walk can see it holds just what is on the disk.
 fn unchanged<'a>(
     disk: &Disk,
@@ -197,10 +234,15 @@ fn unchanged<'a>(
     listing: &'a Listing,
     tree: &Tree,
 ) -> Option<(u64, &'a Manifest)> {
+    let same = tree.fingerprint.is_some() && state.fingerprint == tree.fingerprint;
+    newest(disk, listing).filter(|(number, _)| same && state.fingerprint_of == Some(*number))
+}
+
+/// The newest generation, if it is whole and of the kind that is saved now.
+fn newest<'a>(disk: &Disk, listing: &'a Listing) -> Option<(u64, &'a Manifest)> {
     let newest = listing.generations.first().filter(|newest| newest.is_whole())?;
     let manifest = newest.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
-    let same = tree.fingerprint.is_some() && state.fingerprint == tree.fingerprint;
-    (same && state.fingerprint_of == Some(newest.number)).then_some((newest.number, manifest))
+    Some((newest.number, manifest))
 }
 
 /// Whether an archive of the disk would be that of this manifest, byte for byte. It is made, but not written: where nothing
@@ -213,7 +255,7 @@ fn is_same(
     watcher: Watcher<'_>,
 ) -> Result<bool, Error> {
     let (_, _, made) = write_archive(calls, source, disk, None, "comparing", watcher)?;
-    Ok(made.bytes == manifest.archive_bytes && made.digest() == manifest.digest)
+    Ok(made.is_of(manifest))
 }
 
 /// Makes sure that the store is likely to have room, if need be by deleting old generations. Which it deleted.
@@ -222,6 +264,7 @@ fn find_room(
     listing: &Listing,
     tree: &Tree,
     disk: &Disk,
+    request: Request<'_>,
     loaded: Option<u64>,
 ) -> Result<Vec<u64>, Error> {
     let last = listing.generations.iter().find_map(|generation| {
@@ -231,9 +274,15 @@ fn find_room(
             content_bytes: manifest.contents.occupied_bytes,
         })
     });
-    let wanted = choose::wanted_room(tree.contents.occupied_bytes, last);
+    let mut wanted = choose::wanted_room(tree.contents.occupied_bytes, last);
+    let mut kept = listing.kept();
+    if request.reason == BY_USER {
+        kept.retain(|kept| kept.by_user);
+        // The next save finds room as well, instead of taking this one away.
+        wanted = wanted.saturating_mul(2);
+    }
     let free = store.file_system()?.available_bytes;
-    let Some(gone) = choose::make_room(&listing.kept(), wanted, free, loaded) else {
+    let Some(gone) = choose::make_room(&kept, wanted, free, loaded) else {
         let (wanted, free) = (size_text(wanted), size_text(free));
         let why = format!("the store has {free} free, and about {wanted} are needed");
         return Err(refused(ErrorKind::StoreFull, disk, &why));
@@ -335,6 +384,11 @@ struct Written {
 impl Written {
     fn digest(&self) -> String {
         format!("blake3:{}", self.hash.to_hex())
+    }
+
+    /// Whether it is, byte for byte, the archive of this manifest.
+    fn is_of(&self, manifest: &Manifest) -> bool {
+        self.bytes == manifest.archive_bytes && self.digest() == manifest.digest
     }
 }
 

@@ -62,7 +62,7 @@ impl Listing {
             let manifest = generation.manifest.as_ref().ok().filter(|_| generation.is_whole())?;
             let (number, bytes) = (generation.number, generation.archive_bytes);
             let pinned = generation.pinned.is_some() || self.spared == Some(number);
-            Some(Kept { number, bytes, mode: manifest.mode, pinned })
+            Some(Kept { number, bytes, mode: manifest.mode, pinned, by_user: manifest.is_by_user() })
         };
         self.generations.iter().filter_map(usable).collect()
     }
@@ -342,6 +342,12 @@ impl Store {
 
     fn sync(&self) -> Result<(), Error> {
         self.calls.sync(self.fd()).map_err(at(&self.path, "sync"))
+    }
+
+    /// Replaces the manifest of a generation.
+    pub fn describe(&self, number: u64, manifest: &Manifest) -> Result<(), Error> {
+        self.replace(&manifest_name(number), &manifest.text())?;
+        self.sync()
     }
 
     /// Keeps a generation from being pruned.

@@ -7,6 +7,9 @@ use super::Mode;
 /// The version of archive and manifest that this program writes, and the only one that it reads.
 pub const FORMAT: u32 = 1;
 
+/// The reason of a save that a user other than root asked for.
+pub const BY_USER: &str = "user";
+
 /// How many of the biggest files are named.
 pub const BIGGEST: usize = 10;
 
@@ -75,7 +78,7 @@ pub struct Manifest {
     pub finished_at_usec: u64,
     /// `/proc/sys/kernel/random/boot_id` of the boot in which it was made.
     pub boot_id: String,
-    /// Why it was made.
+    /// Why it was made: `stop`, `timer`, `sleep`, `asked`, `restore`, or [`BY_USER`].
     pub reason: String,
     /// Whether all files are of one moment.
     pub consistency: Consistency,
@@ -123,6 +126,11 @@ impl Manifest {
             Some(_) => Ok(manifest),
             None => Err(Unusable::Broken("the manifest has no digest".to_owned())),
         }
+    }
+
+    /// Whether a user other than root asked for it.
+    pub fn is_by_user(&self) -> bool {
+        self.reason == BY_USER
     }
 
     /// As it is written.

@@ -10,6 +10,7 @@ use super::auth::{self, Action};
 use super::device_path_or_none;
 use super::error::Result;
 use super::options::Options;
+use crate::logic::disk::manifest::BY_USER;
 use crate::logic::snapshot::DiskView;
 use crate::logic::unit_disk::saving_timer;
 use crate::service::core::{Core, Mode};
@@ -165,7 +166,8 @@ impl RamDisk {
             .collect()
     }
 
-    /// Saves it now. There are no options yet.
+    /// Saves it now. For a caller other than root the reason is `user`: the new snapshot replaces only an older one with this
+    /// reason, and fails where there is no room for it besides the others. There are no options yet.
     #[zbus(out_args("job"))]
     async fn save(
         &self,
@@ -174,7 +176,10 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
-        self.core.work_on_disk(&self.name, "save", Vec::new(), &options).await
+        let user = auth::user_of(connection, &auth::caller(&call)?).await?;
+        let reason = if user == 0 { "asked" } else { BY_USER };
+        let words = ["--reason", reason].map(str::to_owned).to_vec();
+        self.core.work_on_disk(&self.name, "save", words, &options).await
     }
 
     /// Reads a snapshot to its end and compares it with its manifest; 0 is the newest. There are no options yet.
@@ -204,7 +209,7 @@ impl RamDisk {
         self.core.restore_disk(&self.name, number(snapshot), &options).await
     }
 
-    /// Deletes a snapshot, pinned or not, but never the only good one. There are no options yet.
+    /// Deletes a snapshot that is not pinned, but never the only good one. There are no options yet.
     #[zbus(out_args("job"))]
     async fn delete_snapshot(
         &self,
