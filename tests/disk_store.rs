@@ -6,6 +6,7 @@ mod support;
 mod trial;
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,7 +40,7 @@ fn with_own_store() -> Option<(Trial, Mounted)> {
     let mut trial = Trial::new();
     trial.disk.notes = Some(trial.path("run"));
     fs::create_dir(&trial.disk.store).unwrap();
-    assert!(mount(&["-t", "tmpfs", "-o", "size=1m", "tmpfs"], &trial.disk.store));
+    assert!(mount(&["-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs"], &trial.disk.store));
     let mounted = Mounted(trial.disk.store.clone());
     trial.load().unwrap();
     small(trial.place());
@@ -245,6 +246,133 @@ fn a_store_in_a_file_in_memory_is_refused() {
         // A container's overlay is refused as well.
         assert!(error.message.contains(words) || error.message.contains("overlay"), "{error}");
     }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+/// A disk with a snapshot in a store two directories down, after a reboot.
+fn with_deep_store() -> Trial {
+    let mut trial = Trial::new();
+    trial.disk.store = trial.path("above/store");
+    fs::create_dir(trial.path("above")).unwrap();
+    trial.load().unwrap();
+    small(trial.place());
+    trial.save().unwrap();
+    trial
+}
+
+/// Nothing is loaded from, read from or written to a store while `spoil` is in force.
+fn refused_while(case: &str, spoil: impl Fn(&Trial), mend: impl Fn(&Trial)) {
+    let trial = with_deep_store();
+    spoil(&trial);
+    let names = trial.names();
+    let to = trial.path("to");
+    let kinds = [
+        trial.save().unwrap_err().kind,
+        trial.verify(1).unwrap_err().kind,
+        disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap_err().kind,
+        disk::pin(&Calls::new(), &trial.disk, 1, Some("no")).unwrap_err().kind,
+        disk::delete(&Calls::new(), &trial.disk, 1).unwrap_err().kind,
+    ];
+    assert_eq!(kinds, [ErrorKind::Unsafe; 5], "{case}");
+    trial.reboot();
+    assert_eq!(trial.load().unwrap_err().kind, ErrorKind::Unsafe, "{case}");
+    assert_eq!((trial.names(), picture(trial.place()).len(), to.exists()), (names, 1, false), "{case}");
+    mend(&trial);
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Loaded, "{case}");
+}
+
+#[test]
+fn a_store_that_others_can_write_to_or_replace_is_refused() {
+    let at = |path: &'static str, mode| move |trial: &Trial| set_mode(&trial.path(path), mode);
+    refused_while("everyone", at("above/store", 0o707), at("above/store", 0o700));
+    refused_while("everyone, sticky", at("above/store", 0o1777), at("above/store", 0o700));
+    refused_while("a group", at("above/store", 0o770), at("above/store", 0o700));
+    refused_while("everyone, above it", at("above", 0o777), at("above", 0o1777));
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root");
+    }
+    let own =
+        |path: &'static str, uid| move |trial: &Trial| lchown(trial.path(path), Some(uid), None).unwrap();
+    refused_while("another owner", own("above/store", 1234), own("above/store", 0));
+    refused_while("another owner, above it", own("above", 1234), own("above", 0));
+    let link = |trial: &Trial| {
+        fs::rename(trial.path("above/store"), trial.path("above/real")).unwrap();
+        symlink("./../above/real", trial.path("above/store")).unwrap();
+    };
+    let foreign_link = |trial: &Trial| {
+        link(trial);
+        own("above/store", 1234)(trial);
+    };
+    refused_while("another owner of a link", foreign_link, own("above/store", 0));
+    let elsewhere = |trial: &Trial| {
+        link(trial);
+        own("above/real", 1234)(trial);
+    };
+    refused_while("a link to the store of another owner", elsewhere, own("above/real", 0));
+}
+
+#[test]
+fn a_store_that_others_could_read_is_closed() {
+    let trial = with_deep_store();
+    assert_eq!(mode(&trial.disk.store), 0o700);
+    set_mode(&trial.disk.store, 0o755);
+    trial.save().unwrap();
+    assert_eq!(mode(&trial.disk.store), 0o700);
+    set_mode(&trial.disk.store, 0o755);
+    trial.verify(1).unwrap();
+    assert_eq!(mode(&trial.disk.store), 0o700);
+}
+
+#[test]
+fn an_archive_that_others_can_change_is_not_loaded() {
+    let trial = with_two();
+    let archive = trial.disk.store.join("gen-2.tar.zst");
+    set_mode(&archive, 0o620);
+    trial.verify(2).unwrap_err();
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(1)));
+    // It is not broken: nothing was set aside.
+    set_mode(&archive, 0o600);
+    trial.verify(2).unwrap();
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root");
+    }
+    std::os::unix::fs::chown(&archive, Some(1234), None).unwrap();
+    trial.verify(2).unwrap_err();
+}
+
+#[test]
+fn an_export_follows_the_configuration_that_is_named() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root");
+    }
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    let (file, to) = (trial.path("zramd.toml"), trial.path("exported"));
+    let mount_point = trial.path("mounted");
+    let text = format!(
+        "[ramdisk.test-named]\nmount-point = {mount_point:?}\nstore = {:?}\nsize = \"1MiB\"\npersist = \"snapshot\"\n",
+        trial.disk.store
+    );
+    fs::write(&file, text).unwrap();
+    let exported = Command::new(env!("CARGO_BIN_EXE_zramdctl"))
+        .arg("--config")
+        .arg(&file)
+        .args(["disk", "export", "test-named"])
+        .arg(&to)
+        .output()
+        .unwrap();
+    fs::remove_file("/run/zramd/work/disk-test-named.json").ok();
+    assert!(exported.status.success(), "{exported:?}");
+    assert!(picture(&to) == picture(trial.place()));
 }
 
 /// What is left of a disk goes with it.

@@ -38,6 +38,7 @@ pub fn copy(from: &Path, to: &Path) {
         fs::remove_dir_all(to).unwrap();
     }
     fs::create_dir(to).unwrap();
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), to.join(entry.file_name())).unwrap();

@@ -15,11 +15,12 @@ mod store;
 mod trouble;
 mod walk;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::Errno;
 use crate::host::linux::disk::Calls;
 use crate::logic::disk::manifest::Manifest;
 use crate::logic::disk::state::State;
@@ -109,11 +110,22 @@ impl Status {
 
 /// What is known of a disk. A store that is not there yet has nothing.
 pub fn status(calls: &Calls, disk: &Disk) -> Result<Status, Error> {
-    let Some(store) = store::Store::look(calls, disk)? else {
+    let Some(store) = store::Store::glance(calls, disk)? else {
         return Ok(Status { state: State::default(), generations: Vec::new(), bad: Vec::new() });
     };
     let listing = store.listing()?;
     Ok(Status { state: store.state()?, generations: listing.generations, bad: listing.bad })
+}
+
+/// Refuses a kernel on which no disk can be loaded: links are not followed by openat2(2), which is there since Linux 5.6.
+pub fn refuse_kernel(calls: &Calls, directory: BorrowedFd<'_>) -> Result<(), Error> {
+    match calls.open_below(directory, b"") {
+        Err(Errno(libc::ENOSYS)) => {
+            let message = "RAM disks that are kept need Linux 5.6 or newer: this kernel has no openat2(2)";
+            Err(Error::new(ErrorKind::Unsupported, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether something is mounted at this path.

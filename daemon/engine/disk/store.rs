@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::engine::{Error, ErrorKind};
-use crate::host::linux::disk::{Calls, FileSystem};
+use crate::host::linux::disk::{Calls, FileSystem, Subject, Untrusted};
 use crate::host::{Errno, HostError};
 use crate::logic::disk::choose::Kept;
+use crate::logic::disk::entry::Kind;
 use crate::logic::disk::manifest::{Manifest, Unusable};
+use crate::logic::disk::paths::Foreign;
 use crate::logic::disk::state::State;
 use crate::logic::disk::{StoreFile, archive_name, classify, manifest_name, paths, pin_name};
 
@@ -16,6 +19,29 @@ use super::Disk;
 use super::trouble::{Trouble, at, in_store};
 
 const STATE: &str = "state.json";
+/// How long another save or load of the same store is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn refused(disk: &Disk, untrusted: Untrusted) -> Error {
+    let (name, store) = (&disk.name, disk.store.display());
+    let (path, why, remedy) = match untrusted {
+        Untrusted::Errno(path, errno) => {
+            let at = if path == disk.store { String::new() } else { format!("{}: ", path.display()) };
+            return Error::from(HostError::new(store.to_string(), format!("{at}open"), errno));
+        }
+        Untrusted::Foreign(path, Foreign::Owner(uid)) => {
+            (path, format!("belongs to user {uid}"), "chown -h root:root")
+        }
+        Untrusted::Foreign(path, Foreign::Writable) => {
+            (path, "can be written to by others".to_owned(), "chmod go-w")
+        }
+    };
+    let path = path.display();
+    let message = format!(
+        "{name}: the store {store} is not used, because {path} {why}, and root would load what they put there; run `{remedy} {path}`, or choose another store"
+    );
+    Error::new(ErrorKind::Unsafe, message)
+}
 
 /// A generation. One whose manifest is missing counts as broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,17 +128,36 @@ pub struct Draft {
 }
 
 impl Store {
-    fn open(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+    fn new(calls: &Calls, disk: &Disk, folder: OwnedFd) -> Store {
         let path = disk.store.display().to_string();
-        match calls.open_directory(&disk.store) {
+        let mut store = Store { calls: calls.clone(), folder, path, note: None, spared: disk.spared };
+        // Without it everything goes as well, as long as the store can be written to.
+        store.note = disk.notes.as_deref().and_then(|folder| store.note_in(folder).ok());
+        store
+    }
+
+    /// Opens a store that is closed to others: what they could have put there, root would extract.
+    fn open(calls: &Calls, disk: &Disk, create: bool) -> Result<Option<Store>, Error> {
+        match calls.open_trusted(&disk.store, create) {
             Ok(folder) => {
-                let mut store = Store { calls: calls.clone(), folder, path, note: None, spared: disk.spared };
-                // Without it everything goes as well, as long as the store can be written to.
-                store.note = disk.notes.as_deref().and_then(|folder| store.note_in(folder).ok());
+                let store = Store::new(calls, disk, folder);
+                store.close_to_others()?;
                 Ok(Some(store))
             }
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(at(path, "open")(errno)),
+            Err(Untrusted::Errno(_, Errno::NOENT)) if !create => Ok(None),
+            Err(untrusted) => Err(refused(disk, untrusted)),
+        }
+    }
+
+    fn close_to_others(&self) -> Result<(), Error> {
+        let meta = self.calls.look(self.fd(), b"").map_err(at(&self.path, "look at"))?;
+        if meta.mode & 0o077 == 0 {
+            return Ok(());
+        }
+        match self.calls.set_mode(Subject::Open(self.fd()), 0o700) {
+            // Others may read it, but nobody can change it.
+            Ok(()) | Err(Errno::ROFS) => Ok(()),
+            Err(errno) => Err(at(&self.path, "set the mode 0700 of")(errno)),
         }
     }
 
@@ -134,14 +179,23 @@ impl Store {
         Ok(Note { folder: Box::new(folder), name })
     }
 
-    /// Opens a store for reading; nothing when it is not there.
+    /// Opens a store to load from; nothing when it is not there.
     pub fn look(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
-        Store::open(calls, disk)
+        Store::open(calls, disk, false)
+    }
+
+    /// Opens a store only to say what is in it, even where nothing would be loaded from it; nothing when it is not there.
+    pub fn glance(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+        match calls.open_directory(&disk.store) {
+            Ok(folder) => Ok(Some(Store::new(calls, disk, folder))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(at(disk.store.display(), "open")(errno)),
+        }
     }
 
     /// Opens and locks a store that has to be there.
     pub fn lock_existing(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
-        let store = Store::open(calls, disk)?
+        let store = Store::open(calls, disk, false)?
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no snapshot", disk.name)))?;
         store.lock()?;
         Ok(store)
@@ -149,13 +203,8 @@ impl Store {
 
     /// Makes the store if need be, refuses one that is not sure to outlive a reboot, and locks it.
     pub fn lock_for(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
-        let store = match Store::open(calls, disk)? {
-            Some(store) => store,
-            None => {
-                calls.make_directories(&disk.store, 0o700).map_err(at(disk.store.display(), "create"))?;
-                Store::open(calls, disk)?.ok_or_else(|| at(disk.store.display(), "open")(Errno::NOENT))?
-            }
-        };
+        let store =
+            Store::open(calls, disk, true)?.ok_or_else(|| at(disk.store.display(), "open")(Errno::NOENT))?;
         if !disk.trial {
             let found = store.file_system()?;
             let disks = [Some(&disk.place), disk.target.as_ref()];
@@ -172,7 +221,7 @@ impl Store {
     }
 
     fn lock(&self) -> Result<(), Error> {
-        self.calls.lock(self.fd()).map_err(at(&self.path, "lock"))
+        Ok(self.calls.lock(self.fd(), &self.path, PATIENCE)?)
     }
 
     /// The folder.
@@ -392,8 +441,17 @@ impl Store {
     /// Opens the archive of a generation.
     pub fn open_archive(&self, number: u64) -> Result<OwnedFd, HostError> {
         let name = archive_name(number);
-        let opened = self.calls.open_file(self.fd(), name.as_bytes());
-        opened.map_err(|errno| HostError::new(format!("{}/{name}", self.path), "open", errno))
+        let fail = |operation: &str, errno| HostError::new(format!("{}/{name}", self.path), operation, errno);
+        let opened = self.calls.open_file(self.fd(), name.as_bytes()).map_err(|errno| fail("open", errno))?;
+        let (file, store) = (self.calls.look(opened.as_fd(), b""), self.calls.look(self.fd(), b""));
+        let (file, store) =
+            file.and_then(|file| Ok((file, store?))).map_err(|errno| fail("look at", errno))?;
+        let is_ours = file.uid == 0 || file.uid == store.uid;
+        if file.kind == Kind::File && is_ours && file.mode & 0o022 == 0 {
+            return Ok(opened);
+        }
+        let text = "it is not loaded, because others can change it; when you know what is in it, run `chown root` and `chmod 600`";
+        Err(HostError::text(format!("{}/{name}", self.path), "trust", text))
     }
 
     /// The same with the path of the archive, where that is what failed.

@@ -28,12 +28,27 @@ pub fn take(directory: impl AsFd, name: &str, shown: &str, patience: Duration) -
                 return Ok(file);
             }
         } else if Instant::now() >= deadline {
-            let cause = Cause::Locked { seconds: patience.as_secs(), holder: holder(&file) };
-            return Err(HostError { object: shown.to_owned(), operation: "lock".to_owned(), cause });
+            return Err(held(&file, shown, patience));
         } else {
             std::thread::sleep(INTERVAL);
         }
     }
+}
+
+/// Locks an open file or directory. Only where others cannot open it: whoever can open it can lock it.
+///
+/// # Errors
+///
+/// As [`take`].
+pub fn wait(file: impl AsFd, shown: &str, patience: Duration) -> Result<(), HostError> {
+    let deadline = Instant::now() + patience;
+    while !lock(&file, shown)? {
+        if Instant::now() >= deadline {
+            return Err(held(&file, shown, patience));
+        }
+        std::thread::sleep(INTERVAL);
+    }
+    Ok(())
 }
 
 /// As [`take`], without waiting: nothing when another process holds the lock.
@@ -68,8 +83,13 @@ fn is_private(stat: &Stat) -> bool {
         && stat.st_mode & 0o077 == 0
 }
 
+fn held(file: impl AsFd, shown: &str, patience: Duration) -> HostError {
+    let cause = Cause::Locked { seconds: patience.as_secs(), holder: holder(file) };
+    HostError { object: shown.to_owned(), operation: "lock".to_owned(), cause }
+}
+
 /// Whether the lock was free.
-fn lock(file: &OwnedFd, shown: &str) -> Result<bool, HostError> {
+fn lock(file: impl AsFd, shown: &str) -> Result<bool, HostError> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
@@ -88,7 +108,7 @@ fn is_current(directory: impl AsFd, name: &str, file: &OwnedFd) -> bool {
 ///
 /// The device in `/proc/locks` is not that of stat(2) on every file system (btrfs), so the inode selects the processes, and
 /// what they have open decides.
-fn holder(file: &OwnedFd) -> Option<Holder> {
+fn holder(file: impl AsFd) -> Option<Holder> {
     let stat = rustix::fs::fstat(file).ok()?;
     let locks = fs::read("/proc/locks").ok()?;
     let pids = locks.split(|byte| *byte == b'\n').filter_map(|line| flock_owner(line, stat.st_ino));
@@ -142,6 +162,18 @@ mod tests {
 
         drop(lock);
         assert!(try_take(&opened, ".lock", "LOCK").unwrap().is_some());
+    }
+
+    #[test]
+    fn a_directory_that_is_locked_names_its_holder() {
+        let (folder, opened) = place();
+        wait(&opened, "DIRECTORY", Duration::ZERO).unwrap();
+        let again = fs::File::open(folder.path()).unwrap();
+        let refused = wait(&again, "DIRECTORY", Duration::ZERO).unwrap_err();
+        let Cause::Locked { seconds: 0, holder: Some(holder) } = refused.cause else { panic!("{refused}") };
+        assert_eq!(holder.pid, std::process::id());
+        drop(opened);
+        wait(&again, "DIRECTORY", Duration::ZERO).unwrap();
     }
 
     #[test]

@@ -31,6 +31,38 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// Which part of the path of a store it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A directory above the store.
+    Above,
+    /// A symbolic link on the way.
+    Link,
+    /// The store.
+    Last,
+}
+
+/// Who else could change what a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreign {
+    /// The user that it belongs to.
+    Owner(u32),
+    /// A group or everyone, who can write there.
+    Writable,
+}
+
+/// Whether others than root and user `us` could change what a part of a path leads to, by its owner and its mode. Above the
+/// store they may write where the sticky bit keeps them from renaming what is not theirs.
+pub fn foreign(part: Part, uid: u32, mode: u32, us: u32) -> Option<Foreign> {
+    let is_open = match part {
+        Part::Above => mode & 0o022 != 0 && mode & 0o1000 == 0,
+        // Its mode means nothing.
+        Part::Link => false,
+        Part::Last => mode & 0o022 != 0,
+    };
+    if uid != 0 && uid != us { Some(Foreign::Owner(uid)) } else { is_open.then_some(Foreign::Writable) }
+}
+
 /// Something that a store lies on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layer {
@@ -124,6 +156,32 @@ mod tests {
             let layers: Vec<Layer> = [at(store, magic)].into_iter().chain(device.map(on)).collect();
             let reason = refuse_store(store, &layers, &[disk]);
             assert!(reason.is_some(), "{magic:x} {device:?} {disk}");
+        }
+    }
+
+    #[test]
+    fn only_root_and_we_may_change_where_a_store_is() {
+        for (part, uid, mode) in [
+            (Part::Above, 0, 0o755),
+            (Part::Above, 7, 0o700),
+            (Part::Above, 0, 0o1777),
+            (Part::Link, 0, 0o777),
+            (Part::Last, 0, 0o755),
+            (Part::Last, 7, 0o700),
+        ] {
+            assert_eq!(foreign(part, uid, mode, 7), None, "{part:?} {uid} {mode:o}");
+        }
+        for part in [Part::Above, Part::Link, Part::Last] {
+            assert_eq!(foreign(part, 8, 0o700, 7), Some(Foreign::Owner(8)));
+        }
+        for (part, mode) in [
+            (Part::Above, 0o775),
+            (Part::Above, 0o757),
+            (Part::Last, 0o720),
+            (Part::Last, 0o702),
+            (Part::Last, 0o1777),
+        ] {
+            assert_eq!(foreign(part, 0, mode, 7), Some(Foreign::Writable), "{part:?} {mode:o}");
         }
     }
 

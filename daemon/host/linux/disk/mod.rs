@@ -7,20 +7,24 @@ mod layers;
 mod list;
 pub mod script;
 mod system;
+mod trusted;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, ResolveFlags, SeekFrom, StatxFlags, Timespec, Timestamps, Uid, XattrFlags,
 };
 
-use crate::host::Errno;
+use crate::host::linux::lock;
+use crate::host::{Errno, HostError};
 use crate::logic::disk::entry::{Attribute, Kind, Meta, Time};
 pub use btrfs::SUBVOLUME_ROOT;
 pub use list::Name;
 pub use script::Calls;
 pub use system::{BTRFS, FileSystem, TMPFS, be_idle};
+pub use trusted::Untrusted;
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -466,14 +470,14 @@ impl Calls {
         Ok(rustix::fs::syncfs(directory)?)
     }
 
-    /// Waits for the lock of a store, which one save or load has at a time.
-    pub fn lock(&self, directory: BorrowedFd<'_>) -> Result<()> {
-        self.enter("flock", String::new)?;
-        loop {
-            match rustix::fs::flock(directory, rustix::fs::FlockOperation::LockExclusive) {
-                Err(rustix::io::Errno::INTR) => {}
-                locked => return Ok(locked?),
-            }
-        }
+    /// Waits for the lock of a directory, which one save or load has at a time; `shown` is its path, for messages.
+    pub fn lock(
+        &self,
+        directory: BorrowedFd<'_>,
+        shown: &str,
+        patience: Duration,
+    ) -> std::result::Result<(), HostError> {
+        self.enter("flock", String::new).map_err(|errno| HostError::new(shown, "lock", errno))?;
+        lock::wait(directory, shown, patience)
     }
 }
