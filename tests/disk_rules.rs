@@ -15,6 +15,7 @@ use support::{has_program, skip};
 use trial::{ASKED, FORCED, Trial, change, noise, picture, small};
 use zramd::engine::ErrorKind;
 use zramd::engine::disk::{self, Request, Saved};
+use zramd::host::Errno;
 use zramd::host::linux::disk::script::Fault;
 use zramd::host::linux::disk::{Calls, Subject};
 use zramd::logic::disk::manifest::{self, Consistency};
@@ -81,7 +82,7 @@ fn a_disk_with_too_few_inodes_is_refused() {
 fn a_full_store_keeps_what_it_has() {
     let mut trial = Trial::new();
     trial.disk.store = trial.path("small store");
-    let Some(_mounted) = Small::new(&trial.path("small store"), "size=1m") else { return };
+    let Some(_mounted) = Small::new(&trial.path("small store"), "size=1m,mode=700") else { return };
     trial.load().unwrap();
     small(trial.place());
     trial.save().unwrap();
@@ -587,6 +588,33 @@ fn a_disk_has_its_owner_mode_and_acl_after_a_load_that_was_killed() {
         assert_eq!((mode, uid, gid, attributes), before, "killed before call {number}");
         assert_eq!(picture(trial.place()).len(), 1, "killed before call {number}");
     }
+}
+
+/// The number of the first call of this kind while `work` is done.
+fn first(call: &str, work: impl FnOnce(&Calls)) -> usize {
+    let counted = Calls::with_fault(None);
+    work(&counted);
+    counted.transcript().iter().position(|line| line.starts_with(call)).unwrap() + 1
+}
+
+#[test]
+fn a_kernel_without_openat2_is_refused_before_anything_is_filled() {
+    let mut trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.disk.on_failure = OnFailure::Empty;
+    let without = |number| Calls::with_fault(Some((number, Fault::Fail(Errno(libc::ENOSYS)))));
+    let to = trial.path("to");
+    let export = |calls: &Calls| disk::export(calls, &trial.disk, None, &to, &mut |_| true).map(drop);
+    let number = first("openat2", |calls| export(calls).unwrap());
+    fs::remove_dir_all(&to).unwrap();
+    assert_eq!(export(&without(number)).unwrap_err().kind, ErrorKind::Unsupported);
+
+    trial.reboot();
+    let load = |calls: &Calls| disk::load(calls, &trial.disk, &mut |_| true).map(drop);
+    let number = first("openat2", |calls| load(calls).unwrap());
+    trial.reboot();
+    assert_eq!(load(&without(number)).unwrap_err().kind, ErrorKind::Unsupported);
+    assert_eq!((picture(trial.place()).len(), trial.generations()), (1, vec![1]));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `doctor`: everything that is wrong, also what is only of interest when somebody looks for it.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,8 +15,10 @@ use super::read::{self, Configuration};
 use super::style::Style;
 use crate::engine::Error;
 use crate::engine::benchmark::keep;
+use crate::engine::disk;
 use crate::engine::gather;
 use crate::engine::reload::Survey;
+use crate::host::linux::disk::Calls;
 use crate::host::linux::{files, unit_files};
 use crate::host::{Host, MachineFile};
 use crate::logic::benchmark::cache::Unusable;
@@ -46,6 +49,8 @@ pub struct Standing {
     pub counts_pressure: bool,
     /// Whether the kernel lets programs without rights be woken by that: Linux 6.5 (psi.rst, "Unprivileged").
     pub wakes_for_pressure: bool,
+    /// Whether the kernel is too old to load a RAM disk.
+    pub cannot_load: bool,
     /// The kind of container that we are in.
     pub container: Option<String>,
     /// What is known about systemd's side, where systemd runs.
@@ -100,7 +105,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
 }
 
 /// The file that the daemon was started with instead of the usual ones: it is what a reload goes by.
-fn named_file() -> Option<PathBuf> {
+pub fn named_file() -> Option<PathBuf> {
     let file = connect::file_of_daemon()?;
     let usual = locate::ROOTS.iter().any(|folder| file.starts_with(folder));
     if usual || read::readable_config(Some(&file)).is_err() {
@@ -262,6 +267,15 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             "install the rest of the kernel's modules (linux-modules-extra, kernel-modules), or another kernel",
         ));
     }
+    if standing.cannot_load && loaded.settings.ramdisks.iter().any(|disk| disk.keep.is_some()) {
+        found.push(finding(
+            Level::Error,
+            "kernel-too-old",
+            "",
+            "this kernel has no openat2(2), so RAM disks that are kept are not loaded".to_owned(),
+            "take Linux 5.6 or a later one, or write persist = \"none\"",
+        ));
+    }
     let follows = loaded.settings.maintenance.as_ref().is_some_and(|asked| asked.pressure.is_some());
     if follows && !standing.counts_pressure {
         found.push(finding(
@@ -331,10 +345,16 @@ fn look() -> Standing {
         has_zram: host.has_control() || can_load(root),
         counts_pressure: host.text(MachineFile::MemoryPressure).is_ok(),
         wakes_for_pressure: !is_before_6_5(&host.text(MachineFile::KernelRelease).unwrap_or_default()),
+        cannot_load: cannot_load(root),
         container: host.container(),
         systemd,
         drained: host.drained().unwrap_or_default(),
     }
+}
+
+fn cannot_load(root: &Path) -> bool {
+    let opened = std::fs::File::open(root).map(|root| disk::refuse_kernel(&Calls::new(), root.as_fd()));
+    matches!(opened, Ok(Err(_)))
 }
 
 /// Whether PID 1 says that the service runs. Whoever cannot ask it does not know better.
@@ -399,6 +419,7 @@ mod tests {
             has_zram: true,
             counts_pressure: true,
             wakes_for_pressure: true,
+            cannot_load: false,
             container: None,
             systemd: Some(Systemd { generator: true, enabled: true, running: true }),
             drained: Vec::new(),
@@ -424,6 +445,10 @@ mod tests {
         assert_eq!(codes(&missing(&still, &loaded("[zram0]"))), expected);
         let without = Standing { has_zram: true, ..Standing::default() };
         assert_eq!(codes(&missing(&without, &loaded("[zram0]"))), [""; 0], "systemd is not needed");
+        let kept = "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"1MiB\"\npersist = ";
+        let early = Standing { cannot_load: true, ..without.clone() };
+        assert_eq!(codes(&missing(&early, &loaded(&format!("{kept}\"snapshot\"")))), ["kernel-too-old"]);
+        assert_eq!(codes(&missing(&early, &loaded(&format!("{kept}\"none\"")))), [""; 0]);
         let follows = loaded("[zram0]\n[maintenance]\npressure = true");
         assert_eq!(codes(&missing(&without, &follows)), ["pressure-unknown"]);
         let old = Standing {

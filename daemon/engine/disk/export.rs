@@ -14,7 +14,7 @@ use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::load::unpack;
 use super::store::{Generation, Store};
 use super::trouble::{Trouble, at};
-use super::{Disk, Progress, Watcher, root};
+use super::{Disk, Progress, Watcher, refuse_kernel, root};
 
 /// What was found in a generation that is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,7 @@ pub fn export(
 ) -> Result<Extracted, Error> {
     let (store, found) = find(calls, disk, generation)?;
     let manifest = usable(disk, &found)?;
+    refuse_kernel(calls, store.fd())?;
     let site = Site::new(calls, to)?;
     let extracted = site.fill(disk, &found, manifest, |options| {
         read(disk, &store, &found, |archive| {

@@ -20,7 +20,7 @@ use super::save::identify;
 use super::store::{Generation, Listing, Store};
 use super::trouble::{Trouble, at};
 use super::walk::walk;
-use super::{Disk, Watcher, root};
+use super::{Disk, Watcher, refuse_kernel, root};
 
 /// The largest window that a decompressor has to provide: more than our levels use.
 const WINDOW_LOG: u32 = 27;
@@ -68,6 +68,7 @@ impl Loaded {
 pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, Error> {
     let store = Store::lock_for(calls, disk)?;
     let mut job = Job::new(calls, disk, store)?;
+    refuse_kernel(calls, job.place.as_fd())?;
     if job.state.is_loaded(&job.boot_id, &job.at) {
         let record = job.state.load.clone();
         let (outcome, generation) =
