@@ -12,7 +12,8 @@ mod session;
 mod support;
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -158,6 +159,40 @@ fn who_uses_a_disk_is_named_and_loses_nothing() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "first");
     session.ok(&["disk", "restore", kept.name, "2"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "second", "what was there before is in a snapshot");
+}
+
+#[test]
+fn only_root_looks_below_the_directory_where_disks_are_filled() {
+    let kept = Kept::new("private");
+    let places = Path::new("/run/zramd/disk");
+    let mode = || fs::metadata(places).unwrap().mode() & 0o7777;
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"\nmode = \"1777\"")) else { return };
+    session.ok(&["reload"]);
+    assert_eq!(mode(), 0o700);
+    fs::write(kept.mount_point().join("file"), "secret").unwrap();
+    let look = "! cat /run/zramd/disk/private/file && ! touch /run/zramd/disk/private/more";
+    let user = Command::new("sh").args(["-c", look]).uid(65534).gid(65534).output().unwrap();
+    assert!(user.status.success(), "{user:?}");
+    // As an earlier version has made it.
+    fs::set_permissions(places, fs::Permissions::from_mode(0o755)).unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    assert_eq!(mode(), 0o700);
+}
+
+#[test]
+fn an_export_follows_the_configuration_of_the_daemon() {
+    let kept = Kept::new("exported");
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
+    session.ok(&["reload"]);
+    fs::write(kept.mount_point().join("file"), "stays").unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    let reverted = setup(&["revert"]);
+    assert!(reverted.status.success(), "{reverted:?}");
+    fs::remove_file("/run/zramd/disks/exported.request").ok();
+    let to = kept.mount_point().with_file_name("to");
+    let exported = session.command(&["disk", "export", kept.name, to.to_str().unwrap()]).output().unwrap();
+    assert!(exported.status.success(), "{exported:?}");
+    assert_eq!(fs::read_to_string(to.join("file")).unwrap(), "stays");
 }
 
 #[test]

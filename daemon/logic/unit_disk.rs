@@ -1,5 +1,6 @@
 //! The units of RAM disks. One whose contents are kept, or that lies on zram, takes several:
 //!
+//! * `zramd-disk-places.service`, one for all disks, which makes the directory of the private places;
 //! * `run-zramd-disk-NAME.mount`, the file system itself at a private place;
 //! * `zramd-disk@NAME.service`, packaged, which loads it there when it starts and saves it when it stops;
 //! * the mount unit of the mount point, a bind mount: nobody sees the path before it is filled, users of the path stop
@@ -16,6 +17,8 @@ use super::unit_text::{Contents, Unit, UnitFile, escape_path, mount_unit, setup_
 const JOURNAL: &str = "/var/log/journal";
 /// Packaged units that the generator links to.
 const PACKAGED: &str = "/usr/lib/systemd/system";
+/// The unit that makes the directory of the private places: made by PID 1, everybody could look into it.
+const PLACES_UNIT: &str = "zramd-disk-places.service";
 /// How the description of a disk begins.
 const DISK: &str = "RAM disk ";
 /// The section of a unit in which we note what systemd need not know (systemd.unit(5): `X-` is ignored).
@@ -76,6 +79,7 @@ pub(super) fn disk_files(request: &RamDiskRequest) -> Vec<UnitFile> {
         files.push(file(unit, text));
         return files;
     }
+    files.push(places());
     let place_unit = place_unit(&request.name);
     let before = if request.keep.is_some() { keeping_unit(&request.name) } else { place_unit.clone() };
     let mut text = text.line("Requires", &before).line("After", &before).line("StartLimitIntervalSec", "0");
@@ -110,9 +114,35 @@ fn description(request: &RamDiskRequest) -> String {
 fn at_place(name: &str) -> Unit {
     Unit::new(&format!("File system of {DISK}{name}"))
         .line("DefaultDependencies", "no")
+        .line("Requires", PLACES_UNIT)
+        .line("After", PLACES_UNIT)
         .line("Conflicts", "umount.target")
         .line("Before", "umount.target")
         .line("StartLimitIntervalSec", "0")
+}
+
+/// It needs no rights: root owns what it changes.
+fn places() -> UnitFile {
+    let text = Unit::new("Directory of RAM disks that are not filled yet")
+        .line("DefaultDependencies", "no")
+        .line("StartLimitIntervalSec", "0")
+        .section("Service")
+        .line("Type", "oneshot")
+        .line("ExecStart", "/usr/lib/zramd/zramd-worker places")
+        .line("TimeoutStartSec", "90s")
+        .line("CapabilityBoundingSet", "")
+        .line("IPAddressDeny", "any")
+        .line("LockPersonality", "yes")
+        .line("MemoryDenyWriteExecute", "yes")
+        .line("MemoryMax", "64M")
+        .line("NoNewPrivileges", "yes")
+        .line("RestrictAddressFamilies", "AF_UNIX")
+        .line("RestrictNamespaces", "yes")
+        .line("RestrictRealtime", "yes")
+        .line("SystemCallArchitectures", "native")
+        .line("SystemCallFilter", "@system-service")
+        .line("UMask", "0077");
+    file(PLACES_UNIT, text)
 }
 
 fn tmpfs_at_place(request: &RamDiskRequest) -> Unit {

@@ -51,6 +51,8 @@ pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
     files.extend(benchmark_files(plan));
     files.extend(plan.maintenance.map(timer_files).into_iter().flatten());
     files.sort_by(|a, b| a.path.cmp(&b.path));
+    // All RAM disks share one unit.
+    files.dedup();
     files
 }
 

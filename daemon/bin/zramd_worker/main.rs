@@ -11,6 +11,7 @@ mod drain;
 mod frame;
 mod kept;
 mod maintain;
+mod places;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -41,6 +42,7 @@ const VERBS: &[Verb] = &[
         run: maintain::run,
     },
     Verb { name: "kept", help: kept::HELP, run: kept::run },
+    Verb { name: "places", help: places::HELP, run: places::run },
     Verb { name: "drain", help: drain::HELP, run: drain::run },
     Verb { name: "refill", help: drain::REFILL_HELP, run: drain::refill },
 ];

@@ -27,6 +27,7 @@ mod mount;
 pub mod pages;
 pub mod peer_files;
 pub mod pid_1;
+pub mod places;
 pub mod pressed;
 pub mod priority;
 mod process;
@@ -49,6 +50,7 @@ use super::{
     BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec,
 };
 use crate::logic::attribute::Attribute;
+use crate::logic::disk_place::disk_at;
 use crate::logic::drain;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
@@ -390,6 +392,9 @@ impl Host for LinuxHost {
     }
 
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError> {
+        if disk_at(&spec.mount_point).is_some() {
+            places::make(&self.root)?;
+        }
         mount::mount(spec)
     }
 

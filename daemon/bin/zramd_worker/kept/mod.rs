@@ -5,7 +5,7 @@ mod fill;
 mod snapshots;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
@@ -14,7 +14,7 @@ use zramd::engine::keep::{self, Kept};
 use zramd::engine::work::{Reporter, Stopped};
 use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::disk::{Calls, be_idle};
-use zramd::host::linux::{clock, hook, interrupt};
+use zramd::host::linux::{clock, hook, interrupt, places};
 use zramd::logic::disk_status::DiskStatus;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::units::human;
@@ -22,8 +22,7 @@ use zramd::logic::units::human;
 use super::{configured, frame};
 
 /// What `--help` says.
-pub const HELP: &str =
-    "load|save|verify|export|pin|unpin|delete|prepare-restore|cancel-restore|refresh NAME [WORD]...";
+pub const HELP: &str = "load|save|verify|export|pin|unpin|delete|prepare-restore|cancel-restore|refresh NAME [WORD]... [--reason WORD] [--config FILE]";
 
 /// How often the service manager is told that work goes on, and how long it is to wait from then on.
 const EXTEND_EVERY: Duration = Duration::from_secs(2);
@@ -36,6 +35,7 @@ struct Words {
     name: String,
     rest: Vec<String>,
     reason: String,
+    config: Option<PathBuf>,
 }
 
 fn words(words: Vec<OsString>) -> Result<Words, String> {
@@ -44,9 +44,11 @@ fn words(words: Vec<OsString>) -> Result<Words, String> {
         let mut parser = lexopt::Parser::from_args(words);
         let mut plain = Vec::new();
         let mut reason = "asked".to_owned();
+        let mut config = None;
         while let Some(argument) = parser.next()? {
             match argument {
                 Long("reason") => reason = parser.value()?.string()?,
+                Long("config") => config = Some(PathBuf::from(parser.value()?)),
                 Value(word) => plain.push(word.string()?),
                 other => return Err(other.unexpected()),
             }
@@ -54,7 +56,7 @@ fn words(words: Vec<OsString>) -> Result<Words, String> {
         let mut plain = plain.into_iter();
         let verb = plain.next().ok_or("what is to be done?")?;
         let name = plain.next().ok_or("with which disk?")?;
-        Ok(Words { verb, name, rest: plain.collect(), reason })
+        Ok(Words { verb, name, rest: plain.collect(), reason, config })
     };
     parse().map_err(|error| error.to_string())
 }
@@ -76,7 +78,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
         other => return Err(format!("there is no verb `kept {other}`")),
     };
     interrupt::watch();
-    let mut job = match Job::begin(&words.name, &words.verb) {
+    let mut job = match Job::begin(&words) {
         Ok(job) => job,
         Err(error) => {
             eprintln!("zramd-worker: {error}");
@@ -113,14 +115,19 @@ fn extend(last: &mut Instant) {
 
 impl Job {
     /// Begins when whoever works with the disk now has ended.
-    fn begin(name: &str, verb: &str) -> Result<Job, Error> {
-        let kept = match keep::find(&configured::loaded(None), name) {
+    fn begin(words: &Words) -> Result<Job, Error> {
+        let (name, verb) = (words.name.as_str(), words.verb.as_str());
+        let kept = match keep::find(&configured::loaded(words.config.as_ref()), name) {
             // Its snapshots can still be read.
             Err(error) if error.kind == ErrorKind::NotFound && ["verify", "export"].contains(&verb) => {
                 keep::orphan(name).ok_or(error)?
             }
             found => found?,
         };
+        if ["load", "save", "prepare-restore"].contains(&verb) {
+            // What is read or written there is for root only, whatever has become of the directory.
+            places::make(Path::new("/"))?;
+        }
         let now = Instant::now();
         let deadline = now + Duration::from_secs(kept.keep.time_limit);
         let (work, mut extended) = (format!("disk-{name}"), now);

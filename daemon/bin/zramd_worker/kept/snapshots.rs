@@ -80,6 +80,7 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
             name: name.to_owned(),
             rest: Vec::new(),
             reason: "restore".to_owned(),
+            config: None,
         },
     )?;
     keep::want_restore(name, Some(checked.generation))?;
