@@ -13,6 +13,7 @@ use zbus::{OwnedObjectPath, Variant};
 use super::act::{amount, finish};
 use super::args::{Cli, Disk, Json};
 use super::connect::{self, Bus, Failure};
+use super::doctor::named_file;
 use super::job::Jobs;
 use super::worker::{absolute, kind, program};
 use super::{out, read};
@@ -60,7 +61,7 @@ pub fn run(cli: &Cli, command: &Disk) -> std::result::Result<ExitStatus, Error> 
             let disk = one(&snapshot, name)?;
             print(*json, "snapshots", &disk.status.snapshots, || snapshots(disk))
         }
-        Disk::Export { name, folder, generation } => export(name, folder, *generation),
+        Disk::Export { name, folder, generation } => export(cli, name, folder, *generation),
         _ => Ok(connect::run(change(ask, command))),
     }
 }
@@ -242,13 +243,26 @@ fn snapshots(disk: &DiskView) -> String {
 }
 
 /// Written wherever the caller says, so it is the caller's rights that count.
-fn export(name: &str, folder: &Path, generation: Option<u64>) -> std::result::Result<ExitStatus, Error> {
-    let absolute = absolute(folder)?;
-    let folder =
-        absolute.to_str().ok_or_else(|| Error::failed(format!("{}: no UTF-8", absolute.display())))?;
+fn export(
+    cli: &Cli,
+    name: &str,
+    folder: &Path,
+    generation: Option<u64>,
+) -> std::result::Result<ExitStatus, Error> {
+    let folder = path(folder)?;
     let number = generation.map_or_else(|| "newest".to_owned(), |number| number.to_string());
-    worker(&["export", bare(name), folder, &number])?;
+    let mut words = vec!["export", bare(name), &folder, &number];
+    // The daemon's, too: it is what says which disks there are.
+    let file = cli.config.clone().or_else(named_file).map(|file| path(&file)).transpose()?;
+    words.extend(file.iter().flat_map(|file| ["--config", file]));
+    worker(&words)?;
     Ok(ExitStatus::Success)
+}
+
+/// A path as a word for another program.
+fn path(path: &Path) -> std::result::Result<String, Error> {
+    let absolute = absolute(path)?.into_os_string().into_string();
+    absolute.map_err(|path| Error::failed(format!("{}: no UTF-8", path.display())))
 }
 
 /// Has `zramd-worker` do it, which takes root.
