@@ -44,6 +44,11 @@ pub fn doing_unit(name: &str) -> String {
     format!("zramd-disk-do@{name}.service")
 }
 
+/// Name of the unit that runs its hooks.
+pub fn hook_unit(name: &str) -> String {
+    format!("zramd-hook@{name}.service")
+}
+
 fn file(path: impl Into<String>, unit: Unit) -> UnitFile {
     UnitFile { path: path.into(), contents: Contents::Text(unit.finish()) }
 }

@@ -43,6 +43,7 @@ const VERBS: &[Verb] = &[
     },
     Verb { name: "kept", help: kept::HELP, run: kept::run },
     Verb { name: "places", help: places::HELP, run: places::run },
+    Verb { name: "hook", help: kept::hooks::HELP, run: kept::hooks::run },
     Verb { name: "drain", help: drain::HELP, run: drain::run },
     Verb { name: "refill", help: drain::REFILL_HELP, run: drain::refill },
 ];

@@ -13,6 +13,7 @@ use zramd::logic::disk_status::{DiskStatus, LoadState};
 use zramd::logic::duration::micros;
 use zramd::logic::units::human;
 
+use super::hooks::Hook;
 use super::{Job, Words, entries, sentence, warn};
 
 pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
@@ -50,8 +51,7 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     if filled.state == LoadState::Passthrough {
         keep::mark_passthrough(name, true)?;
     } else {
-        let hook = job.kept.keep.post_restore.clone();
-        if let Err(error) = job.hook(&hook, "load") {
+        if let Err(error) = job.hook(Hook::PostRestore, "load") {
             filled.message.push_str(&format!("; post-restore: {error}"));
             warn(name, &format!("post-restore: {error}"));
         }

@@ -2,6 +2,7 @@
 //! done with their snapshots. `disk` is the same without a configuration.
 
 mod fill;
+pub mod hooks;
 mod snapshots;
 
 use std::ffi::OsString;
@@ -14,11 +15,12 @@ use zramd::engine::keep::{self, Kept};
 use zramd::engine::work::{Reporter, Stopped};
 use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::disk::{Calls, be_idle};
-use zramd::host::linux::{clock, hook, interrupt, places};
+use zramd::host::linux::{clock, interrupt, places};
 use zramd::logic::disk_status::DiskStatus;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::units::human;
 
+use self::hooks::Hook;
 use super::{configured, frame};
 
 /// What `--help` says.
@@ -187,19 +189,6 @@ impl Job {
         done.map_err(|error| self.stopped.take().unwrap_or(Stopped::Failed(error)))
     }
 
-    fn hook(&mut self, words: &[String], reason: &str) -> Result<(), Error> {
-        let request = self.kept.request.clone();
-        let limit = Duration::from_secs(self.kept.keep.hook_time_limit);
-        let place = request.place();
-        let variables = [
-            ("ZRAMD_DISK", request.name.as_str()),
-            ("ZRAMD_PLACE", place.as_str()),
-            ("ZRAMD_MOUNT_POINT", request.mount.mount_point.as_str()),
-            ("ZRAMD_REASON", reason),
-        ];
-        Ok(hook::run(words, &variables, limit, || extend(&mut self.extended))?)
-    }
-
     fn publish(&self, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
         keep::publish(&self.kept, change)
     }
@@ -225,9 +214,8 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     if reason == "timer" {
         be_idle();
     }
-    let hook = job.kept.keep.pre_save.clone();
     let mut notes = Vec::new();
-    if let Err(error) = job.hook(&hook, reason) {
+    if let Err(error) = job.hook(Hook::PreSave, reason) {
         // What is not saved at the end is lost, whatever state it is in.
         if !last {
             let error = Error::failed(format!("{name}: pre-save: {error}"));

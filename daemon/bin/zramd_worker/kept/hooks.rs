@@ -1,0 +1,124 @@
+//! The administrator's commands before a save and after a load. The units of the worker are sandboxed, and a command may need
+//! anything: so under a unit it runs in one of its own, which has its own limits. Otherwise it is a child.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::de::IgnoredAny;
+use zramd::engine::keep::{self, Kept};
+use zramd::engine::work::Stopped;
+use zramd::engine::{Error, ErrorKind};
+use zramd::host::Host;
+use zramd::host::linux::{LinuxHost, hook, work};
+use zramd::logic::duration::micros;
+use zramd::logic::exit::ExitStatus;
+use zramd::logic::unit_disk::hook_unit;
+use zramd::logic::work::{Outcome, Work, ending};
+
+use super::super::{configured, frame};
+use super::{Job, extend};
+
+/// What `--help` says.
+pub const HELP: &str = "pre-save|post-restore NAME REASON: the command of a RAM disk";
+
+/// What PID 1 may take to start the unit and to end what the command left behind, beyond the time limit of the command.
+const UNIT: Duration = Duration::from_secs(30);
+
+/// One of the commands of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hook {
+    PreSave,
+    PostRestore,
+}
+
+impl Hook {
+    /// Its key in the configuration.
+    const fn key(self) -> &'static str {
+        match self {
+            Hook::PreSave => "pre-save",
+            Hook::PostRestore => "post-restore",
+        }
+    }
+
+    fn words(self, kept: &Kept) -> &[String] {
+        match self {
+            Hook::PreSave => &kept.keep.pre_save,
+            Hook::PostRestore => &kept.keep.post_restore,
+        }
+    }
+
+    /// Runs the command as a child.
+    fn run(self, kept: &Kept, reason: &str, tick: impl FnMut()) -> Result<(), Error> {
+        let request = &kept.request;
+        let place = request.place();
+        let variables = [
+            ("ZRAMD_DISK", request.name.as_str()),
+            ("ZRAMD_PLACE", place.as_str()),
+            ("ZRAMD_MOUNT_POINT", request.mount.mount_point.as_str()),
+            ("ZRAMD_REASON", reason),
+        ];
+        Ok(hook::run(self.words(kept), &variables, time_limit(kept), tick)?)
+    }
+
+    /// Has PID 1 run it, and waits for its end.
+    fn run_unit(self, kept: &Kept, reason: &str, tick: impl FnMut()) -> Result<(), Error> {
+        let name = &kept.request.name;
+        let (unit, work) = (hook_unit(name), work_name(name));
+        let ask = |words: Option<&[String]>| work::ask(Path::new("/"), &work, words).map_err(Error::failed);
+        ask(Some(&[self.key(), name, reason].map(str::to_owned)))?;
+        let asked = micros(LinuxHost::new("/").monotonic());
+        // PID 1 has a socket of its own, so this also works before the bus has started and after it has ended.
+        let start = ["systemctl", "--no-ask-password", "--quiet", "start", &unit].map(str::to_owned);
+        let started = hook::run(&start, &[], time_limit(kept) + UNIT, tick);
+        ask(None)?;
+        started?;
+        let file = work::read(Path::new("/"), &work);
+        let file: Option<Work<IgnoredAny>> = file.and_then(|text| serde_json::from_str(&text).ok());
+        match ending(file.as_ref(), asked) {
+            (Outcome::Done, _) => Ok(()),
+            (_, message) => Err(Error::failed(message)),
+        }
+    }
+}
+
+fn time_limit(kept: &Kept) -> Duration {
+    Duration::from_secs(kept.keep.hook_time_limit)
+}
+
+fn work_name(disk: &str) -> String {
+    format!("hook-{disk}")
+}
+
+impl Job {
+    /// Runs a hook of this disk, if it has one. Not in the sandbox of this process: PID 1 sets `NOTIFY_SOCKET` for the units of
+    /// disks, by which they say that work goes on.
+    pub(super) fn hook(&mut self, hook: Hook, reason: &str) -> Result<(), Error> {
+        let (kept, extended) = (&self.kept, &mut self.extended);
+        if hook.words(kept).is_empty() {
+            return Ok(());
+        }
+        let tick = || extend(extended);
+        if std::env::var_os("NOTIFY_SOCKET").is_some() {
+            hook.run_unit(kept, reason, tick)
+        } else {
+            hook.run(kept, reason, tick)
+        }
+    }
+}
+
+/// `zramd-worker hook`: runs a hook in its unit. `Err` is wrong usage.
+pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
+    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let [key, name, reason] = words.as_slice() else { return Err("which hook?".to_owned()) };
+    let hook = [Hook::PreSave, Hook::PostRestore].into_iter().find(|hook| hook.key() == key);
+    let hook = hook.ok_or_else(|| format!("there is no hook `{key}`"))?;
+    Ok(frame::run(&work_name(name), "hook", |_| {
+        let kept = keep::find(&configured::loaded(None), name)?;
+        if hook.words(&kept).is_empty() {
+            return Err(Stopped::from(Error::new(ErrorKind::NotFound, format!("{name} has no {key}"))));
+        }
+        hook.run(&kept, reason, || {})?;
+        Ok(format!("{name}: {key} has ended"))
+    }))
+}
