@@ -31,6 +31,14 @@ class Archive:
         command.run(f"download {package} from {self.suite}", "apt-get", *self._options(), "download", package, cwd=into)
         return next(into.glob(f"{package}_*.deb"))
 
+    def download_all(self, packages: list[str], into: Path) -> list[Path]:
+        """Puts packages and all that they depend on into a folder and returns the paths of the .deb files."""
+        (into / "partial").mkdir()
+        command.run(f"download {packages[0]} of {self.suite} and what it depends on", "apt-get", *self._options(),
+                    "-o", f"Dir::Cache::Archives={into}", "install", "--yes", "--no-install-recommends", "--download-only",
+                    *packages)
+        return sorted(into.glob("*.deb"))
+
     def _refresh(self) -> None:
         stamp = self._home / "refreshed"
         if stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_FRESH_FOR:
