@@ -39,8 +39,8 @@ pub fn on(node: &Path, object: &str, spec: SwapSpec) -> Result<(), HostError> {
 #[allow(unsafe_code)]
 pub fn off(node: &Path, object: &str) -> Result<(), HostError> {
     let path = c_path(node, object)?;
-    // SAFETY: between fork and _exit the child makes one system call and touches nothing else, so it does not matter
-    // which locks other threads held.
+    // SAFETY: between fork and _exit the child makes system calls and reads an atomic, so it does not matter which locks other
+    // threads held.
     let child = unsafe { libc::fork() };
     if child < 0 {
         return Err(HostError::io(object, "start a child for swapoff", &std::io::Error::last_os_error()));
@@ -48,6 +48,11 @@ pub fn off(node: &Path, object: &str) -> Result<(), HostError> {
     if child == 0 {
         // SAFETY: as above; errno of this thread is what swapoff left.
         unsafe {
+            // From here on SIGTERM ends the child; until here the inherited handler has noted it.
+            libc::signal(libc::SIGTERM, libc::SIG_DFL);
+            if cancel::is_asked() {
+                libc::_exit(libc::EINTR);
+            }
             let failed = libc::swapoff(path.as_ptr()) != 0;
             libc::_exit(if failed { *libc::__errno_location() } else { 0 });
         }
@@ -64,10 +69,26 @@ pub fn off(node: &Path, object: &str) -> Result<(), HostError> {
     cancel::forget();
     if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
+        if signal == libc::SIGTERM {
+            return Err(HostError::new(object, "swapoff", Errno(libc::EINTR)));
+        }
         return Err(HostError::text(object, "swapoff", format!("the child was killed by signal {signal}")));
     }
     match libc::WEXITSTATUS(status) {
         0 => Ok(()),
         number => Err(HostError::new(object, "swapoff", Errno(number))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_termination_before_the_child_is_waited_for_is_not_lost() {
+        let gone = Path::new("/nowhere");
+        let ended = cancel::tests::after_termination(|| off(gone, "zram0"));
+        assert_eq!(ended.unwrap_err().errno(), Some(Errno(libc::EINTR)));
+        assert_ne!(off(gone, "zram0").unwrap_err().errno(), Some(Errno(libc::EINTR)));
     }
 }
