@@ -4,12 +4,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 
 use super::bus::error::{BusError, Name, Result};
 use super::lane;
+use crate::engine;
+use crate::host::linux::process;
+
+/// How long `zramd-setup` may take for what it reads, writes and changes in one go; it may wait 50 s for its lock.
+const LIMIT: Duration = Duration::from_secs(120);
+/// How long it may take to carry out changes: pages of swap are moved, perhaps from a slow disk. The caller can cancel.
+const CARRY_OUT_LIMIT: Duration = Duration::from_secs(3600);
 
 /// A switch that ends early what `zramd-setup` waits for, or what `zramd-worker` does.
 #[derive(Debug, Clone, Default)]
@@ -90,16 +98,12 @@ impl Source {
         if let Some(file) = &self.file {
             command.arg("--config").arg(file);
         }
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped());
+        let limit = if words.first() == Some(&"carry-out") { CARRY_OUT_LIMIT } else { LIMIT };
         let cancel = cancel.clone();
         lane::run(move || {
-            let failed =
-                |error: std::io::Error| BusError::new(Name::Failed, format!("run zramd-setup: {error}"));
-            let child = command.spawn().map_err(failed)?;
-            cancel.watch(child.id());
-            let output = child.wait_with_output();
-            cancel.forget();
-            let output = output.map_err(failed)?;
+            let output = process::output(&mut command, "zramd-setup", limit, |child| cancel.watch(child))
+                .map_err(engine::Error::from)?;
             if output.status.success() {
                 return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
             }

@@ -4,8 +4,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Signal, test_kill_process_group};
 
+use super::process;
 use crate::host::HostError;
 
 /// How often it is looked at.
@@ -28,21 +29,15 @@ pub fn run(
     // A group of its own, so that its children end with it.
     let mut child =
         command.process_group(0).spawn().map_err(|error| HostError::io(program.as_str(), "run", &error))?;
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let signal = |signal| {
-        if let Some(group) = group {
-            // It may just have ended, which is as good.
-            kill_process_group(group, signal).ok();
-        }
-    };
+    let group = process::group(&child);
     if let Some(status) = wait(program, &mut child, limit, &mut tick)? {
         if status.success() {
             return Ok(());
         }
         return Err(HostError::text(program.as_str(), "failed", status.to_string().replacen(": ", " ", 1)));
     }
-    signal(Signal::TERM);
     let deadline = Instant::now() + GRACE;
+    process::end_group(group, Signal::TERM);
     // Also of its children some may take their time to end, or not listen.
     let is_left = || group.is_some_and(|group| test_kill_process_group(group).is_ok());
     wait(program, &mut child, GRACE, &mut tick)?;
@@ -50,7 +45,7 @@ pub fn run(
         tick();
         std::thread::sleep(LOOK);
     }
-    signal(Signal::KILL);
+    process::end_group(group, Signal::KILL);
     child.wait().map_err(|error| HostError::io(program.as_str(), "wait for", &error))?;
     let message = format!("it took longer than {} s, and was ended", limit.as_secs());
     Err(HostError::text(program.as_str(), "failed", message))

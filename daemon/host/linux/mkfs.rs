@@ -2,11 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use super::process;
 use crate::host::{HostError, MkfsSpec};
 
 /// Where system programs are; deliberately not `$PATH`.
 const FOLDERS: [&str; 4] = ["usr/sbin", "usr/bin", "sbin", "bin"];
+
+/// How long it may take: the unit that prepares a device ends after 60 s, and would not say why.
+const LIMIT: Duration = Duration::from_secs(45);
 
 /// Absolute path of `mkfs.TYPE`, if it is installed.
 pub fn find(root: &Path, fs_type: &str) -> Option<PathBuf> {
@@ -24,15 +29,20 @@ pub fn run(root: &Path, node: &Path, object: &str, spec: &MkfsSpec) -> Result<()
     let operation = format!("make an {} file system", spec.fs_type);
     let program = find(root, &spec.fs_type)
         .ok_or_else(|| HostError::text(object, &operation, format!("{name} is not installed")))?;
-    let output = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(&spec.arguments)
         .arg(node)
         .stdin(Stdio::null())
+        .stdout(Stdio::null())
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .env("LC_ALL", "C")
-        .output()
-        .map_err(|error| HostError::io(object, format!("run {name}"), &error))?;
+        .env("LC_ALL", "C");
+    let output = process::output(&mut command, &name, LIMIT, |_| {}).map_err(|error| HostError {
+        object: object.to_owned(),
+        operation: format!("run {name}"),
+        ..error
+    })?;
     if output.status.success() {
         return Ok(());
     }

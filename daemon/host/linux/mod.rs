@@ -30,7 +30,7 @@ pub mod pid_1;
 pub mod places;
 pub mod pressed;
 pub mod priority;
-mod process;
+pub mod process;
 pub mod process_memory;
 pub mod public_files;
 pub mod store;

@@ -2,18 +2,20 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::process;
 use crate::host::HostError;
 
+/// How long it may take: as long as the unit that drains may. PID 1 has limits for what it starts and stops.
+const LIMIT: Duration = Duration::from_secs(300);
+
 /// Runs a program and waits for its end; what it has to say on standard error becomes the error.
 fn run(program: &Path, words: &[&str]) -> Result<String, HostError> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    let output = Command::new(program)
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| HostError::io(&*name, "run", &error))?;
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped());
+    let output = process::output(&mut command, &name, LIMIT, |_| {})?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }

@@ -2,14 +2,24 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::mkfs::find_program;
 use crate::host::{Holder, HostError};
 
 /// Bit of `CAP_SYS_ADMIN` in include/uapi/linux/capability.h.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
+
+/// How long modprobe may take: the driver has to be read from a slow medium, and no more.
+const MODPROBE_LIMIT: Duration = Duration::from_secs(30);
+/// How long `zramd-worker` may take to load or save a RAM disk; it has limits of its own, which its configuration can raise.
+const WORKER_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Whether we have `CAP_SYS_ADMIN`, without which neither swap nor mounts nor zram can be changed.
 pub fn is_privileged() -> bool {
@@ -103,16 +113,62 @@ fn processes_where(root: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<Holder> {
     holders
 }
 
+/// The process group of a child that was started with `process_group(0)`.
+pub(super) fn group(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// Signals all of a group. It may just have ended, which is as good.
+pub(super) fn end_group(group: Option<Pid>, signal: Signal) {
+    if let Some(group) = group {
+        kill_process_group(group, signal).ok();
+    }
+}
+
+/// Runs a program to its end and returns what it prints to pipes. One that takes longer than `limit` is killed with its
+/// children; `name` is its name, for messages, and `watch` sees its number while it runs, then 0.
+pub fn output(
+    command: &mut Command,
+    name: &str,
+    limit: Duration,
+    watch: impl Fn(u32),
+) -> Result<Output, HostError> {
+    let failed = |error: std::io::Error| HostError::io(name, "run", &error);
+    // A group of its own, so that its children end with it.
+    let child = command.process_group(0).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let group = group(&child);
+    watch(child.id());
+    let (ended, end) = mpsc::channel::<()>();
+    let expired = std::thread::scope(|scope| {
+        let watchdog = scope.spawn(move || {
+            let expired = end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+            if expired {
+                end_group(group, Signal::KILL);
+            }
+            expired
+        });
+        let output = child.wait_with_output();
+        drop(ended);
+        watch(0);
+        output.map(|output| (output, watchdog.join().unwrap_or_default()))
+    });
+    match expired.map_err(failed)? {
+        (output, false) => Ok(output),
+        (_, true) => {
+            let message = format!("it took longer than {} s, and was killed", limit.as_secs());
+            Err(HostError::text(name, "run", message))
+        }
+    }
+}
+
 /// Loads a module with modprobe(8), which resolves dependencies; only direct mode does this, units use
 /// `modprobe@zram.service`.
 pub fn load_module(root: &Path, name: &str) -> Result<(), HostError> {
     let program = find_program(root, "modprobe")
         .ok_or_else(|| HostError::text(name, "load the module", "modprobe is not installed"))?;
-    let output = Command::new(program)
-        .arg(name)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| HostError::io(name, "run modprobe", &error))?;
+    let mut command = Command::new(program);
+    command.arg(name).stdin(Stdio::null()).stdout(Stdio::null());
+    let output = output(&mut command, "modprobe", MODPROBE_LIMIT, |_| {})?;
     if output.status.success() {
         return Ok(());
     }
@@ -135,13 +191,9 @@ pub fn beside(name: &str) -> PathBuf {
 /// Runs `zramd-worker`. What it has to say on standard error becomes the error; the rest goes to our own standard error, since
 /// our output may be read by a program.
 pub fn run_worker(words: &[&str]) -> Result<(), HostError> {
-    let output = Command::new(worker())
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(std::io::stderr())
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(|error| HostError::io("zramd-worker", "run", &error))?;
+    let mut command = Command::new(worker());
+    command.args(words).stdin(Stdio::null()).stdout(std::io::stderr());
+    let output = output(&mut command, "zramd-worker", WORKER_LIMIT, |_| {})?;
     if output.status.success() {
         return Ok(());
     }
@@ -153,4 +205,25 @@ pub fn run_worker(words: &[&str]) -> Result<(), HostError> {
         .collect();
     let said = if lines.is_empty() { format!("zramd-worker: {}", output.status) } else { lines.join("; ") };
     Err(HostError::text("zramd-worker", words.join(" "), said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> Result<Output, HostError> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).stdout(Stdio::piped());
+        output(&mut command, "sh", limit, |_| {})
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed_with_its_children() {
+        // The end of the pipe is that of the child.
+        let refused = shell("sleep 600 & wait", Duration::from_millis(50)).unwrap_err();
+        assert_eq!(refused.object, "sh");
+        let done = shell("echo said; echo why >&2; exit 3", Duration::from_secs(60)).unwrap();
+        assert_eq!((done.stdout, done.stderr), (b"said\n".to_vec(), b"why\n".to_vec()));
+        assert_eq!(done.status.code(), Some(3));
+    }
 }
