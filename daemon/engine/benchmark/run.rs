@@ -358,8 +358,8 @@ impl<H: Host> Run<'_, H> {
         let filled = pass(&self.node, &self.sample.pages, &fill)?;
         let stored = written + usize::try_from(filled.requests()).unwrap_or(0) * FILL;
         trial.memory = self.scratch.memory(self.host)?;
-        trial.memory_of_all =
-            memory_of_all((written, memory.mem_used_total), (stored, trial.memory.mem_used_total), all.end);
+        let (early, late) = ((written, memory.mem_used_total), (stored, trial.memory.mem_used_total));
+        trial.memory_of_all = memory_of_all(early, late, trial.memory.compr_data_size, all.end);
         if (stored as u64) < ENOUGH.min(self.sample.pages.count() as u64) {
             // Half-filled pages of the allocator would be most of what is measured.
             trial.failed = Some(TOO_SLOW.to_owned());

@@ -91,15 +91,20 @@ impl Trial {
 /// Pages between two looks at the memory that say what one more page takes.
 const FAR_APART: usize = 512;
 
-/// Memory for each page once `all` pages are stored, from two looks at (pages, bytes). The allocator's half-empty pages are many as soon
-/// as few pages are stored, and hardly become more: whoever got further in its time would seem to compress better.
-pub(super) fn memory_of_all(early: (usize, u64), late: (usize, u64), all: usize) -> f64 {
+/// Memory for each page once `all` pages are stored, from two looks at (pages, bytes) and the bytes that these pages take `compressed`.
+/// The allocator's half-empty pages are many as soon as few pages are stored, and hardly become more: an algorithm that stored fewer
+/// pages in its time would seem to compress worse.
+pub(super) fn memory_of_all(early: (usize, u64), late: (usize, u64), compressed: u64, all: usize) -> f64 {
     let (pages, bytes) = (late.0 as f64, late.1 as f64);
-    let further = late.0.saturating_sub(early.0);
-    if late.0 >= all || further < FAR_APART {
+    if late.0 == 0 || late.0 >= all {
         return if late.0 == 0 { 0.0 } else { bytes / pages };
     }
-    let each = late.1.saturating_sub(early.1) as f64 / further as f64;
+    let further = late.0.saturating_sub(early.0);
+    let each = if further < FAR_APART {
+        compressed as f64 / pages
+    } else {
+        late.1.saturating_sub(early.1) as f64 / further as f64
+    };
     (bytes + each * (all - late.0) as f64) / all as f64
 }
 
@@ -235,14 +240,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_gets_further_does_not_compress_better() {
+    fn an_algorithm_that_stored_more_pages_does_not_compress_better() {
         // 500 KB lost once, then 1000 bytes a page.
         let memory = |pages: usize| (pages, 500_000 + 1000 * pages as u64);
-        let complete = memory_of_all(memory(4000), memory(8000), 8000);
-        assert_eq!(complete, 1062.5, "what the kernel says");
-        assert_eq!(memory_of_all(memory(1000), memory(3000), 8000), complete);
-        // Too close to each other to tell.
-        assert_eq!(memory_of_all(memory(1000), memory(1100), 8000), 1_600_000.0 / 1100.0);
-        assert_eq!(memory_of_all((0, 0), (0, 0), 8000), 0.0);
+        let of_all =
+            |early, late: usize| memory_of_all(memory(early), memory(late), 1000 * late as u64, 8000);
+        assert_eq!(of_all(4000, 8000), 1062.5, "what the kernel says");
+        assert_eq!(of_all(1000, 3000), 1062.5);
+        // Too close to each other to tell, and too few: the compressed pages say what one more takes.
+        assert_eq!(of_all(500, 600), 1062.5);
+        assert_eq!(memory_of_all((0, 0), (0, 0), 0, 8000), 0.0);
     }
 }
