@@ -4,8 +4,14 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
 
 use support::{repository, setup, texts};
+
+fn zramdctl(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(words).output().unwrap()
+}
 
 #[test]
 fn check_names_every_mistake_and_ends_with_1() {
@@ -116,4 +122,80 @@ fn changing_the_machine_without_rights_is_refused_in_one_sentence() {
     let output = setup(&["--config", repository("config/example.toml").to_str().unwrap(), "apply"]);
     assert_eq!(output.status.code(), Some(77));
     assert_eq!(texts(&output).1.lines().count(), 1, "{output:?}");
+}
+
+/// A pipe that nobody writes to, a device, a folder, a socket, links to them, and what is far too large: each is named, and the
+/// program ends.
+#[test]
+fn only_regular_files_of_some_size_are_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o600.into()).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    fs::write(path("large"), vec![b'\n'; (1 << 20) + 1]).unwrap();
+    fs::write(path("latin-1"), b"# m\xfcller\n[zram0]\n").unwrap();
+    for (name, target) in [("link", path("pipe")), ("zeros", "/dev/zero".into()), ("tty", "/dev/ptmx".into())]
+    {
+        std::os::unix::fs::symlink(target, path(name)).unwrap();
+    }
+    for name in ["pipe", "socket", "folder", "large", "latin-1", "link", "zeros", "tty"] {
+        let file = path(name);
+        let file = file.to_str().unwrap();
+        for words in
+            [&["check", file][..], &["--config", file, "--json", "plan"], &["--config", file, "view"]]
+        {
+            let output = setup(words);
+            let (result, messages) = texts(&output);
+            assert!(messages.contains(file) || result.contains(file), "{words:?}: {output:?}");
+            assert_eq!(output.status.success(), words.contains(&"view"), "{words:?}: {output:?}");
+        }
+        let output = zramdctl(&["check", file]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(texts(&output).1.contains(file), "{output:?}");
+    }
+    let output = setup(&["check", "/dev/null"]);
+    assert_eq!(output.status.code(), Some(0), "as an empty file: {output:?}");
+}
+
+/// The others are used all the same.
+#[test]
+fn a_pipe_among_the_drop_ins_is_named_and_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    let drop_ins = root.path().join("etc/zramd/zramd.toml.d");
+    fs::create_dir_all(&drop_ins).unwrap();
+    fs::create_dir_all(root.path().join("proc")).unwrap();
+    fs::write(root.path().join("proc/meminfo"), "MemTotal: 801322 kB\n").unwrap();
+    fs::write(drop_ins.join("20-b.toml"), "[zram0]\nswap-priority = 7\n").unwrap();
+    fs::write(drop_ins.join("40-c.toml"), "[zram0]\nlabel = \"c\"\n").unwrap();
+    fs::set_permissions(drop_ins.join("40-c.toml"), fs::Permissions::from_mode(0o646)).unwrap();
+    let pipe = drop_ins.join("30-pipe.toml");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    let output = setup(&["--root", root.path().to_str().unwrap(), "--json", "plan"]);
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(plan["devices"][0]["swap_priority"], 7);
+    let problems: Vec<(&str, &str)> = plan["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| (problem["severity"].as_str().unwrap(), problem["file"].as_str().unwrap()))
+        .collect();
+    // Everyone can write to the last one.
+    let writable = drop_ins.join("40-c.toml");
+    assert_eq!(problems, [("error", pipe.to_str().unwrap()), ("warning", writable.to_str().unwrap())]);
+}
+
+/// The same for the files of other programs.
+#[test]
+fn a_pipe_is_not_imported() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("etc/default")).unwrap();
+    let pipe = root.path().join("etc/default/zramswap");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    let words = ["import", "zram-tools", "--root", root.path().to_str().unwrap()];
+    let import = || zramdctl(&words);
+    assert_eq!(import().status.code(), Some(1));
+    fs::remove_file(&pipe).unwrap();
+    fs::write(&pipe, "PERCENT=25\n").unwrap();
+    assert_eq!(import().status.code(), Some(0));
 }

@@ -62,7 +62,7 @@ impl<H: Host> Observer<'_, H> {
 
     fn swaps(&mut self) {
         let number = self.number;
-        let swaps = self.host.text(MachineFile::Swaps).map(|text| {
+        let swaps = self.host.bytes(MachineFile::Swaps).map(|text| {
             let lines = parse_swaps(&text).into_iter().filter(|swap| swap.zram_number() == Some(number));
             lines.map(|swap| (swap.size_kib, swap.used_kib, swap.priority)).collect::<Vec<_>>()
         });
@@ -181,7 +181,7 @@ fn folder_scenario<H: Host>(host: &mut H, base: &str) -> Vec<String> {
     seen.note("mount", result);
     let kind = seen.host.path_kind(&deep);
     seen.note("hidden", Ok(kind == PathKind::Missing));
-    let mounts = seen.host.text(MachineFile::Mountinfo).map(|text| {
+    let mounts = seen.host.bytes(MachineFile::Mountinfo).map(|text| {
         let mounts = parse_mountinfo(&text).into_iter().filter(|mount| mount.mount_point == inner);
         mounts.map(|mount| (mount.fs_type, mount.source, mount.root, mount.device.0)).collect::<Vec<_>>()
     });

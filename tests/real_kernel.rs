@@ -318,7 +318,7 @@ fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
     fs::write(path, "precious").unwrap();
     assert!(host.attach_file(NOBODY, path, 16 << 20).unwrap_err().is(Errno::EXIST));
     assert_eq!(fs::read_to_string(path).unwrap(), "precious");
-    let space = host.space("/var/tmp").unwrap();
+    let space = host.space(b"/var/tmp").unwrap();
     let missing = folder.path().join("other");
     let too_large = space.total_bytes * 2;
     assert!(host.attach_file(NOBODY, missing.to_str().unwrap(), too_large).is_err());

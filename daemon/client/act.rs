@@ -226,7 +226,7 @@ pub fn amount(text: &str) -> Result<u64> {
             None => error.message,
         })
     })?;
-    let facts = gather::machine(&LinuxHost::new("/")).map_err(|error| Failure::plain(error.message))?;
+    let facts = gather::machine(&LinuxHost::new("/"));
     let value = expression.evaluate(&wanted::variables(&facts));
     value.and_then(size_in_bytes).map_err(|error| usage(error.message))
 }

@@ -23,11 +23,11 @@ use crate::logic::vm::{Advice, Tunable};
 
 /// Reads everything that planning for these settings needs.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
-    let mut facts = machine(host)?;
+    let mut facts = machine(host);
     facts.mounts = mounts(host)?;
     facts.swaps = swaps(host)?;
     facts.support = support(host);
-    facts.tunables = tunables(host)?;
+    facts.tunables = tunables(host);
     facts.other_managers = other_managers(host);
     for number in host.device_numbers().or_else(absent)? {
         facts.devices.insert(number, device(host, number)?);
@@ -51,11 +51,11 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
             facts.passthrough.insert(disk.name.clone());
         }
     }
-    accounts(host, settings, &mut facts)?;
+    accounts(host, settings, &mut facts);
     for device in &settings.devices {
         match device.writeback.as_ref().map(|writeback| &writeback.store) {
             Some(StoreSettings::Device(path)) => {
-                drop(facts.backing.insert(path.clone(), backing(host, path)?));
+                drop(facts.backing.insert(path.clone(), backing(host, path)));
             }
             Some(StoreSettings::File { path, .. }) => {
                 let found = file_place(host, path, &facts);
@@ -73,17 +73,10 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     Ok(facts)
 }
 
-/// The settings of the kernel that it has.
-pub fn tunables<H: Host>(host: &H) -> Result<BTreeMap<Tunable, String>, HostError> {
-    let mut found = BTreeMap::new();
-    for tunable in Tunable::ALL {
-        match host.read_tunable(tunable) {
-            Ok(value) => drop(found.insert(tunable, value)),
-            Err(error) if error.is(crate::host::Errno::NOENT) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(found)
+/// The settings of the kernel that it has, as far as they can be read.
+fn tunables<H: Host>(host: &H) -> BTreeMap<Tunable, String> {
+    let read = |tunable| Some((tunable, host.read_tunable(tunable).ok()?));
+    Tunable::ALL.into_iter().filter_map(read).collect()
 }
 
 /// The verdict of the benchmark, if it holds for this machine and profile. What cannot be read is no verdict, and no reason to wait.
@@ -125,19 +118,20 @@ pub(super) fn memory<H: Host>(host: &H) -> Result<proc::Memory, HostError> {
     Ok(proc::parse_meminfo(&host.text(MachineFile::Meminfo)?))
 }
 
-/// The facts that sizes depend on: all that the generator needs.
-pub fn machine<H: Host>(host: &H) -> Result<Facts, Error> {
-    Ok(Facts { memory: memory(host)?, cpus: host.cpus(), page_size: host.page_size(), ..Facts::default() })
+/// The facts that sizes depend on: all that the generator needs. Memory that cannot be read is unknown.
+pub fn machine<H: Host>(host: &H) -> Facts {
+    let memory = memory(host).unwrap_or_default();
+    Facts { memory, cpus: host.cpus(), page_size: host.page_size(), ..Facts::default() }
 }
 
 /// What is active as swap; nothing on a kernel without swap.
 pub(super) fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, HostError> {
-    Ok(proc::parse_swaps(&host.text(MachineFile::Swaps).or_else(absent)?))
+    Ok(proc::parse_swaps(&host.bytes(MachineFile::Swaps).or_else(absent)?))
 }
 
 /// What is mounted.
 pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, HostError> {
-    Ok(proc::parse_mountinfo(&host.text(MachineFile::Mountinfo)?))
+    Ok(proc::parse_mountinfo(&host.bytes(MachineFile::Mountinfo)?))
 }
 
 /// A file or folder that a kernel without the feature does not have counts as empty.
@@ -221,7 +215,7 @@ fn mounts_of(settings: &Settings) -> impl Iterator<Item = &MountSettings> {
 }
 
 /// Looks up the users and groups that the settings name.
-pub fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) -> Result<(), Error> {
+pub fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
     let name = |principal: &Option<Principal>| match principal {
         Some(Principal::Name(name, _)) => Some(name.clone()),
         _ => None,
@@ -234,12 +228,14 @@ pub fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) -> Re
         if names.is_empty() {
             continue;
         }
-        let text = host.text(file)?;
-        ids.extend(
-            names.into_iter().filter_map(|name| Some((name.clone(), proc::parse_account(&text, &name)?))),
-        );
+        match host.bytes(file) {
+            Ok(text) => {
+                let find = |name: String| Some((name.clone(), proc::parse_account(&text, &name)?));
+                ids.extend(names.into_iter().filter_map(find));
+            }
+            Err(error) => facts.accounts_unread = Some(error.to_string()),
+        }
     }
-    Ok(())
 }
 
 /// What is where a file is to be. A place that cannot be looked at has no room.
@@ -247,12 +243,13 @@ fn file_place<H: Host>(host: &H, path: &str, facts: &Facts) -> FileFacts {
     let folder =
         path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
     let holds = |mount: &&proc::MountLine| {
-        let point = mount.mount_point.trim_end_matches('/');
-        folder.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let point = mount.mount_point.as_bytes();
+        let point = point.strip_suffix(b"/").unwrap_or(point);
+        folder.as_bytes().strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     };
     // Of two that are mounted on the same folder, the last one is seen.
-    let mount = facts.mounts.iter().filter(holds).max_by_key(|mount| mount.mount_point.len());
-    let space = host.space(folder).unwrap_or_default();
+    let mount = facts.mounts.iter().filter(holds).max_by_key(|mount| mount.mount_point.as_bytes().len());
+    let space = host.space(folder.as_bytes()).unwrap_or_default();
     FileFacts {
         folder: host.path_kind(folder),
         kind: host.path_kind(path),
@@ -263,10 +260,11 @@ fn file_place<H: Host>(host: &H, path: &str, facts: &Facts) -> FileFacts {
     }
 }
 
-fn backing<H: Host>(host: &H, path: &str) -> Result<BackingFacts, Error> {
-    Ok(match host.probe_block(path)? {
-        None => BackingFacts::Missing,
-        Some(probe) => match probe.device {
+fn backing<H: Host>(host: &H, path: &str) -> BackingFacts {
+    match host.probe_block(path) {
+        Err(error) => BackingFacts::Unreadable(error.to_string()),
+        Ok(None) => BackingFacts::Missing,
+        Ok(Some(probe)) => match probe.device {
             None => BackingFacts::NotABlockDevice,
             Some(device) => BackingFacts::Block {
                 device,
@@ -274,5 +272,5 @@ fn backing<H: Host>(host: &H, path: &str) -> Result<BackingFacts, Error> {
                 holders: probe.holders,
             },
         },
-    })
+    }
 }

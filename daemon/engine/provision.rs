@@ -187,8 +187,8 @@ fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error
 
 /// The plan for a machine of which only memory, CPUs and accounts are known: for units, and for `--root`. No device, no
 /// mount table and no program is looked at; whether those fit is found out by the set-up, whose unit then says so.
-pub fn plan_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Result<Plan, Error> {
-    let mut facts = machine(host)?;
-    accounts(host, &loaded.settings, &mut facts)?;
-    Ok(planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct))
+pub fn plan_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
+    let mut facts = machine(host);
+    accounts(host, &loaded.settings, &mut facts);
+    planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct)
 }

@@ -12,6 +12,7 @@ use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
 use crate::logic::facts::Facts;
 use crate::logic::plan::{self as planner, Activation, Decision, Item, Plan};
+use crate::logic::raw_path::RawPath;
 use crate::logic::record::Target;
 
 /// What a reload would do.
@@ -59,9 +60,9 @@ pub fn survey<H: Host>(
 }
 
 fn measure_disks<H: Host>(host: &H, facts: &mut Facts, disks: &[UnitDisk]) {
-    let shown = |path: &str| disks.iter().any(|disk| disk.mount_point == path);
+    let shown = |path: &RawPath| disks.iter().any(|disk| *path == disk.mount_point);
     for mount in facts.mounts.iter().filter(|mount| mount.fs_type == "tmpfs" || shown(&mount.mount_point)) {
-        if let Ok(space) = host.space(&mount.mount_point) {
+        if let Ok(space) = host.space(mount.mount_point.as_bytes()) {
             facts.disk_used.insert(mount.mount_point.clone(), space.used_bytes);
         }
     }

@@ -313,9 +313,9 @@ fn stats<H: Host>(around: &Around<'_, H>, view: &DeviceView, mm_stat: &str) -> R
 }
 
 fn mount_view<H: Host>(host: &H, mount: &MountLine) -> MountView {
-    let space = host.space(&mount.mount_point).unwrap_or_default();
+    let space = host.space(mount.mount_point.as_bytes()).unwrap_or_default();
     MountView {
-        mount_point: mount.mount_point.clone(),
+        mount_point: mount.mount_point.to_string(),
         fs_type: mount.fs_type.clone(),
         options: mount.super_options.clone(),
         size_bytes: space.total_bytes,
@@ -348,7 +348,7 @@ fn disks<H: Host>(
 
 fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: &str, mounts: &[MountLine]) -> DiskView {
     let mount = proc::disk_mount(mounts, name, path);
-    let space = mount.and_then(|_| host.space(path).ok()).unwrap_or_default();
+    let space = mount.and_then(|_| host.space(path.as_bytes()).ok()).unwrap_or_default();
     let device = mount.and_then(|mount| mount.source.strip_prefix("/dev/"));
     let status = if persist == "none" { String::new() } else { host.disk_status(name) };
     DiskView {

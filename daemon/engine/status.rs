@@ -82,7 +82,7 @@ fn ramdisk_row<H: Host>(host: &H, target: &Target, request: &Request) -> Result<
     row.used_for = format!("{} on {path}", request.backend());
     let mounts = gather::mounts(host)?;
     if proc::disk_mount(&mounts, &request.name, path).is_some() {
-        let space = host.space(path)?;
+        let space = host.space(path.as_bytes())?;
         (row.stored, row.size) = (space.used_bytes, space.total_bytes);
         // A tmpfs page takes exactly its own size; what zram takes is said of its device.
         row.memory = if request.number.is_none() { row.stored } else { 0 };

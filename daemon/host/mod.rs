@@ -18,8 +18,13 @@ use crate::logic::facts::PathKind;
 use crate::logic::vm::Tunable;
 pub use error::{Cause, Errno, HostError};
 
+/// Bytes as text; what is not UTF-8 is replaced.
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// Text files that describe the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MachineFile {
     /// `/proc/meminfo`.
     Meminfo,
@@ -140,8 +145,12 @@ pub struct Space {
 
 /// What engine code may ask of a machine. Looking first, acting below.
 pub trait Host {
-    /// The text of one file about the machine.
-    fn text(&self, file: MachineFile) -> Result<String, HostError>;
+    /// The contents of one file about the machine.
+    fn bytes(&self, file: MachineFile) -> Result<Vec<u8>, HostError>;
+    /// The text of one file about the machine; what is not UTF-8 is replaced.
+    fn text(&self, file: MachineFile) -> Result<String, HostError> {
+        Ok(lossy(self.bytes(file)?))
+    }
     /// A setting of the kernel, without the line break.
     fn read_tunable(&self, tunable: Tunable) -> Result<String, HostError>;
     /// CPUs online.
@@ -177,7 +186,7 @@ pub trait Host {
     /// Whether there is a file in `folder` whose name ends with `suffix`, and that is neither hidden nor empty.
     fn has_file(&self, folder: &str, suffix: &str) -> bool;
     /// How full the file system mounted at `path` is.
-    fn space(&self, path: &str) -> Result<Space, HostError>;
+    fn space(&self, path: &[u8]) -> Result<Space, HostError>;
     /// What `zramd-worker` has written about a RAM disk that is kept, or nothing.
     fn disk_status(&self, name: &str) -> String;
     /// Names and texts of all records.

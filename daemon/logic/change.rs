@@ -371,7 +371,7 @@ fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bo
 }
 
 fn disk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool, why: &str) -> Change {
-    let full = facts.disk_used.get(mount_point).copied().unwrap_or(0);
+    let full = facts.disk_used.get(mount_point.as_bytes()).copied().unwrap_or(0);
     if full > 0 && !forced {
         let message = format!("{why}, but {mount_point} holds {}, which would be lost", human(full));
         return refused(target, Kind::Unsafe, message);

@@ -138,7 +138,7 @@ mod tests {
 
     fn line(path: &str, size_mib: u64, used_mib: u64) -> SwapLine {
         let (size_kib, used_kib) = (size_mib << 10, used_mib << 10);
-        SwapLine { path: path.to_owned(), size_kib, used_kib, priority: 1 }
+        SwapLine { path: path.into(), size_kib, used_kib, priority: 1 }
     }
 
     fn memory(available_mib: u64) -> Memory {

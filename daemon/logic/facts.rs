@@ -6,13 +6,14 @@ use super::algorithm::Algorithm;
 use super::attribute::Attribute;
 use super::benchmark::cache::Unusable;
 use super::proc::{Memory, MountLine, SwapLine, mount_of};
+use super::raw_path::RawPath;
 use super::record::{Record, Target};
 use super::vm::{Advice, Tunable};
 
 /// Everything the planner knows about the machine.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// `/proc/meminfo`.
+    /// `/proc/meminfo`; a total of 0 means that it could not be read.
     pub memory: Memory,
     /// CPUs online.
     pub cpus: u32,
@@ -42,6 +43,8 @@ pub struct Facts {
     pub users: BTreeMap<String, u32>,
     /// See `users`.
     pub groups: BTreeMap<String, u32>,
+    /// Why the users or groups could not be looked up, if so.
+    pub accounts_unread: Option<String>,
     /// Whether the `mkfs` of a file system type is installed, for those that were looked for.
     pub mkfs: BTreeMap<String, bool>,
     /// Where PID 1 mounted a tmpfs from a unit of ours.
@@ -49,7 +52,7 @@ pub struct Facts {
     /// RAM disks that are not shown, because no snapshot could be loaded and the folder on disk is used instead.
     pub passthrough: BTreeSet<String>,
     /// Bytes in use on each mounted tmpfs, by mount point.
-    pub disk_used: BTreeMap<String, u64>,
+    pub disk_used: BTreeMap<RawPath, u64>,
     /// The verdict of the benchmark, for `auto`; or why there is none that holds.
     pub best: Option<Result<Algorithm, Unusable>>,
     /// What is at each mount point that the settings name.
@@ -297,6 +300,8 @@ pub enum BackingFacts {
     Missing,
     /// It is not a block device.
     NotABlockDevice,
+    /// It cannot be looked at, for this reason.
+    Unreadable(String),
     /// It is a block device.
     Block {
         /// Device number.
@@ -332,7 +337,7 @@ impl Facts {
             return Some(Use::Swap { used_kib: swap.used_kib, priority: swap.priority });
         }
         let mount = mount_of(&self.mounts, number, self.devices.get(&number)?.device)?;
-        Some(Use::Mounted { mount_point: mount.mount_point.clone() })
+        Some(Use::Mounted { mount_point: mount.mount_point.to_string() })
     }
 
     /// Whether zswap is on: it takes pages before any swap device sees them.

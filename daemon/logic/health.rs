@@ -240,7 +240,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             found.push(Finding::new(
                 Level::Warning,
                 "priority-inverted",
-                &swap.path,
+                &swap.path.to_string(),
                 format!("{} has priority {}, not below that of compressed swap", swap.path, swap.priority),
                 "give it a lower priority (`pri=` in fstab), or raise swap-priority".to_owned(),
             ));
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn each_fault_of_the_machine_is_found() {
-        let disk = SwapLine { path: "/dev/sda2".to_owned(), size_kib: 4, used_kib: 0, priority: 100 };
+        let disk = SwapLine { path: "/dev/sda2".into(), size_kib: 4, used_kib: 0, priority: 100 };
         let around = Surroundings {
             swaps: vec![disk.clone()],
             zswap: true,
@@ -408,7 +408,7 @@ mod tests {
             config: Vec::new(),
             configured: true,
         };
-        let zram = SwapLine { path: "/dev/zram0".to_owned(), size_kib: 4, used_kib: 0, priority: 100 };
+        let zram = SwapLine { path: "/dev/zram0".into(), size_kib: 4, used_kib: 0, priority: 100 };
         let hibernating = |cmdline: &str, swaps: &[&SwapLine]| {
             let swaps = swaps.iter().map(|swap| (*swap).clone()).collect();
             let around = Surroundings { swaps, cmdline: cmdline.to_owned(), ..Surroundings::default() };
@@ -448,8 +448,7 @@ mod tests {
 
     #[test]
     fn the_best_of_ours_is_compared_with_all_swap_of_others() {
-        let line =
-            |path: &str, priority| SwapLine { priority, path: path.to_owned(), size_kib: 1, used_kib: 0 };
+        let line = |path: &str, priority| SwapLine { priority, path: path.into(), size_kib: 1, used_kib: 0 };
         let device = |number, managed| DeviceView { number, managed, ..DeviceView::default() };
         let devices = vec![device(0, true), device(1, true), device(2, false)];
         let snapshot = Snapshot { devices, ..Snapshot::default() };

@@ -24,6 +24,7 @@ pub mod overlay;
 pub mod plan;
 pub mod policy;
 pub mod proc;
+pub mod raw_path;
 pub mod record;
 pub mod rounding;
 pub mod signature;

@@ -1,9 +1,12 @@
 //! Tolerant parsers of the few kernel text files that provisioning depends on.
 //!
 //! A line that cannot be understood is left out rather than an error: these files grow, and a boot must not fail because
-//! one of them got a new column.
+//! one of them got a new column. Names in them are bytes: users choose those of mounts.
+
+use std::str::FromStr;
 
 use super::disk_place::place;
+use super::raw_path::RawPath;
 
 /// What `/proc/meminfo` says, in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,7 +66,7 @@ pub fn parse_pressure(text: &str) -> Option<Pressure> {
 pub struct SwapLine {
     /// The path as the kernel shows it: it may be wrong when the swap was activated in another mount namespace, so
     /// compare device numbers where it matters.
-    pub path: String,
+    pub path: RawPath,
     /// Size in KiB.
     pub size_kib: u64,
     /// In use, in KiB.
@@ -75,8 +78,9 @@ pub struct SwapLine {
 impl SwapLine {
     /// N when the path names `zramN`, in whatever folder it is shown.
     pub fn zram_number(&self) -> Option<u32> {
-        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
-        zram_number(path.rsplit('/').next()?)
+        let path = self.path.as_bytes();
+        let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+        zram_number(str::from_utf8(path.rsplit(|byte| *byte == b'/').next()?).ok()?)
     }
 }
 
@@ -108,22 +112,35 @@ pub fn is_zram_event(event: &[u8]) -> bool {
 }
 
 /// Parses `/proc/swaps` (proc_swaps(5)).
-pub fn parse_swaps(text: &str) -> Vec<SwapLine> {
-    text.split('\n')
+pub fn parse_swaps(text: &[u8]) -> Vec<SwapLine> {
+    lines(text)
         .skip(1)
         .filter_map(|line| {
             // Only these separate columns; other white space is not escaped and may stand in a path. From the right: the
             // last four columns are fixed.
-            let words: Vec<&str> = line.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
+            let words = line.split(|byte| matches!(byte, b' ' | b'\t'));
+            let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
             let [path, .., _kind, size_kib, used_kib, priority] = *words.as_slice() else { return None };
             Some(SwapLine {
-                path: unescape(path),
-                size_kib: size_kib.parse().ok()?,
-                used_kib: used_kib.parse().ok()?,
-                priority: priority.parse().ok()?,
+                path: unescape(path).into(),
+                size_kib: number(size_kib)?,
+                used_kib: number(used_kib)?,
+                priority: number(priority)?,
             })
         })
         .collect()
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'\n')
+}
+
+fn number<T: FromStr>(word: &[u8]) -> Option<T> {
+    str::from_utf8(word).ok()?.parse().ok()
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// One line of `/proc/self/mountinfo`.
@@ -132,10 +149,10 @@ pub struct MountLine {
     /// Device number `major:minor`.
     pub device: (u32, u32),
     /// Path within the mounted file system; `/` unless it is a bind mount.
-    pub root: String,
+    pub root: RawPath,
     /// Where it is mounted.
-    pub mount_point: String,
-    /// File system type.
+    pub mount_point: RawPath,
+    /// File system type. Here and below, what is not UTF-8 is replaced.
     pub fs_type: String,
     /// Source as given to mount(2).
     pub source: String,
@@ -145,9 +162,10 @@ pub struct MountLine {
 
 impl MountLine {
     /// Whether it is the file system on zram device `number`, whose device number is `device`. What is on btrfs has numbers
-    /// of its own, but tells its source.
+    /// of its own, but tells its source; that of FUSE is what its user says.
     pub fn is_on(&self, number: u32, device: (u32, u32)) -> bool {
-        self.device == device || (self.device.0 == 0 && self.source == format!("/dev/zram{number}"))
+        let tells_source = self.device.0 == 0 && !self.fs_type.starts_with("fuse");
+        self.device == device || (tells_source && self.source == format!("/dev/zram{number}"))
     }
 }
 
@@ -165,21 +183,34 @@ pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option
 }
 
 /// Parses `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
-pub fn parse_mountinfo(text: &str) -> Vec<MountLine> {
-    text.split('\n')
-        .filter_map(|line| {
-            let (left, right) = line.split_once(" - ")?;
-            let (mut left, mut right) = (left.split(' ').skip(2), right.split(' '));
-            Some(MountLine {
-                device: parse_device_number(left.next()?)?,
-                root: unescape(left.next()?),
-                mount_point: unescape(left.next()?),
-                fs_type: right.next()?.to_owned(),
-                source: unescape(right.next()?),
-                super_options: right.next().unwrap_or("").to_owned(),
-            })
-        })
-        .collect()
+pub fn parse_mountinfo(text: &[u8]) -> Vec<MountLine> {
+    lines(text).filter_map(|line| Some(parse_mount(line)?.1)).collect()
+}
+
+/// One line, with the id of the mount.
+fn parse_mount(line: &[u8]) -> Option<(u64, MountLine)> {
+    let mut words = line.split(|byte| *byte == b' ');
+    let mount = number(words.next()?)?;
+    let device = parse_device_number(str::from_utf8(words.nth(1)?).ok()?)?;
+    let root = unescape(words.next()?).into();
+    let mount_point = unescape(words.next()?).into();
+    // The options of the mount, and optional fields, of which a single hyphen is the end.
+    words.find(|word| *word == b"-")?;
+    let line = MountLine {
+        device,
+        root,
+        mount_point,
+        fs_type: lossy(words.next()?),
+        source: lossy(&unescape(words.next()?)),
+        super_options: lossy(words.next().unwrap_or_default()),
+    };
+    Some((mount, line))
+}
+
+/// The source of the mount with this id, in the text of `/proc/self/mountinfo`.
+pub fn mount_source(text: &[u8], mount: u64) -> Option<String> {
+    let found = lines(text).filter_map(parse_mount).find(|(id, _)| *id == mount);
+    found.map(|(_, line)| line.source)
 }
 
 /// Parses `major:minor`.
@@ -196,22 +227,18 @@ pub fn kernel_version(osrelease: &str) -> Vec<u32> {
 }
 
 /// The numeric id of `name` in text of the form of passwd(5) or group(5): both have the id in the third field.
-pub fn parse_account(text: &str, name: &str) -> Option<u32> {
-    text.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        if fields.next()? != name {
+pub fn parse_account(text: &[u8], name: &str) -> Option<u32> {
+    lines(text).find_map(|line| {
+        let mut fields = line.split(|byte| *byte == b':');
+        if fields.next()? != name.as_bytes() {
             return None;
         }
-        fields.nth(1)?.parse().ok()
+        number(fields.nth(1)?)
     })
 }
 
 /// Undoes the octal escapes (`\040`) that the kernel uses for blanks, tabs, newlines and backslashes.
-fn unescape(text: &str) -> String {
-    if !text.contains('\\') {
-        return text.to_owned();
-    }
-    let bytes = text.as_bytes();
+fn unescape(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
@@ -228,7 +255,7 @@ fn unescape(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&out).into_owned()
+    out
 }
 
 #[cfg(test)]
@@ -267,9 +294,11 @@ mod tests {
                     /dev/zram7\\040(deleted) partition 4 0 5\n\
                     /swap\\040file file 8 0 -3\n\
                     /swap\u{a0}\rfile file 8 0 -4\n";
-        let swaps = parse_swaps(text);
+        let mut text = text.as_bytes().to_vec();
+        text.extend(b"/\xff/zram9 file 8 0 -5\n/\xfe/zram\xff9 file 8 0 -6\n");
+        let swaps = parse_swaps(&text);
         let numbers: Vec<_> = swaps.iter().map(SwapLine::zram_number).collect();
-        assert_eq!(numbers, [Some(0), Some(1), Some(7), None, None]);
+        assert_eq!(numbers, [Some(0), Some(1), Some(7), None, None, Some(9), None]);
         assert_eq!(
             swaps[0],
             SwapLine { path: "/dev/zram0".into(), size_kib: 4_194_300, used_kib: 12, priority: 100 }
@@ -277,6 +306,7 @@ mod tests {
         assert_eq!(swaps[2].path, "/dev/zram7 (deleted)");
         assert_eq!(swaps[3].path, "/swap file");
         assert_eq!(swaps[4].path, "/swap\u{a0}\rfile");
+        assert_eq!(swaps[6].path.as_bytes(), b"/\xfe/zram\xff9");
     }
 
     #[test]
@@ -312,7 +342,7 @@ mod tests {
     fn mountinfo_survives_blanks_and_optional_fields() {
         let text = "36 35 252:1 / /mnt/my\\040disk rw,noatime shared:1 master:2 - ext4 /dev/zram1 rw,discard\nshort line\n";
         assert_eq!(
-            parse_mountinfo(text),
+            parse_mountinfo(text.as_bytes()),
             [MountLine {
                 device: (252, 1),
                 root: "/".into(),
@@ -327,7 +357,9 @@ mod tests {
     #[test]
     fn accounts_are_found_by_exact_name() {
         let text = "root:x:0:0::/root:/bin/sh\nbuild:x:1000:1000::/:/bin/sh\nbroken\n";
-        assert_eq!(parse_account(text, "build"), Some(1000));
-        assert_eq!(parse_account(text, "buil"), None);
+        let text = [b"m\xfcller:x:999:999:M\xfcller:/:/bin/sh\n", text.as_bytes()].concat();
+        assert_eq!(parse_account(&text, "build"), Some(1000));
+        assert_eq!(parse_account(&text, "buil"), None);
+        assert_eq!(parse_account(&text, "m\u{fffd}ller"), None);
     }
 }

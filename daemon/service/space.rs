@@ -45,7 +45,7 @@ async fn look(
         if !host.is_mount_point(&disk.mount_point) {
             continue;
         }
-        let Ok(space) = host.space(&disk.mount_point) else { continue };
+        let Ok(space) = host.space(disk.mount_point.as_bytes()) else { continue };
         let watch = watches.entry(disk.name.clone()).or_default();
         let ([bytes, inodes], again) = look_at(watch, space, host.monotonic());
         next = Some(next.map_or(again, |time: Duration| time.min(again)));

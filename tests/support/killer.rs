@@ -34,8 +34,8 @@ impl Killer {
 }
 
 impl Host for Killer {
-    fn text(&self, file: MachineFile) -> Result<String, HostError> {
-        self.host.text(file)
+    fn bytes(&self, file: MachineFile) -> Result<Vec<u8>, HostError> {
+        self.host.bytes(file)
     }
     fn read_tunable(&self, tunable: Tunable) -> Result<String, HostError> {
         self.host.read_tunable(tunable)
@@ -88,7 +88,7 @@ impl Host for Killer {
     fn has_file(&self, folder: &str, suffix: &str) -> bool {
         self.host.has_file(folder, suffix)
     }
-    fn space(&self, path: &str) -> Result<Space, HostError> {
+    fn space(&self, path: &[u8]) -> Result<Space, HostError> {
         self.host.space(path)
     }
     fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError> {

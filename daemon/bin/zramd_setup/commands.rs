@@ -63,7 +63,7 @@ fn has_errors(loaded: &Loaded) -> bool {
 fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
     let loaded = load(invocation);
     let plan = match &invocation.root {
-        Some(_) => engine::plan_elsewhere(&host(invocation), &loaded)?,
+        Some(_) => engine::plan_elsewhere(&host(invocation), &loaded),
         None => engine::plan(&host(invocation), &loaded, Activation::Direct)?,
     };
     if invocation.json {
@@ -258,7 +258,7 @@ fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<
         return Ok(ExitStatus::Success);
     }
     let loaded = load(invocation);
-    let plan = engine::plan_elsewhere(&host(invocation), &loaded)?;
+    let plan = engine::plan_elsewhere(&host(invocation), &loaded);
     show::short_problems(&plan.problems, if by_systemd { show::Log::Kernel } else { show::Log::Stderr });
     files::write_units(folder, &unit_files(&plan)).map_err(Error::failed)?;
     Ok(ExitStatus::Success)

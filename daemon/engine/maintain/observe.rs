@@ -42,7 +42,7 @@ impl Machine {
             }
         };
         // A file that cannot be read means an empty machine, whose pages have to be oldest.
-        let facts = gather::machine(host).unwrap_or_default();
+        let facts = gather::machine(host);
         let memory = facts.memory;
         let pressure = |resource| host.pressure(resource).as_deref().and_then(parse_pressure);
         let conditions = Conditions {

@@ -3,13 +3,15 @@
 //! The pure commands (`plan`, `check`, `generate`) read below a root folder and never touch devices, so these are plain
 //! functions rather than verbs of the host.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 
+use crate::host::lossy;
 use crate::logic::config::locate::{self, Entry, EntryKind};
 use crate::logic::config::problem::{Origin, Problem};
 use crate::logic::unit_text::{Contents, UnitFile};
@@ -17,46 +19,125 @@ use crate::logic::unit_text::{Contents, UnitFile};
 /// Files in the order of precedence, and what is wrong with the others.
 pub type Sources = (Vec<(PathBuf, String)>, Vec<Problem>);
 
-/// The text of a file below `root`; a missing one is empty.
+/// Most bytes that are read of a file of the kernel or in `/etc`.
+const LARGEST: usize = 64 << 20;
+/// Most bytes of a line of `/proc/self/mountinfo`: four times `PATH_MAX`, because each byte may be escaped. Users can make
+/// longer ones, by moving a folder that has a mount in it; no mount of ours has such a path.
+const LONGEST_MOUNT: usize = 4 * 4096;
+/// Most bytes of a configuration file.
+const LARGEST_CONFIGURATION: u64 = 1 << 20;
+
+/// The text of a file below `root`; a missing one is empty, and what is not UTF-8 is replaced.
 pub fn read_optional(root: &Path, path: &str) -> Result<String, String> {
     let full = below(root, path);
-    match fs::read_to_string(&full) {
-        Ok(text) => Ok(text),
+    match read_small(&full) {
+        Ok(bytes) => Ok(lossy(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(format!("{}: {error}", full.display())),
+        Err(error) => Err(format!("{}: {}", full.display(), describe(&error))),
     }
 }
 
-/// The text of a small file of the kernel. Its size says nothing beforehand, so `read_to_string` would begin with 32 bytes.
-pub(super) fn read_small(path: &Path) -> io::Result<String> {
-    let file = fs::File::open(path)?;
-    let mut bytes = Vec::with_capacity(4096);
+/// The contents of a file of the kernel or in `/etc`.
+pub(super) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    read_lines(open_regular(path)?, LARGEST)
+}
+
+/// `/proc/self/mountinfo` below `root`, without lines that are too long for a mount of ours.
+pub(super) fn read_mountinfo(root: &Path) -> io::Result<Vec<u8>> {
+    read_lines(open_regular(&below(root, "/proc/self/mountinfo"))?, LONGEST_MOUNT)
+}
+
+/// Everything but lines of more than `longest` bytes. Not by `read_to_end`: the kernel gives most of its files no size.
+fn read_lines(mut file: impl Read, longest: usize) -> io::Result<Vec<u8>> {
+    let (mut kept, mut line, mut skipped) = (Vec::new(), 0, false);
+    let mut buffer = [0; 4096];
     loop {
-        match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
-            Ok(0) => break,
-            Ok(_) if bytes.len() == bytes.capacity() => bytes.reserve(bytes.len()),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        let length = match file.read(&mut buffer) {
+            Ok(0) => return Ok(kept),
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        for part in buffer[..length].split_inclusive(|byte| *byte == b'\n') {
+            if !skipped {
+                kept.extend_from_slice(part);
+                skipped = kept.len() - line > longest;
+            }
+            if skipped {
+                kept.truncate(line);
+            }
+            if part.ends_with(b"\n") {
+                (line, skipped) = (kept.len(), false);
+            }
+        }
+        if kept.len() > LARGEST || (skipped && longest == LARGEST) {
+            return Err(rustix::io::Errno::FBIG.into());
         }
     }
-    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Opens a file for reading, if it is a regular one: opening a pipe may wait for ever, and opening a device may change it.
+fn open_regular(path: &Path) -> io::Result<File> {
+    must_be_regular(&fs::metadata(path)?)?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    must_be_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// An error for anything but a regular file.
+pub(super) fn must_be_regular(found: &Metadata) -> io::Result<()> {
+    if found.is_file() { Ok(()) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+/// The text of an open configuration file.
+pub(super) fn read_text(file: File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(LARGEST_CONFIGURATION + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_CONFIGURATION {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
+}
+
+/// The text of a configuration file, with a warning if every user can write to it. `/dev/null` is empty.
+fn read_configuration(path: &Path) -> io::Result<(String, Option<Problem>)> {
+    let found = fs::metadata(path)?;
+    let null = rustix::fs::makedev(1, 3);
+    if found.file_type().is_char_device() && found.rdev() == null {
+        return Ok((String::new(), None));
+    }
+    let file = open_regular(path)?;
+    let writable = file.metadata()?.mode() & 0o002 != 0;
+    let warning = writable.then(|| {
+        Problem::warning(at(path), "every user can write to this file")
+            .hint("take that away with `chmod o-w`")
+    });
+    Ok((read_text(file)?, warning))
+}
+
+fn at(path: &Path) -> Origin {
+    Origin { file: path.to_owned(), ..Origin::default() }
 }
 
 /// The configuration below `root`, in the order of precedence.
 pub fn find_sources(root: &Path) -> Sources {
     let mut mains = Vec::new();
     let mut drop_ins = Vec::new();
+    let mut warnings = Vec::new();
     for (index, folder) in locate::ROOTS.iter().enumerate() {
         let folder = below(root, folder);
-        mains.extend(entry(index, locate::MAIN, folder.join(locate::MAIN)));
+        mains.extend(entry(index, locate::MAIN, folder.join(locate::MAIN), &mut warnings));
         let Ok(found) = fs::read_dir(folder.join(locate::DROP_INS)) else { continue };
         for file in found.filter_map(Result::ok) {
             if let Ok(name) = file.file_name().into_string() {
-                drop_ins.extend(entry(index, &name, file.path()));
+                drop_ins.extend(entry(index, &name, file.path(), &mut warnings));
             }
         }
     }
-    locate::order(mains, drop_ins)
+    let (files, mut problems) = locate::order(mains, drop_ins);
+    problems.append(&mut warnings);
+    (files, problems)
 }
 
 /// The configuration below `root`, or one file with the sections of the moment: naming a file does not hide those, because
@@ -73,12 +154,14 @@ pub fn read_sources(paths: &[PathBuf]) -> Sources {
     let mut files = Vec::new();
     let mut problems = Vec::new();
     for path in paths {
-        match fs::read_to_string(path) {
-            Ok(text) => files.push((path.clone(), text)),
+        match read_configuration(path) {
+            Ok((text, warning)) => {
+                files.push((path.clone(), text));
+                problems.extend(warning);
+            }
             Err(error) => {
-                let origin = Origin { file: path.clone(), ..Origin::default() };
-                problems
-                    .push(Problem::error(origin, format!("this file cannot be read: {}", describe(&error))));
+                let message = format!("this file cannot be read: {}", describe(&error));
+                problems.push(Problem::error(at(path), message));
             }
         }
     }
@@ -93,10 +176,16 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
-fn entry(root: usize, name: &str, path: PathBuf) -> Option<Entry> {
-    let kind = match fs::read_to_string(&path) {
-        Ok(text) if text.is_empty() => EntryKind::Mask,
-        Ok(text) => EntryKind::Text(text),
+fn entry(root: usize, name: &str, path: PathBuf, warnings: &mut Vec<Problem>) -> Option<Entry> {
+    if name != locate::MAIN && !locate::is_drop_in(name) {
+        return None;
+    }
+    let kind = match read_configuration(&path) {
+        Ok((text, _)) if text.is_empty() => EntryKind::Mask,
+        Ok((text, warning)) => {
+            warnings.extend(warning);
+            EntryKind::Text(text)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::symlink_metadata(&path).ok()?;
             EntryKind::Dangling
@@ -120,7 +209,7 @@ pub fn overlays(root: &Path) -> Vec<PathBuf> {
 
 /// The text of a drop-in of the moment, if there is one.
 pub fn read_overlay(root: &Path, name: &str) -> Option<String> {
-    fs::read_to_string(root.join(OVERLAYS).join(name)).ok()
+    read_configuration(&root.join(OVERLAYS).join(name)).ok().map(|(text, _)| text)
 }
 
 /// Writes a drop-in of the moment, or removes it, as a whole.
@@ -180,11 +269,13 @@ pub fn below(root: &Path, path: &str) -> PathBuf {
 
 /// Writes units below `folder`, creating the folders they need.
 pub fn write_units(folder: &Path, files: &[UnitFile]) -> Result<(), String> {
-    for file in files {
+    let write = |file: &UnitFile| {
         let path = folder.join(&file.path);
-        write_unit(&path, &file.contents).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    Ok(())
+        write_unit(&path, &file.contents).map_err(|error| format!("{}: {}", path.display(), describe(&error)))
+    };
+    // One that cannot be written does not keep the others from being written.
+    let failed: Vec<String> = files.iter().filter_map(|file| write(file).err()).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
 
 fn write_unit(path: &Path, contents: &Contents) -> io::Result<()> {

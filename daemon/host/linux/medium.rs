@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::{Advice, Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
+use super::files::read_mountinfo;
 use crate::host::HostError;
 use crate::logic::proc::parse_mountinfo;
 
@@ -93,8 +94,8 @@ impl Folder {
             rustix::fs::fstat(&self.fd).map_err(|errno| HostError::new(&self.shown, "look at", errno))?;
         let device = (rustix::fs::major(status.st_dev), rustix::fs::minor(status.st_dev));
         let path = "/proc/self/mountinfo";
-        let text = std::fs::read_to_string(path).map_err(|error| HostError::io(path, "read", &error))?;
-        let mounts = parse_mountinfo(&text);
+        let read = read_mountinfo(Path::new("/")).map_err(|error| HostError::io(path, "read", &error));
+        let mounts = parse_mountinfo(&read?);
         // btrfs gives each subvolume a device number that no mount has.
         let found = mounts.into_iter().find(|mount| mount.device == device).map(|mount| mount.fs_type);
         Ok(found.unwrap_or_else(|| "unknown".to_owned()))

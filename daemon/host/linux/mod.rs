@@ -40,14 +40,16 @@ mod upkeep;
 pub mod work;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec,
+    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec, lossy,
 };
 use crate::logic::attribute::Attribute;
 use crate::logic::disk_place::disk_at;
@@ -94,7 +96,8 @@ impl LinuxHost {
     }
 
     fn read(&self, path: &str) -> Result<String, HostError> {
-        files::read_small(&self.path(path)).map_err(|error| HostError::io(path, "read", &error))
+        let read = files::read_small(&self.path(path)).map_err(|error| HostError::io(path, "read", &error));
+        read.map(lossy)
     }
 }
 
@@ -115,8 +118,8 @@ fn object(number: u32) -> String {
 }
 
 impl Host for LinuxHost {
-    fn text(&self, file: MachineFile) -> Result<String, HostError> {
-        self.read(match file {
+    fn bytes(&self, file: MachineFile) -> Result<Vec<u8>, HostError> {
+        let path = match file {
             MachineFile::Meminfo => "/proc/meminfo",
             MachineFile::Swaps => "/proc/swaps",
             MachineFile::Mountinfo => "/proc/self/mountinfo",
@@ -134,7 +137,12 @@ impl Host for LinuxHost {
             MachineFile::Vmstat => "/proc/vmstat",
             MachineFile::Diskstats => "/proc/diskstats",
             MachineFile::Verdict => store::VERDICT,
-        })
+        };
+        let read = match file {
+            MachineFile::Mountinfo => files::read_mountinfo(&self.root),
+            _ => files::read_small(&self.path(path)),
+        };
+        read.map_err(|error| HostError::io(path, "read", &error))
     }
 
     fn read_tunable(&self, tunable: Tunable) -> Result<String, HostError> {
@@ -177,6 +185,7 @@ impl Host for LinuxHost {
 
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
         files::read_small(&self.attribute_path(number, attribute))
+            .map(lossy)
             .map_err(|error| HostError::io(object(number), format!("read {attribute}"), &error))
     }
 
@@ -218,9 +227,10 @@ impl Host for LinuxHost {
         files::has_file(&self.path(folder), suffix)
     }
 
-    fn space(&self, path: &str) -> Result<Space, HostError> {
-        let space =
-            rustix::fs::statvfs(self.path(path)).map_err(|errno| HostError::new(path, "statvfs", errno))?;
+    fn space(&self, path: &[u8]) -> Result<Space, HostError> {
+        let path = self.path(OsStr::from_bytes(path));
+        let space = rustix::fs::statvfs(&path)
+            .map_err(|errno| HostError::new(path.display().to_string(), "statvfs", errno))?;
         let used = space.f_blocks.saturating_sub(space.f_bfree);
         Ok(Space {
             used_bytes: used * space.f_frsize,

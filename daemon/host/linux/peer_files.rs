@@ -1,14 +1,14 @@
 //! The configuration files of other programs, and ours written beside them: below a root that no link leads out of.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::files::describe;
+use super::files::{describe, must_be_regular, read_text};
 use crate::logic::import::files::{Content, Found};
 
 /// A folder that is taken for `/`.
@@ -85,12 +85,10 @@ impl Root {
     }
 
     fn text(&self, path: &Path) -> io::Result<String> {
-        // Whoever reads a pipe or a socket by mistake does not wait for it.
-        let mut file = File::from(self.at(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        String::from_utf8(bytes)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
+        must_be_regular(&File::from(self.at(path, OFlags::PATH)?).metadata()?)?;
+        let file = File::from(self.at(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
+        must_be_regular(&file.metadata()?)?;
+        read_text(file)
     }
 
     /// Writes a new file, with the folders it needs; one that is there is an error ([`io::ErrorKind::AlreadyExists`]), and

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::files::read_small;
 use super::mkfs::find_program;
-use crate::host::{Holder, HostError};
+use crate::host::{Holder, HostError, lossy};
 
 /// Bit of `CAP_SYS_ADMIN` in include/uapi/linux/capability.h.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
@@ -47,8 +48,8 @@ pub fn container(root: &Path) -> Option<String> {
 /// Found without running anything; zram-generator runs `systemd-detect-virt` for it, which takes most of its time.
 pub fn systemd_container(root: &Path) -> Option<String> {
     let named = || {
-        let text = fs::read_to_string(root.join("run/systemd/container")).ok()?;
-        let text = text.trim().to_owned();
+        let text = read_small(&root.join("run/systemd/container")).ok()?;
+        let text = lossy(text).trim().to_owned();
         (!text.is_empty()).then_some(text)
     };
     let from_pid_1 = || {

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::host::lossy;
+
 /// Every process but this one.
 pub fn others(root: &Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(root.join("proc")) else { return Vec::new() };
@@ -14,7 +16,8 @@ pub fn others(root: &Path) -> Vec<u32> {
 
 /// Its mappings; nothing for threads of the kernel, for what has ended, and for what we may not see.
 pub fn maps(root: &Path, process: u32) -> Option<String> {
-    fs::read_to_string(folder(root, process).join("maps")).ok().filter(|text| !text.is_empty())
+    let bytes = fs::read(folder(root, process).join("maps")).ok()?;
+    Some(lossy(bytes)).filter(|text| !text.is_empty())
 }
 
 fn folder(root: &Path, process: u32) -> PathBuf {

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::upkeep::StateFile;
-use super::{BlockProbe, Errno, Holder, SwapSpec};
+use super::{BlockProbe, Errno, Holder, MachineFile, SwapSpec};
 pub use fault::{Fault, Killed, Script, survive};
 use kernel::{Device, KernelConfig, PAGE};
 pub use mounts::Mount;
@@ -90,6 +90,8 @@ pub struct State {
     pub group: String,
     /// `/proc/cmdline`.
     pub cmdline: String,
+    /// What stands in files of the machine behind everything else.
+    pub further: BTreeMap<MachineFile, Vec<u8>>,
     /// Settings of the kernel.
     pub tunables: BTreeMap<Tunable, String>,
     /// `/var/lib/zramd/benchmark.json`.
@@ -186,6 +188,7 @@ impl SimMachine {
             passwd: "root:x:0:0::/root:/bin/sh\n".to_owned(),
             group: "root:x:0:\n".to_owned(),
             cmdline: "quiet\n".to_owned(),
+            further: BTreeMap::new(),
             tunables: default_tunables(),
             verdict: String::new(),
             blocks: BTreeMap::new(),

@@ -74,9 +74,9 @@ impl SimHost {
 }
 
 impl Host for SimHost {
-    fn text(&self, file: MachineFile) -> Result<String, HostError> {
+    fn bytes(&self, file: MachineFile) -> Result<Vec<u8>, HostError> {
         let state = self.machine.look();
-        Ok(match file {
+        let text = match file {
             MachineFile::Meminfo => state.meminfo(),
             MachineFile::Swaps => state.proc_swaps(),
             MachineFile::Mountinfo => state.mounts.text(),
@@ -95,7 +95,9 @@ impl Host for SimHost {
             MachineFile::Verdict | MachineFile::MemoryPressure | MachineFile::CpuPressure => {
                 return Err(HostError::new(format!("{file:?}"), "read", Errno::NOENT));
             }
-        })
+        };
+        let further = state.further.get(&file).map_or(&[][..], Vec::as_slice);
+        Ok([text.as_bytes(), further].concat())
     }
 
     fn read_tunable(&self, tunable: Tunable) -> Result<String, HostError> {
@@ -177,8 +179,9 @@ impl Host for SimHost {
         false
     }
 
-    fn space(&self, path: &str) -> Result<Space, HostError> {
-        match self.path_kind(path) {
+    fn space(&self, path: &[u8]) -> Result<Space, HostError> {
+        let path = String::from_utf8_lossy(path);
+        match self.path_kind(&path) {
             PathKind::Missing => Err(HostError::new(path, "statvfs", Errno::NOENT)),
             _ => {
                 Ok(Space { used_bytes: 0, total_bytes: 1 << 30, free_inodes: 1 << 16, total_inodes: 1 << 16 })

@@ -147,6 +147,9 @@ impl Expr {
 
 fn evaluate(node: &Node, variables: &Variables) -> Result<f64, EvaluationError> {
     let value = match node {
+        Node::Share(_) | Node::Variable(Variable::Ram | Variable::Swap) if variables.ram_mib.is_nan() => {
+            return Err(EvaluationError::new(UNKNOWN_MEMORY));
+        }
         Node::Number(value) => *value,
         Node::Amount(value, unit) => value * (super::units::bytes_per(unit).unwrap_or(0) as f64) / MIB,
         Node::Share(percent) => variables.ram_mib * percent / 100.0,
@@ -165,6 +168,10 @@ fn evaluate(node: &Node, variables: &Variables) -> Result<f64, EvaluationError> 
 }
 
 const MIB: f64 = 1_048_576.0;
+
+/// What is wrong where a size depends on the memory of the machine, and that could not be read.
+pub const UNKNOWN_MEMORY: &str =
+    "how much memory this machine has is not known, because /proc/meminfo cannot be read";
 
 fn truth(value: bool) -> f64 {
     f64::from(u8::from(value))

@@ -90,7 +90,7 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
     }
     let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
     let ram = facts.memory.total_kib.saturating_mul(1024);
-    if table > ram / SLOT_TABLE_SHARE {
+    if ram > 0 && table > ram / SLOT_TABLE_SHARE {
         let largest = (ram / SLOT_TABLE_SHARE / SLOT_BYTES).saturating_mul(facts.page_size);
         let reason = format!(
             "a device of {} needs a table of {} before the first page is stored, more than 2 % of this machine's RAM",
@@ -201,6 +201,9 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
             let hint = "name a partition or logical volume; for a file, write writeback-file";
             Some(Refusal::new(Kind::Config, origin, reason).hint(hint))
         }
+        Some(BackingFacts::Unreadable(why)) => {
+            Some(Refusal::new(Kind::Unsupported, origin, format!("the write-back device: {why}")))
+        }
         Some(BackingFacts::Block { device, signature, holders }) => {
             if let Some(mount) = facts.mounts.iter().find(|mount| mount.device == *device) {
                 let reason = format!("{path} is mounted on {}", mount.mount_point);
@@ -247,9 +250,10 @@ pub(super) fn mount_of(request: &Request) -> Option<&MountRequest> {
 }
 
 /// Whether `path` is strictly below `folder`.
-pub(super) fn is_below(path: &str, folder: &str) -> bool {
-    let folder = folder.trim_end_matches('/');
-    path.strip_prefix(folder).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+pub(super) fn is_below(path: impl AsRef<[u8]>, folder: impl AsRef<[u8]>) -> bool {
+    let folder = folder.as_ref();
+    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
+    path.as_ref().strip_prefix(folder).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
 }
 
 /// Reasons that concern two targets: the same mount point, or one that would hide what another keeps mounted below it.
@@ -276,7 +280,7 @@ pub(super) fn between_items(
             continue;
         }
         let recorded = facts.records.contains_key(&item.target) && facts.mount_at(&path).is_some();
-        let below = facts.mounts.iter().find(|mount| is_below(&mount.mount_point, &path));
+        let below = facts.mounts.iter().find(|mount| is_below(mount.mount_point.as_bytes(), path.as_bytes()));
         if let Some(below) = below.filter(|_| !recorded) {
             let reason = format!("{path} would hide what is already mounted on {}", below.mount_point);
             refuse(item, Refusal::new(Kind::Unsafe, &origin, reason).hint("unmount that first"), problems);

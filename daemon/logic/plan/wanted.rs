@@ -14,7 +14,7 @@ use crate::logic::config::settings::{
     AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepSettings, MountSettings, Principal,
     RamDiskSettings, Role, Settings, SizeExpr, SizeRule, StoreSettings,
 };
-use crate::logic::expr::{Variables, size_in_bytes};
+use crate::logic::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
 use crate::logic::facts::Facts;
 use crate::logic::policy::strength;
 use crate::logic::record::Target;
@@ -45,9 +45,11 @@ impl Refusal {
 
 /// What the expressions of the configuration can refer to on this machine.
 pub fn variables(facts: &Facts) -> Variables {
+    let is_known = facts.memory.total_kib > 0;
+    let mib = |kib: u64| if is_known { (kib / 1024) as f64 } else { f64::NAN };
     Variables {
-        ram_mib: (facts.memory.total_kib / 1024) as f64,
-        swap_mib: (facts.memory.swap_total_kib / 1024) as f64,
+        ram_mib: mib(facts.memory.total_kib),
+        swap_mib: mib(facts.memory.swap_total_kib),
         cpus: f64::from(facts.cpus),
     }
 }
@@ -199,6 +201,9 @@ fn tighter_only(
 fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<String>, Refusal> {
     let Some(limit) = &device.host_memory_limit else { return Ok(None) };
     let ram = facts.memory.total_kib / 1024;
+    if facts.memory.total_kib == 0 {
+        return Err(Refusal::new(Kind::Unsupported, &limit.origin, UNKNOWN_MEMORY));
+    }
     let mib = evaluate(limit, facts)?;
     // A few thousand MiB are far from the 2^53 where f64 would round.
     if mib >= ram as f64 {
@@ -227,6 +232,9 @@ fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Refusal> {
 fn disk_size(rule: &SizeRule, facts: &Facts) -> Result<u64, Refusal> {
     let (size, max) = match rule {
         SizeRule::Expression { size, max } => (bytes(size, facts)?, max),
+        SizeRule::Fraction { .. } if facts.memory.total_kib == 0 => {
+            return Err(Refusal::new(Kind::Unsupported, &Origin::default(), UNKNOWN_MEMORY));
+        }
         SizeRule::Fraction { fraction, max } => {
             let mib = crate::logic::rounding::floor(fraction * variables(facts).ram_mib);
             (size_in_bytes(mib).unwrap_or(u64::MAX), max)
@@ -291,10 +299,17 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, R
     let id = |principal: &Option<Principal>, known: &BTreeMap<String, u32>, kind: &str| match principal {
         None => Ok(None),
         Some(Principal::Id(id)) => Ok(Some(*id)),
-        Some(Principal::Name(name, origin)) => known.get(name).copied().map(Some).ok_or_else(|| {
-            Refusal::new(Kind::Config, origin, format!("there is no {kind} `{name}` on this machine"))
-                .hint("create it first, or write its number")
-        }),
+        Some(Principal::Name(name, origin)) => match (known.get(name), &facts.accounts_unread) {
+            (Some(id), _) => Ok(Some(*id)),
+            (None, Some(why)) => {
+                let reason = format!("the {kind} `{name}` cannot be looked up: {why}");
+                Err(Refusal::new(Kind::Unsupported, origin, reason).hint("write its number"))
+            }
+            (None, None) => {
+                let reason = format!("there is no {kind} `{name}` on this machine");
+                Err(Refusal::new(Kind::Config, origin, reason).hint("create it first, or write its number"))
+            }
+        },
     };
     Ok(MountRequest {
         mount_point: mount.mount_point.clone(),

@@ -20,20 +20,27 @@ pub fn files(data: &[u8]) {
         let (_, name) = head.rsplit_once("/block/").or(head.rsplit_once("@block/")).unwrap();
         assert!(proc::zram_number(name).is_some(), "{head}");
     }
+    swaps(data);
+    mounts(data);
+    accounts(data);
     let Ok(text) = str::from_utf8(data) else { return };
     meminfo(text);
-    swaps(text);
-    mounts(text);
     algorithms(text);
     if let Some((major, minor)) = proc::parse_device_number(text) {
         assert_eq!(proc::parse_device_number(&format!("{major}:{minor}\n")), Some((major, minor)));
     }
-    let word = text.split(['\n', ':']).next().unwrap_or_default();
-    if let Some(id) = proc::parse_account(text, word) {
-        assert!(text.lines().any(|line| line.starts_with(&format!("{word}:"))));
-        assert_eq!(proc::parse_account(&format!("{word}:x:{id}:\n"), word), Some(id));
-    }
     counters(text);
+}
+
+/// Lines that are not UTF-8 hide none of the others.
+fn accounts(data: &[u8]) {
+    let words = data.split(|byte| matches!(byte, b'\n' | b':'));
+    let Some(word) = words.filter_map(|word| str::from_utf8(word).ok()).next() else { return };
+    if let Some(id) = proc::parse_account(data, word) {
+        let line = format!("{word}:x:{id}:\n");
+        assert_eq!(proc::parse_account(line.as_bytes(), word), Some(id));
+        assert_eq!(proc::parse_account(&[b"\xff:\xfe:1\n", line.as_bytes()].concat(), word), Some(id));
+    }
 }
 
 fn counters(text: &str) {
@@ -58,12 +65,12 @@ fn counters(text: &str) {
 }
 
 /// As the kernel escapes names (seq_path in fs/seq_file.c).
-fn escape(text: &str) -> String {
-    let letter = |c: char| match c {
-        ' ' | '\t' | '\n' | '\\' => format!("\\{:03o}", u32::from(c)),
-        other => other.to_string(),
+fn escape(name: &[u8]) -> Vec<u8> {
+    let byte = |byte: &u8| match byte {
+        b' ' | b'\t' | b'\n' | b'\\' => format!("\\{byte:03o}").into_bytes(),
+        other => vec![*other],
     };
-    text.chars().map(letter).collect()
+    name.iter().flat_map(byte).collect()
 }
 
 fn meminfo(text: &str) {
@@ -78,30 +85,39 @@ fn meminfo(text: &str) {
     plan_on(&Facts { memory, cpus: 1, page_size: 4096, ..Facts::default() });
 }
 
-fn swaps(text: &str) {
+fn swaps(text: &[u8]) {
     let swaps = proc::parse_swaps(text);
     let line = |swap: &SwapLine| {
         let SwapLine { path, size_kib, used_kib, priority } = swap;
-        format!("{:<40}partition\t{size_kib}\t\t{used_kib}\t\t{priority}\n", escape(path) + " ")
+        let rest = format!(" partition\t{size_kib}\t\t{used_kib}\t\t{priority}\n");
+        [escape(path.as_bytes()), rest.into_bytes()].concat()
     };
-    let printed: String = swaps.iter().map(line).collect();
-    assert_eq!(proc::parse_swaps(&format!("Filename\n{printed}")), swaps);
+    let printed: Vec<u8> = swaps.iter().flat_map(line).collect();
+    assert_eq!(proc::parse_swaps(&[b"Filename\n", printed.as_slice()].concat()), swaps);
     for swap in &swaps {
         let Some(number) = swap.zram_number() else { continue };
         let name = format!("zram{number}");
-        assert!(swap.path.trim_end_matches(" (deleted)").ends_with(&name), "{swap:?}");
+        assert!(swap.path.to_string().trim_end_matches(" (deleted)").ends_with(&name), "{swap:?}");
         assert_eq!(proc::zram_number(&name), Some(number));
     }
 }
 
-fn mounts(text: &str) {
+fn mounts(text: &[u8]) {
     let mounts = proc::parse_mountinfo(text);
     let line = |mount: &MountLine| {
         let MountLine { device: (major, minor), root, mount_point, fs_type, source, super_options } = mount;
-        let (root, mount_point, source) = (escape(root), escape(mount_point), escape(source));
-        format!("1 1 {major}:{minor} {root} {mount_point} rw shared:1 - {fs_type} {source} {super_options}\n")
+        [
+            format!("1 1 {major}:{minor} ").into_bytes(),
+            escape(root.as_bytes()),
+            b" ".to_vec(),
+            escape(mount_point.as_bytes()),
+            format!(" rw shared:1 - {fs_type} ").into_bytes(),
+            escape(source.as_bytes()),
+            format!(" {super_options}\n").into_bytes(),
+        ]
+        .concat()
     };
-    let printed: String = mounts.iter().map(line).collect();
+    let printed: Vec<u8> = mounts.iter().flat_map(line).collect();
     assert_eq!(proc::parse_mountinfo(&printed), mounts);
 }
 

@@ -1,7 +1,9 @@
 //! What a file system lies on: devices, the devices below those, and files that are used as disks.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +56,7 @@ fn name(path: &Path) -> Option<String> {
 
 /// The file of a loop device.
 fn backing_file(device: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(device.join("loop/backing_file")).ok()?;
-    let path = text.trim_end_matches('\n');
-    Some(PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(path)))
+    let bytes = fs::read(device.join("loop/backing_file")).ok()?;
+    let path = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    Some(PathBuf::from(OsStr::from_bytes(path.strip_suffix(b" (deleted)").unwrap_or(path))))
 }

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use super::{Calls, Result};
 use crate::host::linux::clock;
+use crate::host::linux::files::read_mountinfo;
 use crate::host::linux::mount::is_mounted;
 use crate::host::{Errno, Space};
 use crate::logic::disk::entry::Time;
+use crate::logic::proc::mount_source;
 
 /// The file system on which a directory is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,9 +180,7 @@ fn from_timespec(time: rustix::fs::Timespec) -> Time {
 
 /// The name of the device that is mounted, from its line in `/proc/self/mountinfo`.
 fn source_of(mount: u64) -> Option<String> {
-    let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let line = text.lines().find(|line| line.split(' ').next() == Some(&mount.to_string()))?;
-    let source = line.split_once(" - ")?.1.split(' ').nth(1)?;
+    let source = mount_source(&read_mountinfo(Path::new("/")).ok()?, mount)?;
     let path = fs::canonicalize(source).ok()?;
     path.starts_with("/dev").then(|| path.file_name().map(|name| name.to_string_lossy().into_owned()))?
 }

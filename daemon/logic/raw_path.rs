@@ -1,0 +1,63 @@
+//! Paths as the kernel shows them: any bytes but NUL.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+/// A path of any bytes. It is compared byte by byte; as text, what is not UTF-8 is replaced.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RawPath(Vec<u8>);
+
+impl RawPath {
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for RawPath {
+    fn from(bytes: Vec<u8>) -> RawPath {
+        RawPath(bytes)
+    }
+}
+
+impl From<&str> for RawPath {
+    fn from(text: &str) -> RawPath {
+        RawPath(text.as_bytes().to_vec())
+    }
+}
+
+impl Borrow<[u8]> for RawPath {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for RawPath {
+    fn eq(&self, text: &str) -> bool {
+        self.0 == text.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for RawPath {
+    fn eq(&self, text: &&str) -> bool {
+        self == *text
+    }
+}
+
+impl PartialEq<String> for RawPath {
+    fn eq(&self, text: &String) -> bool {
+        self == text.as_str()
+    }
+}
+
+impl fmt::Display for RawPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for RawPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
