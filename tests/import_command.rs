@@ -104,15 +104,15 @@ fn what_cannot_be_read_is_an_error_and_nothing_is_written() {
     };
     write(root, "etc/systemd/zram-generator.conf", "");
     fs::write(&main, b"[zram0]\nzram-size = 512\n# \xff\n").unwrap();
-    refused("no UTF-8");
+    refused("not UTF-8");
     fs::remove_file(&main).unwrap();
     fs::create_dir(&main).unwrap();
-    refused("directory");
+    refused("not a regular file");
     fs::remove_dir(&main).unwrap();
     // Through a link as well.
     fs::create_dir(root.join("etc/folder")).unwrap();
     std::os::unix::fs::symlink("../folder", &main).unwrap();
-    refused("directory");
+    refused("not a regular file");
 }
 
 #[test]
