@@ -138,6 +138,72 @@ fn mount_points_do_not_hide_anything() {
 }
 
 #[test]
+fn what_is_below_the_directories_of_the_system_is_refused_with_them() {
+    let refused = [
+        "/",
+        "/bin/x",
+        "/boot/efi",
+        "/dev",
+        "/dev/shm",
+        "/efi",
+        "/etc/cron.d",
+        "/lib/systemd",
+        "/lib64/x",
+        "/proc/x",
+        "/root",
+        "/root/.ssh",
+        "/run",
+        "/run/systemd/system",
+        "/run/udev/rules.d",
+        "/run/user",
+        "/run/zramd/x",
+        "/sbin",
+        "/sys/x",
+        "/usr/lib/x",
+        "/usr/local/bin",
+        "/var/spool/cron/crontabs",
+        "/var/lib/zramd/disks",
+    ];
+    let allowed = [
+        "/binary",
+        "/etcetera",
+        "/home/a/.cache",
+        "/library",
+        "/mnt/x",
+        "/opt",
+        "/run/x",
+        "/run/systemd-x",
+        "/run/user/1000/x",
+        "/scratch",
+        "/srv",
+        "/tmp",
+        "/usr2",
+        "/var",
+        "/var/cache/build",
+        "/var/lib/ci-workspace",
+        "/var/log",
+        "/var/tmp",
+    ];
+    for (paths, expected) in [(&refused[..], Some((Kind::Unsafe, ""))), (&allowed, None)] {
+        for path in paths {
+            check(&format!("[zram0]\nmount-point = \"{path}\""), &facts(), expected);
+            check(&format!("[ramdisk.a]\nmount-point = \"{path}\"\nsize = 9"), &facts(), expected);
+        }
+    }
+    let links = Facts { links: [("/srv/a".to_owned(), "/etc/cron.d".to_owned())].into(), ..facts() };
+    check("[zram0]\nmount-point = \"/srv/a\"", &links, Some((Kind::Unsafe, "/etc/cron.d")));
+    check("[zram0]\nmount-point = \"/srv/b\"", &links, None);
+}
+
+/// The private place of a RAM disk on zram is below a directory of the system.
+#[test]
+fn the_place_of_a_disk_is_no_mistake() {
+    let text = "[ramdisk.a]\nmount-point = \"/srv/a\"\nsize = 9\nbackend = \"zram\"\npersist = \"snapshot\"";
+    let plan = plan_of(text, &facts());
+    assert!(plan.items.iter().all(|item| item.decision == Decision::Planned), "{:?}", plan.items);
+}
+
+#[test]
 fn what_this_machine_lacks_is_named() {
     let text = "[zram0]\nmount-point = \"/a\"\nfs-type = \"btrfs\"";
     let without = Facts { mkfs: [("btrfs".to_owned(), false)].into(), ..facts() };

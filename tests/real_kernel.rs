@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use killer::Killer;
 use support::{can_use_real_kernel, real_kernel_lock, repository, setup, texts};
 use zramd::engine;
-use zramd::logic::config;
+use zramd::host::linux::LinuxHost;
+use zramd::host::{Host, MountSpec};
+use zramd::logic::{config, proc};
 
 /// The machine for one test alone; whatever the test does, nothing of it stays.
 struct Session {
@@ -243,6 +245,62 @@ fn killed_after(verbs: u32, during: &str) -> bool {
         .unwrap();
     assert!(status.success() || status.signal() == Some(9), "{status:?}");
     !status.success()
+}
+
+/// What is asked for below a directory that leads elsewhere happens neither here nor there.
+#[test]
+fn a_link_on_the_way_leads_nothing_elsewhere() {
+    let Some(_session) = session() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (victim, own) = (folder.path().join("victim"), folder.path().join("own"));
+    for directory in [&victim, &victim.join("m"), &victim.join("empty"), &own] {
+        fs::create_dir(directory).unwrap();
+    }
+    // A user has put it where a directory is expected.
+    std::os::unix::fs::symlink(&victim, own.join("link")).unwrap();
+    std::os::unix::fs::chown(&own, Some(1000), Some(1000)).unwrap();
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let spec = |path: &Path| MountSpec {
+        source: "tmpfs".to_owned(),
+        mount_point: text(path),
+        fs_type: "tmpfs".to_owned(),
+        options: "size=64k".to_owned(),
+    };
+    let mounted = || proc::parse_mountinfo(&fs::read("/proc/self/mountinfo").unwrap()).len();
+    let mut host = LinuxHost::new("/");
+    assert_eq!(host.link(&text(&own.join("link/m"))), Some(text(&victim.join("m"))));
+    assert_eq!(host.link(&text(&own.join("new/m"))), None);
+    host.mount(&spec(&victim.join("m"))).unwrap();
+    let before = mounted();
+    for path in ["link", "link/m", "link/empty"] {
+        let path = own.join(path);
+        assert!(host.mount(&spec(&path)).is_err(), "{path:?}");
+        assert!(host.bind("/proc", &text(&path)).is_err(), "{path:?}");
+        assert!(host.bind(&text(&path), &text(&own)).is_err(), "{path:?}");
+    }
+    assert!(host.remount(&spec(&own.join("link/m"))).is_err());
+    assert!(host.unmount(&text(&own.join("link/m"))).is_err());
+    assert!(host.make_directory(&text(&own.join("link/new"))).is_err());
+    assert!(host.remove_directory(&text(&own.join("link/empty"))).is_err());
+    assert_eq!(mounted(), before);
+    assert!(victim.join("empty").is_dir() && !victim.join("new").exists());
+    // Without a link all of it is done.
+    let (made, path) = (text(&own.join("made")), text(&victim.join("m")));
+    host.make_directory(&made).unwrap();
+    host.bind(&path, &made).unwrap();
+    host.remount(&spec(&victim.join("m"))).unwrap();
+    assert_eq!(mounted(), before + 1);
+    host.unmount(&made).unwrap();
+    host.remove_directory(&made).unwrap();
+    host.unmount(&path).unwrap();
+
+    let file = folder.path().join("z.toml");
+    let section =
+        format!("[ramdisk.led]\nmount-point = \"{}\"\nsize = \"1MiB\"\n", text(&own.join("link/disk")));
+    fs::write(&file, section).unwrap();
+    let output = setup(&["--config", file.to_str().unwrap(), "apply"]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert!(!victim.join("disk").exists());
 }
 
 #[test]

@@ -45,6 +45,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
             let kind = host.path_kind(&path);
             facts.mount_points.insert(path, kind);
         }
+        facts.links.extend(host.link(&mount.mount_point).map(|real| (mount.mount_point.clone(), real)));
     }
     for disk in &settings.ramdisks {
         if host.path_kind(&passthrough(&disk.name)) != PathKind::Missing {
@@ -63,14 +64,18 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
             }
             None => {}
         }
-        let (Role::Filesystem { fs_type, .. } | Role::Raw { fs_type: Some(fs_type), .. }) = &device.role
-        else {
-            continue;
-        };
-        let installed = host.find_mkfs(fs_type).is_some();
-        facts.mkfs.insert(fs_type.clone(), installed);
     }
+    programs(host, settings, &mut facts);
     Ok(facts)
+}
+
+/// Looks for the programs that make the file systems that the settings name.
+pub fn programs<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
+    for device in &settings.devices {
+        if let Role::Filesystem { fs_type, .. } | Role::Raw { fs_type: Some(fs_type), .. } = &device.role {
+            facts.mkfs.insert(fs_type.clone(), host.find_mkfs(fs_type).is_some());
+        }
+    }
 }
 
 /// The settings of the kernel that it has, as far as they can be read.

@@ -183,6 +183,8 @@ pub trait Host {
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf>;
     /// What is at `path`.
     fn path_kind(&self, path: &str) -> PathKind;
+    /// Where `path` leads, if there is a symbolic link on the way, or in its place.
+    fn link(&self, path: &str) -> Option<String>;
     /// Whether there is a file in `folder` whose name ends with `suffix`, and that is neither hidden nor empty.
     fn has_file(&self, folder: &str, suffix: &str) -> bool;
     /// How full the file system mounted at `path` is.

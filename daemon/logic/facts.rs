@@ -57,6 +57,8 @@ pub struct Facts {
     pub best: Option<Result<Algorithm, Unusable>>,
     /// What is at each mount point that the settings name.
     pub mount_points: BTreeMap<String, PathKind>,
+    /// Where the mount points lead that have a symbolic link on the way.
+    pub links: BTreeMap<String, String>,
 }
 
 /// Another program that sets up zram.

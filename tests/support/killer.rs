@@ -85,6 +85,9 @@ impl Host for Killer {
     fn path_kind(&self, path: &str) -> PathKind {
         self.host.path_kind(path)
     }
+    fn link(&self, path: &str) -> Option<String> {
+        self.host.link(path)
+    }
     fn has_file(&self, folder: &str, suffix: &str) -> bool {
         self.host.has_file(folder, suffix)
     }

@@ -223,6 +223,16 @@ impl Host for LinuxHost {
         }
     }
 
+    fn link(&self, path: &str) -> Option<String> {
+        let root = self.root.canonicalize().ok()?;
+        let full = self.path(path);
+        // What is missing has no links in it.
+        let (real, there) = full.ancestors().find_map(|above| Some((above.canonicalize().ok()?, above)))?;
+        let real = real.join(full.strip_prefix(there).ok()?);
+        let real = Path::new("/").join(real.strip_prefix(&root).unwrap_or(&real));
+        (real != Path::new(path)).then(|| real.display().to_string())
+    }
+
     fn has_file(&self, folder: &str, suffix: &str) -> bool {
         files::has_file(&self.path(folder), suffix)
     }
@@ -405,15 +415,15 @@ impl Host for LinuxHost {
         if disk_at(&spec.mount_point).is_some() {
             places::make(&self.root)?;
         }
-        mount::mount(spec)
+        mount::mount(&self.root, spec)
     }
 
     fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError> {
-        mount::remount(spec)
+        mount::remount(&self.root, spec)
     }
 
     fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError> {
-        rustix::mount::mount_bind(from, to).map_err(|errno| HostError::new(to, format!("bind {from}"), errno))
+        mount::bind(&self.root, from, to)
     }
 
     fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError> {
@@ -421,8 +431,7 @@ impl Host for LinuxHost {
     }
 
     fn unmount(&mut self, path: &str) -> Result<(), HostError> {
-        rustix::mount::unmount(path, rustix::mount::UnmountFlags::NOFOLLOW)
-            .map_err(|errno| HostError::new(path, "unmount", errno))
+        mount::unmount(&self.root, path)
     }
 
     fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError> {
@@ -431,14 +440,10 @@ impl Host for LinuxHost {
     }
 
     fn make_directory(&mut self, path: &str) -> Result<(), HostError> {
-        use std::os::unix::fs::DirBuilderExt;
-        fs::DirBuilder::new()
-            .mode(0o755)
-            .create(self.path(path))
-            .map_err(|error| HostError::io(path, "create folder", &error))
+        mount::make_directory(&self.root, path)
     }
 
     fn remove_directory(&mut self, path: &str) -> Result<(), HostError> {
-        fs::remove_dir(self.path(path)).map_err(|error| HostError::io(path, "remove folder", &error))
+        mount::remove_directory(&self.root, path)
     }
 }

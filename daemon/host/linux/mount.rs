@@ -1,11 +1,11 @@
 //! Mounting, with options in the spelling of fstab.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Gid, Mode, StatxAttributes, StatxFlags, Uid};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, StatxAttributes, StatxFlags, Uid};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, UnmountFlags};
 
 use crate::host::{Errno, HostError, MountSpec, RootSpec};
 
@@ -60,21 +60,78 @@ fn data(spec: &MountSpec, words: String) -> Result<CString, HostError> {
     CString::new(words).map_err(|_| HostError::new(&spec.mount_point, "read the mount options", Errno::INVAL))
 }
 
+/// Opens a directory below `root` without following a symbolic link. Who owns a directory on the way could otherwise lead
+/// what is done there to any other place, at any moment. Component by component: openat2(2) is missing before Linux 5.6.
+fn open(root: &Path, path: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut directory = rustix::fs::open(root, flags, Mode::empty())?;
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        directory = rustix::fs::openat(&directory, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    Ok(directory)
+}
+
+/// The directory that `path` is in, opened in the same way, and its name there.
+fn open_parent<'a>(root: &Path, path: &'a str) -> rustix::io::Result<(OwnedFd, &'a str)> {
+    let (parent, name) = path.rsplit_once('/').ok_or(rustix::io::Errno::INVAL)?;
+    Ok((open(root, parent)?, name))
+}
+
+/// A path that leads to an open directory whatever becomes of its names.
+fn path_of(directory: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", directory.as_raw_fd())
+}
+
 /// Mounts.
-pub fn mount(spec: &MountSpec) -> Result<(), HostError> {
+pub fn mount(root: &Path, spec: &MountSpec) -> Result<(), HostError> {
     let (flags, words) = split(&spec.options);
     let data = data(spec, words)?;
-    rustix::mount::mount(&spec.source, &spec.mount_point, &spec.fs_type, flags, &*data).map_err(|errno| {
-        HostError::new(&spec.mount_point, format!("mount {} with `{}`", spec.source, spec.options), errno)
-    })
+    open(root, &spec.mount_point)
+        .and_then(|place| rustix::mount::mount(&spec.source, path_of(&place), &spec.fs_type, flags, &*data))
+        .map_err(|errno| {
+            HostError::new(&spec.mount_point, format!("mount {} with `{}`", spec.source, spec.options), errno)
+        })
 }
 
 /// Changes options of what is mounted.
-pub fn remount(spec: &MountSpec) -> Result<(), HostError> {
+pub fn remount(root: &Path, spec: &MountSpec) -> Result<(), HostError> {
     let (flags, words) = split(&spec.options);
     let data = data(spec, words)?;
-    rustix::mount::mount_remount(&spec.mount_point, flags, &data)
+    open(root, &spec.mount_point)
+        .and_then(|place| rustix::mount::mount_remount(path_of(&place), flags, &data))
         .map_err(|errno| HostError::new(&spec.mount_point, format!("remount with `{}`", spec.options), errno))
+}
+
+/// Shows what is mounted at one path at another one as well.
+pub fn bind(root: &Path, from: &str, to: &str) -> Result<(), HostError> {
+    let bound = open(root, from).and_then(|from| {
+        let to = open(root, to)?;
+        rustix::mount::mount_bind(path_of(&from), path_of(&to))
+    });
+    bound.map_err(|errno| HostError::new(to, format!("bind {from}"), errno))
+}
+
+/// Unmounts, never lazily. By its name in the open directory that it is in: what is open itself cannot be unmounted.
+pub fn unmount(root: &Path, path: &str) -> Result<(), HostError> {
+    open_parent(root, path)
+        .and_then(|(parent, name)| {
+            rustix::mount::unmount(format!("{}/{name}", path_of(&parent)), UnmountFlags::NOFOLLOW)
+        })
+        .map_err(|errno| HostError::new(path, "unmount", errno))
+}
+
+/// Creates a directory, mode 0755.
+pub fn make_directory(root: &Path, path: &str) -> Result<(), HostError> {
+    open_parent(root, path)
+        .and_then(|(parent, name)| rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)))
+        .map_err(|errno| HostError::new(path, "create directory", errno))
+}
+
+/// Removes an empty directory.
+pub fn remove_directory(root: &Path, path: &str) -> Result<(), HostError> {
+    open_parent(root, path)
+        .and_then(|(parent, name)| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR))
+        .map_err(|errno| HostError::new(path, "remove directory", errno))
 }
 
 /// Mounts the device nowhere (fsopen(2), fsmount(2)), and sets owner and mode of its root directory there. When the
@@ -96,7 +153,6 @@ pub fn set_root(node: &Path, object: &str, fs_type: &str, root: &RootSpec) -> Re
 
 /// `fchown` before `fchmod`: chown clears the set-id bits.
 fn apply_root(mounted: &OwnedFd, object: &str, root: &RootSpec) -> Result<(), HostError> {
-    use rustix::fs::OFlags;
     // A mount descriptor is an O_PATH descriptor; fchown and fchmod want an ordinary one.
     let folder =
         rustix::fs::openat(mounted, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())

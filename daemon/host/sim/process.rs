@@ -175,6 +175,10 @@ impl Host for SimHost {
         self.machine.look().mounts.path_kind(path)
     }
 
+    fn link(&self, path: &str) -> Option<String> {
+        self.machine.look().links.get(path).cloned()
+    }
+
     fn has_file(&self, _folder: &str, _suffix: &str) -> bool {
         false
     }

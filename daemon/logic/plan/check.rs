@@ -11,6 +11,7 @@ use crate::logic::config::problem::{Origin, Problem, Severity};
 use crate::logic::config::settings::{
     BackingSettings, DeviceSettings, RamDiskSettings, SizeRule, StoreSettings,
 };
+use crate::logic::disk_place::{disk_at, is_at_or_below};
 use crate::logic::facts::{BackingFacts, Facts, PathKind, Support};
 use crate::logic::record::Target;
 use crate::logic::swap_header::LABEL_BYTES;
@@ -23,9 +24,34 @@ const MINIMUM_SIZE: u64 = 1 << 20;
 const SLOT_BYTES: u64 = 16;
 /// Largest share of RAM that the slot table may take, as a divisor: 50 is 2 %.
 const SLOT_TABLE_SHARE: u64 = 50;
-/// Mounting on one of these would hide the running system.
-const SYSTEM_FOLDERS: [&str; 12] =
-    ["/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr"];
+/// Mounting on one of these would hide the running system; below them there is room for others.
+const CROSSROADS: [&str; 3] = ["/", "/run", "/run/user"];
+/// On these or below, a mount would hide parts of the system, or its owner could change what root runs from there.
+const SYSTEM_DIRECTORIES: [&str; 23] = [
+    "/bin",
+    "/boot",
+    "/dev",
+    "/efi",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/proc",
+    "/root",
+    "/run/credentials",
+    "/run/dbus",
+    "/run/initramfs",
+    "/run/systemd",
+    "/run/udev",
+    "/run/zramd",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var/lib/polkit-1",
+    "/var/lib/zramd",
+    "/var/spool/cron",
+];
 
 /// All reasons against a device on its own.
 pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Vec<Refusal> {
@@ -225,9 +251,23 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
 
 fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &Facts) -> Option<Refusal> {
     let path = mount.mount_point.as_str();
-    if SYSTEM_FOLDERS.contains(&path) {
-        let reason = format!("mounting on {path} would hide the running system");
-        return Some(Refusal::new(Kind::Unsafe, origin, reason));
+    let system = SYSTEM_DIRECTORIES.iter().find(|directory| is_at_or_below(path, directory));
+    let reason = match system {
+        Some(directory) if path != *directory => {
+            Some(format!("{path} is in {directory}, which is the system's"))
+        }
+        None if !CROSSROADS.contains(&path) => None,
+        _ => Some(format!("mounting on {path} would hide the running system")),
+    };
+    // RAM disks are mounted there before they are shown.
+    if let Some(reason) = reason.filter(|_| disk_at(path).is_none()) {
+        let hint = "choose a directory below /srv, /mnt, /var or /run";
+        return Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint));
+    }
+    if let Some(real) = facts.links.get(path) {
+        let reason = format!("{path} leads over a symbolic link to {real}");
+        let hint = format!("write mount-point = \"{real}\"");
+        return Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint));
     }
     if matches!(facts.mount_points.get(path), Some(PathKind::Other | PathKind::Empty)) {
         return Some(Refusal::new(Kind::Config, origin, format!("{path} is not a folder")));
