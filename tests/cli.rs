@@ -199,3 +199,32 @@ fn a_pipe_is_not_imported() {
     fs::write(&pipe, "PERCENT=25\n").unwrap();
     assert_eq!(import().status.code(), Some(0));
 }
+
+/// What `plan` refuses whatever is on the machine at the moment is a mistake for `check`, too.
+#[test]
+fn check_refuses_what_plan_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("z.toml");
+    for text in [
+        "[zram0]\nmount-point = \"/\"",
+        "[zram0]\nmount-point = \"/usr\"",
+        "[zram0]\nmount-point = \"/etc/cron.d\"",
+        "[zram0]\nmount-point = \"/proc/x\"",
+        "[ramdisk.a]\nmount-point = \"/usr/lib/x\"\nsize = 9",
+        "[zram0]\nmount-point = \"/srv/a\"\n[zram1]\nmount-point = \"/srv/a\"",
+        "[zram0]\nzram-size = \"1024TiB\"",
+        "[zram0]\nmount-point = \"/srv/a\"\nzram-resident-limit = 100",
+        "[zram0]\nmount-point = \"/srv/a\"\nfs-type = \"ntfs\"",
+        "[zram0]\nmount-point = \"/srv/a\"\nowner = \"no-such-user-here\"",
+    ] {
+        fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap();
+        for output in [setup(&["check", file]), zramdctl(&["check", file])] {
+            assert_eq!(output.status.code(), Some(1), "{text}: {output:?}");
+        }
+        let output = setup(&["--config", file, "--json", "plan"]);
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let states = ["devices", "ramdisks"].map(|key| plan[key].as_array().unwrap().clone()).concat();
+        assert!(states.iter().any(|target| target["state"] == "refused"), "{text}: {plan}");
+    }
+}

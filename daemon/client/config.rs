@@ -7,7 +7,7 @@ use super::args::Cli;
 use super::out;
 use super::read::{self, Configuration};
 use super::style::Style;
-use crate::engine::Error;
+use crate::engine::{self, Error};
 use crate::host::linux::files;
 use crate::logic::config::fragment::{Section, Value};
 use crate::logic::config::locate::{DROP_INS, MAIN, ROOTS};
@@ -18,20 +18,21 @@ use crate::logic::overlay::quoted;
 
 /// Runs `check`. Stricter than reading: what is ignored in use is a mistake here.
 pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
-    let mut loaded = if named.is_empty() {
+    let loaded = if named.is_empty() {
         read::config(cli.config.as_ref()).loaded
     } else {
         config::load_sources(files::read_sources(named), "")
     };
-    for problem in &mut loaded.problems {
+    let mut plan = engine::check(&read::host(), &loaded);
+    for problem in &mut plan.problems {
         problem.severity = Severity::Error;
     }
-    if !loaded.problems.is_empty() {
-        let text = render::render(&loaded.problems, Style::stderr(cli.color).has_colour());
+    if !plan.problems.is_empty() {
+        let text = render::render(&plan.problems, Style::stderr(cli.color).has_colour());
         // Nobody is left to tell when that fails.
         writeln!(std::io::stderr(), "{}", text.trim_end()).ok();
     }
-    let (line, status) = render::verdict(&loaded);
+    let (line, status) = render::verdict(&plan);
     out::print(&format!("{line}\n"))?;
     Ok(status)
 }

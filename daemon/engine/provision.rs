@@ -2,12 +2,13 @@
 
 use super::apply::{self, Outcome};
 use super::error::{Error, ErrorKind};
-use super::gather::{accounts, gather, machine, records, swaps};
+use super::gather::{accounts, gather, machine, programs, records, swaps};
 use super::scratch;
 use super::undo::{roll_back, take_back};
 use crate::host::Host;
 use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
+use crate::logic::facts::Facts;
 use crate::logic::plan::{self as planner, Activation, Plan};
 use crate::logic::proc::SwapLine;
 use crate::logic::record::{Progress, Record, Target, Undo};
@@ -188,7 +189,18 @@ fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error
 /// The plan for a machine of which only memory, CPUs and accounts are known: for units, and for `--root`. No device, no
 /// mount table and no program is looked at; whether those fit is found out by the set-up, whose unit then says so.
 pub fn plan_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
+    plan_with(host, loaded, |_| {})
+}
+
+fn plan_with<H: Host>(host: &H, loaded: &Loaded, look: impl FnOnce(&mut Facts)) -> Plan {
     let mut facts = machine(host);
     accounts(host, &loaded.settings, &mut facts);
+    look(&mut facts);
     planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct)
+}
+
+/// What is wrong with the configuration on this machine, as far as that can be said without looking at devices and mounts: those
+/// may be other ones when it is used.
+pub fn check<H: Host>(host: &H, loaded: &Loaded) -> Plan {
+    plan_with(host, loaded, |facts| programs(host, &loaded.settings, facts))
 }

@@ -238,8 +238,9 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
     } else {
         config::load_sources(files::read_sources(named), "")
     };
-    show::problems(&loaded.problems);
-    let (line, status) = render::verdict(&loaded);
+    let plan = engine::check(&host(invocation), &loaded);
+    show::problems(&plan.problems);
+    let (line, status) = render::verdict(&plan);
     show::line(&line);
     status
 }
