@@ -464,3 +464,85 @@ fn who_has_too_many_calls_waiting_is_told() {
     println!("{told} of {number} were too many");
     assert!(told > 0 && told <= number - 8, "{told}");
 }
+
+/// Longest message that this bus delivers is 32 MiB.
+const LONG: usize = 31 * 1024 * 1024;
+/// What a flood may cost the daemon, in KiB.
+const FLOOD: u64 = 24 * 1024;
+
+/// Runs something as an ordinary user, where this test can.
+fn as_ordinary<T: Send + 'static>(does: impl FnOnce() -> T + Send + 'static) -> std::thread::JoinHandle<T> {
+    let is_root = rustix::process::geteuid().is_root();
+    std::thread::spawn(move || {
+        if is_root {
+            become_ordinary();
+        }
+        does()
+    })
+}
+
+#[test]
+fn long_messages_cost_no_memory() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    run(newcomer(bus.address()));
+    let before = figures::peak(bus.pid());
+    let floods: Vec<_> = (0..4)
+        .map(|_| {
+            let socket = bus.bus().socket();
+            as_ordinary(move || {
+                let mut rude = Raw::connect(&socket);
+                let manager = "org.zramd1.Manager";
+                let text = "x".repeat(LONG);
+                rude.send(&call_of(ROOT, manager, "GetDevice", &(text.as_str(),)));
+                let signal = Message::signal(ROOT, manager, "PressureChanged").destination("org.zramd1");
+                rude.send(&signal.build(&(text.as_str(),)).unwrap());
+                let nothing = HashMap::<String, Variant<'_>>::new();
+                rude.send(&call_of(ROOT, manager, "RemoveDevice", &(text.as_str(), nothing)));
+                // One that does not fit is gone, also when what is too long is its header.
+                rude.send(&call_of(&format!("/{text}"), manager, "Describe", &()));
+                rude.send(&call_of(ROOT, manager, "ListDevices", &()));
+                let answers: Vec<_> = (0..3).map(|_| rude.answer()).collect();
+                answers.iter().map(|answer| answer.is_error).collect::<Vec<bool>>()
+            })
+        })
+        .collect();
+    let mut slowest = Duration::ZERO;
+    while floods.iter().any(|flood| !flood.is_finished()) {
+        slowest = slowest.max(run(newcomer(bus.address())));
+    }
+    for flood in floods {
+        assert_eq!(flood.join().unwrap(), [true, true, false]);
+    }
+    let after = figures::peak(bus.pid());
+    println!("flooded: {before} KiB before, {after} KiB at the peak; Describe took {slowest:?} at most");
+    assert!(after <= before + FLOOD, "{before} {after}");
+    assert!(slowest <= PATIENCE, "{slowest:?}");
+}
+
+/// Messages of a protocol of the future. The specification says that they are ignored, and some buses deliver them.
+#[test]
+fn unknown_fields_and_types_do_not_end_the_connection() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    let call = call_of(ROOT, "org.zramd1.Manager", "ListDevices", &());
+    let good: &[u8] = call.data();
+    let mut of_type = good.to_vec();
+    of_type[1] = 77;
+    let mut with_field = good.to_vec();
+    let length = u32::from_le_bytes(good[12..16].try_into().unwrap()) + 16;
+    let length = length.next_multiple_of(8);
+    with_field.resize(length as usize, 0);
+    // Field 99, a string.
+    with_field.extend_from_slice(b"\x63\x01s\0\x03\0\0\0new\0");
+    let fields = with_field.len() - 16;
+    with_field[12..16].copy_from_slice(&u32::try_from(fields).unwrap().to_le_bytes());
+    with_field.resize(with_field.len().next_multiple_of(8), 0);
+    for message in [of_type, with_field] {
+        let mut future = Raw::connect(&bus.bus().socket());
+        future.send_bytes(&message);
+        future.send(&call_of(ROOT, "org.zramd1.Manager", "ListDevices", &()));
+        // The bus may have refused the first.
+        while future.answer().is_error {}
+    }
+}

@@ -17,6 +17,7 @@ mod ranks;
 mod reconcile;
 pub mod run;
 mod setup;
+mod socket;
 mod space;
 pub(crate) mod stream;
 mod subscribe;

@@ -12,6 +12,7 @@ use super::core::{Core, Mode, Phase};
 use super::jobs::Handle;
 use super::reconcile::{NOTHING, Wish, interrupted, reconcile, view};
 use super::setup::Source;
+use super::socket::BusSocket;
 use super::sync::{self, Published};
 use super::{NAME, ROOT, journal, maintenance, notify, pressure, space, watch};
 use crate::host::linux::{files, unit_files};
@@ -72,7 +73,8 @@ async fn serve(options: Options) -> Result<(), Failure> {
     let mode = if direct { Mode::Direct } else { Mode::Systemd };
     let source = Source { file: options.config };
     let core = Core::new(source, mode);
-    let connection = zbus::connection::Builder::system()
+    let socket = BusSocket::connect().await.map_err(Failure::NoBus)?;
+    let connection = zbus::connection::Builder::socket(socket)
         .serve_at(ROOT, zbus::fdo::ObjectManager)
         .serve_at(ROOT, Manager::new(Arc::clone(&core)))
         .serve_at(benchmark::path(), Benchmark::new(Arc::clone(&core)))

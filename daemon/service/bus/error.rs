@@ -145,7 +145,7 @@ impl From<zbus::Error> for BusError {
     }
 }
 
-/// Longest sentence that is sent, in bytes. It may repeat what the caller sent, which may be 128 MiB.
+/// Longest sentence that is sent, in bytes. It may repeat what the caller sent.
 const LONGEST: usize = 4096;
 
 /// The beginning of a text that is too long, and dots.

@@ -1,0 +1,171 @@
+//! The socket to the bus, which keeps no long message in memory.
+//!
+//! The bus delivers messages of up to 128 MiB from any user, and zbus allocates as much as a header announces. Here the body of a
+//! message that is too long is read and dropped. A call arrives without its arguments then, and is refused for that reason.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::net::{Shutdown, shutdown};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use zbus::address::transport::{Transport, UnixSocket};
+use zbus::connection::socket::{ReadHalf, Socket, Split, WriteHalf};
+use zbus::export::async_trait::async_trait;
+use zbus::message::Type;
+use zbus::{Address, Message};
+
+/// Longest call or signal, in bytes. Anyone may send these.
+pub const LONGEST: usize = 16 * 1024;
+/// Longest reply, in bytes. Only the bus, PID 1 and polkit send these, when they are asked.
+const LONGEST_REPLY: usize = 1024 * 1024;
+/// Longest message of the protocol, in bytes.
+const MOST: usize = 128 * 1024 * 1024;
+/// What is read at once, in bytes.
+const CHUNK: usize = 8 * 1024;
+/// The part of a header that every message has, in bytes (D-Bus specification, "Message Format").
+const FIXED: usize = 16;
+
+/// A connection to the bus that has not said anything yet.
+#[derive(Debug)]
+pub struct BusSocket(UnixStream);
+
+impl BusSocket {
+    /// Connects to the system bus.
+    pub async fn connect() -> zbus::Result<BusSocket> {
+        let address = Address::system()?;
+        let Transport::Unix(unix) = address.transport() else { return Err(zbus::Error::Unsupported) };
+        let UnixSocket::File(path) = unix.path() else { return Err(zbus::Error::Unsupported) };
+        let failed = |error| zbus::Error::Connection(Arc::new(error), Box::new(address.clone()));
+        UnixStream::connect(path).await.map(BusSocket).map_err(failed)
+    }
+}
+
+impl Socket for BusSocket {
+    type ReadHalf = Reader;
+    type WriteHalf = Writer;
+
+    fn split(self) -> Split<Reader, Writer> {
+        let stream = Arc::new(self.0);
+        Split::new(Reader { stream: Arc::clone(&stream), buffer: Vec::new() }, Writer(stream))
+    }
+}
+
+/// The half that receives.
+#[derive(Debug)]
+pub struct Reader {
+    stream: Arc<UnixStream>,
+    /// What was read and is not part of a message yet.
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    /// Reads until the buffer holds this many bytes.
+    async fn fill(&mut self, length: usize) -> io::Result<()> {
+        while self.buffer.len() < length {
+            let mut chunk = [0; CHUNK];
+            match self.recvmsg(&mut chunk).await? {
+                (0, _) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                (read, _) => self.buffer.extend_from_slice(&chunk[..read]),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes this many bytes.
+    async fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        self.fill(length).await?;
+        Ok(self.buffer.drain(..length).collect())
+    }
+
+    /// Drops this many bytes.
+    async fn skip(&mut self, mut length: usize) -> io::Result<()> {
+        while length > 0 {
+            self.fill(1).await?;
+            let here = length.min(self.buffer.len());
+            self.buffer.drain(..here);
+            length -= here;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ReadHalf for Reader {
+    async fn receive_message(
+        &mut self,
+        seq: u64,
+        already_received: &mut Vec<u8>,
+        fds: &mut Vec<OwnedFd>,
+    ) -> zbus::Result<Message> {
+        self.buffer.splice(..0, already_received.drain(..));
+        loop {
+            self.fill(FIXED).await?;
+            let (header, body) = lengths(&self.buffer)?;
+            let is_reply = [Type::MethodReturn as u8, Type::Error as u8].contains(&self.buffer[1]);
+            let longest = if is_reply { LONGEST_REPLY } else { LONGEST };
+            let mut message = if header + body <= longest {
+                self.take(header + body).await?
+            } else if header <= longest {
+                let mut message = self.take(header).await?;
+                // The length of the body.
+                message[4..8].fill(0);
+                self.skip(body).await?;
+                message
+            } else {
+                self.skip(header + body).await?;
+                continue;
+            };
+            // One that zbus does not understand, such as one with a field of a later version, must not end the connection.
+            if let Ok(message) = Whole.receive_message(seq, &mut message, fds).await {
+                return Ok(message);
+            }
+        }
+    }
+
+    async fn recvmsg(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+        let read = self.stream.async_io(Interest::READABLE, || self.stream.try_read(buffer)).await?;
+        Ok((read, Vec::new()))
+    }
+}
+
+/// The half that sends.
+#[derive(Debug)]
+pub struct Writer(Arc<UnixStream>);
+
+#[async_trait]
+impl WriteHalf for Writer {
+    async fn sendmsg(&mut self, buffer: &[u8], _fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+        self.0.async_io(Interest::WRITABLE, || self.0.try_write(buffer)).await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        Ok(shutdown(&self.0, Shutdown::Both)?)
+    }
+}
+
+/// Parses a message that has been read already; `Message::from_bytes` is unsafe.
+#[derive(Debug)]
+struct Whole;
+
+#[async_trait]
+impl ReadHalf for Whole {
+    async fn recvmsg(&mut self, _buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+        Ok((0, Vec::new()))
+    }
+}
+
+/// Lengths of the header, with its padding, and of the body of the message that begins here.
+fn lengths(message: &[u8]) -> zbus::Result<(usize, usize)> {
+    let number = |at: usize| {
+        let bytes = [message[at], message[at + 1], message[at + 2], message[at + 3]];
+        let number = match message[0] {
+            b'l' => u32::from_le_bytes(bytes),
+            b'B' => u32::from_be_bytes(bytes),
+            _ => return Err(zbus::Error::IncorrectEndian),
+        };
+        usize::try_from(number).ok().filter(|number| *number <= MOST).ok_or(zbus::Error::ExcessData)
+    };
+    Ok(((FIXED + number(12)?).next_multiple_of(8), number(4)?))
+}
