@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 
+use super::bus::BUS;
 use super::bus::auth;
 use super::bus::device::{Device, stats_map};
 use super::bus::error::{BusError, Name, Result};
@@ -45,10 +46,9 @@ impl Core {
                 format!("the interval is {} ms to {} ms", SHORTEST.as_millis(), LONGEST.as_millis());
             return Err(BusError::new(Name::InvalidArgument, message));
         }
-        let _turn = self.turns.take(call)?;
-        let caller = auth::caller(call)?;
         let connection = self.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
-        let user = auth::user_of(&connection, &caller).await?;
+        let caller = auth::caller(call)?;
+        let user = self.turns.take(&connection, call).await?.user;
         let mut subscribers = lock(&self.subscribers);
         let others = subscribers.live.iter().filter(|(name, _)| **name != caller).map(|(_, (user, _))| *user);
         let of_user = others.clone().filter(|other| *other == user && user != 0).count();
@@ -118,11 +118,10 @@ async fn watch_departures(core: Arc<Core>, connection: zbus::Connection) {
 }
 
 async fn follow_departures(core: &Core, connection: &zbus::Connection) -> zbus::Result<()> {
-    let bus = "org.freedesktop.DBus";
     let rule = zbus::MatchRule::builder()
         .msg_type(zbus::message::Type::Signal)
-        .sender(bus)
-        .interface(bus)
+        .sender(BUS)
+        .interface(BUS)
         .member("NameOwnerChanged")
         .build()?;
     // Never given up in between: the bus would keep the rule, and it keeps so many only.

@@ -5,19 +5,22 @@
 
 use std::collections::HashMap;
 
-use zbus::Connection;
 use zbus::message::{Flags, Header};
-use zbus_polkit::policykit1::{AuthorizationResult, CheckAuthorizationFlags, Subject};
+use zbus::{Connection, Variant};
 
+use super::ask;
 use super::error::{BusError, Name, Result};
 use super::turn::Turns;
+
+/// polkit may ask the person at the terminal or screen.
+const INTERACTIVE: u32 = 1;
 
 /// The polkit actions that methods ask for; `units/org.zramd1.policy` describes them to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Small things that lose nothing: compaction, limits, counters.
+    /// Small things that lose nothing: compaction, maintenance, counters.
     Tune,
-    /// Create, remove, resize, activate, reload.
+    /// Create, remove, resize, limit, activate, reload, 
     Manage,
     /// Save a RAM disk, or check a snapshot: adds safety, removes nothing.
     SaveDisk,
@@ -53,49 +56,39 @@ impl Action {
     }
 }
 
-/// Lets root and whomever polkit allows pass; everybody else gets `AccessDenied`.
+/// Lets root and callers that polkit allows pass; all others get `AccessDenied`.
 pub async fn check(turns: &Turns, connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
-    let Some(sender) = call.sender() else {
-        // Only on a direct connection without a bus, where nobody vouches for the caller.
-        return Err(denied(action, "it is not known who calls"));
-    };
-    let _turn = turns.take(call)?;
-    match user_of(connection, sender.as_str()).await {
-        Ok(0) => return Ok(()),
-        Ok(_) => {}
-        Err(error) => return Err(denied(action, &format!("the bus does not say who calls: {error}"))),
+    let turn = turns.take(connection, call).await?;
+    if turn.user == 0 {
+        return Ok(());
     }
-    let ask_person = call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH);
-    polkit(connection, call, action, ask_person).await
+    polkit(connection, call, action).await
 }
 
 /// The unique name of the caller on the bus.
 pub(in crate::service) fn caller(call: &Header<'_>) -> Result<String> {
     let sender = call.sender().map(ToString::to_string);
+    // Only on a direct connection without a bus.
     sender.ok_or_else(|| BusError::new(Name::AccessDenied, "it is not known who calls"))
 }
 
-/// The user that owns a connection to the bus. Without zbus' proxies, which would be most of this program's text.
-pub(in crate::service) async fn user_of(connection: &Connection, name: &str) -> zbus::Result<u32> {
-    const BUS: &str = "org.freedesktop.DBus";
-    let path = "/org/freedesktop/DBus";
-    let answer = connection.call_method(Some(BUS), path, Some(BUS), "GetConnectionUnixUser", &name).await?;
-    answer.body().deserialize()
+/// The user that owns a connection to the bus.
+pub(in crate::service) async fn user_of(connection: &Connection, name: &str) -> Result<u32> {
+    let unknown =
+        |error| BusError::new(Name::AccessDenied, format!("the bus does not say who calls: {error}"));
+    ask(connection, "GetConnectionUnixUser", name).await.map_err(unknown)
 }
 
-async fn polkit(connection: &Connection, call: &Header<'_>, action: Action, ask_person: bool) -> Result<()> {
-    let subject =
-        Subject::new_for_message_header(call).map_err(|error| denied(action, &error.to_string()))?;
-    let flags = if ask_person {
-        CheckAuthorizationFlags::ALLOW_USER_INTERACTION
-    } else {
-        CheckAuthorizationFlags::empty()
-    };
+/// Asks polkit, in the terms of org.freedesktop.PolicyKit1.Authority.CheckAuthorization.
+async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
+    let name = caller(call)?;
+    let subject = ("system-bus-name", HashMap::from([("name", Variant::from(name))]));
+    let details: HashMap<&str, &str> = HashMap::new();
+    let flags = if call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH) { INTERACTIVE } else { 0 };
     let no_polkit = |error: zbus::Error| {
         tracing::debug!(%error, "polkit does not answer");
         denied(action, "only root may, because polkit is not there to allow others")
     };
-    let details: HashMap<&str, &str> = HashMap::new();
     let answer = connection
         .call_method(
             Some("org.freedesktop.PolicyKit1"),
@@ -106,8 +99,9 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action, ask_
         )
         .await
         .map_err(no_polkit)?;
-    let answer: AuthorizationResult = answer.body().deserialize()?;
-    match (answer.is_authorized, answer.is_challenge) {
+    let answer = answer.body();
+    let (is_authorized, is_challenge, _): (bool, bool, HashMap<&str, &str>) = answer.deserialize()?;
+    match (is_authorized, is_challenge) {
         (true, _) => Ok(()),
         (false, true) => Err(denied(action, "it takes authentication as an administrator")),
         (false, false) => Err(denied(action, "polkit does not allow it")),

@@ -231,9 +231,10 @@ impl Manager {
     async fn plan(
         &self,
         options: Options,
+        #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<Vec<(String, String, String)>> {
-        let _turn = self.core.turns.take(&call)?;
+        let _turn = self.core.turns.take(connection, &call).await?;
         let _alone = self.core.planning.lock().await;
         self.core.planned(&options).await
     }

@@ -14,7 +14,19 @@ pub mod options;
 pub mod swap;
 pub mod turn;
 
+use zbus::Connection;
+
 use super::ROOT;
+
+/// The bus itself: its name, which is also that of its interface.
+pub(super) const BUS: &str = "org.freedesktop.DBus";
+
+/// Asks the bus about the owner of a name. Without zbus' proxies, which would be most of this program's text.
+pub(super) async fn ask(connection: &Connection, method: &str, name: &str) -> zbus::Result<u32> {
+    let path = "/org/freedesktop/DBus";
+    let answer = connection.call_method(Some(BUS), path, Some(BUS), method, &name).await?;
+    answer.body().deserialize()
+}
 
 /// Properties that emit a signal when they change, per interface; `tests/bus.rs` compares this with the introspection.
 pub const EMITTING: [(&str, &[&str]); 6] = [

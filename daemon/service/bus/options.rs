@@ -1,7 +1,7 @@
 //! The options of a method: `a{sv}` within bounds.
 //!
-//! A message may be 128 MiB, and any value can be written in a few bytes that takes a hundred in memory. Whoever has no rights can
-//! send one all the same, so it is read only as far as it makes sense.
+//! Any value can be written in a few bytes that takes a hundred in memory, and sending one takes no rights. So options are read only
+//! as far as they make sense.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 use zbus::{OwnedVariant, Signature, Type, Variant};
 
 /// What the options of one call may amount to, in bytes of text.
-pub(super) const MOST: usize = 64 * 1024;
+const MOST: usize = 64 * 1024;
 /// What each option, and each word of a list, counts for besides its text.
 const EACH: usize = 256;
 

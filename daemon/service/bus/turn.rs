@@ -1,4 +1,4 @@
-//! How many calls of one caller may wait for something at the same time.
+//! How many calls of one caller, and of one user, may wait for something at the same time.
 //!
 //! zbus begins every call at once. One that is answered at once is gone before the next is read; those that wait for polkit or
 //! for `zramd-setup` would pile up without end, and asking takes no rights.
@@ -6,58 +6,75 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use zbus::Connection;
 use zbus::message::Header;
 
+use super::auth;
 use super::error::{BusError, Name, Result};
-use super::options;
 use crate::service::core::lock;
 
-/// Calls of one caller. It may connect again and again, but the bus limits how often one user can.
+/// Waiting calls of one connection to the bus.
 const MOST: usize = 8;
+/// Waiting calls of one user but root, on all connections.
+const MOST_OF_USER: usize = 32;
 
-/// Callers, by their unique name, with the number of their calls that wait.
+/// Callers and users, with the number of their calls that wait.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
-    waiting: Arc<Mutex<BTreeMap<String, usize>>>,
+    waiting: Arc<Mutex<BTreeMap<Key, usize>>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    /// By its unique name.
+    Caller(String),
+    User(u32),
 }
 
 /// A call that waits, as long as this value lives.
 #[derive(Debug)]
 pub struct Turn {
-    caller: String,
+    /// The user that calls.
+    pub user: u32,
+    _places: (Place, Option<Place>),
+}
+
+/// One of the places that a caller or user has.
+#[derive(Debug)]
+struct Place {
+    key: Key,
     turns: Turns,
 }
 
 impl Turns {
-    /// Counts a call in, or refuses it because its caller has too many, or because it is one that would lie in memory meanwhile.
-    pub fn take(&self, call: &Header<'_>) -> Result<Turn> {
-        if call.primary().body_len() as usize > options::MOST {
-            return Err(BusError::new(Name::LimitExceeded, "what is asked for is too long"));
-        }
-        self.of(call.sender().map(ToString::to_string).unwrap_or_default())
+    /// Counts a call in, or refuses it because its caller or user has too many.
+    pub async fn take(&self, connection: &Connection, call: &Header<'_>) -> Result<Turn> {
+        let caller = auth::caller(call)?;
+        let of_caller = self.place(Key::Caller(caller.clone()), MOST)?;
+        let user = auth::user_of(connection, &caller).await?;
+        let of_user = (user != 0).then(|| self.place(Key::User(user), MOST_OF_USER)).transpose()?;
+        Ok(Turn { user, _places: (of_caller, of_user) })
     }
 
-    fn of(&self, caller: String) -> Result<Turn> {
+    fn place(&self, key: Key, most: usize) -> Result<Place> {
         let mut waiting = lock(&self.waiting);
-        let number = waiting.entry(caller.clone()).or_default();
-        if *number >= MOST {
-            return Err(BusError::new(
-                Name::LimitExceeded,
-                format!("{MOST} of your calls are waiting already"),
-            ));
+        let number = waiting.entry(key.clone()).or_default();
+        if *number >= most {
+            let message = format!("{most} of your calls are waiting already");
+            return Err(BusError::new(Name::LimitExceeded, message));
         }
         *number += 1;
-        Ok(Turn { caller, turns: self.clone() })
+        Ok(Place { key, turns: self.clone() })
     }
 }
 
-impl Drop for Turn {
+impl Drop for Place {
     fn drop(&mut self) {
         let mut waiting = lock(&self.turns.waiting);
-        if let Some(number) = waiting.get_mut(&self.caller) {
+        if let Some(number) = waiting.get_mut(&self.key) {
             *number -= 1;
             if *number == 0 {
-                waiting.remove(&self.caller);
+                waiting.remove(&self.key);
             }
         }
     }
@@ -68,15 +85,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_has_so_many_turns_and_gets_them_back() {
+    fn each_caller_and_user_has_its_own_places_and_gets_them_back() {
         let all = Turns::default();
-        let of = |caller: &str| all.of(caller.to_owned());
-        let turns: Vec<Turn> = (0..MOST).map(|_| of(":1.1").unwrap()).collect();
+        let of = |caller: &str| all.place(Key::Caller(caller.to_owned()), MOST);
+        let places: Vec<Place> = (0..MOST).map(|_| of(":1.1").unwrap()).collect();
         assert_eq!(of(":1.1").unwrap_err().name, Name::LimitExceeded);
-        // Another one has turns of its own.
         drop(of(":1.2").unwrap());
-        drop(turns);
+        drop(all.place(Key::User(1000), 1).unwrap());
+        drop(places);
         assert!(of(":1.1").is_ok());
-        assert!(lock(&all.waiting).is_empty(), "nobody is forgotten there");
+        assert!(lock(&all.waiting).is_empty());
     }
 }
