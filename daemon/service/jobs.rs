@@ -1,16 +1,18 @@
 //! Work that takes longer than a method call should: each is an object with progress, and can be cancelled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::MutexGuard;
+use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 use zbus::{OwnedObjectPath, object_server::InterfaceRef};
 
+use super::bus::auth;
 use super::bus::error::{BusError, Name, Result};
-use super::bus::job::{Job, JobSignals};
+use super::bus::job::{Job, JobSignals, State};
 use super::core::{Core, lock};
 use super::setup::Cancel;
 use super::work::Order;
@@ -19,6 +21,8 @@ use super::work::Order;
 const MOST: usize = 16;
 /// How long a job stays on the bus after its end, for callers that come late.
 const MEMORY: Duration = Duration::from_secs(30);
+/// How many of those stay at most.
+const MOST_ENDED: usize = 64;
 
 /// How long a method without a job waits for its turn: less than callers usually wait for an answer (25 s).
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,6 +35,8 @@ type Doing = Pin<Box<dyn Future<Output = Result<String>> + Send>>;
 pub struct Jobs {
     last: u32,
     unfinished: usize,
+    /// Those on the bus that have ended, oldest first.
+    ended: VecDeque<u32>,
     /// What is being worked on, by the name of the work: `benchmark`, `disk-NAME`, `maintenance`.
     at_work: BTreeSet<String>,
     /// The change that has the lane, in words.
@@ -68,13 +74,22 @@ pub struct Handle {
     pub cancelled: Arc<tokio::sync::Notify>,
     /// What it has to itself already.
     pub claim: Option<Arc<Claim>>,
+    /// What is published about it.
+    pub state: Arc<Mutex<State>>,
     object: Option<InterfaceRef<Job>>,
 }
 
 impl Handle {
     /// A handle for work that nobody watches.
     pub fn unwatched() -> Handle {
-        Handle { number: 0, cancel: Cancel::default(), cancelled: Arc::default(), claim: None, object: None }
+        Handle {
+            number: 0,
+            cancel: Cancel::default(),
+            cancelled: Arc::default(),
+            claim: None,
+            state: Arc::default(),
+            object: None,
+        }
     }
 
     /// The same with something to itself.
@@ -90,7 +105,7 @@ impl Handle {
     /// Publishes how far it is, 0 to 1; at most a few times a second.
     pub async fn progress(&self, share: f64) {
         let Some(object) = &self.object else { return };
-        object.get_mut().await.progress = share.clamp(0.0, 1.0);
+        lock(&self.state).progress = share.clamp(0.0, 1.0);
         let job = object.get().await;
         // Nobody has to listen.
         job.progress_changed(object.signal_emitter()).await.ok();
@@ -116,14 +131,16 @@ impl Core {
         self.begin(kind, object, true, Box::new(|core, handle| Box::pin(work(core, handle)))).await
     }
 
-    /// Puts a job on the bus that `zramd-worker` does, beside changes and other work.
+    /// Puts a job on the bus that `zramd-worker` does, beside changes and other work. Refused at once while the same work goes on.
     pub async fn start_work(
         self: &Arc<Self>,
         kind: &'static str,
         object: String,
         order: Order,
     ) -> Result<OwnedObjectPath> {
-        self.start_beside(kind, object, async move |core, handle| core.work(&handle, order).await).await
+        let claim = self.claim(&order.name)?;
+        let work = async move |core: Arc<Core>, handle: Handle| core.work(&handle.with(claim), order).await;
+        self.start_beside(kind, object, work).await
     }
 
     /// Puts a job on the bus that runs beside changes and other work: what it works on it has to claim ([`Core::claim`]).
@@ -137,6 +154,17 @@ impl Core {
         F: Future<Output = Result<String>> + Send + 'static,
     {
         self.begin(kind, object, false, Box::new(|core, handle| Box::pin(work(core, handle)))).await
+    }
+
+    /// Notes that the caller asked for this job, and may cancel it.
+    pub async fn owned(&self, call: &Header<'_>, job: OwnedObjectPath) -> Result<OwnedObjectPath> {
+        let connection = self.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
+        let user = auth::user_of(&connection, &auth::caller(call)?).await?;
+        // It may have ended, and be gone from the bus.
+        if let Ok(object) = connection.object_server().interface::<_, Job>(&job).await {
+            lock(&object.get().await.state).owner = Some(user);
+        }
+        Ok(job)
     }
 
     /// Whether somebody has claimed it.
@@ -227,8 +255,7 @@ impl Core {
     async fn publish(&self, number: u32, kind: &'static str, object: String) -> zbus::Result<Handle> {
         let mut handle = Handle { number, ..Handle::unwatched() };
         let Some(connection) = self.connection() else { return Ok(handle) };
-        let (cancel, cancelled) = (handle.cancel.clone(), Arc::clone(&handle.cancelled));
-        let job = Job::new(kind, object, cancel, cancelled, self.turns.clone());
+        let job = Job::new(kind, object, &handle, self.turns.clone());
         let server = connection.object_server();
         server.at(path(number), job).await?;
         handle.object = Some(server.interface(path(number)).await?);
@@ -251,11 +278,11 @@ impl Core {
         super::journal::ended(kind, result, &message, slip);
         let Some(object) = handle.object.clone() else { return };
         {
-            let mut job = object.get_mut().await;
-            job.result = result.to_owned();
-            job.message.clone_from(&message);
+            let mut state = lock(&handle.state);
+            state.result = result.to_owned();
+            state.message.clone_from(&message);
             if result == "done" {
-                job.progress = 1.0;
+                state.progress = 1.0;
             }
         }
         let emitter: SignalEmitter<'_> = object.signal_emitter().clone();
@@ -267,15 +294,29 @@ impl Core {
             job.message_changed(&emitter).await.ok();
         }
         object.finished(result, &message).await.ok();
+        let too_many = {
+            let ended = &mut lock(&self.jobs).ended;
+            ended.push_back(handle.number);
+            (ended.len() > MOST_ENDED).then(|| ended.pop_front()).flatten()
+        };
+        if let Some(number) = too_many {
+            self.forget(number).await;
+        }
         let core = Arc::clone(self);
         let number = handle.number;
         tokio::spawn(async move {
             tokio::time::sleep(MEMORY).await;
-            if let Some(connection) = core.connection() {
-                // At worst it stays, and costs a few hundred bytes.
-                connection.object_server().remove::<Job, _>(path(number)).await.ok();
-            }
+            lock(&core.jobs).ended.retain(|other| *other != number);
+            core.forget(number).await;
         });
+    }
+
+    /// Takes a job off the bus.
+    async fn forget(&self, number: u32) {
+        if let Some(connection) = self.connection() {
+            // At worst it stays, and costs a few hundred bytes.
+            connection.object_server().remove::<Job, _>(path(number)).await.ok();
+        }
     }
 }
 

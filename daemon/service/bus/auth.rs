@@ -20,7 +20,7 @@ const INTERACTIVE: u32 = 1;
 pub enum Action {
     /// Small things that lose nothing: compaction, maintenance, counters.
     Tune,
-    /// Create, remove, resize, limit, activate, reload, 
+    /// Create, remove, resize, limit, activate, reload, cancel what others asked for.
     Manage,
     /// Save a RAM disk, or check a snapshot: adds safety, removes nothing.
     SaveDisk,
@@ -43,19 +43,6 @@ impl Action {
     }
 }
 
-impl Action {
-    /// What asking for a job of this kind takes, and with that cancelling it.
-    pub fn of_job(kind: &str) -> Action {
-        match kind {
-            "maintain" => Action::Tune,
-            "benchmark" | "adopt" => Action::Benchmark,
-            "save" | "verify" => Action::SaveDisk,
-            "restore" | "delete" | "pin" | "unpin" => Action::RestoreDisk,
-            _ => Action::Manage,
-        }
-    }
-}
-
 /// Lets root and callers that polkit allows pass; all others get `AccessDenied`.
 pub async fn check(turns: &Turns, connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
     let turn = turns.take(connection, call).await?;
@@ -63,6 +50,20 @@ pub async fn check(turns: &Turns, connection: &Connection, call: &Header<'_>, ac
         return Ok(());
     }
     polkit(connection, call, action).await
+}
+
+/// Lets the owner of a job pass, and root and administrators.
+pub async fn check_owner(
+    turns: &Turns,
+    connection: &Connection,
+    call: &Header<'_>,
+    owner: Option<u32>,
+) -> Result<()> {
+    let turn = turns.take(connection, call).await?;
+    if turn.user == 0 || owner == Some(turn.user) {
+        return Ok(());
+    }
+    polkit(connection, call, Action::Manage).await
 }
 
 /// The unique name of the caller on the bus.

@@ -140,7 +140,7 @@ impl Benchmark {
             verb: vec!["benchmark".to_owned()],
             words: words(&options)?,
         };
-        self.core.start_work("benchmark", String::new(), order).await
+        self.core.owned(&call, self.core.start_work("benchmark", String::new(), order).await?).await
     }
 
     /// Makes swap anew in which next to nothing is stored, where the verdict is another algorithm than the one in use. There are no
@@ -153,7 +153,7 @@ impl Benchmark {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
-        self.core.adopt(&options).await
+        self.core.owned(&call, self.core.adopt(&options).await?).await
     }
 
     /// Forgets the verdict.

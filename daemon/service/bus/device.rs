@@ -299,7 +299,7 @@ impl Device {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
-        self.core.resize(&self.name, disk_size_bytes, &options).await
+        self.core.owned(&call, self.core.resize(&self.name, disk_size_bytes, &options).await?).await
     }
 
     /// Limits the memory that it may use, until the next boot; 0 is no limit.
@@ -342,7 +342,7 @@ impl Device {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
-        self.core.maintain_device(&self.name, "mark-idle", &options).await
+        self.core.owned(&call, self.core.maintain_device(&self.name, "mark-idle", &options).await?).await
     }
 
     /// Compresses pages again with a secondary algorithm. Without the option `pages` (s: `idle`, `huge` or `huge-idle`, as they are
@@ -355,7 +355,7 @@ impl Device {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
-        self.core.maintain_device(&self.name, "recompress", &options).await
+        self.core.owned(&call, self.core.maintain_device(&self.name, "recompress", &options).await?).await
     }
 
     /// Writes pages to the backing device, never more than the budget. The option `pages` is as for Recompress.
@@ -367,7 +367,7 @@ impl Device {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
-        self.core.maintain_device(&self.name, "write-back", &options).await
+        self.core.owned(&call, self.core.maintain_device(&self.name, "write-back", &options).await?).await
     }
 
     /// One sample, as from GetStats; sent to those only who called Subscribe.

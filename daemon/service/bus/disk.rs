@@ -179,7 +179,7 @@ impl RamDisk {
         let user = auth::user_of(connection, &auth::caller(&call)?).await?;
         let reason = if user == 0 { "asked" } else { BY_USER };
         let words = ["--reason", reason].map(str::to_owned).to_vec();
-        self.core.work_on_disk(&self.name, "save", words, &options).await
+        self.core.owned(&call, self.core.work_on_disk(&self.name, "save", words, &options).await?).await
     }
 
     /// Reads a snapshot to its end and compares it with its manifest; 0 is the newest. There are no options yet.
@@ -192,7 +192,12 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
-        self.core.work_on_disk(&self.name, "verify", vec![number(snapshot)], &options).await
+        self.core
+            .owned(
+                &call,
+                self.core.work_on_disk(&self.name, "verify", vec![number(snapshot)], &options).await?,
+            )
+            .await
     }
 
     /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest before that save. Whoever
@@ -206,7 +211,7 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
-        self.core.restore_disk(&self.name, number(snapshot), &options).await
+        self.core.owned(&call, self.core.restore_disk(&self.name, number(snapshot), &options).await?).await
     }
 
     /// Deletes a snapshot that is not pinned, but never the only good one. There are no options yet.
@@ -219,7 +224,12 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
-        self.core.work_on_disk(&self.name, "delete", vec![snapshot.to_string()], &options).await
+        self.core
+            .owned(
+                &call,
+                self.core.work_on_disk(&self.name, "delete", vec![snapshot.to_string()], &options).await?,
+            )
+            .await
     }
 
     /// Keeps a snapshot from being pruned, or lets it be pruned again. There are no options yet.
@@ -234,7 +244,12 @@ impl RamDisk {
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
         let verb = if pinned { "pin" } else { "unpin" };
-        self.core.work_on_disk(&self.name, verb, vec![snapshot.to_string()], &options).await
+        self.core
+            .owned(
+                &call,
+                self.core.work_on_disk(&self.name, verb, vec![snapshot.to_string()], &options).await?,
+            )
+            .await
     }
 
     /// Gives it another size until the next boot, in bytes. What lies on zram cannot change its size while it is in use.
@@ -247,7 +262,7 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
-        self.core.resize_disk(&self.name, size_bytes, &options).await
+        self.core.owned(&call, self.core.resize_disk(&self.name, size_bytes, &options).await?).await
     }
 
     /// It is getting full: percent of its bytes, or of its inodes (FreeInodes), that are in use, and bytes free. Sent at 80 and at

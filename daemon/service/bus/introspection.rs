@@ -13,7 +13,8 @@ use super::manager::Manager;
 use super::swap::Swap;
 use super::turn::Turns;
 use crate::service::core::{Core, Mode};
-use crate::service::setup::{Cancel, Source};
+use crate::service::jobs::Handle;
+use crate::service::setup::Source;
 
 /// Name and XML of every interface, as Introspect of an object has it.
 pub fn interfaces() -> Vec<(String, String)> {
@@ -26,7 +27,7 @@ pub fn interfaces() -> Vec<(String, String)> {
         text(&Filesystem::new(Arc::clone(&core), nobody())),
         text(&RamDisk::new(Arc::clone(&core), nobody())),
         text(&Benchmark::new(Arc::clone(&core))),
-        text(&Job::new("", nobody(), Cancel::default(), Arc::default(), Turns::default())),
+        text(&Job::new("", nobody(), &Handle::unwatched(), Turns::default())),
     ]
 }
 

@@ -1,17 +1,19 @@
 //! `org.zramd1.Job`: work that takes longer than a method call should.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 use zbus::{Connection, interface};
 
-use super::auth::{self, Action};
+use super::auth;
 use super::error::Result;
 use super::turn::Turns;
 use crate::host::Host;
 use crate::host::linux::LinuxHost;
 use crate::logic::duration::micros;
+use crate::service::core::lock;
+use crate::service::jobs::Handle;
 use crate::service::setup::Cancel;
 
 /// One job.
@@ -20,34 +22,31 @@ pub struct Job {
     kind: &'static str,
     object: String,
     started: u64,
-    pub(in crate::service) progress: f64,
-    pub(in crate::service) result: String,
-    pub(in crate::service) message: String,
+    pub(in crate::service) state: Arc<Mutex<State>>,
     cancel: Cancel,
     cancelled: Arc<tokio::sync::Notify>,
     turns: Turns,
 }
 
+/// What changes while it lasts. Not in the job itself: that cannot be written to while somebody who cancels it is asked for a password.
+#[derive(Debug, Default)]
+pub struct State {
+    /// The user that asked for it, once that is noted.
+    pub(in crate::service) owner: Option<u32>,
+    pub(in crate::service) progress: f64,
+    pub(in crate::service) result: String,
+    pub(in crate::service) message: String,
+}
+
 impl Job {
-    pub(in crate::service) fn new(
-        kind: &'static str,
-        object: String,
-        cancel: Cancel,
-        cancelled: Arc<tokio::sync::Notify>,
-        turns: Turns,
-    ) -> Job {
+    pub(in crate::service) fn new(kind: &'static str, object: String, handle: &Handle, turns: Turns) -> Job {
+        let Handle { state, cancel, cancelled, .. } = handle.clone();
         let started = micros(LinuxHost::new("/").monotonic());
-        Job {
-            kind,
-            object,
-            started,
-            progress: 0.0,
-            result: String::new(),
-            message: String::new(),
-            cancel,
-            cancelled,
-            turns,
-        }
+        Job { kind, object, started, state, cancel, cancelled, turns }
+    }
+
+    fn owner(&self) -> Option<u32> {
+        lock(&self.state).owner
     }
 }
 
@@ -76,29 +75,29 @@ impl Job {
     /// How far it is, 0 to 1.
     #[zbus(property)]
     fn progress(&self) -> f64 {
-        self.progress
+        lock(&self.state).progress
     }
 
     /// How it ended: `done`, `failed`, `cancelled`, `postponed` (the machine had better things to do), or empty while it has not.
     #[zbus(property)]
     fn result(&self) -> String {
-        self.result.clone()
+        lock(&self.state).result.clone()
     }
 
     /// What there is to say about its end, for people.
     #[zbus(property)]
     fn message(&self) -> String {
-        self.message.clone()
+        lock(&self.state).message.clone()
     }
 
-    /// Ends it early. What has been done stays done; a swap that was being deactivated stays active. It takes the permission that
-    /// asking for the job took.
+    /// Ends it early. What has been done stays done; a swap that was being deactivated stays active. The user that asked for the job
+    /// may cancel it; others need the permission org.zramd1.manage.
     async fn cancel(
         &self,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.turns, connection, &call, Action::of_job(self.kind)).await?;
+        auth::check_owner(&self.turns, connection, &call, self.owner()).await?;
         self.cancel.cancel();
         self.cancelled.notify_one();
         Ok(())

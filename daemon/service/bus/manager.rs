@@ -208,7 +208,7 @@ impl Manager {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
-        self.core.remove(&name, &options).await
+        self.core.owned(&call, self.core.remove(&name, &options).await?).await
     }
 
     /// Brings a device into use that was switched off, by its name: it may have no object at the moment. There are no
@@ -222,7 +222,7 @@ impl Manager {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
-        self.core.activate(&name, &options).await
+        self.core.owned(&call, self.core.activate(&name, &options).await?).await
     }
 
     /// What Reload would do: action, object, detail. Actions are `create`, `activate`, `adapt`, `reactivate`,
@@ -249,7 +249,7 @@ impl Manager {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
-        self.core.reload(&options).await
+        self.core.owned(&call, self.core.reload(&options).await?).await
     }
 
     /// A good moment for maintenance, such as an idle machine: does what `[maintenance]` asks for, without waiting for the
@@ -262,7 +262,7 @@ impl Manager {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
-        self.core.maintain_now(&options).await
+        self.core.owned(&call, self.core.maintain_now(&options).await?).await
     }
 
     /// Memory has become shorter, or less so; the reason says how much of the time tasks waited for it.

@@ -65,7 +65,7 @@ impl Swap {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
-        self.core.activate(&self.name, &options).await
+        self.core.owned(&call, self.core.activate(&self.name, &options).await?).await
     }
 
     /// Switches it off until the next boot and gives its memory back, after checking that memory can take what is in it.
@@ -78,6 +78,6 @@ impl Swap {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
-        self.core.deactivate(&self.name, &options).await
+        self.core.owned(&call, self.core.deactivate(&self.name, &options).await?).await
     }
 }
