@@ -9,7 +9,7 @@ use super::read::{self, Configuration};
 use super::style::Style;
 use crate::engine::{self, Error};
 use crate::host::linux::files;
-use crate::logic::config::fragment::{Section, Value};
+use crate::logic::config::fragment::Section;
 use crate::logic::config::locate::{DROP_INS, MAIN, ROOTS};
 use crate::logic::config::problem::{Origin, Severity};
 use crate::logic::config::{self, Loaded, render};
@@ -99,7 +99,7 @@ fn section(name: &str, section: &Section, style: Style) -> String {
     let header: Vec<String> = parts.into_iter().map(key).collect();
     let mut rows = Vec::new();
     for (name, assignment) in &section.keys {
-        let line = match value(&assignment.value) {
+        let line = match assignment.value.toml() {
             Ok(value) => format!("{} = {value}", key(name)),
             Err(kind) => format!("# {} = {kind}", key(name)),
         };
@@ -136,27 +136,11 @@ fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
 }
 
-/// A TOML value; the error is the kind of a value that no key takes, and that was not kept.
-fn value(value: &Value) -> Result<String, &'static str> {
-    Ok(match value {
-        Value::String(text) => quoted(text),
-        Value::Integer(number, true) if *number >= 0 => format!("0o{number:o}"),
-        Value::Integer(number, _) => number.to_string(),
-        Value::Float(number) if number.is_nan() => "nan".to_owned(),
-        Value::Float(number) => format!("{number:?}"),
-        Value::Boolean(truth) => truth.to_string(),
-        Value::Array(items) => {
-            let items: Result<Vec<String>, _> = items.iter().map(|(item, _)| self::value(item)).collect();
-            format!("[{}]", items?.join(", "))
-        }
-        Value::Other(kind) => return Err(kind),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::client::fixture;
+    use crate::logic::config::fragment::Value;
 
     const MAIN_FILE: &str = r#"
 [defaults]
@@ -209,7 +193,7 @@ enabled = true
                 section
                     .keys
                     .iter()
-                    .map(move |(key, assignment)| (name.clone(), key.clone(), value(&assignment.value)))
+                    .map(move |(key, assignment)| (name.clone(), key.clone(), assignment.value.toml()))
             });
             keys.filter_map(|(name, key, value)| Some((name, key, value.ok()?))).collect()
         };
@@ -227,8 +211,8 @@ enabled = true
             (Value::Integer(-5, false), "-5"),
             (Value::Boolean(true), "true"),
         ] {
-            assert_eq!(value(&given).unwrap(), expected);
+            assert_eq!(given.toml().unwrap(), expected);
         }
-        assert_eq!(value(&Value::Array(vec![(Value::Other("a date"), Origin::default())])), Err("a date"));
+        assert_eq!(Value::Array(vec![(Value::Other("a date"), Origin::default())]).toml(), Err("a date"));
     }
 }

@@ -98,7 +98,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
         form => out::print(&document(&found, form)?)?,
     }
     Ok(match found.first().map(|finding| finding.level) {
-        None => ExitStatus::Success,
+        None | Some(Level::Note) => ExitStatus::Success,
         Some(Level::Warning) => ExitStatus::Inactive,
         Some(Level::Error) => ExitStatus::Failure,
     })

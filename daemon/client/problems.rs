@@ -10,6 +10,7 @@ pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, style: Style)
         let level = match finding.level {
             Level::Error => style.error("error:"),
             Level::Warning => style.warning("warning:"),
+            Level::Note => style.dim("note:"),
         };
         let about = if finding.object.is_empty() || finding.message.contains(&finding.object) {
             String::new()
@@ -27,8 +28,9 @@ pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, style: Style)
 /// `1 error, 2 warnings`, or `no problems`.
 pub fn count(findings: &[Finding]) -> String {
     let of = |level| findings.iter().filter(|finding| finding.level == level).count();
-    let words: Vec<String> = [(of(Level::Error), "error"), (of(Level::Warning), "warning")]
+    let words: Vec<String> = [(Level::Error, "error"), (Level::Warning, "warning"), (Level::Note, "note")]
         .into_iter()
+        .map(|(level, name)| (of(level), name))
         .filter(|(count, _)| *count > 0)
         .map(|(count, name)| plural(count, name))
         .collect();

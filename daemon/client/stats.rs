@@ -102,7 +102,11 @@ pub fn exposition(
         }
     }
     for problem in &snapshot.problems {
-        samples.problems[usize::from(problem.level == Level::Warning)] += 1;
+        match problem.level {
+            Level::Error => samples.problems[0] += 1,
+            Level::Warning => samples.problems[1] += 1,
+            Level::Note => {}
+        }
     }
     let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(samples));

@@ -22,6 +22,8 @@ pub enum Level {
     Error,
     /// It works, but worse than it could, or not for long.
     Warning,
+    /// It is as it was asked for, and worth knowing.
+    Note,
 }
 
 /// One finding.

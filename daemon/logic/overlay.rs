@@ -3,21 +3,168 @@
 //! They are ordinary drop-ins below `/run/zramd`, so that everything that reads the configuration sees them: the
 //! generator, `zramd-setup up`, `zramdctl cat-config`. This module makes and reads their text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::health::{Finding, Level};
 
 /// One section with its assignments, as TOML literals by key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overlay {
     /// Key → TOML value, for example `"256MiB"` with its quotation marks.
     pub values: BTreeMap<String, String>,
+    /// Which command assigned a key, where that is recorded.
+    pub commands: BTreeMap<String, Command>,
     /// Whether the whole section exists only here.
     pub transient: bool,
 }
 
-const HEAD: &str =
-    "# Written by zramd on request; it lasts until the next boot. Remove it, then run `zramdctl reload`.\n";
-const TRANSIENT: &str = "# The whole section exists only here.\n";
+/// A command that leaves assignments until the next boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Command {
+    /// `create`.
+    Create,
+    /// `remove`.
+    Remove,
+    /// `resize`.
+    Resize,
+    /// `limit`.
+    Limit,
+    /// `swap off`.
+    #[serde(rename = "swap off")]
+    SwapOff,
+    /// `disk resize`.
+    #[serde(rename = "disk resize")]
+    DiskResize,
+}
 
+impl Command {
+    const ALL: [Command; 6] = [
+        Command::Create,
+        Command::Remove,
+        Command::Resize,
+        Command::Limit,
+        Command::SwapOff,
+        Command::DiskResize,
+    ];
+
+    /// As it is typed.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Command::Create => "create",
+            Command::Remove => "remove",
+            Command::Resize => "resize",
+            Command::Limit => "limit",
+            Command::SwapOff => "swap off",
+            Command::DiskResize => "disk resize",
+        }
+    }
+
+    fn of_words(words: &str) -> Option<Command> {
+        Command::ALL.into_iter().find(|command| command.words() == words)
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.words())
+    }
+}
+
+/// How an override and the configuration stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// The section is in the configuration, and this is used instead of what it says.
+    #[default]
+    InForce,
+    /// The whole section was created at runtime.
+    Created,
+    /// The section is no longer in the configuration, so this is not used.
+    Orphaned,
+}
+
+/// One key that was assigned until the next boot.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Override {
+    /// The section: `zram0`, `ramdisk.logs`.
+    pub object: String,
+    /// The key.
+    pub key: String,
+    /// Its value until the next boot, as TOML.
+    pub value: String,
+    /// What the configuration says, as TOML; nothing when it does not assign the key.
+    pub configured: Option<String>,
+    /// Where it says that: file and line.
+    pub configured_at: Option<String>,
+    /// The command that left it, where that is recorded.
+    pub command: Option<Command>,
+    /// Whether it is used.
+    pub standing: Standing,
+}
+
+impl Override {
+    /// What is used, and what the configuration says.
+    pub fn sentence(&self) -> String {
+        let assignment = format!("{} = {}", self.key, self.value);
+        match (self.standing, &self.configured, &self.configured_at) {
+            (Standing::Orphaned, ..) => {
+                format!("{assignment} is not used: the section is no longer in the configuration")
+            }
+            (Standing::Created, ..) => format!("{assignment} until the next boot"),
+            (Standing::InForce, Some(value), Some(place)) => {
+                format!("{assignment} until the next boot (the configuration says {value}, {place})")
+            }
+            (Standing::InForce, ..) => {
+                format!("{assignment} until the next boot (the configuration does not assign it)")
+            }
+        }
+    }
+
+    /// The command that removes it.
+    pub fn remedy(&self) -> String {
+        format!("`zramdctl unset --runtime {}`", self.object)
+    }
+
+    /// Whether it switches its section off.
+    pub fn switches_off(&self) -> bool {
+        self.key == ENABLED && self.value == "false"
+    }
+}
+
+/// The key that switches a section off. Stopping its unit would not be enough: systemd starts what `swap.target` wants
+/// again with the next service that anybody starts.
+pub const ENABLED: &str = "enabled";
+
+/// Overrides as notes, each with the command that removes it; what was created has one note.
+pub fn findings(overrides: &[Override]) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    for one in overrides {
+        let (code, message) = match one.standing {
+            Standing::InForce => ("overridden", format!("{}: {}", one.object, one.sentence())),
+            Standing::Orphaned => ("override-orphaned", format!("{}: {}", one.object, one.sentence())),
+            Standing::Created => {
+                ("created-at-runtime", format!("{} was created, and lasts until the next boot", one.object))
+            }
+        };
+        let remedy = format!("{} removes it", one.remedy());
+        found.push(Finding::new(Level::Note, code, &one.object, message, remedy));
+    }
+    found.dedup();
+    found
+}
+
+const HEAD: &str = "# Written by zramd on request; it lasts until the next boot. `zramdctl overrides` shows it, `zramdctl unset --runtime` removes it.\n";
+const TRANSIENT: &str = "# The whole section exists only here.\n";
+/// Before the command that assigned a key, at the end of the line.
+const BY: &str = " # ";
+
+/// The directory of the drop-ins, below the root.
+pub const FOLDER: &str = "run/zramd/zramd.toml.d";
 const PREFIX: &str = "zz-runtime-";
 const SUFFIX: &str = ".toml";
 
@@ -29,6 +176,12 @@ pub fn file_name(section: &str) -> String {
 /// The section that the drop-in of this name is for; nothing when somebody else wrote it.
 pub fn section_of(file_name: &str) -> Option<&str> {
     file_name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
+}
+
+/// The section that the drop-in at this path is for; nothing when it is not one of ours.
+pub fn section_of_path(path: &Path) -> Option<&str> {
+    path.parent().filter(|folder| folder.ends_with(FOLDER))?;
+    section_of(path.file_name()?.to_str()?)
 }
 
 /// A TOML string.
@@ -49,7 +202,7 @@ pub fn quoted(text: &str) -> String {
 impl Overlay {
     /// Sets a size in bytes.
     pub fn set_bytes(&mut self, key: &str, bytes: u64) {
-        self.values.insert(key.to_owned(), quoted(&format!("{bytes}B")));
+        self.values.insert(key.to_owned(), quoted(&exactly(bytes)));
     }
 
     /// Sets a string.
@@ -76,19 +229,62 @@ impl Overlay {
         }
         out.push_str(&format!("[{section}]\n"));
         for (key, value) in &self.values {
-            out.push_str(&format!("{key} = {value}\n"));
+            out.push_str(&format!("{key} = {value}"));
+            if let Some(command) = self.commands.get(key) {
+                out.push_str(&format!("{BY}{command}"));
+            }
+            out.push('\n');
         }
         out
     }
 
+    /// Records that this command made the present values of what they were before.
+    pub fn record(&mut self, before: &Overlay, command: Command) {
+        for (key, value) in &self.values {
+            if before.values.get(key) != Some(value) {
+                self.commands.insert(key.clone(), command);
+            }
+        }
+        self.commands.retain(|key, _| self.values.contains_key(key));
+    }
+
+    /// The commands that assigned something; `None` is what has no record of its command.
+    pub fn by(&self) -> BTreeSet<Option<Command>> {
+        self.values.keys().map(|key| self.commands.get(key).copied()).collect()
+    }
+
+    /// The rest without what a command assigned.
+    pub fn without(&self, command: Option<Command>) -> Overlay {
+        let mut rest = self.clone();
+        rest.values.retain(|key, _| self.commands.get(key).copied() != command);
+        rest.commands.retain(|key, _| rest.values.contains_key(key));
+        rest
+    }
+
     /// Reads what [`Overlay::text`] wrote; lines of any other form are left out.
     pub fn parse(text: &str) -> Overlay {
-        let values = text.lines().filter(|line| !line.starts_with(['#', '[']));
-        let values = values.filter_map(|line| line.split_once(" = "));
-        Overlay {
-            values: values.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-            transient: text.contains(TRANSIENT),
+        let mut read = Overlay { transient: text.contains(TRANSIENT), ..Overlay::default() };
+        let lines = text.lines().filter(|line| !line.starts_with(['#', '[']));
+        for (key, value) in lines.filter_map(|line| line.split_once(" = ")) {
+            // A value never ends with the words of a command: a string ends with its quotation mark.
+            let by = value.rsplit_once(BY);
+            let by = by.and_then(|(value, words)| Some((value, Command::of_words(words)?)));
+            read.commands.remove(key);
+            read.commands.extend(by.map(|(_, command)| (key.to_owned(), command)));
+            read.values.insert(key.to_owned(), by.map_or(value, |(value, _)| value).to_owned());
         }
+        read
+    }
+}
+
+/// An amount in the largest unit that needs no fraction.
+fn exactly(bytes: u64) -> String {
+    match bytes.trailing_zeros() {
+        _ if bytes == 0 => "0B".to_owned(),
+        30.. => format!("{}GiB", bytes >> 30),
+        20.. => format!("{}MiB", bytes >> 20),
+        10.. => format!("{}KiB", bytes >> 10),
+        _ => format!("{bytes}B"),
     }
 }
 
@@ -108,6 +304,44 @@ mod tests {
         let loaded = config::load(&[("/run/zramd/a.toml".into(), text)], "");
         assert_eq!(loaded.problems, []);
         assert_eq!(loaded.settings.devices[0].number, 5);
+    }
+
+    #[test]
+    fn the_command_is_recorded_for_what_it_changed() {
+        let mut before = Overlay { transient: true, ..Overlay::default() };
+        before.set_bytes("zram-size", 256 << 20);
+        before.set_text("label", "a # resize");
+        before.record(&Overlay::default(), Command::Create);
+        let mut after = before.clone();
+        after.set_bytes("zram-size", 96 << 20);
+        after.values.insert("enabled".to_owned(), "false".to_owned());
+        after.record(&before, Command::SwapOff);
+        assert!(after.text("zram1").contains("zram-size = \"96MiB\" # swap off\n"));
+        assert_eq!(Overlay::parse(&after.text("zram1")), after);
+        let rest = after.without(Some(Command::SwapOff));
+        assert_eq!(rest.commands, BTreeMap::from([("label".to_owned(), Command::Create)]));
+        assert_eq!(rest.values.len(), 1);
+    }
+
+    #[test]
+    fn amounts_are_exact() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (1, "1B"),
+            (1536, "1536B"),
+            (3 << 10, "3KiB"),
+            (96 << 20, "96MiB"),
+            (1 << 40, "1024GiB"),
+        ] {
+            assert_eq!(exactly(bytes), text);
+        }
+    }
+
+    #[test]
+    fn only_drop_ins_of_our_directory_are_ours() {
+        let name = file_name("zram0");
+        assert_eq!(section_of_path(&Path::new("/srv/root").join(FOLDER).join(&name)), Some("zram0"));
+        assert_eq!(section_of_path(&Path::new("/etc/zramd/zramd.toml.d").join(&name)), None);
     }
 
     #[test]

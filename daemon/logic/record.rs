@@ -9,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Request;
+use super::proc::zram_number;
 use super::vm::Tunable;
 
 /// Format version of the record files; a file of another version is not touched.
@@ -32,6 +33,14 @@ pub enum Target {
 }
 
 impl Target {
+    /// The target of a section that has overrides: `zram0`, `ramdisk.logs`.
+    pub fn of_section(section: &str) -> Option<Target> {
+        match section.strip_prefix("ramdisk.") {
+            Some(name) => Some(Target::RamDisk(name.to_owned())),
+            None => zram_number(section).map(Target::Device),
+        }
+    }
+
     /// Name of the record file below `/run/zramd`, without the folder.
     pub fn file_name(&self) -> String {
         match self {

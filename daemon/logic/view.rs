@@ -13,6 +13,7 @@ use super::config::Loaded;
 use super::config::problem::{Problem, Severity};
 use super::config::render::one_line;
 use super::health::{Finding, config_finding};
+use super::overlay::Override;
 use super::plan::Kind;
 use super::policy::pressure::Thresholds;
 use super::record::Target;
@@ -32,6 +33,9 @@ pub struct View {
     pub errors: Vec<String>,
     /// Every section, by name.
     pub sections: BTreeMap<String, SectionView>,
+    /// What holds until the next boot instead.
+    #[serde(default)]
+    pub overrides: Vec<Override>,
     /// The RAM disks that it asks for.
     pub disks: Vec<UnitDisk>,
     /// What of `[maintenance]` concerns the daemon.
@@ -90,6 +94,7 @@ impl View {
             findings: loaded.problems.iter().map(config_finding).collect(),
             errors: loaded.problems.iter().filter(is_error).map(one_line).collect(),
             sections,
+            overrides: loaded.merged.overrides.clone(),
             disks: disks
                 .map(|disk| UnitDisk {
                     name: disk.name.clone(),
@@ -183,12 +188,16 @@ pub struct Proposal {
     pub view: View,
     /// Target by target.
     pub tasks: Vec<Task>,
+    /// Sections whose overrides, or some of them, change nothing any more, with what remains of the drop-in.
+    #[serde(default)]
+    pub obsolete: BTreeMap<String, Option<String>>,
 }
 
 impl Proposal {
     /// The proposal for these changes.
     pub fn of(view: View, changes: &[Change], unit_of: impl Fn(&str) -> Option<String>) -> Proposal {
-        Proposal { view, tasks: changes.iter().map(|change| Task::of(change, &unit_of)).collect() }
+        let tasks = changes.iter().map(|change| Task::of(change, &unit_of)).collect();
+        Proposal { view, tasks, obsolete: BTreeMap::new() }
     }
 }
 

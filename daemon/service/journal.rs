@@ -161,6 +161,9 @@ pub fn problems(before: &[Finding], now: &[Finding]) {
             Level::Warning => {
                 tracing::warn!(MESSAGE_ID = PROBLEM, ZRAMD_PROBLEM = code, ZRAMD_OBJECT = object, "{text}");
             }
+            Level::Note => {
+                tracing::info!(MESSAGE_ID = PROBLEM, ZRAMD_PROBLEM = code, ZRAMD_OBJECT = object, "{text}");
+            }
         }
     }
     for found in before.iter().filter(|found| !has(now, found)) {

@@ -120,7 +120,7 @@ pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
     words.extend(targets.iter().map(String::as_str));
     // No target at all would mean every target.
     if wish.only.as_ref().is_some_and(BTreeSet::is_empty) {
-        return Ok(Proposal { view: view(core).await?, tasks: Vec::new() });
+        return Ok(Proposal { view: view(core).await?, ..Proposal::default() });
     }
     let mut proposal: Proposal = core.source.ask(&words, &Cancel::default()).await?;
     // As at boot, a section with mistakes only disables itself when nothing else is changed.

@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 use crate::host::lossy;
 use crate::logic::config::locate::{self, Entry, EntryKind};
 use crate::logic::config::problem::{Origin, Problem};
+use crate::logic::overlay::{FOLDER, section_of_path};
 use crate::logic::unit_text::{Contents, UnitFile};
 
 /// Files in the order of precedence, and what is wrong with the others.
@@ -195,29 +196,26 @@ fn entry(root: usize, name: &str, path: PathBuf, warnings: &mut Vec<Problem>) ->
     Some(Entry { root, name: name.to_owned(), path, kind })
 }
 
-/// The folder of sections that last until the next boot.
-const OVERLAYS: &str = "run/zramd/zramd.toml.d";
-
 /// The drop-ins of the moment, by name.
 pub fn overlays(root: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(root.join(OVERLAYS)) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(root.join(FOLDER)) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(locate::is_drop_in));
-    paths.sort();
+    paths.sort_by_cached_key(|path| (section_of_path(path).is_some(), path.clone()));
     paths
 }
 
 /// The text of a drop-in of the moment, if there is one.
 pub fn read_overlay(root: &Path, name: &str) -> Option<String> {
-    read_configuration(&root.join(OVERLAYS).join(name)).ok().map(|(text, _)| text)
+    read_configuration(&root.join(FOLDER).join(name)).ok().map(|(text, _)| text)
 }
 
 /// Writes a drop-in of the moment, or removes it, as a whole.
 pub fn write_overlay(root: &Path, name: &str, text: Option<&str>) -> Result<(), String> {
-    replace(root, &format!("/{OVERLAYS}/{name}"), text)?;
+    replace(root, &format!("/{FOLDER}/{name}"), text)?;
     if text.is_none() {
         // It stays while other drop-ins are in it, or when somebody else has removed it.
-        fs::remove_dir(root.join(OVERLAYS)).ok();
+        fs::remove_dir(root.join(FOLDER)).ok();
     }
     Ok(())
 }

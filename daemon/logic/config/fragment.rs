@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{Origin, Problem};
+use crate::logic::overlay::quoted;
 
 /// What one file says.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -68,6 +69,23 @@ impl Value {
             Value::Array(_) => "a list",
             Value::Other(kind) => kind,
         }
+    }
+
+    /// As TOML; the error is the kind of a value that no key takes, and that was not kept.
+    pub fn toml(&self) -> Result<String, &'static str> {
+        Ok(match self {
+            Value::String(text) => quoted(text),
+            Value::Integer(number, true) if *number >= 0 => format!("0o{number:o}"),
+            Value::Integer(number, _) => number.to_string(),
+            Value::Float(number) if number.is_nan() => "nan".to_owned(),
+            Value::Float(number) => format!("{number:?}"),
+            Value::Boolean(truth) => truth.to_string(),
+            Value::Array(items) => {
+                let items: Result<Vec<String>, _> = items.iter().map(|(item, _)| item.toml()).collect();
+                format!("[{}]", items?.join(", "))
+            }
+            Value::Other(kind) => return Err(kind),
+        })
     }
 }
 

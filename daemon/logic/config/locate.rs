@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::problem::{Origin, Problem};
+use crate::logic::overlay;
 
 /// Folders with configuration, lowest precedence first.
 pub const ROOTS: [&str; 3] = ["/usr/lib/zramd", "/etc/zramd", "/run/zramd"];
@@ -58,7 +59,9 @@ pub fn order(mains: Vec<Entry>, mut drop_ins: Vec<Entry>) -> (Vec<(PathBuf, Stri
     // Of drop-ins of one name, only the highest counts.
     drop_ins.retain(|entry| is_drop_in(&entry.name));
     let mut drop_ins = sorted_by_root(drop_ins);
-    drop_ins.sort_by(|a, b| a.name.cmp(&b.name));
+    // Overrides come last, whatever the others are called.
+    let rank = |entry: &Entry| (overlay::section_of_path(&entry.path).is_some(), entry.name.clone());
+    drop_ins.sort_by_cached_key(rank);
     let mut chosen: Vec<Entry> = Vec::new();
     for entry in drop_ins {
         if entry.kind == EntryKind::Dangling {

@@ -1,10 +1,12 @@
 //! What all files say together: per key, the last assignment wins, and its origin is remembered.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::fragment::{self, Section};
-use super::problem::Problem;
+use super::fragment::{self, Assignment, Section};
+use super::problem::{Origin, Problem};
+use crate::logic::overlay::{self, Command, Overlay, Override, Standing};
 
 /// What all files say together.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -13,22 +15,151 @@ pub struct Merged {
     pub sections: BTreeMap<String, Section>,
     /// Sections that some file breaks: what the owner wanted there is not known, so they are not used at all.
     pub broken: BTreeSet<String>,
+    /// What holds until the next boot instead of what the configuration says, or without it.
+    pub overrides: Vec<Override>,
 }
 
-/// Reads files in order, lowest precedence first.
-pub fn merge(files: &[(PathBuf, String)]) -> (Merged, Vec<Problem>) {
+/// Reads files in order, lowest precedence first; overrides come last. An override alone makes no section: it is not used when
+/// no file has its section, unless it was created at runtime. `asked` names a section that the kernel command line asks for.
+pub fn merge(files: &[(PathBuf, String)], asked: Option<&str>) -> (Merged, Vec<Problem>) {
     let mut merged = Merged::default();
     let mut problems = Vec::new();
     for (index, (file, text)) in files.iter().enumerate() {
         let (fragment, found) = fragment::read(file, text, index);
         problems.extend(found);
         merged.broken.extend(fragment.broken);
+        let overridden = overlay::section_of_path(file);
         for (name, section) in fragment.sections {
-            let known = merged.sections.entry(name).or_default();
-            known.origin = section.origin;
-            known.keys.extend(section.keys);
+            if overridden == Some(&name) {
+                let written = Overlay::parse(text);
+                let base = merged.sections.get(&name);
+                let is_there = base.is_some() || merged.broken.contains(&name) || asked == Some(&name);
+                let standing = match is_there {
+                    true => Standing::InForce,
+                    false if written.transient => Standing::Created,
+                    false => Standing::Orphaned,
+                };
+                merged.overrides.extend(overrides(&name, &section, base, &written, standing));
+                if standing == Standing::Orphaned {
+                    continue;
+                }
+            }
+            match merged.sections.entry(name) {
+                Entry::Vacant(entry) => {
+                    entry.insert(section);
+                }
+                Entry::Occupied(entry) => {
+                    let known = entry.into_mut();
+                    // An override changes a section that begins elsewhere.
+                    if overridden.is_none() {
+                        known.origin = section.origin;
+                    }
+                    known.keys.extend(section.keys);
+                }
+            }
         }
     }
     merged.sections.retain(|name, _| !merged.broken.contains(name));
     (merged, problems)
+}
+
+fn overrides(
+    name: &str,
+    section: &Section,
+    base: Option<&Section>,
+    written: &Overlay,
+    standing: Standing,
+) -> Vec<Override> {
+    let configured = |key: &str| base.and_then(|base| base.keys.get(key));
+    let one = |(key, assignment): (&String, &Assignment)| {
+        let command = written.commands.get(key).copied();
+        let configured = configured(key);
+        // `resize` assigns it so that a lower maximum does not count; without one, it says nothing.
+        if key == "max-zram-size" && command == Some(Command::Resize) && configured.is_none() {
+            return None;
+        }
+        Some(Override {
+            object: name.to_owned(),
+            key: key.clone(),
+            value: toml(assignment),
+            configured: configured.map(toml),
+            configured_at: configured.map(|assignment| place(&assignment.origin)),
+            command,
+            standing,
+        })
+    };
+    section.keys.iter().filter_map(one).collect()
+}
+
+fn toml(assignment: &Assignment) -> String {
+    assignment.value.toml().unwrap_or_else(str::to_owned)
+}
+
+fn place(origin: &Origin) -> String {
+    format!("{}:{}", origin.file.display(), origin.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::config::{Loaded, load};
+
+    const CONFIG: &str = "[zram0]\nzram-size = \"64MiB\"\n[ramdisk.a]\nmount-point = \"/srv/a\"\n";
+
+    fn loaded(config: &str, section: &str, overlay: &str, cmdline: &str) -> Loaded {
+        let run = format!("/run/zramd/zramd.toml.d/{}", overlay::file_name(section));
+        load(
+            &[("/etc/zramd/zramd.toml".into(), config.to_owned()), (run.into(), overlay.to_owned())],
+            cmdline,
+        )
+    }
+
+    fn standing(loaded: &Loaded) -> Vec<Standing> {
+        loaded.merged.overrides.iter().map(|found| found.standing).collect()
+    }
+
+    #[test]
+    fn an_override_knows_what_it_overrides() {
+        let resize = "[zram0]\nmax-zram-size = \"1GiB\" # resize\nzram-size = \"96MiB\" # resize\n";
+        let found = loaded(CONFIG, "zram0", resize, "");
+        let expected = Override {
+            object: "zram0".to_owned(),
+            key: "zram-size".to_owned(),
+            value: "\"96MiB\"".to_owned(),
+            configured: Some("\"64MiB\"".to_owned()),
+            configured_at: Some("/etc/zramd/zramd.toml:2".to_owned()),
+            command: Some(Command::Resize),
+            standing: Standing::InForce,
+        };
+        assert_eq!(found.merged.overrides, [expected]);
+        assert_eq!(found.problems, []);
+        assert_eq!(found.merged.sections["zram0"].origin.file.to_str(), Some("/etc/zramd/zramd.toml"));
+    }
+
+    #[test]
+    fn an_override_alone_makes_no_section() {
+        for (section, overlay) in [
+            ("zram7", "[zram7]\nzram-size = \"96MiB\" # resize\n"),
+            ("zram7", "[zram7]\nenabled = false\n"),
+            ("ramdisk.b", "[ramdisk.b]\nsize = \"96MiB\"\n"),
+        ] {
+            let found = loaded(CONFIG, section, overlay, "");
+            assert_eq!(standing(&found), [Standing::Orphaned], "{section}");
+            assert!(!found.merged.sections.contains_key(section), "{section}");
+            assert_eq!(found.problems, [], "{section}");
+        }
+    }
+
+    #[test]
+    fn a_section_that_was_created_a_broken_one_and_one_of_the_kernel_command_line_are_there() {
+        let mut created = Overlay { transient: true, ..Overlay::default() };
+        created.set_bytes("zram-size", 1 << 20);
+        let found = loaded(CONFIG, "zram7", &created.text("zram7"), "");
+        assert_eq!((standing(&found), found.settings.devices.len()), (vec![Standing::Created], 2));
+        let limit = "[zram0]\nzram-resident-limit = \"0B\" # limit\n";
+        let found = loaded("[zram0]\nzram-size = \n", "zram0", limit, "");
+        assert_eq!((standing(&found), found.settings.devices.len()), (vec![Standing::InForce], 0));
+        let found = loaded("", "zram0", limit, "systemd.zram");
+        assert_eq!((standing(&found), found.settings.devices.len()), (vec![Standing::InForce], 1));
+    }
 }

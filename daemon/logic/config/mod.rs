@@ -41,8 +41,8 @@ pub struct Loaded {
 
 /// Reads files, lowest precedence first, together with the kernel command line.
 pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
-    let (mut merged, mut problems) = merge::merge(files);
     let asked_for = enabled_by_cmdline(cmdline);
+    let (mut merged, mut problems) = merge::merge(files, (asked_for == Some(true)).then_some("zram0"));
     if asked_for == Some(false) {
         return Loaded { problems, merged, disabled_by_cmdline: true, settings: Settings::default() };
     }
