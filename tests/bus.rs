@@ -294,6 +294,7 @@ fn every_property_has_its_place_in_the_description() {
         ("org.zramd1.Manager", "State"),
         ("org.zramd1.Manager", "Problems"),
         ("org.zramd1.Manager", "ConfigFiles"),
+        ("org.zramd1.Manager", "Overrides"),
         ("org.zramd1.Manager", "VmSettings"),
         ("org.zramd1.Manager", "MaintenanceActions"),
         ("org.zramd1.Manager", "MaintenanceSkipped"),

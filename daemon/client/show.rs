@@ -8,6 +8,7 @@ use super::out::escaped;
 use super::{connect, out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
+use crate::logic::overlay::{Command, Override};
 use crate::logic::policy::report::Action;
 use crate::logic::snapshot::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
 use crate::logic::vm::VmView;
@@ -24,7 +25,7 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
     }
     let (snapshot, configuration) = read::snapshot(cli.config.as_ref())?;
     let properties = match name {
-        None => machine(&snapshot, &configuration.files),
+        None => machine(&snapshot, &configuration.files, &configuration.loaded.merged.overrides),
         Some(name) => {
             let row = Row::all(&snapshot).into_iter().find(|row| select::is(name, *row));
             let Some(row) = row else {
@@ -55,7 +56,7 @@ pub fn render(properties: &Properties, wanted: &[String], bare: bool) -> String 
 }
 
 /// The properties of the machine, as of `org.zramd1.Manager`, without the state of the daemon.
-pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf]) -> Properties {
+pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf], overrides: &[Override]) -> Properties {
     let mut all = vec![("Version", env!("CARGO_PKG_VERSION").to_owned())];
     for found in &snapshot.problems {
         let object = if found.object.is_empty() { "-".to_owned() } else { escaped(&found.object, true) };
@@ -76,6 +77,7 @@ pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf]) -> Properties {
         ("Capabilities", words(&snapshot.capabilities)),
         ("SupportedAlgorithms", words(algorithms.unwrap_or_default())),
         ("ConfigFiles", words(&files)),
+        ("Overrides", words(&overrides.iter().map(overridden).collect::<Vec<_>>())),
         ("VmSettings", words(&snapshot.vm.iter().map(setting).collect::<Vec<_>>())),
         ("PressureLevel", snapshot.pressure.word().to_owned()),
         ("LastMaintenanceMonotonic", report.ended_monotonic_usec.to_string()),
@@ -95,6 +97,13 @@ fn action(action: &Action) -> String {
     let Action { device, action, pages, reason, result, .. } = action;
     let text = |text: &str| escaped(text, true);
     format!("{device}:{action}:{}:{}:{}", text(pages), text(reason), text(result))
+}
+
+/// `zram0:zram-size:VALUE:CONFIGURED:COMMAND`.
+fn overridden(found: &Override) -> String {
+    let configured = found.configured.as_deref().unwrap_or_default();
+    let command = found.command.map_or("", Command::words);
+    [&found.object, &found.key, &found.value, configured, command].join(":")
 }
 
 /// `vm.swappiness=150,150,60`: now, as zramd set it, and before.
@@ -211,7 +220,7 @@ pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
 /// The names of all properties of anything.
 fn names() -> impl Iterator<Item = &'static str> {
     let all = [
-        machine(&Snapshot::default(), &[]),
+        machine(&Snapshot::default(), &[], &[]),
         device(&DeviceView::default()),
         swap(None),
         filesystem(&MountView::default()),
@@ -252,8 +261,15 @@ mod tests {
     #[test]
     fn properties_are_as_in_the_golden_files() {
         let snapshot = fixture::machine();
+        let found = Override {
+            object: "zram0".to_owned(),
+            key: "zram-size".to_owned(),
+            value: "\"96MiB\"".to_owned(),
+            command: Some(Command::Resize),
+            ..Override::default()
+        };
         let files = ["/etc/zramd/zramd.toml".into(), "/etc/zramd/zramd.toml.d/a b.toml".into()];
-        fixture::golden("show", &render(&machine(&snapshot, &files), &[], false));
+        fixture::golden("show", &render(&machine(&snapshot, &files, &[found]), &[], false));
         fixture::golden("show-swap", &render(&device(&fixture::swap()), &[], false));
         fixture::golden("show-filesystem", &render(&device(&fixture::filesystem()), &[], false));
         fixture::golden("show-disk", &render(&disk(&snapshot.disks[1], 0), &[], false));
@@ -303,7 +319,7 @@ mod tests {
         assert_eq!(of(&disk(&DiskView::default(), 0)), bus(include_str!("../service/bus/disk.rs")));
         let mut manager = bus(include_str!("../service/bus/manager.rs"));
         manager.retain(|name| name != "State");
-        assert_eq!(of(&machine(&Snapshot::default(), &[])), manager);
+        assert_eq!(of(&machine(&Snapshot::default(), &[], &[])), manager);
     }
 
     /// `original_data_bytes` after an attribute, as zbus names it on the bus.

@@ -1,6 +1,7 @@
 //! Bringing what runs in line with a configuration that has changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use super::apply::Outcome;
 use super::error::Error;
@@ -11,6 +12,7 @@ use crate::logic::change::{Action, Change, UnitDisk, changes};
 use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
 use crate::logic::facts::Facts;
+use crate::logic::overlay::{Overlay, Override, Standing, section_of_path};
 use crate::logic::plan::{self as planner, Activation, Decision, Item, Plan};
 use crate::logic::raw_path::RawPath;
 use crate::logic::record::Target;
@@ -66,6 +68,56 @@ fn measure_disks<H: Host>(host: &H, facts: &mut Facts, disks: &[UnitDisk]) {
             facts.disk_used.insert(mount.mount_point.clone(), space.used_bytes);
         }
     }
+}
+
+/// Sections of whose overrides some change nothing, with what remains of the drop-in: the section is no longer in the
+/// configuration, or the configuration says the same now. `item_of` plans a target with these files. With `targets`, only those
+/// are looked at.
+pub fn obsolete_overrides(
+    files: &[(PathBuf, String)],
+    overrides: &[Override],
+    targets: &[Target],
+    item_of: impl Fn(&Target, &[(PathBuf, String)]) -> Result<Option<Item>, Error>,
+) -> Result<BTreeMap<String, Option<String>>, Error> {
+    let mut obsolete = BTreeMap::new();
+    for (at, (path, text)) in files.iter().enumerate() {
+        let Some(section) = section_of_path(path) else { continue };
+        let Some(target) = Target::of_section(section) else { continue };
+        let written = Overlay::parse(text);
+        if written.transient || !(targets.is_empty() || targets.contains(&target)) {
+            continue;
+        }
+        if overrides.iter().any(|found| found.object == section && found.standing == Standing::Orphaned) {
+            obsolete.insert(section.to_owned(), None);
+            continue;
+        }
+        let mut rest = written.clone();
+        let with = |overlay: &Overlay| {
+            let mut files = files.to_vec();
+            files[at].1 = overlay.text(section);
+            item_of(&target, &files)
+        };
+        for command in written.by() {
+            let fewer = rest.without(command);
+            let is_literal = |found: &Override| Some(&found.value) == found.configured.as_ref();
+            let mut own =
+                overrides.iter().filter(|found| found.object == section && found.command == command);
+            if own.all(is_literal) || is_same(with(&rest)?.as_ref(), with(&fewer)?.as_ref()) {
+                rest = fewer;
+            }
+        }
+        if rest != written {
+            let text = (!rest.values.is_empty()).then(|| rest.text(section));
+            obsolete.insert(section.to_owned(), text);
+        }
+    }
+    Ok(obsolete)
+}
+
+/// Whether the same is planned for a target. Of one that is skipped or refused that is not known.
+fn is_same(one: Option<&Item>, other: Option<&Item>) -> bool {
+    let planned = |item: &Item| item.request.clone().filter(|_| item.decision == Decision::Planned);
+    one.and_then(planned).is_some_and(|request| other.and_then(planned) == Some(request))
 }
 
 /// Carries the changes out without systemd.

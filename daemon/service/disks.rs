@@ -11,6 +11,7 @@ use super::operations::{Options, invalid, none, only_force, with_overlay};
 use super::reconcile::{Wish, reconcile};
 use super::systemd::{DONE, Systemd, Verb};
 use super::work::Order;
+use crate::logic::overlay::{Command, Overlay};
 use crate::logic::proc::zram_number;
 use crate::logic::record::Target;
 use crate::logic::snapshot::DiskView;
@@ -159,10 +160,8 @@ impl Core {
         let target = Target::RamDisk(name.to_owned());
         self.start("resize", name.to_owned(), move |core, handle| async move {
             let wish = Wish::one(target.clone(), forced);
-            with_overlay(&core, &handle, &target.to_string(), wish, |overlay| {
-                overlay.set_bytes("size", bytes);
-            })
-            .await
+            let change = |overlay: &mut Overlay| overlay.set_bytes("size", bytes);
+            with_overlay(&core, &handle, &target.to_string(), wish, Some(Command::DiskResize), change).await
         })
         .await
     }

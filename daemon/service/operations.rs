@@ -14,7 +14,7 @@ use super::reconcile::{Before, NOTHING, Wish, announce, must_be_valid, propose, 
 use crate::engine::control;
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::change::VERDICT;
-use crate::logic::overlay::{Overlay, file_name};
+use crate::logic::overlay::{Command, ENABLED, Overlay, file_name};
 use crate::logic::proc::device_number;
 use crate::logic::record::Target;
 
@@ -129,6 +129,7 @@ impl Core {
                 (key, value) => assign(&mut overlay, key, value)?,
             }
         }
+        overlay.record(&Overlay::default(), Command::Create);
         let _guard = self.turn().await?;
         let view = view(self).await?;
         let number = match wanted {
@@ -180,25 +181,27 @@ impl Core {
             other => other?,
         };
         self.start("remove", format!("zram{number}"), move |core, handle| async move {
-            core.switch_off(&handle, number, forced, true).await
+            core.switch_off(&handle, number, forced, Command::Remove).await
         })
         .await
     }
 
-    /// Switches the section of a device off, which takes the device away. A section that exists only for the moment goes
-    /// with it when `forget` says so.
+    /// Switches the section of a device off, which takes the device away. `remove` takes a section with it that was created at
+    /// runtime.
     async fn switch_off(
         self: &Arc<Self>,
         handle: &Handle,
         number: u32,
         forced: bool,
-        forget: bool,
+        command: Command,
     ) -> Result<String> {
         let section = format!("zram{number}");
         let text = text_of(&section);
-        let mut overlay = text.as_deref().map(Overlay::parse).unwrap_or_default();
-        let forget = forget && overlay.transient;
+        let before = text.as_deref().map(Overlay::parse).unwrap_or_default();
+        let forget = command == Command::Remove && before.transient;
+        let mut overlay = before.clone();
         overlay.values.insert(ENABLED.to_owned(), "false".to_owned());
+        overlay.record(&before, command);
         // When it stays in use, it stays configured so.
         let before = Before { section: section.clone(), text, creates: false };
         let wish = Wish { before: Some(before), ..Wish::gone(Target::Device(number), forced) };
@@ -228,7 +231,7 @@ impl Core {
         }
         self.start("resize", format!("zram{number}"), move |core, handle| async move {
             let wish = Wish::one(Target::Device(number), forced);
-            with_overlay(&core, &handle, &format!("zram{number}"), wish, |overlay| {
+            with_overlay(&core, &handle, &format!("zram{number}"), wish, Some(Command::Resize), |overlay| {
                 overlay.set_bytes("zram-size", bytes);
                 overlay.set_bytes("max-zram-size", bytes);
             })
@@ -242,8 +245,9 @@ impl Core {
         let number = self.ours(name).await?;
         let _guard = self.turn().await?;
         let wish = Wish::one(Target::Device(number), false);
+        let (section, command) = (format!("zram{number}"), Some(Command::Limit));
         let change = |overlay: &mut Overlay| overlay.set_bytes("zram-resident-limit", bytes);
-        with_overlay(self, &Handle::unwatched(), &format!("zram{number}"), wish, change).await?;
+        with_overlay(self, &Handle::unwatched(), &section, wish, command, change).await?;
         Ok(())
     }
 
@@ -268,12 +272,12 @@ impl Core {
         self.start("activate", format!("zram{number}"), move |core, handle| async move {
             let wish = Wish::one(Target::Device(number), false);
             let section = format!("zram{number}");
-            let done = with_overlay(&core, &handle, &section, wish, |overlay| {
+            let done = with_overlay(&core, &handle, &section, wish, None, |overlay| {
                 overlay.values.remove(ENABLED);
             });
             match done.await {
                 // That somebody else has set it up says more than that it is not configured.
-                Err(error) if error.name == Name::NotFound => match core.ours(&section).await {
+                Err(error) if error.name == Name::NotFound => match set_up_by_us(number).await {
                     Err(foreign) if foreign.name == Name::Unmanaged => Err(foreign),
                     _ => Err(error),
                 },
@@ -288,7 +292,7 @@ impl Core {
         none(options)?;
         let number = self.ours(name).await?;
         self.start("deactivate", format!("zram{number}"), move |core, handle| async move {
-            core.switch_off(&handle, number, false, false).await
+            core.switch_off(&handle, number, false, Command::SwapOff).await
         })
         .await
     }
@@ -308,17 +312,48 @@ impl Core {
         .await
     }
 
+    /// Removes what was asked for until the next boot of a device or RAM disk, and brings that one in line with the configuration.
+    pub async fn unset_override(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
+        let forced = only_force(options)?;
+        let target = match device_number(name) {
+            Some(number) => Target::Device(number),
+            None => Target::RamDisk(name.strip_prefix("ramdisk.").unwrap_or(name).to_owned()),
+        };
+        let section = target.to_string();
+        // The section becomes part of a file name.
+        if section.contains('/') || text_of(&section).is_none() {
+            return Err(BusError::new(Name::NotFound, format!("there is no override of {name:?}")));
+        }
+        self.start("unset", section.clone(), move |core, handle| async move {
+            let wish = Wish { unset: true, ..Wish::one(target, forced) };
+            with_overlay(&core, &handle, &section, wish, None, |overlay| overlay.values.clear()).await
+        })
+        .await
+    }
+
     /// The number of a device that zramd set up.
     pub(super) async fn ours(self: &Arc<Self>, name: &str) -> Result<u32> {
         let number = number_of(name)?;
-        lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await?;
-        Ok(number)
+        let found = set_up_by_us(number).await;
+        found.map(|()| number).map_err(|error| switched_off(number).unwrap_or(error))
     }
 }
 
-/// The key that switches a section off. Stopping its unit would not be enough: systemd starts what `swap.target` wants
-/// again with the next service that anybody starts.
-const ENABLED: &str = "enabled";
+async fn set_up_by_us(number: u32) -> Result<()> {
+    lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await
+}
+
+/// The error of an operation on a device that is switched off until the next boot; nothing when it is not.
+pub(super) fn switched_off(number: u32) -> Option<BusError> {
+    let name = format!("zram{number}");
+    let overlay = Overlay::parse(&text_of(&name)?);
+    overlay.values.get(ENABLED).filter(|value| *value == "false")?;
+    // Without its override, a device that was created would be gone.
+    let command = if overlay.transient { "swap on" } else { "unset --runtime" };
+    let message =
+        format!("{name} is switched off until the next boot; `zramdctl {command} {name}` brings it back");
+    Some(BusError::new(Name::NotFound, message))
+}
 
 /// The file of the section of the moment.
 fn text_of(section: &str) -> Option<String> {
@@ -348,11 +383,16 @@ pub(super) async fn with_overlay(
     handle: &Handle,
     section: &str,
     wish: Wish,
+    command: Option<Command>,
     change: impl FnOnce(&mut Overlay),
 ) -> Result<String> {
     let text = text_of(section);
-    let mut overlay = text.as_deref().map(Overlay::parse).unwrap_or_default();
+    let old = text.as_deref().map(Overlay::parse).unwrap_or_default();
+    let mut overlay = old.clone();
     change(&mut overlay);
+    if let Some(command) = command {
+        overlay.record(&old, command);
+    }
     let before = Before { section: section.to_owned(), text, creates: false };
     let wish = Wish { before: Some(before), ..wish };
     announce(&wish).await?;

@@ -1,6 +1,6 @@
 //! Bringing about what is configured, through PID 1 or directly, target by target; and finishing it after a crash.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,9 @@ pub struct Wish {
     pub forced: bool,
     /// Only what is missing is added: nothing that runs is touched.
     pub gently: bool,
+    /// An override is removed: whatever the configuration says of its target is what is wanted.
+    #[serde(default)]
+    pub unset: bool,
     /// What it changes in the configuration of the moment; if it cannot be fulfilled, that is put back.
     #[serde(default)]
     pub before: Option<Before>,
@@ -166,7 +169,7 @@ pub async fn take_back(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<
 async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String> {
     let mut proposal = propose(core, wish).await?;
     let _claims = claim_disks(core, handle, &mut proposal.tasks);
-    if !wish.gone && !wish.gently {
+    if !wish.gone && !wish.gently && !wish.unset {
         for target in wish.only.iter().flatten() {
             must_be_configured(target, &proposal)?;
         }
@@ -180,9 +183,13 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
         Mode::Systemd => through_pid_1(core, handle, &proposal.tasks).await?,
         Mode::Direct => directly(core, handle, wish, &proposal.tasks).await?,
     };
+    let sentence = report.sentence();
+    if sentence.is_ok() && !wish.gently && drop_obsolete(proposal.obsolete).await? {
+        proposal.view = view(core).await?;
+    }
     core.set_view(proposal.view);
     super::maintenance::follow_configuration(core).await;
-    let sentence = report.sentence()?;
+    let sentence = sentence?;
     if let Some(Before { section, creates: true, .. }) = &wish.before {
         for target in wish.only.iter().flatten() {
             let Target::Device(number) = *target else { continue };
@@ -194,6 +201,18 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
         }
     }
     Ok(sentence)
+}
+
+/// Removes overrides that change nothing any more. Returns whether there were any.
+async fn drop_obsolete(obsolete: BTreeMap<String, Option<String>>) -> Result<bool> {
+    let found = !obsolete.is_empty();
+    let write = move || {
+        obsolete.iter().try_for_each(|(section, text)| {
+            files::write_overlay(root(), &file_name(section), text.as_deref())
+        })
+    };
+    lane::run(move || write().map_err(engine::Error::failed)).await?;
+    Ok(found)
 }
 
 /// Has to itself the disks that are about to change. One that somebody works on stays as it is: its task becomes a refusal.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use zramd::engine::reload::{self, Scope, Survey};
+use zramd::engine::reload::{self, Scope, Survey, obsolete_overrides};
 use zramd::engine::{self, Error};
 use zramd::host::linux::{LinuxHost, cancel, files, unit_files};
 use zramd::logic::change::UnitDisk;
@@ -18,11 +18,13 @@ use super::show;
 
 /// The configuration with the sections of the moment, which `--config` does not hide: whoever asked for them is the same.
 fn load(invocation: &Invocation) -> (Loaded, Vec<String>) {
-    let root = Path::new("/");
-    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
-    let sources = files::sources(root, invocation.config.as_ref());
+    let sources = files::sources(Path::new("/"), invocation.config.as_ref());
     let names = sources.0.iter().map(|(path, _)| path.display().to_string()).collect();
-    (config::load_sources(sources, &cmdline), names)
+    (config::load_sources(sources, &cmdline()), names)
+}
+
+fn cmdline() -> String {
+    files::read_optional(Path::new("/"), "/proc/cmdline").unwrap_or_default()
 }
 
 pub fn view(invocation: &Invocation) -> Result<ExitStatus, Error> {
@@ -46,11 +48,19 @@ fn unit_disks() -> Vec<(UnitDisk, String)> {
 }
 
 pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<ExitStatus, Error> {
-    let (loaded, files) = load(invocation);
+    let sources = files::sources(Path::new("/"), invocation.config.as_ref());
+    let files = sources.0.clone();
+    let loaded = config::load_sources(sources, &cmdline());
     let survey = survey(invocation, &loaded, targets)?;
     let disks = unit_disks();
     let unit_of = |name: &str| disks.iter().find(|(disk, _)| disk.name == name).map(|(_, unit)| unit.clone());
-    show::json(&Proposal::of(View::of(&loaded, files), &survey.changes, unit_of))?;
+    let names = files.iter().map(|(path, _)| path.display().to_string()).collect();
+    let mut proposal = Proposal::of(View::of(&loaded, names), &survey.changes, unit_of);
+    proposal.obsolete = obsolete_overrides(&files, &loaded.merged.overrides, targets, |target, files| {
+        let loaded = config::load(files, &cmdline());
+        Ok(self::survey(invocation, &loaded, targets)?.plan.item(target).cloned())
+    })?;
+    show::json(&proposal)?;
     Ok(ExitStatus::Success)
 }
 

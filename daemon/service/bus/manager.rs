@@ -11,8 +11,11 @@ use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
 use super::options::Options;
 use super::{device_path, disk_path};
+use crate::logic::overlay::{Command, Override};
 use crate::logic::policy::report;
+use crate::logic::proc::device_number;
 use crate::service::core::Core;
+use crate::service::operations::switched_off;
 
 /// The root object.
 #[derive(Debug)]
@@ -76,6 +79,19 @@ impl Manager {
     #[zbus(property)]
     fn config_files(&self) -> Vec<String> {
         self.core.view().files.clone()
+    }
+
+    /// What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what
+    /// the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`
+    /// or `disk resize`. UnsetOverride removes it.
+    #[zbus(property)]
+    fn overrides(&self) -> Vec<(String, String, String, String, String)> {
+        let row = |found: &Override| {
+            let command = found.command.map_or("", Command::words).to_owned();
+            let configured = found.configured.clone().unwrap_or_default();
+            (found.object.clone(), found.key.clone(), found.value.clone(), configured, command)
+        };
+        self.core.view().overrides.iter().map(row).collect()
     }
 
     /// Settings of the kernel that zramd has changed for compressed swap: name, value now, what zramd set it to, and what it
@@ -170,7 +186,9 @@ impl Manager {
     async fn get_device(&self, name: String) -> Result<OwnedObjectPath> {
         match self.core.sample().await.device(name.strip_prefix("/dev/").unwrap_or(&name)) {
             Some(device) => path(device_path(&device.name)),
-            None => Err(BusError::new(Name::NotFound, format!("there is no zram device {name:?}"))),
+            None => Err(device_number(&name).and_then(switched_off).unwrap_or_else(|| {
+                BusError::new(Name::NotFound, format!("there is no zram device {name:?}"))
+            })),
         }
     }
 
@@ -223,6 +241,21 @@ impl Manager {
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.activate(&name, &options).await?).await
+    }
+
+    /// Removes what holds until the next boot of a device or RAM disk, by its name or section, and brings that one in line with
+    /// the configuration; one that CreateDevice made goes. What cannot be done is refused, and the override stays. The option
+    /// `force` is as for Reload.
+    #[zbus(out_args("job"))]
+    async fn unset_override(
+        &self,
+        name: String,
+        options: Options,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        self.core.unset_override(&name, &options).await
     }
 
     /// What Reload would do: action, object, detail. Actions are `create`, `activate`, `adapt`, `reactivate`,

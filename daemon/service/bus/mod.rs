@@ -32,7 +32,15 @@ pub(super) async fn ask(connection: &Connection, method: &str, name: &str) -> zb
 pub const EMITTING: [(&str, &[&str]); 6] = [
     (
         "org.zramd1.Manager",
-        &["State", "Problems", "ConfigFiles", "PressureLevel", "LastMaintenanceMonotonic", "VmSettings"],
+        &[
+            "State",
+            "Problems",
+            "ConfigFiles",
+            "Overrides",
+            "PressureLevel",
+            "LastMaintenanceMonotonic",
+            "VmSettings",
+        ],
     ),
     (
         "org.zramd1.Device",
