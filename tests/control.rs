@@ -105,6 +105,162 @@ fn a_reload_follows_the_file_and_refuses_one_with_mistakes() {
     assert_eq!(machine(), session.before);
 }
 
+/// What `zramdctl overrides` prints as JSON.
+fn overrides(session: &Session) -> Vec<serde_json::Value> {
+    let output = session.command(&["overrides", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let document: serde_json::Value = serde_json::from_str(&texts(&output).0).unwrap();
+    assert_eq!(document["schema_version"], 1);
+    document["overrides"].as_array().unwrap().clone()
+}
+
+/// Object, key and runtime value of each.
+fn overridden(session: &Session) -> Vec<String> {
+    let text = |found: &serde_json::Value, field: &str| found[field].as_str().unwrap_or("-").to_owned();
+    let one = |found: &serde_json::Value| {
+        ["object", "key", "value", "configured", "command"].map(|field| text(found, field)).join(" ")
+    };
+    overrides(session).iter().map(one).collect()
+}
+
+/// The codes of what `doctor` finds about overrides.
+fn notes(session: &Session) -> Vec<String> {
+    let output = session.command(&["doctor", "--json"]).output().unwrap();
+    let document: serde_json::Value = serde_json::from_str(&texts(&output).0).unwrap();
+    let notes = document["problems"].as_array().unwrap().iter().filter(|found| found["level"] == "note");
+    notes.map(|found| found["code"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Runs a command that succeeds, whatever it notes. Returns the notes.
+#[track_caller]
+fn succeeds(session: &Session, words: &[&str]) -> String {
+    let output = session.command(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    texts(&output).1
+}
+
+#[test]
+fn an_override_is_shown_and_can_be_removed() {
+    let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\n") else { return };
+    let size = || swap("zram0").map(|(kib, _)| (kib + HEADER_KIB) / 1024);
+    session.ok(&["reload"]);
+    assert_eq!(overridden(&session), [""; 0]);
+    session.ok(&["resize", "zram0", "24MiB"]);
+    session.write("[zram0]\nzram-size = \"20MiB\"\n");
+    // The later edit of the same key does not count, and that is said.
+    for words in [&["plan"][..], &["reload"], &["check"], &["status"], &["status", "zram0"]] {
+        let output = session.command(words).output().unwrap();
+        let (result, messages) = texts(&output);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        assert!((result + &messages).contains("unset --runtime zram0"), "{words:?}: {output:?}");
+    }
+    assert_eq!(size(), Some(24));
+    assert_eq!(notes(&session), ["overridden"]);
+    assert_eq!(overridden(&session), ["zram0 zram-size \"24MiB\" \"20MiB\" resize"]);
+    assert!(overrides(&session)[0]["configured_at"].as_str().unwrap().ends_with("zramd.toml:2"));
+
+    succeeds(&session, &["unset", "--runtime", "zram0"]);
+    assert_eq!(size(), Some(20), "as the file says");
+    assert_eq!(overridden(&session), [""; 0]);
+    assert_eq!(session.ok(&["reload"]), "nothing to change");
+    session.fails(&["unset", "--runtime", "zram0"], 4);
+    session.fails(&["unset", "--runtime", "../zram0"], 4);
+    session.fails(&["unset", "zram0"], 2);
+    succeeds(&session, &["unset", "--runtime", "--all"]);
+}
+
+#[test]
+fn an_override_does_not_keep_a_device_or_disk_that_is_no_longer_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scratch");
+    let disk = format!("[ramdisk.scratch]\nmount-point = \"{}\"\nsize = \"4MiB\"\n", path.display());
+    let device = "[zram0]\nzram-size = \"16MiB\"\n";
+    let Some(session) = Session::begin(&format!("{device}{disk}")) else { return };
+    session.ok(&["reload"]);
+    session.ok(&["resize", "zram0", "24MiB"]);
+    session.ok(&["disk", "resize", "scratch", "8MiB"]);
+    assert_eq!(overridden(&session).len(), 2);
+    session.write(device);
+    succeeds(&session, &["reload"]);
+    assert_eq!(overridden(&session).len(), 1, "the override goes with its disk");
+    assert!(swap("zram0").is_some());
+    session.write("");
+    assert_eq!(notes(&session), ["override-orphaned"]);
+    session.ok(&["reload"]);
+    assert_eq!(swap("zram0"), None);
+    assert_eq!(overridden(&session), [""; 0]);
+    // It does not come back with the section.
+    session.write(device);
+    session.ok(&["reload"]);
+    assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 100)));
+}
+
+#[test]
+fn an_override_that_says_what_the_configuration_says_is_not_kept() {
+    let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\n") else { return };
+    session.ok(&["reload"]);
+    session.ok(&["limit", "zram0", "none"]);
+    assert_eq!(overridden(&session), [""; 0]);
+    session.ok(&["limit", "zram0", "8MiB"]);
+    session.ok(&["resize", "zram0", "24MiB"]);
+    assert_eq!(overridden(&session).len(), 2);
+    session.ok(&["limit", "zram0", "none"]);
+    assert_eq!(overridden(&session), ["zram0 zram-size \"24MiB\" \"16MiB\" resize"]);
+    // An edit that catches up with it ends it.
+    session.write("[zram0]\nzram-size = \"24576KiB\"\n");
+    session.ok(&["reload"]);
+    assert_eq!(overridden(&session), [""; 0]);
+    session.ok(&["resize", "zram0", "16MiB"]);
+    session.ok(&["resize", "zram0", "24MiB"]);
+    assert_eq!(overridden(&session), [""; 0]);
+}
+
+#[test]
+fn what_is_switched_off_or_created_can_be_unset() {
+    let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\n") else { return };
+    session.ok(&["reload"]);
+    session.ok(&["remove", "zram0"]);
+    assert_eq!(overridden(&session), ["zram0 enabled false - remove"]);
+    for words in [&["resize", "zram0", "24MiB"][..], &["limit", "zram0", "8MiB"]] {
+        let messages = session.fails(words, 4);
+        assert!(messages.contains("unset --runtime zram0"), "{words:?}: {messages}");
+    }
+    let output = session.command(&["status", "zram0"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let node = session.ok(&["create", "-s", "16MiB"]);
+    let name = node.strip_prefix("/dev/").unwrap();
+    session.ok(&["resize", name, "24MiB"]);
+    let standing: Vec<String> =
+        overrides(&session).iter().map(|found| found["standing"].as_str().unwrap().to_owned()).collect();
+    assert!(standing.contains(&"created".to_owned()), "{standing:?}");
+    succeeds(&session, &["reload"]);
+    assert!(swap(name).is_some(), "what was created stays");
+    succeeds(&session, &["unset", "--runtime", "--all"]);
+    assert_eq!(swap(name), None);
+    assert!(swap("zram0").is_some());
+    assert_eq!(overridden(&session), [""; 0]);
+    session.write("");
+    session.ok(&["reload"]);
+    assert_eq!(machine(), session.before, "nothing is left");
+}
+
+#[test]
+fn what_cannot_be_followed_without_an_override_keeps_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    let config = |size: &str| {
+        format!("[zram0]\nzram-size = \"{size}\"\nmount-point = \"{}\"\nfs-type = \"ext4\"\n", path.display())
+    };
+    let Some(session) = Session::begin(&config("16MiB")) else { return };
+    session.ok(&["reload"]);
+    session.ok(&["resize", "--force", "zram0", "24MiB"]);
+    session.fails(&["unset", "--runtime", "zram0"], 7);
+    assert_eq!(overridden(&session).len(), 1);
+    assert_eq!(attribute("zram0", "disksize"), (24 * MIB).to_string());
+    succeeds(&session, &["unset", "--runtime", "--force", "zram0"]);
+    assert_eq!(attribute("zram0", "disksize"), (16 * MIB).to_string());
+}
+
 /// Says that it has begun, and ends when it is told how.
 const SLOW_WORKER: &str = r#"
 mkfifo "$HERE/end-$1" 2>&-

@@ -232,7 +232,7 @@ pub fn amount(text: &str) -> Result<u64> {
 }
 
 /// Tells each failure, and the status of them all.
-fn together(ends: Vec<Result<()>>) -> Result<ExitStatus> {
+pub(super) fn together(ends: Vec<Result<()>>) -> Result<ExitStatus> {
     let all = ends.len();
     let mut failures: Vec<Failure> = ends.into_iter().filter_map(std::result::Result::err).collect();
     let Some(last) = failures.pop() else { return Ok(ExitStatus::Success) };

@@ -137,6 +137,14 @@ pub enum Command {
     Plan(Force),
     /// Read the configuration again and bring the machine in line with it
     Reload(Change),
+    /// Show what holds until the next boot instead of the configuration
+    Overrides {
+        /// JSON: pretty (when nothing is said) or short, on one line
+        #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+        json: Json,
+    },
+    /// Remove what holds until the next boot, and follow the configuration again
+    Unset(Unset),
     /// Create a device that lasts until the next boot
     Create(Create),
     /// Take a device away
@@ -293,6 +301,23 @@ pub struct Change {
     /// Do not wait for the end
     #[arg(long)]
     pub no_block: bool,
+}
+
+/// `unset`.
+#[derive(Debug, Args)]
+pub struct Unset {
+    /// Devices and RAM disks
+    #[arg(required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// What `create`, `remove`, `resize`, `limit`, `swap off` and `disk resize` left
+    #[arg(long, required = true)]
+    pub runtime: bool,
+    /// Of every device and RAM disk
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+    /// How
+    #[command(flatten)]
+    pub change: Change,
 }
 
 /// `maintain`.

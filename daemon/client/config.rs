@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::args::Cli;
-use super::out;
 use super::read::{self, Configuration};
 use super::style::Style;
+use super::{out, overrides};
 use crate::engine::{self, Error};
 use crate::host::linux::files;
 use crate::logic::config::fragment::Section;
@@ -19,7 +19,7 @@ use crate::logic::overlay::quoted;
 /// Runs `check`. Stricter than reading: what is ignored in use is a mistake here.
 pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
     let loaded = if named.is_empty() {
-        read::config(cli.config.as_ref()).loaded
+        read::config(read::used_file(cli).as_ref()).loaded
     } else {
         config::load_sources(files::read_sources(named), "")
     };
@@ -32,6 +32,7 @@ pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
         // Nobody is left to tell when that fails.
         writeln!(std::io::stderr(), "{}", text.trim_end()).ok();
     }
+    overrides::note(&loaded.merged.overrides, cli);
     let (line, status) = render::verdict(&plan);
     out::print(&format!("{line}\n"))?;
     Ok(status)

@@ -13,7 +13,7 @@ use zbus::{OwnedObjectPath, Variant};
 use super::act::{amount, finish};
 use super::args::{Cli, Disk, Json};
 use super::connect::{self, Bus, Failure};
-use super::doctor::named_file;
+use super::read;
 use super::job::Jobs;
 use super::worker::{absolute, kind, program};
 use super::{out, read};
@@ -253,7 +253,7 @@ fn export(
     let number = generation.map_or_else(|| "newest".to_owned(), |number| number.to_string());
     let mut words = vec!["export", bare(name), &folder, &number];
     // The daemon's, too: it is what says which disks there are.
-    let file = cli.config.clone().or_else(named_file).map(|file| path(&file)).transpose()?;
+    let file = read::used_file(cli).map(|file| path(&file)).transpose()?;
     words.extend(file.iter().flat_map(|file| ["--config", file]));
     worker(&words)?;
     Ok(ExitStatus::Success)

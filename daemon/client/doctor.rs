@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::args::{Cli, Json};
 use super::claims;
-use super::connect;
 use super::out;
 use super::problems;
 use super::read::{self, Configuration};
@@ -25,9 +24,10 @@ use crate::logic::benchmark::cache::Unusable;
 use crate::logic::change::{Action, Change};
 use crate::logic::config::problem::{Problem, Severity};
 use crate::logic::config::settings::{AlgorithmChoice, DeviceSettings};
-use crate::logic::config::{Loaded, enabled_by_cmdline, locate};
+use crate::logic::config::{Loaded, enabled_by_cmdline};
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::{self, Finding, Level};
+use crate::logic::overlay;
 use crate::logic::policy::pressure::UNKNOWN_REMEDY;
 use crate::logic::proc::kernel_version;
 use crate::logic::snapshot::SCHEMA_VERSION;
@@ -72,7 +72,7 @@ pub struct Systemd {
 
 /// Runs `doctor`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
-    let file = cli.config.clone().or_else(named_file);
+    let file = read::used_file(cli);
     let (snapshot, Configuration { loaded, .. }) = read::snapshot(file.as_ref())?;
     let mut standing = look();
     // Without rights, a machine that was built from a container image looks like a container.
@@ -86,6 +86,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     };
     let mut found = snapshot.problems;
     found.extend(drained(&standing));
+    found.extend(overlay::findings(&loaded.merged.overrides));
     found.extend(planned(&found, &loaded, survey.as_ref()));
     found.extend(missing(&standing, &loaded));
     if gather::other_managers(&read::host()).iter().any(|other| other.name == "zram-generator") {
@@ -102,17 +103,6 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
         Some(Level::Warning) => ExitStatus::Inactive,
         Some(Level::Error) => ExitStatus::Failure,
     })
-}
-
-/// The file that the daemon was started with instead of the usual ones: it is what a reload goes by.
-pub fn named_file() -> Option<PathBuf> {
-    let file = connect::file_of_daemon()?;
-    let usual = locate::ROOTS.iter().any(|folder| file.starts_with(folder));
-    if usual || read::readable_config(Some(&file)).is_err() {
-        return None;
-    }
-    out::note(&format!("zramd runs with `--config {0}`, so {0} is what is looked at.", file.display()));
-    Some(file)
 }
 
 /// What a reload would do, if that can be found out.

@@ -6,7 +6,7 @@ use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
     act, bench, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, maintain, man, out,
-    plan, read, show, stats, status, top,
+    overrides, plan, read, show, stats, status, top,
 };
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
@@ -64,12 +64,17 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Import(words) => import::run(cli, &words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),
-        Command::Plan(change) => Ok(connect::run(plan::run(cli, change.force))),
+        Command::Plan(change) => noted(cli, connect::run(plan::run(cli, change.force))),
+        Command::Overrides { json } => overrides::run(cli, json),
+        Command::Unset(words) => {
+            let names = if words.all { overrides::objects(cli)? } else { words.names };
+            Ok(connect::run(overrides::unset(cli, &names, words.change)))
+        }
         Command::Top { interval, iterations } => {
             Ok(connect::run(top::run(interval, iterations, read::config(cli.config.as_ref()).view())))
         }
         Command::Monitor { json, stats } => Ok(connect::run(monitor::run(ask, Form { json, stats }))),
-        Command::Reload(change) => Ok(connect::run(act::reload(ask, change))),
+        Command::Reload(change) => noted(cli, connect::run(act::reload(ask, change))),
         Command::Create(words) => Ok(connect::run(act::create(ask, &words))),
         Command::Remove { names, change } => Ok(connect::run(act::remove(ask, &names, change))),
         Command::Resize { name, size, change } => Ok(connect::run(act::resize(ask, &name, &size, change))),
@@ -82,6 +87,13 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Limit { name, limit } => Ok(connect::run(act::limit(ask, &name, &limit))),
         Command::Compact { names } => Ok(connect::run(act::compact(ask, &names))),
     }
+}
+
+/// Says which keys of the configuration are overridden, after a command that follows it.
+fn noted(cli: &Cli, status: ExitStatus) -> Result<ExitStatus, Error> {
+    let configuration = read::config(read::daemons_file(cli).as_ref());
+    overrides::note(&configuration.loaded.merged.overrides, cli);
+    Ok(status)
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<ExitStatus, Error> {

@@ -25,6 +25,7 @@ pub mod metrics;
 mod monitor;
 mod options;
 pub mod out;
+mod overrides;
 mod plan;
 pub mod problems;
 pub mod read;

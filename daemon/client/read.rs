@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::args::Cli;
+use super::{connect, out};
 use crate::engine::Error;
 use crate::engine::maintain::state::State;
 use crate::engine::reload::{self, Scope, Survey};
 use crate::engine::sample::{self, Detail};
 use crate::host::linux::{LinuxHost, files, unit_files};
 use crate::logic::config::problem::Problem;
-use crate::logic::config::{self, Loaded};
+use crate::logic::config::{self, Loaded, locate};
 use crate::logic::plan::Activation;
 use crate::logic::policy::report::Total;
 use crate::logic::snapshot::Snapshot;
@@ -54,6 +56,25 @@ pub fn readable_config(file: Option<&PathBuf>) -> Result<Configuration, Error> {
         }
         None => Ok(configuration),
     }
+}
+
+/// The file that is read instead of the usual ones: the one that is named, otherwise the one that the daemon was started
+/// with, because a reload goes by it.
+pub fn daemons_file(cli: &Cli) -> Option<PathBuf> {
+    cli.config.clone().or_else(|| {
+        let file = connect::file_of_daemon()?;
+        let usual = locate::ROOTS.iter().any(|folder| file.starts_with(folder));
+        (!usual && readable_config(Some(&file)).is_ok()).then_some(file)
+    })
+}
+
+/// As [`daemons_file`], and says so when it is the daemon's.
+pub fn used_file(cli: &Cli) -> Option<PathBuf> {
+    let file = daemons_file(cli)?;
+    if cli.config.is_none() {
+        out::note(&format!("zramd runs with `--config {0}`, so {0} is what is looked at.", file.display()));
+    }
+    Some(file)
 }
 
 /// The machine.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use super::args::Cli;
 use super::columns::Row;
@@ -15,6 +16,7 @@ use crate::logic::config::merge::Merged;
 use crate::logic::config::settings::Settings;
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::Finding;
+use crate::logic::overlay::{Override, Standing};
 use crate::logic::policy::pressure::Level;
 use crate::logic::policy::span;
 use crate::logic::snapshot::{DeviceView, DiskView, ReasonView, RoleView, Snapshot, StateView};
@@ -26,7 +28,7 @@ const WORTH_JUDGING: u64 = 16 << 20;
 
 /// Runs `status`.
 pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
-    let (snapshot, Configuration { loaded, .. }) = read::snapshot(cli.config.as_ref())?;
+    let (snapshot, Configuration { loaded, .. }) = read::snapshot(read::used_file(cli).as_ref())?;
     let style = Style::stdout(cli.color);
     let (rows, unknown) = select::select(Row::all(&snapshot), names);
     let policies = names.is_empty().then(read::policies);
@@ -38,7 +40,12 @@ pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
     };
     for word in unknown {
         if is_configured(word, &loaded.settings) {
-            out::error(&format!("{word} is configured, but not set up (`zramdctl plan` tells more)"));
+            let device = word.strip_prefix("/dev/").unwrap_or(word);
+            let off = |found: &&Override| found.object == device && found.switches_off();
+            out::error(&match loaded.merged.overrides.iter().find(off) {
+                Some(found) => format!("{device} is switched off until the next boot; {}", found.remedy()),
+                None => format!("{word} is configured, but not set up (`zramdctl plan` tells more)"),
+            });
             if status == ExitStatus::Success {
                 status = ExitStatus::Inactive;
             }
@@ -84,8 +91,11 @@ pub fn render(
     }
     parts.extend(rows.iter().map(|row| match row {
         Row::Device(view) => device(view, snapshot, config, style),
-        Row::Disk(view) => disk(view, style),
+        Row::Disk(view) => disk(view, config, style),
     }));
+    if whole {
+        parts.extend(absent(rows, config, style));
+    }
     if whole && !snapshot.vm.is_empty() {
         parts.push(settings(&snapshot.vm, style));
     }
@@ -234,6 +244,7 @@ fn headline(name: &str, what: &str, active: bool, style: Style) -> String {
 fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, style: Style) -> String {
     let name = headline(&view.name, &purpose(view), is_active(Row::Device(view)), style);
     let mut paragraph = Paragraph { headline: name, lines: Vec::new() };
+    overridden(&view.name, config, &mut paragraph);
     if view.disk_size_bytes == 0 && !view.managed {
         return paragraph.render();
     }
@@ -288,6 +299,36 @@ fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, style: Style)
         );
     }
     paragraph.render()
+}
+
+/// What holds until the next boot instead of the configuration of a section.
+fn overridden(section: &str, config: &Merged, paragraph: &mut Paragraph) {
+    for found in config.overrides.iter().filter(|found| found.object == section) {
+        if found.standing == Standing::Created {
+            paragraph.line("Created", format!("until the next boot; {} removes it", found.remedy()));
+            return;
+        }
+        let text = format!("{}; {}", found.sentence(), found.remedy());
+        paragraph.line("Overridden", out::escaped(&text, false));
+    }
+}
+
+/// Paragraphs about overrides of what is not there.
+fn absent(rows: &[Row<'_>], config: &Merged, style: Style) -> Vec<String> {
+    let shown = |object: &str| {
+        rows.iter().any(|row| match row {
+            Row::Device(view) => view.name == object,
+            Row::Disk(view) => object.strip_prefix("ramdisk.") == Some(&view.name),
+        })
+    };
+    let objects: BTreeSet<&str> = config.overrides.iter().map(|found| found.object.as_str()).collect();
+    let paragraph = |object: &str| {
+        let mut paragraph =
+            Paragraph { headline: headline(object, "not in use", false, style), lines: Vec::new() };
+        overridden(object, config, &mut paragraph);
+        paragraph.render()
+    };
+    objects.into_iter().filter(|object| !shown(object)).map(paragraph).collect()
 }
 
 /// What it is for, and how far it is.
@@ -438,7 +479,7 @@ fn algorithm(view: &DeviceView) -> String {
     }
 }
 
-fn disk(view: &DiskView, style: Style) -> String {
+fn disk(view: &DiskView, config: &Merged, style: Style) -> String {
     let what = if view.mounted {
         format!("{} of {} on {}, mounted", human(view.size_bytes), view.fs_type, view.mount_point)
     } else {
@@ -446,6 +487,7 @@ fn disk(view: &DiskView, style: Style) -> String {
     };
     let name = headline(&view.name, &what, view.mounted, style);
     let mut paragraph = Paragraph { headline: name, lines: Vec::new() };
+    overridden(&format!("ramdisk.{}", view.name), config, &mut paragraph);
     if view.mounted {
         paragraph.line(
             "Used",

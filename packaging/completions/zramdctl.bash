@@ -61,6 +61,9 @@ _zramdctl() {
             zramdctl,monitor)
                 cmd="zramdctl__subcmd__monitor"
                 ;;
+            zramdctl,overrides)
+                cmd="zramdctl__subcmd__overrides"
+                ;;
             zramdctl,plan)
                 cmd="zramdctl__subcmd__plan"
                 ;;
@@ -87,6 +90,9 @@ _zramdctl() {
                 ;;
             zramdctl,top)
                 cmd="zramdctl__subcmd__top"
+                ;;
+            zramdctl,unset)
+                cmd="zramdctl__subcmd__unset"
                 ;;
             zramdctl__subcmd__bench,adopt)
                 cmd="zramdctl__subcmd__bench__subcmd__adopt"
@@ -149,7 +155,7 @@ _zramdctl() {
 
     case "${cmd}" in
         zramdctl)
-            opts="-c -h -V --color --no-ask-password --config --help --version list ls status show top stats monitor doctor check cat-config plan reload create remove resize swap limit compact maintain bench disk import completions man"
+            opts="-c -h -V --color --no-ask-password --config --help --version list ls status show top stats monitor doctor check cat-config plan reload overrides unset create remove resize swap limit compact maintain bench disk import completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1154,6 +1160,36 @@ _zramdctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        zramdctl__subcmd__overrides)
+            opts="-c -h --json --color --no-ask-password --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --json)
+                    COMPREPLY=($(compgen -W "pretty short off" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         zramdctl__subcmd__plan)
             opts="-f -c -h --force --color --no-ask-password --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1449,6 +1485,32 @@ _zramdctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zramdctl__subcmd__unset)
+            opts="-f -c -h --runtime --all --force --no-block --color --no-ask-password --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0

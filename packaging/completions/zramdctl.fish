@@ -43,6 +43,8 @@ complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "check" -d 'Look f
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "cat-config" -d 'Print the configuration with the origin of each key'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "plan" -d 'Show what `reload` would change'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "reload" -d 'Read the configuration again and bring the machine in line with it'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "overrides" -d 'Show what holds until the next boot instead of the configuration'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "unset" -d 'Remove what holds until the next boot, and follow the configuration again'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "create" -d 'Create a device that lasts until the next boot'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "remove" -d 'Take a device away'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "resize" -d 'Give a device another size, until the next boot'
@@ -158,6 +160,25 @@ complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -s f -l force 
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -l no-block -d 'Do not wait for the end'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand reload" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand overrides" -l json -d 'JSON: pretty (when nothing is said) or short, on one line' -r -f -a "pretty\t'With line breaks'
+short\t'On one line'
+off\t'No JSON'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand overrides" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand overrides" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand overrides" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand overrides" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand unset" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand unset" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand unset" -l runtime -d 'What `create`, `remove`, `resize`, `limit`, `swap off` and `disk resize` left'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand unset" -l all -d 'Of every device and RAM disk'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand unset" -s f -l force -d 'Let go of contents that would be lost'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand unset" -l no-block -d 'Do not wait for the end'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand unset" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand unset" -s h -l help -d 'Print help'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s s -l size -d 'Uncompressed size, for example 4GiB, or an expression as in the configuration' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s a -l algorithm -d 'Compression algorithm, for example zstd(level=3)' -r
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand create" -s p -l priority -d 'Swap priority' -r

@@ -1,0 +1,136 @@
+//! `overrides` and `unset --runtime`: what holds until the next boot instead of the configuration.
+
+use std::io::Write;
+
+use serde::Serialize;
+use zbus::OwnedObjectPath;
+
+use super::args::{Change, Cli, Json};
+use super::connect::{Bus, Failure};
+use super::job::Jobs;
+use super::style::Style;
+use super::{act, out, problems, read};
+use crate::engine::Error;
+use crate::logic::exit::ExitStatus;
+use crate::logic::overlay::{self, Override, Standing};
+use crate::logic::table;
+
+/// Version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What stands for a value that is not there.
+const NONE: &str = "-";
+
+/// Runs `overrides`.
+pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
+    let overrides = read::readable_config(read::used_file(cli).as_ref())?.loaded.merged.overrides;
+    match json {
+        Json::Off => out::print(&text(&overrides, Style::stdout(cli.color)))?,
+        form => out::print(&document(&overrides, form)?)?,
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn document(overrides: &[Override], form: Json) -> Result<String, Error> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        schema_version: u32,
+        overrides: &'a [Override],
+    }
+    out::json(&Document { schema_version: SCHEMA_VERSION, overrides }, form)
+}
+
+fn text(overrides: &[Override], style: Style) -> String {
+    if overrides.is_empty() {
+        return "no overrides\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = overrides.iter().map(row).collect();
+    let table = table::render(&["OBJECT", "KEY", "RUNTIME", "CONFIGURED", "COMMAND"], &[], &rows);
+    let (heading, rows) = table.split_once('\n').unwrap_or((&table, ""));
+    format!("{}\n{rows}", style.bold(heading))
+}
+
+fn row(found: &Override) -> Vec<String> {
+    let configured = match (&found.configured, &found.configured_at, found.standing) {
+        (Some(value), Some(place), _) => format!("{value} ({place})"),
+        (Some(value), None, _) => value.clone(),
+        (None, _, Standing::Orphaned) => "section removed".to_owned(),
+        (None, _, Standing::InForce | Standing::Created) => NONE.to_owned(),
+    };
+    let command = found.command.map_or(NONE, overlay::Command::words);
+    [&found.object, &found.key, &found.value, &configured, command]
+        .map(|cell| out::escaped(cell, false))
+        .to_vec()
+}
+
+/// Notes on standard error about what keeps the configuration from being followed.
+pub fn note(overrides: &[Override], cli: &Cli) {
+    let notes = overlay::findings(overrides);
+    // It is no part of the result.
+    write!(std::io::stderr(), "{}", problems::render(&notes, Style::stderr(cli.color))).ok();
+}
+
+/// Runs `unset --runtime`.
+pub async fn unset(cli: &Cli, names: &[String], change: Change) -> Result<ExitStatus, Failure> {
+    let bus = Bus::open(!cli.no_ask_password).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    let mut ends = Vec::new();
+    for name in names {
+        let end = async {
+            let job: OwnedObjectPath =
+                bus.manager("UnsetOverride", &(name, act::forced(change.force))).await?;
+            act::finish(&mut jobs, &job, change.no_block, &format!("unsetting {name}")).await
+        };
+        ends.push(end.await);
+    }
+    act::together(ends)
+}
+
+/// Every object that has an override.
+pub fn objects(cli: &Cli) -> Result<Vec<String>, Error> {
+    let overrides = read::readable_config(read::daemons_file(cli).as_ref())?.loaded.merged.overrides;
+    let mut objects: Vec<String> = overrides.into_iter().map(|found| found.object).collect();
+    objects.dedup();
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fixture;
+    use crate::logic::config;
+
+    fn overrides() -> Vec<Override> {
+        let run = |name: &str| format!("/run/zramd/zramd.toml.d/zz-runtime-{name}.toml").into();
+        let files = [
+            (
+                "/etc/zramd/zramd.toml".into(),
+                "[zram0]\nzram-size = \"64MiB\"\n[ramdisk.logs]\nmount-point = \"/srv/logs\"\nsize = \"1GiB\"\n"
+                    .to_owned(),
+            ),
+            (
+                run("ramdisk.logs"),
+                "# x\n[ramdisk.logs]\nsize = \"2GiB\" # disk resize\n".to_owned(),
+            ),
+            (
+                run("zram0"),
+                "[zram0]\nmax-zram-size = \"96MiB\" # resize\nzram-size = \"96MiB\" # resize\n".to_owned(),
+            ),
+            (
+                run("zram1"),
+                "# The whole section exists only here.\n[zram1]\nzram-size = \"1GiB\" # create\n".to_owned(),
+            ),
+            (run("zram2"), "[zram2]\nenabled = false\n".to_owned()),
+        ];
+        config::load(&files, "").merged.overrides
+    }
+
+    #[test]
+    fn overrides_are_as_in_the_golden_files() {
+        let found = overrides();
+        fixture::golden("overrides", &text(&found, Style::default()));
+        fixture::golden("overrides-json", &document(&found, Json::Pretty).unwrap());
+        fixture::golden("overrides-notes", &problems::render(&overlay::findings(&found), Style::default()));
+        assert_eq!(text(&[], Style::default()), "no overrides\n");
+    }
+}
