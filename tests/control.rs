@@ -360,16 +360,18 @@ fn refusals_and_mistakes_have_their_status() {
 }
 
 #[test]
-fn a_doctor_goes_by_what_the_daemon_goes_by() {
+fn what_is_looked_at_is_what_the_daemon_goes_by() {
     let Some(session) = Session::begin("[zram6]\nzram-size = \"16MiB\"\n") else { return };
     session.ok(&["reload"]);
     let file = session.bus().bus().config();
     let file = file.to_str().unwrap();
-    let named = session.command(&["-c", file, "doctor"]).output().unwrap();
-    let unnamed = session.command(&["doctor"]).output().unwrap();
-    assert_eq!(texts(&unnamed).0, texts(&named).0, "{unnamed:?}");
-    assert_eq!(unnamed.status, named.status);
-    assert!(texts(&unnamed).1.contains(file), "{unnamed:?}");
+    for words in [&["doctor"][..], &["check"], &["status", "zram6"], &["overrides"]] {
+        let named = session.command(&[&["-c", file], words].concat()).output().unwrap();
+        let unnamed = session.command(words).output().unwrap();
+        assert_eq!(texts(&unnamed).0, texts(&named).0, "{words:?}: {unnamed:?}");
+        assert_eq!(unnamed.status, named.status);
+        assert!(texts(&unnamed).1.contains(file), "{words:?}: {unnamed:?}");
+    }
 }
 
 /// As `zramd-setup`, but a plan waits until it is told to begin.

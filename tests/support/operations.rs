@@ -53,7 +53,7 @@ const fn maintenance(name: &'static str, call: &'static [&'static str]) -> Opera
 const RELOAD: &[&str] = &["", "Manager", "Reload", "a{sv}", "0"];
 const DEVICE: &str = "/device/zram6";
 
-pub const OPERATIONS: [Operation; 21] = [
+pub const OPERATIONS: [Operation; 23] = [
     Operation {
         device: "zram9",
         before: None,
@@ -114,6 +114,17 @@ pub const OPERATIONS: [Operation; 21] = [
         ..change("reload with another size", RELOAD, Some((32 * 1024 - 4, 5)))
     },
     Operation { config: Some((CONFIG, "")), ..change("reload without the section", RELOAD, None) },
+    Operation {
+        prepare: &["resize", "zram6", "32MiB"],
+        before: Some((32 * 1024 - 4, 5)),
+        config: Some((CONFIG, "")),
+        ..change("reload without the section of an override", RELOAD, None)
+    },
+    Operation {
+        prepare: &["resize", "zram6", "32MiB"],
+        before: Some((32 * 1024 - 4, 5)),
+        ..change("unset", &["", "Manager", "UnsetOverride", "sa{sv}", "zram6", "0"], CONFIGURED)
+    },
     change("swap off", &[DEVICE, "Swap", "Deactivate", "a{sv}", "0"], None),
     Operation {
         prepare: &["swap", "off", "zram6"],
