@@ -211,7 +211,7 @@ mod tests {
                 let total: u64 = left.iter().filter(|kept| !kept.by_user).map(|kept| kept.bytes).sum();
                 prop_assert!(total <= limit || free_ones == 0);
             }
-            if let Some(room) = room {
+            if let Some(room) = &room {
                 let freed: u64 = all.iter().filter(|kept| room.contains(&kept.number)).map(|kept| kept.bytes).sum();
                 prop_assert!(free + freed >= wanted);
             }
