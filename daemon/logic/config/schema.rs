@@ -387,7 +387,7 @@ pub const KEYS: &[Key] = &[
         "span of time",
         "\"30s\"",
         "\"10s\"",
-        "How long each of these commands may take.",
+        "How long each of these commands may take. systemd runs them in zramd-hook@NAME.service, whose other limits a drop-in can set.",
     ),
     key(
         RamDisk,
