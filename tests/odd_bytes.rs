@@ -14,9 +14,10 @@ use proptest::prelude::*;
 use support::{can_use_real_kernel, real_kernel_lock, setup};
 use zramd::engine::sample::Detail;
 use zramd::engine::{self, sample};
+use zramd::host::linux::LinuxHost;
 use zramd::host::sim::SimMachine;
 use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::{Host, MachineFile};
+use zramd::host::{Holder, Host, MachineFile};
 use zramd::logic::config::{self, Loaded};
 use zramd::logic::proc;
 use zramd::logic::view::View;
@@ -190,6 +191,20 @@ fn a_lookup_that_fails_takes_only_its_own_section() {
         fifo(root.path(), path);
         assert_eq!(generated(root.path()), left, "{path}");
     }
+}
+
+#[test]
+fn programs_with_odd_names_are_named() {
+    let root = tempfile::tempdir().unwrap();
+    let process = root.path().join("proc/7");
+    fs::create_dir_all(process.join("fd")).unwrap();
+    fs::create_dir(root.path().join("dev")).unwrap();
+    fs::write(process.join("comm"), b"m\xfcller\n").unwrap();
+    for link in [process.join("fd/3"), root.path().join("dev/zram0")] {
+        std::os::unix::fs::symlink("/dev/null", link).unwrap();
+    }
+    let holders = LinuxHost::new(root.path()).holders(0);
+    assert_eq!(holders, [Holder { pid: 7, name: "m\u{fffd}ller".to_owned() }]);
 }
 
 /// A tmpfs on a path that is not UTF-8, until the end of the test.

@@ -115,6 +115,9 @@ fn write_back_never_overwrites_anything() {
     check(text, &with(block(None, &[])), None);
     check(text, &with(BackingFacts::Missing), Some((Kind::Config, "does not exist")));
     check(text, &with(BackingFacts::NotABlockDevice), Some((Kind::Config, "not a block device")));
+    let unreadable = with(BackingFacts::Unreadable("/dev/x: open: no medium found".to_owned()));
+    check(text, &unreadable, Some((Kind::Unsupported, "no medium found")));
+    check(&format!("{text}\n[zram1]"), &unreadable, None);
     check(text, &with(block(Some("LUKS volume"), &[])), Some((Kind::Unsafe, "holds data (LUKS volume)")));
     check(text, &with(block(None, &["dm-0"])), Some((Kind::Unsafe, "in use by dm-0")));
     let mounted = Facts { mounts: vec![mount((8, 1), "/home")], ..with(block(None, &[])) };

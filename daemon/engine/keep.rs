@@ -49,7 +49,7 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Kept, Error> {
     {
         return Ok(kept);
     }
-    let configured = configured(loaded, name)?;
+    let configured = configured(loaded, name);
     if let Some(kept) = configured.clone().and_then(|request| kept(Request::RamDisk(request))) {
         return Ok(kept);
     }
@@ -119,7 +119,7 @@ fn kept(request: Request) -> Option<Kept> {
     }
 }
 
-fn configured(loaded: &Loaded, name: &str) -> Result<Option<RamDiskRequest>, Error> {
+fn configured(loaded: &Loaded, name: &str) -> Option<RamDiskRequest> {
     let host = LinuxHost::new("/");
     let mut settings = loaded.settings.clone();
     settings.ramdisks.retain(|disk| disk.name == name);
@@ -128,10 +128,10 @@ fn configured(loaded: &Loaded, name: &str) -> Result<Option<RamDiskRequest>, Err
     let mut facts = gather::machine(&host);
     gather::accounts(&host, &settings, &mut facts);
     let (items, _) = wanted(&settings, &facts, Activation::Systemd);
-    Ok(items.into_iter().find_map(|item| match item.request {
+    items.into_iter().find_map(|item| match item.request {
         Some(Request::RamDisk(request)) => Some(request),
         _ => None,
-    }))
+    })
 }
 
 /// Every disk of the configuration that is kept, by name.

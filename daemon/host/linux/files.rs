@@ -322,6 +322,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_that_no_mount_of_ours_has_are_left_out() {
+        let ours = b"36 35 252:7 / /a rw - ext4 /dev/zram7 rw\n";
+        let long = |length: usize| [vec![b'x'; length], b"\n".to_vec()].concat();
+        let (fits, too_long) = (long(LONGEST_MOUNT - 1), long(LONGEST_MOUNT));
+        // Together more than is kept of a file.
+        let many = Again(long(1 << 20), 0).take(65 * ((1 << 20) + 1));
+        let text = ours.chain(&fits[..]).chain(&too_long[..]).chain(many).chain(&ours[..]);
+        assert_eq!(read_lines(text, LONGEST_MOUNT).unwrap(), [&ours[..], &fits, ours].concat());
+        assert_eq!(read_lines(&too_long[..=LONGEST_MOUNT], LONGEST_MOUNT).unwrap(), b"");
+        assert!(read_lines(Again(fits, 0), LONGEST_MOUNT).is_err());
+    }
+
+    /// These bytes again and again.
+    struct Again(Vec<u8>, usize);
+
+    impl Read for Again {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = (&self.0[self.1..]).read(buffer)?;
+            self.1 = (self.1 + length) % self.0.len();
+            Ok(length)
+        }
+    }
+
+    #[test]
     fn files_that_say_nothing_are_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();

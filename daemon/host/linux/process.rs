@@ -24,7 +24,8 @@ const WORKER_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Whether we have `CAP_SYS_ADMIN`, without which neither swap nor mounts nor zram can be changed.
 pub fn is_privileged() -> bool {
-    let Ok(status) = fs::read_to_string("/proc/self/status") else { return false };
+    // It has the name of this process, of any bytes.
+    let Ok(status) = fs::read("/proc/self/status").map(lossy) else { return false };
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     effective
         .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())

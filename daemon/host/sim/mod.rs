@@ -90,8 +90,6 @@ pub struct State {
     pub group: String,
     /// `/proc/cmdline`.
     pub cmdline: String,
-    /// Paths that lead over a symbolic link, and where.
-    pub links: BTreeMap<String, String>,
     /// What stands in files of the machine behind everything else.
     pub further: BTreeMap<MachineFile, Vec<u8>>,
     /// Settings of the kernel.
@@ -190,7 +188,6 @@ impl SimMachine {
             passwd: "root:x:0:0::/root:/bin/sh\n".to_owned(),
             group: "root:x:0:\n".to_owned(),
             cmdline: "quiet\n".to_owned(),
-            links: BTreeMap::new(),
             further: BTreeMap::new(),
             tunables: default_tunables(),
             verdict: String::new(),

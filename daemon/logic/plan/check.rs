@@ -254,7 +254,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
     let system = SYSTEM_DIRECTORIES.iter().find(|directory| is_at_or_below(path, directory));
     let reason = match system {
         Some(directory) if path != *directory => {
-            Some(format!("{path} is in {directory}, which is the system's"))
+            Some(format!("{path} is below {directory}, a directory of the system"))
         }
         None if !CROSSROADS.contains(&path) => None,
         _ => Some(format!("mounting on {path} would hide the running system")),

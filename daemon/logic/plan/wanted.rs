@@ -229,11 +229,11 @@ fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Refusal> {
 }
 
 /// The size of a device in bytes, by the rule of zram-generator: a fraction counts whole MiB.
-fn disk_size(rule: &SizeRule, facts: &Facts) -> Result<u64, Refusal> {
-    let (size, max) = match rule {
+fn disk_size(device: &DeviceSettings, facts: &Facts) -> Result<u64, Refusal> {
+    let (size, max) = match &device.size {
         SizeRule::Expression { size, max } => (bytes(size, facts)?, max),
         SizeRule::Fraction { .. } if facts.memory.total_kib == 0 => {
-            return Err(Refusal::new(Kind::Unsupported, &Origin::default(), UNKNOWN_MEMORY));
+            return Err(Refusal::new(Kind::Unsupported, &device.origin, UNKNOWN_MEMORY));
         }
         SizeRule::Fraction { fraction, max } => {
             let mib = crate::logic::rounding::floor(fraction * variables(facts).ram_mib);
@@ -260,7 +260,7 @@ fn device_request(device: &DeviceSettings, facts: &Facts) -> Result<DeviceReques
     };
     Ok(DeviceRequest {
         number: device.number,
-        disk_size: disk_size(&device.size, facts)?,
+        disk_size: disk_size(device, facts)?,
         memory_limit: match &device.resident_limit {
             Some(limit) => bytes(limit, facts)?,
             None => 0,

@@ -34,8 +34,8 @@ pub fn files(data: &[u8]) {
 
 /// Lines that are not UTF-8 hide none of the others.
 fn accounts(data: &[u8]) {
-    let words = data.split(|byte| matches!(byte, b'\n' | b':'));
-    let Some(word) = words.filter_map(|word| str::from_utf8(word).ok()).next() else { return };
+    let mut words = data.split(|byte| matches!(byte, b'\n' | b':'));
+    let Some(word) = words.find_map(|word| str::from_utf8(word).ok()) else { return };
     if let Some(id) = proc::parse_account(data, word) {
         let line = format!("{word}:x:{id}:\n");
         assert_eq!(proc::parse_account(line.as_bytes(), word), Some(id));
