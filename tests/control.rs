@@ -471,3 +471,99 @@ fn without_a_daemon_each_command_says_what_to_do() {
     assert_eq!(text.matches("memory ").count(), 2, "{text}");
     assert!(!text.contains('\u{1b}'), "no escape codes outside of a terminal: {text}");
 }
+
+/// Something below `/run/zramd` that is removed however the test ends.
+struct Planted(std::path::PathBuf);
+
+impl Planted {
+    fn new(name: &str) -> Planted {
+        Planted(std::path::Path::new("/run/zramd").join(name))
+    }
+
+    fn with(name: &str, contents: &[u8]) -> Planted {
+        let planted = Planted::new(name);
+        fs::create_dir_all(planted.0.parent().unwrap()).unwrap();
+        fs::write(&planted.0, contents).unwrap();
+        planted
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).or_else(|_| fs::remove_dir(&self.0)).ok();
+    }
+}
+
+#[test]
+fn what_is_damaged_in_run_zramd_stops_no_command_about_anything_else() {
+    let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\n[zram1]\nzram-size = \"16MiB\"\n")
+    else {
+        return;
+    };
+    session.ok(&["reload"]);
+    let good = fs::read("/run/zramd/zram0.json").unwrap();
+    let newer = String::from_utf8_lossy(&good).replacen("\"version\": 1", "\"version\": 99", 1).into_bytes();
+    let mut planted: Vec<Planted> = [&b""[..], b"{", b"{}", b"\xff\xfe{", &good, &newer]
+        .iter()
+        .zip(20..)
+        .map(|(text, number)| Planted::with(&format!("zram{number}.json"), text))
+        .collect();
+    for name in ["ramdisk-gone.json", "unknown.json", "zram29.scratch", "operation", "work/maintenance.json"]
+    {
+        planted.push(Planted::with(name, b"\xff\xfe{"));
+    }
+    let unreadable = Planted::new("zram30.json");
+    fs::create_dir(&unreadable.0).unwrap();
+    let pipe = Planted::new("zram31.json");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe.0, rustix::fs::Mode::from(0o600)).unwrap();
+
+    let file = session.bus().bus().config().to_str().unwrap().to_owned();
+    let with_file = |words: &[&str]| {
+        let words: Vec<&str> = ["--config", &file].iter().chain(words).copied().collect();
+        let output = support::setup(&words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    };
+    for words in [
+        &["list"][..],
+        &["status", "zram0"],
+        &["show", "zram0"],
+        &["stats"],
+        &["top", "-n", "1"],
+        &["plan"],
+        &["reload"],
+        &["limit", "zram0", "8MiB"],
+        &["limit", "zram0", "none"],
+        &["compact", "zram0"],
+        &["swap", "off", "zram0"],
+        &["swap", "on", "zram0"],
+        &["create", "zram8", "--size", "16MiB"],
+        &["resize", "zram8", "20MiB"],
+        &["remove", "zram8"],
+    ] {
+        session.ok(words);
+    }
+    for words in
+        [&["plan"][..], &["status"], &["propose"], &["down", "zram1"], &["up", "zram1"], &["down", "zram1"]]
+    {
+        with_file(words);
+    }
+    let doctor = session.command(&["doctor", "--json"]).output().unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let found =
+        found["problems"].as_array().unwrap().iter().filter(|found| found["code"] == "record-damaged");
+    let objects: Vec<&str> = found.map(|found| found["object"].as_str().unwrap()).collect();
+    let devices = ["zram20", "zram21", "zram22", "zram23", "zram24", "zram25", "zram30", "zram31"];
+    let expected: Vec<&str> =
+        ["ramdisk.gone", "unknown.json"].into_iter().chain(devices).chain(["zram29.scratch"]).collect();
+    assert_eq!(objects, expected);
+    assert_eq!(support::setup(&["down", "zram25"]).status.code(), Some(7));
+    drop((planted, unreadable, pipe));
+}
+
+#[test]
+fn a_device_that_was_removed_is_not_set_up() {
+    let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\n") else { return };
+    session.ok(&["reload"]);
+    session.ok(&["remove", "zram0"]);
+    session.fails(&["resize", "zram0", "24MiB"], 4);
+}

@@ -1,15 +1,20 @@
 //! Every acting call of a run fails or kills once; the next run has to converge, and taking away has to leave nothing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect)]
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use zramd::engine::apply::Outcome;
-use zramd::engine::{self, ErrorKind};
+use zramd::engine::reload::{self, Scope};
+use zramd::engine::sample::{self, Detail};
+use zramd::engine::scratch::Scratch;
+use zramd::engine::{self, ErrorKind, gather};
 use zramd::host::sim::kernel::KernelConfig;
 use zramd::host::sim::{Fault, Module, SimMachine, Snapshot, survive};
 use zramd::host::{Errno, Host, SwapSpec};
 use zramd::logic::algorithm::Algorithm;
 use zramd::logic::attribute::Attribute;
+use zramd::logic::change::Action;
 use zramd::logic::config::Loaded;
 use zramd::logic::config::problem::Origin;
 use zramd::logic::config::settings::{
@@ -17,9 +22,10 @@ use zramd::logic::config::settings::{
     RamDiskSettings, Role, Settings, SizeExpr, SizeRule, StoreSettings, VmSettings,
 };
 use zramd::logic::expr::Expr;
-use zramd::logic::plan::Decision;
+use zramd::logic::plan::{Activation, Decision};
 use zramd::logic::record::{Progress, Record, Target, Undo};
 use zramd::logic::swap_header;
+use zramd::logic::view::View;
 use zramd::logic::vm::Tunable;
 
 const MIB: u64 = 1 << 20;
@@ -185,7 +191,12 @@ fn undisturbed(kernel: &KernelConfig) -> Undisturbed {
 }
 
 fn kernels() -> [KernelConfig; 3] {
-    let old = KernelConfig { algorithm_params: false, reset_keeps_algorithm: true, ..KernelConfig::plain() };
+    let old = KernelConfig {
+        algorithm_params: false,
+        reset_keeps_algorithm: true,
+        diskseq: false,
+        ..KernelConfig::plain()
+    };
     [KernelConfig::full(), old, KernelConfig::this_machine()]
 }
 
@@ -517,4 +528,128 @@ fn a_module_that_is_not_loaded_is_loaded() {
     assert!(engine::apply(&mut machine.process(), &only_swap()).unwrap().plan.is_empty());
     assert_eq!(revert_errors(&machine), Vec::<String>::new());
     assert_eq!(machine.snapshot(), SimMachine::new(KernelConfig::this_machine()).snapshot());
+}
+
+/// What may be in place of a record: nothing, garbage, half of it, one of a newer zramd, one of another target.
+fn damages() -> [String; 6] {
+    let machine = machine(KernelConfig::full());
+    apply(&machine, &only_swap());
+    let good = machine.look().records["zram0.json"].clone();
+    let newer = good.replacen("\"version\": 1", "\"version\": 2", 1);
+    assert_ne!(newer, good);
+    let half = good[..good.len() / 2].to_owned();
+    [
+        String::new(),
+        "{}".to_owned(),
+        "\u{0}[".to_owned(),
+        half,
+        newer,
+        good.replace("\"number\": 0", "\"number\": 7"),
+    ]
+}
+
+fn codes_of_records(machine: &SimMachine) -> Vec<String> {
+    let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
+    let found = snapshot.problems.into_iter().filter(|finding| finding.code == "record-damaged");
+    found.map(|finding| finding.object).collect()
+}
+
+#[test]
+fn a_damaged_record_stops_its_own_target_alone() {
+    let files = ["zram9.json", "ramdisk-gone.json", "vm.json", "zswap.json", "unknown.json", "zram9.scratch"];
+    for (file, text) in files.into_iter().flat_map(|file| damages().map(|text| (file, text))) {
+        let case = format!("{file}: {text:?}");
+        let machine = machine(KernelConfig::full());
+        machine.change().records.insert(file.to_owned(), text.clone());
+        let own = Target::of_file(file);
+        let object = own.as_ref().map_or_else(|| file.to_owned(), ToString::to_string);
+
+        let applied = engine::apply(&mut machine.process(), &settings()).unwrap();
+        assert_eq!(errors(&applied.outcomes), Vec::<String>::new(), "{case}");
+        for item in &applied.plan.items {
+            let is_own = Some(&item.target) == own.as_ref();
+            assert_eq!(item.decision == Decision::Refused, is_own, "{case}: {item:?}");
+        }
+        assert_eq!(codes_of_records(&machine), [object], "{case}");
+        let host = &mut machine.process();
+        assert_eq!(
+            sample::figures(host, &View::default(), Detail::Listed).unwrap().devices.len(),
+            4,
+            "{case}"
+        );
+        engine::status::rows(host).unwrap();
+        let survey = reload::survey(host, &settings(), Activation::Direct, &Scope::default()).unwrap();
+        let refused = survey.changes.iter().filter(|change| change.action == Action::Refuse);
+        assert!(refused.into_iter().all(|change| Some(&change.target) == own.as_ref()), "{case}");
+        engine::control::must_be_ours(host, 0).unwrap();
+        engine::control::compact(host, 0).unwrap();
+        Scratch::create(host, &BTreeSet::new()).unwrap().release(host).unwrap();
+        assert_eq!(engine::down(host, &Target::Device(0)), Ok(true), "{case}");
+        assert_eq!(
+            errors(&engine::up(host, &only_swap(), 0).unwrap().outcomes),
+            Vec::<String>::new(),
+            "{case}"
+        );
+
+        if let Some(own) = &own {
+            assert_eq!(engine::down(host, own).unwrap_err().kind, ErrorKind::Unsafe, "{case}");
+        }
+        let stays = engine::revert(host).unwrap().into_iter().filter(|(_, result)| result.is_err());
+        assert_eq!(stays.map(|(target, _)| target).collect::<Vec<_>>(), Vec::from_iter(own), "{case}");
+        let left = machine.look().records.clone();
+        assert_eq!(left.into_iter().collect::<Vec<_>>(), [(file.to_owned(), text)], "{case}");
+    }
+}
+
+#[test]
+fn what_a_damaged_record_is_about_is_neither_taken_nor_forgotten() {
+    for text in damages() {
+        let machine = machine(KernelConfig::full());
+        apply(&machine, &settings());
+        machine.change().records.insert("zram0.json".to_owned(), text.clone());
+        let before = machine.snapshot();
+        let host = &mut machine.process();
+        let refused = engine::up(host, &only_swap(), 0).unwrap();
+        assert_eq!(refused.plan.items[0].decision, Decision::Refused, "{text:?}");
+        let kinds = [
+            engine::down(host, &Target::Device(0)).map(drop),
+            engine::control::must_be_ours(host, 0),
+            engine::control::compact(host, 0),
+        ];
+        assert_eq!(kinds.map(|result| result.unwrap_err().kind), [ErrorKind::Unsafe; 3], "{text:?}");
+        // The settings are for its swap, too.
+        assert_eq!(engine::down(host, &Target::RamDisk("cache".to_owned())), Ok(true));
+        let targets: Vec<Target> = gather::records(host).unwrap().into_keys().collect();
+        assert!(targets.contains(&Target::Vm) && targets.contains(&Target::Zswap), "{targets:?}");
+        apply(&machine, &settings());
+        assert_eq!(machine.snapshot(), before, "{text:?}");
+    }
+}
+
+#[test]
+fn without_a_sequence_number_a_device_of_somebody_else_is_not_ours() {
+    let machine = machine(KernelConfig { diskseq: false, ..KernelConfig::full() });
+    apply(&machine, &only_swap());
+    let host = &mut machine.process();
+    engine::control::must_be_ours(host, 0).unwrap();
+    // Somebody makes it anew, and uses it for something else.
+    host.swap_off(0).unwrap();
+    host.write_attribute(0, Attribute::Reset, "1").unwrap();
+    host.hot_remove(0).unwrap();
+    assert_eq!(host.hot_add().unwrap(), 0);
+    host.write_attribute(0, Attribute::DiskSize, "16M").unwrap();
+    let theirs = machine.look().devices[&0].clone();
+    assert_eq!(engine::control::must_be_ours(host, 0).unwrap_err().kind, ErrorKind::Unmanaged);
+    let planned = engine::plan(host, &only_swap(), Activation::Direct).unwrap();
+    assert_eq!(planned.items[0].decision, Decision::Refused);
+    assert_eq!(engine::down(host, &Target::Device(0)), Ok(true), "what is gone is forgotten");
+    assert_eq!(machine.look().devices[&0], theirs);
+}
+
+#[test]
+fn a_device_that_was_taken_away_is_not_called_that_of_somebody_else() {
+    let machine = machine(KernelConfig::full());
+    let host = &mut machine.process();
+    let kind = |number| engine::control::must_be_ours(host, number).unwrap_err().kind;
+    assert_eq!([0, 3, 9].map(kind), [ErrorKind::NotFound, ErrorKind::Unmanaged, ErrorKind::NotFound]);
 }

@@ -13,7 +13,6 @@ use zbus::{OwnedObjectPath, Variant};
 use super::act::{amount, finish};
 use super::args::{Cli, Disk, Json};
 use super::connect::{self, Bus, Failure};
-use super::read;
 use super::job::Jobs;
 use super::worker::{absolute, kind, program};
 use super::{out, read};

@@ -27,13 +27,15 @@ pub fn must_be_ours<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     if !host.device_numbers().or_else(absent)?.contains(&number) {
         return Err(Error::new(ErrorKind::NotFound, format!("there is no device {target}")));
     }
-    let records = gather::records(host)?;
-    let ours = match records.get(&target) {
-        Some(record) => gather::diskseq(host, number)? == record.diskseq,
+    let ours = match gather::record_of(host, &target)? {
+        Some(record) => record.is_about(gather::diskseq(host, number)?),
         None => false,
     };
     if ours {
         return Ok(());
+    }
+    if host.read_attribute(number, Attribute::InitState)?.trim() == "0" {
+        return Err(Error::new(ErrorKind::NotFound, format!("{target} is not set up")));
     }
     Err(Error::new(ErrorKind::Unmanaged, format!("{target} was set up by somebody else, and stays as it is")))
 }

@@ -3,6 +3,7 @@
 use crate::host::{Cause, Errno, Holder, HostError};
 use crate::logic::exit::ExitStatus;
 use crate::logic::plan::Kind;
+use crate::logic::record::{Damaged, Target};
 
 /// One failure: one sentence that names the object, with its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +76,12 @@ impl Error {
     /// A plain failure.
     pub fn failed(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Failed, message)
+    }
+
+    /// A target whose record cannot be used.
+    pub fn damaged(damaged: &Damaged) -> Error {
+        let name = damaged.target.as_ref().map_or_else(|| damaged.file.clone(), Target::to_string);
+        Error::new(ErrorKind::Unsafe, format!("{name}: {damaged}; {}", damaged.remedy()))
     }
 
     /// What `zramd-worker` has said, which is a whole sentence.

@@ -17,7 +17,7 @@ use crate::logic::disk_place::passthrough;
 use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Support};
 use crate::logic::plan::diff::ancestors_and_self;
 use crate::logic::proc::{self, MountLine, SwapLine};
-use crate::logic::record::{Record, Target, VERSION};
+use crate::logic::record::{Damaged, Record, Target};
 use crate::logic::signature;
 use crate::logic::vm::{Advice, Tunable};
 
@@ -32,7 +32,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     for number in host.device_numbers().or_else(absent)? {
         facts.devices.insert(number, device(host, number)?);
     }
-    facts.records = records(host)?;
+    (facts.records, facts.damaged) = all_records(host)?;
     if settings.vm.is_some() {
         facts.advice = advice(host, &facts, settings.benchmark.profile);
     }
@@ -180,34 +180,52 @@ pub(super) fn device_state<H: Host>(host: &H, number: u32, mm_stat: &str) -> Res
     })
 }
 
-/// The number that tells this device from an earlier one of the same name; kernels before 5.15 have none.
+/// What tells this device from an earlier one of the same name: its `diskseq`, and on kernels before 5.15, which have none, the
+/// inode of its directory in sysfs, which is not used again either (`idr_alloc_cyclic` in fs/kernfs/dir.c).
 pub fn diskseq<H: Host>(host: &H, number: u32) -> Result<Option<u64>, HostError> {
-    let text: String = host.read_attribute(number, Attribute::DiskSeq).or_else(absent)?;
-    Ok(text.trim().parse().ok())
+    match host.read_attribute(number, Attribute::DiskSeq) {
+        Ok(text) => Ok(text.trim().parse().ok()),
+        Err(error) if error.is(crate::host::Errno::NOENT) => {
+            host.device_inode(number).map(Some).or_else(absent)
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// All records. One that cannot be understood is an error: what it is about must neither be taken nor forgotten.
-pub fn records<H: Host>(host: &H) -> Result<BTreeMap<Target, Record>, Error> {
-    let mut records = BTreeMap::new();
+/// All records that can be used.
+pub fn records<H: Host>(host: &H) -> Result<BTreeMap<Target, Record>, HostError> {
+    Ok(all_records(host)?.0)
+}
+
+/// All records, and what is among them and cannot be used.
+pub fn all_records<H: Host>(host: &H) -> Result<(BTreeMap<Target, Record>, Vec<Damaged>), HostError> {
+    let (mut records, mut damaged) = (BTreeMap::new(), Vec::new());
     for (name, text) in host.records()? {
-        let record = record(&name, &text)?;
-        records.insert(record.target.clone(), record);
+        match record(&name, &text) {
+            Ok(record) => drop(records.insert(record.target.clone(), record)),
+            Err(found) => damaged.push(found),
+        }
     }
-    Ok(records)
+    Ok((records, damaged))
 }
 
 /// The record in a file.
-pub(super) fn record(name: &str, text: &str) -> Result<Record, Error> {
-    let record: Record = serde_json::from_str(text).map_err(|error| {
-        Error::failed(format!(
-            "/run/zramd/{name}: cannot be read: {error} (a newer zramd may have written it)"
-        ))
-    })?;
-    match record.version {
-        VERSION => Ok(record),
-        version => Err(Error::failed(format!(
-            "/run/zramd/{name}: has version {version}, this zramd knows {VERSION}"
-        ))),
+pub(super) fn record(name: &str, text: &Result<String, HostError>) -> Result<Record, Damaged> {
+    Record::parse(name, text.as_deref().map_err(|error| error.cause.to_string()))
+}
+
+/// Records of scratch devices that cannot be used.
+pub(super) fn damaged_scratch<H: Host>(host: &H) -> Result<Vec<Damaged>, HostError> {
+    let files = host.scratch_records()?;
+    Ok(files.iter().filter_map(|(name, text)| record(name, text).err()).collect())
+}
+
+/// The record of a target, if it has one. One that cannot be used is an error.
+pub fn record_of<H: Host>(host: &H, target: &Target) -> Result<Option<Record>, Error> {
+    let (mut records, damaged) = all_records(host)?;
+    match damaged.iter().find(|damaged| damaged.target.as_ref() == Some(target)) {
+        Some(damaged) => Err(Error::damaged(damaged)),
+        None => Ok(records.remove(target)),
     }
 }
 

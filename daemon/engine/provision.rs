@@ -2,7 +2,7 @@
 
 use super::apply::{self, Outcome};
 use super::error::{Error, ErrorKind};
-use super::gather::{accounts, gather, machine, programs, records, swaps};
+use super::gather::{accounts, all_records, gather, machine, programs, record_of, records, swaps};
 use super::scratch;
 use super::undo::{roll_back, take_back};
 use crate::host::Host;
@@ -93,16 +93,7 @@ fn recover<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result
 
 /// Prepares one device for PID 1 to activate.
 pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied, Error> {
-    let device = loaded.settings.devices.iter().find(|device| device.number == number).cloned();
-    let Some(device) = device else {
-        return Err(Error::new(
-            ErrorKind::NotFound,
-            format!("zram{number}: no usable section [zram{number}] in the configuration"),
-        ));
-    };
-    let settings =
-        Settings { devices: vec![device], benchmark: loaded.settings.benchmark, ..Settings::default() };
-    let one = Loaded { settings, ..loaded.clone() };
+    let one = only_device(loaded, number)?;
     locked(host, |host| {
         // What other runs left behind is theirs: their unit may be at work right now.
         let target = Target::Device(number);
@@ -113,6 +104,18 @@ pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied
         let outcomes = apply::apply(host, &plan);
         Ok(Applied { plan, outcomes })
     })
+}
+
+/// What is configured for one device.
+fn only_device(loaded: &Loaded, number: u32) -> Result<Loaded, Error> {
+    let device = loaded.settings.devices.iter().find(|device| device.number == number).cloned();
+    let device = device.ok_or_else(|| {
+        let message = format!("zram{number}: no usable section [zram{number}] in the configuration");
+        Error::new(ErrorKind::NotFound, message)
+    })?;
+    let settings =
+        Settings { devices: vec![device], benchmark: loaded.settings.benchmark, ..Settings::default() };
+    Ok(Loaded { settings, ..loaded.clone() })
 }
 
 /// Makes the settings of `[vm]` that `target` stands for, for swap that PID 1 has activated or is about to.
@@ -132,7 +135,7 @@ pub fn up_vm<H: Host>(host: &mut H, loaded: &Loaded, target: &Target) -> Result<
 /// Takes one target away. Whether there was anything to take away.
 pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
     locked(host, |host| {
-        let Some(record) = records(host)?.remove(target) else { return Ok(false) };
+        let Some(record) = record_of(host, target)? else { return Ok(false) };
         take_away(host, &record)?;
         // Where PID 1 has activated the swap, it also stops the units of the settings.
         let ours = record.undo.iter().any(|undo| matches!(undo, Undo::SwapOff { .. }));
@@ -142,10 +145,11 @@ pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
 
 /// Settings go when none of our swap is in use any more.
 fn settings_follow<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
-    let records = records(host)?;
+    let (records, damaged) = all_records(host)?;
     let swaps = swaps(host)?;
     let numbers: Vec<u32> = swaps.iter().filter_map(SwapLine::zram_number).collect();
-    if records.keys().any(|target| matches!(target, Target::Device(number) if numbers.contains(number))) {
+    let mut ours = records.keys().chain(damaged.iter().filter_map(|damaged| damaged.target.as_ref()));
+    if ours.any(|target| matches!(target, Target::Device(number) if numbers.contains(number))) {
         return Ok(());
     }
     let settings = [Target::Vm, Target::Zswap].into_iter().filter(concerned);
@@ -163,14 +167,19 @@ pub type Removal = (Target, Result<(), Error>);
 pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
     locked(host, |host| {
         scratch::sweep(host)?;
-        let mut records: Vec<Record> = records(host)?.into_values().collect();
+        let (records, damaged) = all_records(host)?;
+        let mut records: Vec<Record> = records.into_values().collect();
         // What is mounted deepest goes first, as it came last; so do settings, and zswap comes back after all swap is gone.
         records.sort_by_key(|record| match record.target {
             Target::Vm => (0, 0),
             Target::Zswap => (2, 0),
             _ => (1, usize::MAX - planner::mount_depth(&record.request)),
         });
-        Ok(records.iter().map(|record| (record.target.clone(), take_away(host, record))).collect())
+        let stays = damaged
+            .iter()
+            .filter_map(|damaged| Some((damaged.target.clone()?, Err(Error::damaged(damaged)))));
+        let gone = records.iter().map(|record| (record.target.clone(), take_away(host, record)));
+        Ok(gone.chain(stays).collect())
     })
 }
 

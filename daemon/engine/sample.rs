@@ -29,17 +29,18 @@ use crate::logic::work::Work;
 
 /// Reads the machine. The configuration tells which tmpfs is ours, and what is wrong with it is part of the problems.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
-    let records = gather::records(host)?;
+    let (records, mut damaged) = gather::all_records(host)?;
+    damaged.extend(gather::damaged_scratch(host)?);
     let (mut snapshot, swaps) = devices(host, config, &records, Detail::Full)?;
     snapshot.capabilities = capabilities(host, snapshot.devices.first().map(|device| device.number));
     for record in records.values() {
         snapshot.vm.extend(vm_views(host, record)?);
     }
-    let report: String = host.text(MachineFile::Maintenance).or_else(absent)?;
-    // Nothing that cannot be understood is worth failing for.
+    // Nothing that cannot be read or understood is worth failing for.
+    let report = host.text(MachineFile::Maintenance).unwrap_or_default();
     let work: Option<Work<Report>> = serde_json::from_str(&report).ok();
     snapshot.maintenance = work.map(|work| work.detail).unwrap_or_default();
-    let level: String = host.text(MachineFile::PressureLevel).or_else(absent)?;
+    let level = host.text(MachineFile::PressureLevel).unwrap_or_default();
     snapshot.pressure = Level::of_word(level.trim()).unwrap_or_default();
     let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
     let surroundings = Surroundings {
@@ -47,6 +48,7 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
         other_managers: gather::other_managers(host),
         cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
         lost,
+        damaged,
         swaps,
         config: config.findings.clone(),
         configured: !config.sections.is_empty(),
@@ -186,7 +188,7 @@ fn device<H: Host>(
     let facts = gather::device_state(host, number, &mm_stat)?;
     // A finished record about a device that is empty now, or another one by now, describes nothing that is there.
     let record = record.filter(|record| {
-        record.diskseq == facts.diskseq && (facts.initialised || record.progress == Progress::Working)
+        record.is_about(facts.diskseq) && (facts.initialised || record.progress == Progress::Working)
     });
     let request = record.and_then(|record| match &record.request {
         Request::Device(request) => Some(request),

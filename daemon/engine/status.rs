@@ -1,7 +1,7 @@
 //! What is in place right now, in figures that the kernel gives.
 
 use super::error::Error;
-use super::gather::{self, records};
+use super::gather::{self, all_records};
 use crate::host::Host;
 use crate::logic::attribute::Attribute;
 use crate::logic::plan::{Purpose, Request};
@@ -29,9 +29,12 @@ pub struct Row {
     pub state: &'static str,
 }
 
-/// One row per record.
+/// One row per target that has a record.
 pub fn rows<H: Host>(host: &H) -> Result<Vec<Row>, Error> {
-    records(host)?.values().map(|record| row(host, record)).collect()
+    let (records, damaged) = all_records(host)?;
+    let damaged = damaged.into_iter().filter_map(|damaged| damaged.target);
+    let damaged = damaged.map(|target| Ok(Row { state: "its record is damaged", ..empty(target) }));
+    records.values().map(|record| row(host, record)).chain(damaged).collect()
 }
 
 fn row<H: Host>(host: &H, record: &Record) -> Result<Row, Error> {

@@ -21,7 +21,7 @@ pub(super) fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) ->
     if !host.device_numbers()?.contains(&number) {
         return Ok(false);
     }
-    Ok(gather::diskseq(host, number)? == record.diskseq)
+    Ok(record.is_about(gather::diskseq(host, number)?))
 }
 
 /// Takes one thing back. Safe to repeat: what is gone already is fine.

@@ -77,6 +77,9 @@ impl std::fmt::Display for Holder {
     }
 }
 
+/// Name of a record file, and its text, or why that cannot be read.
+pub type RecordFile = (String, Result<String, HostError>);
+
 /// What is known about a path that should be a block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockProbe {
@@ -191,10 +194,12 @@ pub trait Host {
     fn space(&self, path: &[u8]) -> Result<Space, HostError>;
     /// What `zramd-worker` has written about a RAM disk that is kept, or nothing.
     fn disk_status(&self, name: &str) -> String;
-    /// Names and texts of all records.
-    fn records(&self) -> Result<Vec<(String, String)>, HostError>;
-    /// Names and texts of the records of scratch devices.
-    fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError>;
+    /// Inode of the directory of a device in `/sys/block`.
+    fn device_inode(&self, number: u32) -> Result<u64, HostError>;
+    /// All records.
+    fn records(&self) -> Result<Vec<RecordFile>, HostError>;
+    /// The records of scratch devices.
+    fn scratch_records(&self) -> Result<Vec<RecordFile>, HostError>;
     /// Numbers of the swaps that are off for hibernation ([`crate::logic::drain`]), ascending.
     fn drained(&self) -> Result<Vec<u32>, HostError>;
     /// Time since boot, with suspend counted.

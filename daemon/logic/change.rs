@@ -168,7 +168,7 @@ fn of_item(
                 (Target::Device(number), Some(Request::Device(wanted))) => {
                     let running = record.filter(|record| record.progress == Progress::Done);
                     let running = running.and_then(|record| match &record.request {
-                        Request::Device(request) if is_there(*number, record.diskseq, facts) => Some(request),
+                        Request::Device(request) if is_there(*number, record, facts) => Some(request),
                         _ => None,
                     });
                     let found = device(&item.target, *number, running, wanted, facts, activation, forced);
@@ -218,8 +218,8 @@ fn better(item: &Item, record: &Record, wanted: &DeviceRequest, facts: &Facts) -
     Some(format!("{VERDICT}{best} to {used}, and next to nothing is stored"))
 }
 
-fn is_there(number: u32, diskseq: Option<u64>, facts: &Facts) -> bool {
-    facts.devices.get(&number).is_some_and(|device| device.initialised && device.diskseq == diskseq)
+fn is_there(number: u32, record: &Record, facts: &Facts) -> bool {
+    facts.devices.get(&number).is_some_and(|device| device.initialised && record.is_about(device.diskseq))
 }
 
 fn device(

@@ -7,7 +7,7 @@ use super::attribute::Attribute;
 use super::benchmark::cache::Unusable;
 use super::proc::{Memory, MountLine, SwapLine, mount_of};
 use super::raw_path::RawPath;
-use super::record::{Record, Target};
+use super::record::{Damaged, Record, Target};
 use super::vm::{Advice, Tunable};
 
 /// Everything the planner knows about the machine.
@@ -35,6 +35,8 @@ pub struct Facts {
     pub other_managers: Vec<OtherManager>,
     /// What zramd recorded about its own targets.
     pub records: BTreeMap<Target, Record>,
+    /// Records that cannot be used.
+    pub damaged: Vec<Damaged>,
     /// What is known about each write-back device that the settings name.
     pub backing: BTreeMap<String, BackingFacts>,
     /// What is known about the place of each write-back file that the settings name.
@@ -279,7 +281,7 @@ pub struct FileFacts {
 pub struct DeviceFacts {
     /// Device number `major:minor`.
     pub device: Option<(u32, u32)>,
-    /// The kernel's sequence number of this very device.
+    /// What tells this very device from others of its number ([`Record::diskseq`]).
     pub diskseq: Option<u64>,
     /// `initstate`.
     pub initialised: bool,
@@ -345,6 +347,11 @@ impl Facts {
     /// Whether zswap is on: it takes pages before any swap device sees them.
     pub fn zswap_is_on(&self) -> bool {
         self.tunables.get(&Tunable::Zswap).is_some_and(|value| value == "Y")
+    }
+
+    /// The record of a target, if it has one that cannot be used.
+    pub fn damaged_record(&self, target: &Target) -> Option<&Damaged> {
+        self.damaged.iter().find(|damaged| damaged.target.as_ref() == Some(target))
     }
 
     /// What is mounted on exactly this path, the topmost of several.

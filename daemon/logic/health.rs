@@ -10,6 +10,7 @@ use super::disk_health::{disk_findings, disks_findings};
 use super::facts::OtherManager;
 use super::policy::resize;
 use super::proc::{SwapLine, zram_number};
+use super::record::{Damaged, Target};
 use super::snapshot::{DeviceView, RoleView, Snapshot, StateView};
 use super::units::human;
 
@@ -60,6 +61,8 @@ pub struct Surroundings {
     pub cmdline: String,
     /// Targets that were set up but whose device is gone or empty now, by name.
     pub lost: Vec<String>,
+    /// Records that cannot be used.
+    pub damaged: Vec<Damaged>,
     /// What is wrong with the configuration.
     pub config: Vec<Finding>,
     /// Whether it has a section.
@@ -87,6 +90,16 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
             name,
             format!("{name} was set up by zramd but is gone or empty now: somebody else removed or reset it"),
             format!("run `zramd-setup down {name}`, then `zramdctl reload`"),
+        ));
+    }
+    for damaged in &around.damaged {
+        let object = damaged.target.as_ref().map_or_else(|| damaged.file.clone(), Target::to_string);
+        found.push(Finding::new(
+            Level::Error,
+            "record-damaged",
+            &object,
+            damaged.to_string(),
+            damaged.remedy(),
         ));
     }
     let size = |number| {
@@ -407,6 +420,11 @@ mod tests {
             other_managers: vec![crate::logic::facts::OTHER_MANAGERS[0]],
             cmdline: "quiet resume=/dev/zram0".to_owned(),
             lost: vec!["zram3".to_owned()],
+            damaged: vec![Damaged {
+                file: "zram9.json".to_owned(),
+                target: None,
+                why: "it is empty".to_owned(),
+            }],
             config: Vec::new(),
             configured: true,
         };
@@ -421,8 +439,14 @@ mod tests {
         assert!(!hibernating("resume=UUID=1 noresume", &[&zram]));
         assert!(!hibernating("quiet", &[&zram]));
         assert!(!hibernating("resume=/dev/zram0", &[&zram]), "said with other words");
-        let expected =
-            ["device-lost", "resume-on-zram", "zswap-active", "priority-inverted", "foreign-manager"];
+        let expected = [
+            "device-lost",
+            "record-damaged",
+            "resume-on-zram",
+            "zswap-active",
+            "priority-inverted",
+            "foreign-manager",
+        ];
         assert_eq!(codes(swap_device(), &around), expected);
         let around = Surroundings { other_managers: around.other_managers, ..Surroundings::default() };
         assert_eq!(codes(swap_device(), &around), ["import-offered"]);

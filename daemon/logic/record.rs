@@ -52,6 +52,22 @@ impl Target {
     }
 }
 
+impl Target {
+    /// The target whose record file has this name.
+    pub fn of_file(name: &str) -> Option<Target> {
+        let stem = name.strip_suffix(".json")?;
+        let target = match stem {
+            "vm" => Target::Vm,
+            "zswap" => Target::Zswap,
+            _ => match stem.strip_prefix("ramdisk-") {
+                Some(disk) => Target::RamDisk(disk.to_owned()),
+                None => Target::Device(zram_number(stem)?),
+            },
+        };
+        (target.file_name() == name).then_some(target)
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,7 +96,8 @@ pub struct Record {
     pub version: u32,
     /// What it is about.
     pub target: Target,
-    /// The kernel's `diskseq` of the device: the number alone may be given to a stranger's device later.
+    /// The kernel's `diskseq` of the device, or the inode of its directory in sysfs where the kernel has no `diskseq`: the number
+    /// alone may be given to a stranger's device later.
     pub diskseq: Option<u64>,
     /// How far the work is.
     pub progress: Progress,
@@ -107,6 +124,39 @@ pub struct Record {
 #[allow(clippy::trivially_copy_pass_by_ref)] // As serde wants it.
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+/// A file among the records that is none, or one of a newer zramd. What it is about is neither taken nor forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    /// Its name, without the folder.
+    pub file: String,
+    /// The target that has this file; nothing when its name is that of no target.
+    pub target: Option<Target>,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Damaged {
+    /// What to do about it.
+    pub fn remedy(&self) -> String {
+        let remove = format!("remove /run/zramd/{}", self.file);
+        match self.target {
+            Some(Target::Device(_)) => {
+                let target = self.file.trim_end_matches(".json");
+                format!(
+                    "run `zramdctl adopt {target}` if the device is in use as configured; otherwise {remove}"
+                )
+            }
+            _ => remove,
+        }
+    }
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/run/zramd/{} is not a usable record: {}", self.file, self.why)
+    }
 }
 
 /// How to take back one step. Each is safe to repeat.
@@ -186,6 +236,34 @@ pub fn crypt_name(number: u32) -> String {
 }
 
 impl Record {
+    /// Reads the file of this name. `text` is its contents, or why they cannot be read.
+    pub fn parse(file: &str, text: Result<&str, String>) -> Result<Record, Damaged> {
+        let read = || {
+            let record: Record = serde_json::from_str(text?).map_err(|error| error.to_string())?;
+            match record.version {
+                VERSION if record.file_name() == file && record.is_of_one_kind() => Ok(record),
+                VERSION => Err(format!("it is about {}", record.target)),
+                version => Err(format!("it has version {version}, and this zramd knows {VERSION}")),
+            }
+        };
+        read().map_err(|why| Damaged { file: file.to_owned(), target: Target::of_file(file), why })
+    }
+
+    /// Whether the device with this `diskseq` is the one of the record. Without one nothing tells it from a stranger's.
+    pub fn is_about(&self, diskseq: Option<u64>) -> bool {
+        diskseq.is_some() && diskseq == self.diskseq
+    }
+
+    /// Whether what was asked for is what the target can be.
+    fn is_of_one_kind(&self) -> bool {
+        match (&self.target, &self.request) {
+            (Target::Device(number), Request::Device(request)) => request.number == *number,
+            (Target::RamDisk(name), Request::RamDisk(request)) => request.name == *name,
+            (Target::Vm | Target::Zswap, Request::Vm(_)) => true,
+            _ => false,
+        }
+    }
+
     /// A record of work that is about to begin.
     pub fn begin(target: Target, request: Request) -> Record {
         Record {

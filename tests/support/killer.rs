@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use zramd::host::linux::LinuxHost;
 use zramd::host::{
-    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec,
+    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec, Space,
+    SwapSpec,
 };
 use zramd::logic::attribute::Attribute;
 use zramd::logic::facts::PathKind;
@@ -94,7 +95,7 @@ impl Host for Killer {
     fn space(&self, path: &[u8]) -> Result<Space, HostError> {
         self.host.space(path)
     }
-    fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError> {
+    fn scratch_records(&self) -> Result<Vec<RecordFile>, HostError> {
         self.host.scratch_records()
     }
     fn drained(&self) -> Result<Vec<u32>, HostError> {
@@ -103,7 +104,10 @@ impl Host for Killer {
     fn disk_status(&self, name: &str) -> String {
         self.host.disk_status(name)
     }
-    fn records(&self) -> Result<Vec<(String, String)>, HostError> {
+    fn device_inode(&self, number: u32) -> Result<u64, HostError> {
+        self.host.device_inode(number)
+    }
+    fn records(&self) -> Result<Vec<RecordFile>, HostError> {
         self.host.records()
     }
     fn now(&self) -> Duration {

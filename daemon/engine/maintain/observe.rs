@@ -120,7 +120,7 @@ fn device<H: Upkeep>(
 ) -> Result<Option<Device>, HostError> {
     let diskseq = gather::diskseq(host, number)?;
     let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
-    if diskseq != record.diskseq || text(Attribute::InitState)?.trim() != "1" {
+    if !record.is_about(diskseq) || text(Attribute::InitState)?.trim() != "1" {
         return Ok(None);
     }
     let memory = MmStat::parse(&text(Attribute::MmStat)?).unwrap_or_default();

@@ -49,7 +49,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec, lossy,
+    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec, Space,
+    SwapSpec, lossy,
 };
 use crate::logic::attribute::Attribute;
 use crate::logic::disk_place::disk_at;
@@ -189,6 +190,13 @@ impl Host for LinuxHost {
             .map_err(|error| HostError::io(object(number), format!("read {attribute}"), &error))
     }
 
+    fn device_inode(&self, number: u32) -> Result<u64, HostError> {
+        use std::os::unix::fs::MetadataExt;
+        let folder = self.path(format!("/sys/block/zram{number}"));
+        let found = fs::metadata(folder).map_err(|error| HostError::io(object(number), "look at", &error))?;
+        Ok(found.ino())
+    }
+
     fn holders(&self, number: u32) -> Vec<Holder> {
         process::holders(&self.root, &self.node(number))
     }
@@ -254,11 +262,11 @@ impl Host for LinuxHost {
         self.read(&crate::logic::disk_status::path(name)).unwrap_or_default()
     }
 
-    fn records(&self) -> Result<Vec<(String, String)>, HostError> {
+    fn records(&self) -> Result<Vec<RecordFile>, HostError> {
         store::list(&self.root, ".json")
     }
 
-    fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError> {
+    fn scratch_records(&self) -> Result<Vec<RecordFile>, HostError> {
         store::list(&self.root, SCRATCH)
     }
 

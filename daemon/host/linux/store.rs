@@ -1,7 +1,7 @@
 //! The record folder, `/run/zramd`: small files, each replaced as a whole.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 
 use super::lock;
-use crate::host::{Errno, HostError};
+use crate::host::{Errno, HostError, RecordFile};
 
 /// Where the verdict of the benchmark is kept from boot to boot.
 pub const VERDICT: &str = crate::logic::benchmark::cache::FILE;
@@ -22,22 +22,28 @@ fn folder(root: &Path) -> PathBuf {
     root.join("run/zramd")
 }
 
-fn create_folder(root: &Path) -> Result<PathBuf, HostError> {
-    let folder = folder(root);
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(&folder)
-        .map_err(|error| HostError::io(FOLDER, "create", &error))?;
-    Ok(folder)
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir())
 }
 
-/// Names and texts of all records whose names end so. A folder that is not there has none.
-pub fn list(root: &Path, suffix: &str) -> Result<Vec<(String, String)>, HostError> {
+fn create_folder(root: &Path) -> Result<PathBuf, HostError> {
+    let folder = folder(root);
+    loop {
+        match fs::DirBuilder::new().recursive(true).mode(0o755).create(&folder) {
+            Ok(()) => return Ok(folder),
+            // It was there, and its last user has removed it before it was looked at.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && !is_file(&folder) => {}
+            Err(error) => return Err(HostError::io(FOLDER, "create", &error)),
+        }
+    }
+}
+
+/// All records whose names end so. A folder that is not there has none.
+pub fn list(root: &Path, suffix: &str) -> Result<Vec<RecordFile>, HostError> {
     let folder = folder(root);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(HostError::io(FOLDER, "list", &error)),
     };
     let mut records = Vec::new();
@@ -47,15 +53,24 @@ pub fn list(root: &Path, suffix: &str) -> Result<Vec<(String, String)>, HostErro
         if !name.ends_with(suffix) || name.starts_with('.') {
             continue;
         }
-        match fs::read_to_string(entry.path()) {
-            Ok(text) => records.push((name, text)),
+        match read(&entry.path()) {
             // It has gone away while we looked.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(HostError::io(format!("{FOLDER}/{name}"), "read", &error)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            text => {
+                let text = text.map_err(|error| HostError::io(format!("{FOLDER}/{name}"), "read", &error));
+                records.push((name, text));
+            }
         }
     }
-    records.sort();
+    records.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(records)
+}
+
+/// A pipe is read as empty: waiting for its writer would stop every command.
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Replaces a record. `/run` does not outlive a power cut, so rename is enough and nothing is synced.
@@ -77,7 +92,7 @@ pub fn write(root: &Path, name: &str, text: &str) -> Result<(), HostError> {
 /// Removes a record; an absent one is fine.
 pub fn remove(root: &Path, name: &str) -> Result<(), HostError> {
     match fs::remove_file(folder(root).join(name)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(HostError::io(format!("{FOLDER}/{name}"), "remove", &error))
         }
         _ => Ok(()),
@@ -128,7 +143,7 @@ mod tests {
         write(root.path(), "zram0.json", "{}").unwrap();
         // Listed, and nothing to be read.
         std::os::unix::fs::symlink("gone", folder(root.path()).join("zram1.json")).unwrap();
-        assert_eq!(list(root.path(), ".json"), Ok(vec![("zram0.json".to_owned(), "{}".to_owned())]));
+        assert_eq!(list(root.path(), ".json"), Ok(vec![("zram0.json".to_owned(), Ok("{}".to_owned()))]));
     }
 
     #[test]

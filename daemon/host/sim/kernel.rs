@@ -38,6 +38,8 @@ pub struct KernelConfig {
     pub recompress_time: Duration,
     /// Whether `reset` leaves the selected algorithm as it is (before 6.12).
     pub reset_keeps_algorithm: bool,
+    /// Whether devices have a sequence number, as since Linux 5.15.
+    pub diskseq: bool,
 }
 
 impl KernelConfig {
@@ -53,6 +55,7 @@ impl KernelConfig {
             passes: Passes::Walk,
             recompress_time: Duration::ZERO,
             reset_keeps_algorithm: false,
+            diskseq: true,
         }
     }
 
@@ -81,6 +84,7 @@ impl KernelConfig {
     pub fn has(&self, attribute: Attribute) -> bool {
         match attribute {
             Attribute::AlgorithmParams => self.algorithm_params,
+            Attribute::DiskSeq => self.diskseq,
             Attribute::RecompAlgorithm | Attribute::Recompress => self.multi_comp,
             Attribute::BackingDev
             | Attribute::BdStat

@@ -8,7 +8,8 @@ use super::kernel::{Filesystem, PAGE};
 use super::mounts::Mount;
 use super::{Module, SimMachine, State, What};
 use crate::host::{
-    BlockProbe, Errno, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RootSpec, Space, SwapSpec,
+    BlockProbe, Errno, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec,
+    Space, SwapSpec,
 };
 use crate::logic::attribute::Attribute;
 use crate::logic::facts::PathKind;
@@ -197,14 +198,30 @@ impl Host for SimHost {
         String::new()
     }
 
-    fn records(&self) -> Result<Vec<(String, String)>, HostError> {
-        let all = self.machine.look().records.clone();
-        Ok(all.into_iter().filter(|(name, _)| !name.ends_with(SCRATCH)).collect())
+    fn device_inode(&self, number: u32) -> Result<u64, HostError> {
+        let state = self.machine.look();
+        let device = state.devices.get(&number);
+        let device =
+            device.ok_or_else(|| HostError::new(format!("zram{number}"), "look at", Errno::NOENT))?;
+        Ok(1000 + device.diskseq)
     }
 
-    fn scratch_records(&self) -> Result<Vec<(String, String)>, HostError> {
+    fn records(&self) -> Result<Vec<RecordFile>, HostError> {
         let all = self.machine.look().records.clone();
-        Ok(all.into_iter().filter(|(name, _)| name.ends_with(SCRATCH)).collect())
+        Ok(all
+            .into_iter()
+            .filter(|(name, _)| !name.ends_with(SCRATCH))
+            .map(|(name, text)| (name, Ok(text)))
+            .collect())
+    }
+
+    fn scratch_records(&self) -> Result<Vec<RecordFile>, HostError> {
+        let all = self.machine.look().records.clone();
+        Ok(all
+            .into_iter()
+            .filter(|(name, _)| name.ends_with(SCRATCH))
+            .map(|(name, text)| (name, Ok(text)))
+            .collect())
     }
 
     fn drained(&self) -> Result<Vec<u32>, HostError> {

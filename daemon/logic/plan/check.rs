@@ -56,6 +56,7 @@ const SYSTEM_DIRECTORIES: [&str; 23] = [
 /// All reasons against a device on its own.
 pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Vec<Refusal> {
     let mut refusals = Vec::new();
+    refusals.extend(damaged(&Target::Device(request.number), &settings.origin, facts));
     refusals.extend(size(settings, request, facts));
     refusals.extend(memory_limit(settings, request));
     refusals.extend(support(settings, facts));
@@ -68,6 +69,12 @@ pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: 
         refusals.extend(mount_point(mount, origin, &Target::Device(request.number), facts));
     }
     refusals
+}
+
+/// What its record says is neither taken nor forgotten.
+pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option<Refusal> {
+    let damaged = facts.damaged_record(target)?;
+    Some(Refusal::new(Kind::Unsafe, origin, damaged.to_string()).hint(damaged.remedy()))
 }
 
 fn mount_origin(settings: &DeviceSettings) -> &Origin {
@@ -89,6 +96,7 @@ pub(super) fn ramdisk(settings: &RamDiskSettings, request: &RamDiskRequest, fact
         refusals.push(Refusal::new(Kind::Unsupported, &settings.origin, in_container(kind)));
     }
     let target = Target::RamDisk(request.name.clone());
+    refusals.extend(damaged(&target, &settings.origin, facts));
     refusals.extend(mount_point(&request.mount, &settings.mount.origin, &target, facts));
     refusals
 }

@@ -30,7 +30,7 @@ pub enum Ownership<'a> {
 pub fn ownership(number: u32, facts: &Facts) -> Ownership<'_> {
     let Some(device) = facts.devices.get(&number) else { return Ownership::Missing };
     if let Some(record) = facts.records.get(&Target::Device(number))
-        && record.diskseq == device.diskseq
+        && record.is_about(device.diskseq)
     {
         return Ownership::Ours(record);
     }

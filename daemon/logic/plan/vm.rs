@@ -1,7 +1,8 @@
 //! Settings of the kernel that fit compressed swap: what is wanted, and the steps to it.
 
+use super::check::damaged;
 use super::diff::{Ownership, empty, ownership};
-use super::wanted::problem;
+use super::wanted::{problem, refuse};
 use super::{Activation, Decision, Group, Item, Purpose, Request, Step};
 use crate::logic::config::problem::{Problem, Severity};
 use crate::logic::config::settings::{Level, VmSettings};
@@ -46,6 +47,20 @@ pub(super) fn items(
     items
 }
 
+/// Refuses those whose record cannot be used.
+pub(super) fn refuse_damaged(
+    items: &mut [Item],
+    settings: &VmSettings,
+    facts: &Facts,
+    problems: &mut Vec<Problem>,
+) {
+    for item in items {
+        if let Some(refusal) = damaged(&item.target, &settings.origin, facts) {
+            refuse(item, refusal, problems);
+        }
+    }
+}
+
 fn item(target: Target, request: VmRequest, skipped: Option<String>) -> Item {
     Item {
         target,
@@ -68,11 +83,13 @@ fn priority(item: &Item) -> Option<i32> {
     }
 }
 
-/// Numbers and priorities of the swap of ours that is active.
+/// Numbers and priorities of the swap of ours that is active; a record that cannot be used may be about it.
 fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
     facts.swaps.iter().filter_map(|swap| {
         let number = swap.zram_number()?;
-        matches!(ownership(number, facts), Ownership::Ours(_)).then_some((number, swap.priority))
+        let ours = matches!(ownership(number, facts), Ownership::Ours(_));
+        let perhaps = || facts.damaged_record(&Target::Device(number)).is_some();
+        (ours || perhaps()).then_some((number, swap.priority))
     })
 }
 

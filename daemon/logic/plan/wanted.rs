@@ -72,7 +72,9 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
     }
     check::between_items(&mut items, &origins, facts, &mut problems);
     if let Some(vm) = &settings.vm {
-        items.extend(super::vm::items(vm, &items, facts, activation, &mut problems));
+        let mut settings = super::vm::items(vm, &items, facts, activation, &mut problems);
+        super::vm::refuse_damaged(&mut settings, vm, facts, &mut problems);
+        items.append(&mut settings);
     }
     (items, problems)
 }
