@@ -561,6 +561,37 @@ fn what_is_damaged_in_run_zramd_stops_no_command_about_anything_else() {
 }
 
 #[test]
+fn a_device_whose_record_is_damaged_is_adopted_with_its_swap_on() {
+    let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\nswap-priority = 100\n") else {
+        return;
+    };
+    session.ok(&["reload"]);
+    let before = swap("zram0").unwrap();
+    let file = session.bus().bus().config().to_str().unwrap().to_owned();
+    let adopt = ["--config", &file, "adopt", "zram0"];
+    for damage in [None, Some(&b"\xff"[..]), Some(b"{}")] {
+        let record = Planted::new("zram0.json");
+        fs::remove_file(&record.0).unwrap();
+        damage.map(|text| fs::write(&record.0, text).unwrap());
+        session.fails(&["resize", "zram0", "24MiB"], 7);
+        session.write("[zram0]\nzram-size = \"20MiB\"\nswap-priority = 100\n");
+        session.fails(&adopt, 7);
+        session.write("");
+        session.fails(&adopt, 4);
+        session.write("[zram0]\nzram-size = \"16MiB\"\nswap-priority = 100\n");
+        session.ok(&adopt);
+        assert_eq!(swap("zram0"), Some(before));
+        session.ok(&adopt);
+        std::mem::forget(record);
+    }
+    assert_eq!(session.ok(&["reload"]), "nothing to change");
+    session.write("");
+    session.ok(&["reload"]);
+    assert_eq!(swap("zram0"), None);
+    assert_eq!(machine(), session.before);
+}
+
+#[test]
 fn a_device_that_was_removed_is_not_set_up() {
     let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\n") else { return };
     session.ok(&["reload"]);

@@ -8,7 +8,7 @@ use zramd::engine::apply::Outcome;
 use zramd::engine::reload::{self, Scope};
 use zramd::engine::sample::{self, Detail};
 use zramd::engine::scratch::Scratch;
-use zramd::engine::{self, ErrorKind, gather};
+use zramd::engine::{self, ErrorKind, gather, provision};
 use zramd::host::sim::kernel::KernelConfig;
 use zramd::host::sim::{Fault, Module, SimMachine, Snapshot, survive};
 use zramd::host::{Errno, Host, SwapSpec};
@@ -624,6 +624,87 @@ fn what_a_damaged_record_is_about_is_neither_taken_nor_forgotten() {
         apply(&machine, &settings());
         assert_eq!(machine.snapshot(), before, "{text:?}");
     }
+}
+
+/// As [`apply`] leaves it, without what only the one knows who creates a device.
+fn adopted(record: &Record) -> Record {
+    let mut record = Record { found_algorithm: None, ..record.clone() };
+    record.undo.retain(|undo| !matches!(undo, Undo::RemoveDevice { .. } | Undo::RemoveDirectory { .. }));
+    record
+}
+
+#[test]
+fn a_device_whose_record_is_lost_or_damaged_is_taken_over_as_it_is() {
+    let no_text = [None].into_iter().chain(damages().map(Some));
+    for (text, kernel) in no_text.flat_map(|text| kernels().map(|kernel| (text.clone(), kernel))) {
+        let case = format!("{text:?}, {kernel:?}");
+        let machine = machine(kernel);
+        apply(&machine, &settings());
+        let records = gather::records(&machine.process()).unwrap();
+        let before = machine.snapshot();
+        for number in [0, 2] {
+            let file = Target::Device(number).file_name();
+            match &text {
+                Some(text) => machine.change().records.insert(file, text.clone()),
+                None => machine.change().records.remove(&file),
+            };
+        }
+        let host = &mut machine.process();
+        for number in [0, 2] {
+            let adopt = |host: &mut _| provision::adopt(host, &settings(), number, Activation::Direct);
+            assert_eq!(adopt(host), Ok(true), "{case}");
+            let found = &gather::records(host).unwrap()[&Target::Device(number)];
+            assert_eq!(*found, adopted(&records[&Target::Device(number)]), "{case}");
+            assert_eq!(adopt(host), Ok(false), "{case}");
+        }
+        assert_eq!(machine.snapshot().devices, before.devices, "{case}");
+        assert!(engine::apply(host, &settings()).unwrap().plan.is_empty(), "{case}");
+        let free = |number: u32| !machine.look().devices[&number].is_initialised();
+        assert_eq!(engine::down(host, &Target::Device(0)), Ok(true), "{case}");
+        assert!(free(0) && !free(2), "{case}");
+        assert_eq!(revert_errors(&machine), Vec::<String>::new());
+        assert!(free(2) && !free(3) && !free(4), "{case}");
+    }
+}
+
+#[test]
+fn what_is_not_as_configured_is_not_taken_over() {
+    let machine = machine(KernelConfig::full());
+    apply(&machine, &only_swap());
+    machine.change().records.remove("zram0.json");
+    let before = machine.snapshot();
+    let adopt = |device: DeviceSettings| {
+        let settings = Settings { devices: vec![device.clone()], ..Settings::default() };
+        let loaded = Loaded { settings, ..Loaded::default() };
+        let host = &mut machine.process();
+        provision::adopt(host, &loaded, device.number, Activation::Direct).map_err(|error| error.kind)
+    };
+    let role = |priority| Role::Swap { priority, options: String::new() };
+    let filesystem =
+        Role::Filesystem { fs_type: "ext4".to_owned(), mount: mount("/srv/data"), mkfs_options: Vec::new() };
+    let ours = swap();
+    let sized = |mib| SizeRule::Expression { size: size(mib), max: None };
+    for (case, device) in [
+        ("another size", DeviceSettings { size: sized(65), ..ours.clone() }),
+        ("another priority", DeviceSettings { role: role(99), ..ours.clone() }),
+        ("another use", DeviceSettings { role: filesystem, ..ours.clone() }),
+        (
+            "another algorithm",
+            DeviceSettings { algorithms: device(0, 64, role(1), &["lzo"]).algorithms, ..ours.clone() },
+        ),
+        ("no write-back", DeviceSettings { writeback: None, ..ours.clone() }),
+        ("a swap of somebody else", device(3, 16, role(100), &["auto"])),
+        ("data of somebody else", device(4, 16, role(100), &["auto"])),
+        ("a device that is not there", device(9, 64, role(100), &["auto"])),
+    ] {
+        assert_eq!(adopt(device), Err(ErrorKind::Unsafe), "{case}");
+    }
+    let host = &mut machine.process();
+    let unknown = provision::adopt(host, &only_swap(), 3, Activation::Direct);
+    assert_eq!(unknown.unwrap_err().kind, ErrorKind::NotFound);
+    let after = machine.snapshot();
+    assert!(after.devices == before.devices && after.swaps == before.swaps && after.records.is_empty());
+    assert_eq!(adopt(ours), Ok(true));
 }
 
 #[test]

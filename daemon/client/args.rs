@@ -179,6 +179,11 @@ pub enum Command {
         /// Amount, for example 1GiB, or none
         limit: String,
     },
+    /// Take over a device that is in use as configured, but whose record in /run/zramd is lost or damaged
+    Adopt {
+        /// Device
+        name: String,
+    },
     /// Give back memory that the allocator holds in half-empty pages
     Compact {
         /// Devices

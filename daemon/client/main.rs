@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser};
 use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
-    act, bench, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, maintain, man, out,
-    overrides, plan, read, show, stats, status, top,
+    act, adopt, bench, bench_ramdisk, bench_swap, config, connect, disk, doctor, import, list, maintain, man,
+    out, overrides, plan, read, show, stats, status, top,
 };
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
@@ -85,6 +85,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
             Ok(connect::run(act::swap_off(ask, &name, change)))
         }
         Command::Limit { name, limit } => Ok(connect::run(act::limit(ask, &name, &limit))),
+        Command::Adopt { name } => adopt::run(cli, &name),
         Command::Compact { names } => Ok(connect::run(act::compact(ask, &names))),
     }
 }

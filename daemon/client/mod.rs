@@ -1,6 +1,7 @@
 //! `zramdctl`: shows, and asks the daemon to change. Reading is done here, without the daemon and without rights.
 
 mod act;
+mod adopt;
 pub mod args;
 pub mod bench;
 pub mod bench_chart;

@@ -1,14 +1,17 @@
 //! The whole job: gather, plan, carry out, under the lock.
 
 use super::apply::{self, Outcome};
+use super::create::save;
 use super::error::{Error, ErrorKind};
-use super::gather::{accounts, all_records, gather, machine, programs, record_of, records, swaps};
+use super::gather::{absent, accounts, all_records, gather, machine, programs, record_of, records, swaps};
 use super::scratch;
 use super::undo::{roll_back, take_back};
 use crate::host::Host;
+use crate::logic::attribute::Attribute;
 use crate::logic::config::Loaded;
 use crate::logic::config::settings::Settings;
 use crate::logic::facts::Facts;
+use crate::logic::plan::adopt::Found;
 use crate::logic::plan::{self as planner, Activation, Plan};
 use crate::logic::proc::SwapLine;
 use crate::logic::record::{Progress, Record, Target, Undo};
@@ -116,6 +119,31 @@ fn only_device(loaded: &Loaded, number: u32) -> Result<Loaded, Error> {
     let settings =
         Settings { devices: vec![device], benchmark: loaded.settings.benchmark, ..Settings::default() };
     Ok(Loaded { settings, ..loaded.clone() })
+}
+
+/// Takes over a device that is in use as configured, but whose record is lost or cannot be used. The device stays as it is; its
+/// record is written anew. Whether that was needed.
+pub fn adopt<H: Host>(
+    host: &mut H,
+    loaded: &Loaded,
+    number: u32,
+    activation: Activation,
+) -> Result<bool, Error> {
+    let one = only_device(loaded, number)?;
+    locked(host, |host| {
+        let facts = gather(host, &one.settings)?;
+        let plan = planner::plan(&one.settings, Vec::new(), &facts, activation);
+        let found = Found {
+            backing: host.read_attribute(number, Attribute::BackingDev).or_else(absent)?,
+            has_loop: host.loop_device(number)?.is_some(),
+            has_crypt: host.crypt_device(number)?.is_some(),
+        };
+        match planner::adopt::record(number, &plan, &facts, &found, activation) {
+            Ok(Some(record)) => save(host, &record).map(|()| true),
+            Ok(None) => Ok(false),
+            Err((kind, why)) => Err(Error::new(kind.into(), format!("zram{number}: {why}"))),
+        }
+    })
 }
 
 /// Makes the settings of `[vm]` that `target` stands for, for swap that PID 1 has activated or is about to.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::files;
 use crate::logic::change::UnitDisk;
 use crate::logic::unit_disk::{Noted, disk_of_unit};
-use crate::logic::unit_text::{Contents, HEAD, UnitFile};
+use crate::logic::unit_text::{Contents, HEAD, UnitFile, setup_unit};
 
 /// Where systemd puts what generators write.
 const GENERATED: &str = "run/systemd/generator";
@@ -16,6 +16,12 @@ const RUNTIME: &str = "run/systemd/system";
 /// Whether PID 1 is systemd (sd_booted(3)).
 pub fn is_booted(root: &Path) -> bool {
     root.join(RUNTIME).is_dir()
+}
+
+/// Whether there are units that set a device up and activate it.
+pub fn activates(root: &Path, number: u32) -> bool {
+    let bindings = format!("{}.d/bindings.conf", setup_unit(number));
+    [GENERATED, RUNTIME].iter().any(|folder| root.join(folder).join(&bindings).exists())
 }
 
 /// Whether all these files are in place, by whichever way.

@@ -4,6 +4,7 @@
 //! is there and yields the steps that are missing, none when nothing is; [`step`] says what each step is, how it is taken
 //! back, and explains it in one sentence.
 
+pub mod adopt;
 mod backing;
 mod check;
 pub mod diff;

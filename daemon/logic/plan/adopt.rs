@@ -1,0 +1,126 @@
+//! The record of a device that is in use as configured, but whose record is lost or cannot be used.
+
+use super::diff::{Ownership, ownership, round_up};
+use super::{Activation, Candidate, DeviceRequest, Kind, Plan, Purpose, Request};
+use crate::logic::facts::{DeviceFacts, Facts, Use};
+use crate::logic::proc::mount_of;
+use crate::logic::record::{Progress, Record, Target, Undo};
+use crate::logic::units::human;
+
+/// What the machine has for write-back of the device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// `backing_dev`.
+    pub backing: String,
+    /// Whether there is a loop device of ours for it.
+    pub has_loop: bool,
+    /// Whether there is an encrypting mapping of ours for it.
+    pub has_crypt: bool,
+}
+
+impl Found {
+    fn writes_back(&self) -> bool {
+        !["", "none"].contains(&self.backing.trim())
+    }
+}
+
+/// The record; nothing when the device has a usable one.
+///
+/// # Errors
+///
+/// Why the device is not taken over: it is not there, or is not what is configured.
+pub fn record(
+    number: u32,
+    plan: &Plan,
+    facts: &Facts,
+    found: &Found,
+    activation: Activation,
+) -> Result<Option<Record>, (Kind, String)> {
+    let target = Target::Device(number);
+    let refused = |why: String| (Kind::Unsafe, why);
+    match ownership(number, facts) {
+        Ownership::Ours(record) if record.progress == Progress::Done => return Ok(None),
+        Ownership::Ours(_) => {
+            let why = format!("setting it up was interrupted; run `zramd-setup down zram{number}`");
+            return Err(refused(why));
+        }
+        _ => {}
+    }
+    let Some(device) = facts.devices.get(&number).filter(|device| device.initialised) else {
+        let why = match facts.damaged_record(&target) {
+            Some(damaged) => format!("it is not set up; remove /run/zramd/{}", damaged.file),
+            None => "it is not set up".to_owned(),
+        };
+        return Err(refused(why));
+    };
+    let item = plan.item(&target);
+    let Some(Request::Device(request)) = item.and_then(|item| item.request.as_ref()) else {
+        let why = item.map_or_else(|| "it is not configured".to_owned(), |item| item.reason.clone());
+        return Err((Kind::Config, why));
+    };
+    differs(request, device, facts, found).map_or(Ok(()), |why| Err(refused(why)))?;
+    let candidates = item.map(|item| item.candidates.as_slice()).unwrap_or_default();
+    let candidate = candidates.iter().find(|candidate| is_used(candidate, device)).ok_or_else(|| {
+        let used = device.algorithm.as_deref().unwrap_or("no algorithm");
+        refused(format!("it uses {used}, which its section does not ask for"))
+    })?;
+    Ok(Some(Record {
+        diskseq: device.diskseq,
+        progress: Progress::Done,
+        algorithm: candidate.algorithm.as_ref().map(ToString::to_string),
+        measured: candidate.measured,
+        undo: undo(request, found, activation),
+        memory_kib: facts.memory.total_kib,
+        ..Record::begin(target, Request::Device(request.clone()))
+    }))
+}
+
+fn is_used(candidate: &Candidate, device: &DeviceFacts) -> bool {
+    candidate.algorithm.as_ref().is_none_or(|algorithm| Some(&algorithm.name) == device.algorithm.as_ref())
+}
+
+/// In what the device is not as configured, if so.
+fn differs(request: &DeviceRequest, device: &DeviceFacts, facts: &Facts, found: &Found) -> Option<String> {
+    let wanted = round_up(request.disk_size, facts.page_size);
+    if device.disk_size != wanted {
+        return Some(format!("its size is {}, and {} is configured", human(device.disk_size), human(wanted)));
+    }
+    if found.writes_back() && request.writeback.is_none() {
+        return Some(format!("it writes back to {}, which is not configured", found.backing.trim()));
+    }
+    let number = request.number;
+    let mounted = mount_of(&facts.mounts, number, device.device);
+    match (&request.purpose, facts.device_use(number)) {
+        (Purpose::Swap { priority: wanted, .. }, Some(Use::Swap { priority, .. })) => (*wanted >= 0
+            && *wanted != priority)
+            .then(|| format!("it is swap with priority {priority}, and {wanted} is configured")),
+        (Purpose::Filesystem { fs_type, mount, .. }, Some(Use::Mounted { .. })) => {
+            let here = mounted.filter(|found| found.mount_point == mount.mount_point);
+            (here.map(|found| &found.fs_type) != Some(fs_type))
+                .then(|| format!("it is not mounted on {} as {fs_type}", mount.mount_point))
+        }
+        (Purpose::Raw { .. }, None) => None,
+        (purpose, _) => Some(format!("it is not in use as {}", purpose.role())),
+    }
+}
+
+/// How it is taken back. Whether we created the device is not known: it stays, uninitialised, as one that we found.
+fn undo(request: &DeviceRequest, found: &Found, activation: Activation) -> Vec<Undo> {
+    let number = request.number;
+    let mut undo = Vec::new();
+    if found.has_loop {
+        undo.push(Undo::DetachFile { number });
+    }
+    if found.has_crypt {
+        undo.push(Undo::CloseCrypt { number });
+    }
+    undo.push(Undo::Reset { number });
+    match &request.purpose {
+        Purpose::Swap { .. } if activation == Activation::Direct => undo.push(Undo::SwapOff { number }),
+        Purpose::Filesystem { mount, .. } if activation == Activation::Direct => {
+            undo.push(Undo::Unmount { mount_point: mount.mount_point.clone(), number: Some(number) });
+        }
+        _ => {}
+    }
+    undo
+}
