@@ -5,6 +5,8 @@
 mod described;
 #[path = "support/introspection.rs"]
 mod introspection;
+#[path = "support/polkit.rs"]
+mod polkit;
 #[path = "support/private_bus.rs"]
 mod private_bus;
 mod support;
@@ -15,10 +17,12 @@ use std::time::Duration;
 
 use described::{FLEETING, PLACES, STATS_ONLY, described, json, same};
 use introspection::Interface;
-use private_bus::{PrivateBus, call, next, objects, quiet_devices, run};
+use polkit::Authority;
+use private_bus::{Guarded, PATIENCE, PrivateBus, call, ends_within, next, objects, quiet_devices, run};
 use serde_json::Value;
 use support::{golden, has_program, repository, skip};
-use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant};
+use zbus::message::Flags;
+use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
 use zramd::logic::snapshot::ReasonView::{self, Auto, Benchmark, Config, Fallback, KernelDefault, Unknown};
 use zramd::logic::snapshot::StateView::{self, Active, Mounted, Ready, Unfinished, Unused};
 use zramd::logic::snapshot::{RoleView, Snapshot};
@@ -242,9 +246,8 @@ fn an_ordinary_user_is_refused_every_change() {
                 // A device has gone away just now. Those of the manager stay, and are counted.
                 continue;
             }
-            let tune =
-                ["SetMemoryLimit", "Compact", "ResetPeak", "MarkIdle", "Recompress", "Writeback", "Maintain"]
-                    .contains(&member.as_str());
+            let tune = ["Compact", "ResetPeak", "MarkIdle", "Recompress", "Writeback", "Maintain"]
+                .contains(&member.as_str());
             let action = match (interface.as_str(), member.as_str()) {
                 ("org.zramd1.Benchmark", _) => "org.zramd1.benchmark: ",
                 ("org.zramd1.RamDisk", "Save" | "Verify") => "org.zramd1.save-disk: ",
@@ -281,7 +284,8 @@ fn methods_that_change_something_ask_first() {
         let body = source.split_once(&format!("async fn {snake}(")).unwrap().1;
         let first = body.lines().skip_while(|line| !line.ends_with('{')).nth(1).unwrap().trim();
         assert!(
-            first.starts_with("auth::check(&self.") && first.contains("turns, connection, &call, Action::"),
+            (first.starts_with("auth::check(&self.") && first.contains("turns, connection, &call, Action::"))
+                || (first.starts_with("auth::check_owner(&self.turns, connection, &call, self.owner())")),
             "{interface}.{member}: {first}"
         );
     }
@@ -515,4 +519,126 @@ fn is_departure(message: &Message, name: &str) -> bool {
     let arguments = message.body().deserialize::<(String, String, String)>();
     member.as_deref() == Some("NameOwnerChanged")
         && arguments.is_ok_and(|(who, _, after)| who == name && after.is_empty())
+}
+
+/// The process that owns the name.
+async fn owner(client: &Connection) -> u32 {
+    let bus = "org.freedesktop.DBus";
+    let method = "GetConnectionUnixProcessID";
+    let answer = client.call_method(Some(bus), "/org/freedesktop/DBus", Some(bus), method, &NAME).await;
+    answer.unwrap().body().deserialize().unwrap()
+}
+
+#[test]
+fn a_second_daemon_does_not_take_the_name() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    let mut second = Guarded(bus.bus().daemon().spawn().unwrap());
+    assert!(ends_within(&second.0, PATIENCE), "it serves");
+    assert_eq!(second.0.wait().unwrap().code(), Some(1));
+    run(async {
+        let client = bus.client().await;
+        assert_eq!(owner(&client).await, bus.pid());
+        assert!(!objects(&client).await.is_empty());
+    });
+}
+
+#[test]
+fn a_daemon_without_a_bus_ends() {
+    let _quiet = quiet_devices();
+    let Some(mut bus) = PrivateBus::start() else { return };
+    assert_eq!(bus.end_bus(), Some(1));
+}
+
+/// Does something as another user, with a connection of its own.
+fn as_user<T: Send>(user: u32, bus: &PrivateBus, does: impl AsyncFnOnce(Connection) -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let user = rustix::process::Uid::from_raw(user);
+            rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+            run(async { does(bus.client().await).await })
+        });
+        thread.join().unwrap()
+    })
+}
+
+// The bus wants them to be in /etc/passwd: nobody, and bin or daemon.
+const OWNER: u32 = 65534;
+const STRANGER: u32 = 1;
+const DENIED: &str = "org.freedesktop.DBus.Error.AccessDenied";
+
+/// A benchmark of the owner.
+fn job_of_owner(bus: &PrivateBus) -> OwnedObjectPath {
+    as_user(OWNER, bus, async |client| {
+        let options = HashMap::<String, OwnedVariant>::new();
+        call(&client, "/org/zramd1/benchmark", "org.zramd1.Benchmark.Run", &options).await.unwrap()
+    })
+}
+
+fn cancel_as(user: u32, bus: &PrivateBus, job: &str) -> Result<(), String> {
+    as_user(user, bus, async |client| call(&client, job, "org.zramd1.Job.Cancel", &()).await)
+}
+
+/// The result of a job once it has ended.
+fn result(bus: &PrivateBus, job: &str) -> String {
+    run(async {
+        let client = bus.client().await;
+        let rule = "type='signal',interface='org.zramd1.Job',member='Finished'";
+        let mut ends = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
+        loop {
+            let what = ("org.zramd1.Job", "Result");
+            let found: OwnedVariant =
+                call(&client, job, "org.freedesktop.DBus.Properties.Get", &what).await.unwrap();
+            match String::try_from(found).unwrap() {
+                running if running.is_empty() => next(&mut ends).await,
+                result => return result,
+            };
+        }
+    })
+}
+
+#[test]
+fn a_job_is_cancelled_by_its_owner_or_root() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root, to be several users");
+    }
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start_with_worker("", "exec sleep 1000\n") else { return };
+    let authority = Authority::start(bus.address());
+    let job = job_of_owner(&bus);
+    assert_eq!(cancel_as(STRANGER, &bus, &job), Err(DENIED.to_owned()));
+    // The next one never answers the question for a password, and the job does not wait for that.
+    as_user(STRANGER, &bus, async |client| {
+        let call = Message::method_call(job.as_str(), "Cancel").destination(NAME).interface("org.zramd1.Job");
+        client.send(&call.with_flags(Flags::ALLOW_INTERACTIVE_AUTH).build(&()).unwrap()).await.unwrap();
+        authority.dialog().await;
+    });
+    assert_eq!(cancel_as(OWNER, &bus, &job), Ok(()));
+    assert_eq!(result(&bus, &job), "cancelled");
+    let job = job_of_owner(&bus);
+    assert_eq!(cancel_as(0, &bus, &job), Ok(()));
+    assert_eq!(result(&bus, &job), "cancelled");
+    for (kind, name, _) in authority.asked() {
+        assert_eq!((kind.as_str(), name.starts_with(':')), ("system-bus-name", true));
+    }
+}
+
+/// The worker runs as root.
+#[test]
+fn a_benchmark_reads_no_file_for_its_caller() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start_with_worker("", "echo begun > $HERE/begun\n") else { return };
+    run(async {
+        let client = bus.client().await;
+        for (name, value) in
+            [("words", Variant::from(vec!["--data", "/dev/watchdog"])), ("data", "/dev/watchdog".into())]
+        {
+            let options = HashMap::from([(name, value)]);
+            let method = "org.zramd1.Benchmark.Run";
+            let refused =
+                call::<_, OwnedObjectPath>(&client, "/org/zramd1/benchmark", method, &options).await;
+            assert_eq!(refused, Err("org.zramd1.Error.InvalidArgument".to_owned()));
+        }
+    });
+    assert!(!bus.bus().folder().join("begun").exists());
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
-use zbus::Connection;
+use zbus::fdo::RequestNameFlags;
+use zbus::{Connection, MatchRule, MessageStream};
 
 use super::bus::benchmark::{self, Benchmark};
 use super::bus::manager::Manager;
@@ -14,7 +15,7 @@ use super::reconcile::{NOTHING, Wish, interrupted, reconcile, view};
 use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
-use super::{NAME, ROOT, journal, maintenance, notify, pressure, space, watch};
+use super::{NAME, ROOT, bus, journal, maintenance, notify, pressure, space, stream, watch};
 use crate::host::linux::{files, unit_files};
 use crate::logic::exit::ExitStatus;
 
@@ -56,10 +57,12 @@ pub fn run(options: Options) -> ExitStatus {
 enum Failure {
     #[error("cannot reach the system bus: {0}")]
     NoBus(zbus::Error),
-    #[error(
-        "cannot be {NAME} on the bus: {0} (is another zramd running, or does the bus policy not allow it?)"
-    )]
+    #[error("already running, pid {0}")]
+    AlreadyRunning(u32),
+    #[error("cannot be {NAME} on the bus: {0} (the bus allows it with org.zramd1.conf, to root)")]
     NoName(zbus::Error),
+    #[error("the bus gave {NAME} to another program")]
+    LostName,
     #[error("cannot publish on the bus: {0}")]
     Publish(#[from] zbus::Error),
     #[error("the bus is gone")]
@@ -85,7 +88,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     // All objects are there before the name is: whoever sees the name sees them. What the configuration adds comes after.
     let mut published = Published::default();
     sync::publish(&core, &connection, &mut published).await?;
-    connection.request_name(NAME).await.map_err(Failure::NoName)?;
+    let mut lost = own_name(&connection).await?;
     let mut signals = Signals::new()?;
     watch::begin(&core);
     tokio::spawn(sync::follow(Arc::clone(&core), connection.clone(), published));
@@ -101,7 +104,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     maintenance::follow_configuration(&core).await;
     journal::started(core.latest().devices.len());
     notify::ready("Serving");
-    wait(&core, &connection, &mut signals).await?;
+    wait(&core, &connection, &mut lost, &mut signals).await?;
     notify::stopping();
     core.enter(Phase::Stopping);
     // A level that nobody follows any more is not left for others to read.
@@ -110,6 +113,27 @@ async fn serve(options: Options) -> Result<(), Failure> {
     // Whoever calls from now on is told that nobody is there, instead of waiting for us.
     connection.release_name(NAME).await.ok();
     Ok(())
+}
+
+/// Becomes the one owner of the name. Returns what says that it is lost.
+async fn own_name(connection: &Connection) -> Result<MessageStream, Failure> {
+    let rule = MatchRule::builder()
+        .msg_type(zbus::message::Type::Signal)
+        .sender(bus::BUS)
+        .interface(bus::BUS)
+        .member("NameLost")
+        .arg(0, NAME)
+        .build()?;
+    let lost = MessageStream::for_match_rule(rule, connection, None).await?;
+    // The default would replace the owner, and be replaced.
+    match connection.request_name_with_flags(NAME, RequestNameFlags::DO_NOT_QUEUE).await {
+        Ok(_) => Ok(lost),
+        Err(zbus::Error::NameTaken) => {
+            let pid = bus::ask(connection, "GetConnectionUnixProcessID", NAME).await?;
+            Err(Failure::AlreadyRunning(pid))
+        }
+        Err(error) => Err(Failure::NoName(error)),
+    }
 }
 
 /// Finishes what an earlier daemon left, and at the first start after a boot adds what is missing.
@@ -156,7 +180,12 @@ impl Signals {
     }
 }
 
-async fn wait(core: &Arc<Core>, connection: &Connection, signals: &mut Signals) -> Result<(), Failure> {
+async fn wait(
+    core: &Arc<Core>,
+    connection: &Connection,
+    lost: &mut MessageStream,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
     loop {
         tokio::select! {
             _ = signals.end.recv() => return Ok(()),
@@ -167,6 +196,10 @@ async fn wait(core: &Arc<Core>, connection: &Connection, signals: &mut Signals) 
                 }
             }
             () = connection.closed() => return Err(Failure::BusGone),
+            signal = stream::next(lost) => return Err(match signal {
+                Some(Ok(_)) => Failure::LostName,
+                _ => Failure::BusGone,
+            }),
         }
     }
 }

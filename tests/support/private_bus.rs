@@ -25,7 +25,7 @@ use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, Owned
 use crate::support::{has_program, real_kernel_lock, repository, skip};
 
 /// How long bus and daemon may take to start. Far more than they need: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// How long they have to end before they are killed.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -73,7 +73,7 @@ fn end(child: &mut Child) {
 }
 
 /// Whether a process ends within this time.
-fn ends_within(child: &Child, time: Duration) -> bool {
+pub fn ends_within(child: &Child, time: Duration) -> bool {
     let Ok(handle) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else { return false };
     let time = Timespec::try_from(time).unwrap();
     poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&time)).is_ok_and(|ready| ready > 0)
@@ -92,7 +92,7 @@ fn bound(program: &Path) -> Command {
 /// A bus without zramd.
 #[derive(Debug)]
 pub struct Bus {
-    _process: Guarded,
+    process: Guarded,
     folder: tempfile::TempDir,
     address: String,
     program: PathBuf,
@@ -123,7 +123,7 @@ impl Bus {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
         assert!(address.starts_with("unix:"), "dbus-daemon did not start: {address:?}");
         let program = PathBuf::from(env!("CARGO_BIN_EXE_zramd"));
-        Some(Bus { _process: Guarded(process), folder, address: address.trim().to_owned(), program })
+        Some(Bus { process: Guarded(process), folder, address: address.trim().to_owned(), program })
     }
 
     /// Where it is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
@@ -189,10 +189,12 @@ impl Bus {
 
 fn configuration(folder: &Path) -> String {
     let policy = repository("units/org.zramd1.conf");
-    // As for root on a real system: watch what others say, and own the name, also where the tests run without root.
+    // As for root on a real system: watch what others say, and own the names, also where the tests run without root.
     let ours = format!(
         r#"<policy user="{}">
     <allow own="org.zramd1"/>
+    <allow own="org.freedesktop.PolicyKit1"/>
+    <allow send_destination="org.freedesktop.PolicyKit1"/>
     <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Monitoring"/>
   </policy>"#,
         rustix::process::geteuid().as_raw()
@@ -274,6 +276,15 @@ impl PrivateBus {
     /// The process of zramd.
     pub fn pid(&self) -> u32 {
         self.daemon.0.id()
+    }
+
+    /// Ends the bus, and returns the exit status of zramd; nothing when it lives on.
+    pub fn end_bus(&mut self) -> Option<i32> {
+        end(&mut self.bus.process.0);
+        if !ends_within(&self.daemon.0, PATIENCE) {
+            return None;
+        }
+        self.daemon.0.wait().unwrap().code()
     }
 
     /// A new client.

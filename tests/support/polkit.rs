@@ -1,0 +1,73 @@
+//! polkit on a private bus, as far as zramd asks it.
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Semaphore;
+use zbus::{OwnedVariant, interface};
+
+use crate::private_bus::run;
+
+/// Answers like an authority that allows `save-disk` and `benchmark`, and asks an administrator about all else, if it may.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    asked: Arc<Mutex<Vec<(String, String, String)>>>,
+    /// Each question to an administrator adds a permit.
+    dialogs: Arc<Semaphore>,
+}
+
+#[interface(name = "org.freedesktop.PolicyKit1.Authority")]
+impl Authority {
+    async fn check_authorization(
+        &self,
+        subject: (String, HashMap<String, OwnedVariant>),
+        action: String,
+        _details: HashMap<String, String>,
+        flags: u32,
+        _cancellation: String,
+    ) -> ((bool, bool, HashMap<String, String>),) {
+        let (kind, mut details) = subject;
+        let name = String::try_from(details.remove("name").unwrap()).unwrap();
+        self.asked.lock().unwrap().push((kind, name, action.clone()));
+        let is_free = ["org.zramd1.save-disk", "org.zramd1.benchmark"].contains(&action.as_str());
+        if !is_free && flags == 1 {
+            self.dialogs.add_permits(1);
+            // The administrator is out.
+            std::future::pending::<()>().await;
+        }
+        ((is_free, !is_free, HashMap::new()),)
+    }
+}
+
+impl Authority {
+    /// Puts one on a bus, for the rest of the test.
+    pub fn start(address: &str) -> Authority {
+        let authority = Authority { asked: Arc::default(), dialogs: Arc::new(Semaphore::new(0)) };
+        let (address, served) = (address.to_owned(), authority.clone());
+        let (ready, begun) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            run(async {
+                let connection = zbus::connection::Builder::address(address.as_str())
+                    .serve_at("/org/freedesktop/PolicyKit1/Authority", served)
+                    .name("org.freedesktop.PolicyKit1")
+                    .build();
+                let connection = connection.await.unwrap();
+                ready.send(()).unwrap();
+                connection.closed().await;
+            });
+        });
+        begun.recv().unwrap();
+        authority
+    }
+
+    /// Waits for a question to an administrator.
+    pub async fn dialog(&self) {
+        self.dialogs.acquire().await.unwrap().forget();
+    }
+
+    /// What it was asked: kind of subject, name of the caller, action.
+    pub fn asked(&self) -> Vec<(String, String, String)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
