@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use zbus::Connection;
 use zbus::message::Header;
@@ -18,10 +19,17 @@ const MOST: usize = 8;
 /// Waiting calls of one user but root, on all connections.
 const MOST_OF_USER: usize = 32;
 
+/// How often a user may have a job made that takes no password: each leaves lines in the journal.
+const EACH: Duration = Duration::from_secs(5);
+/// As many may come at once.
+const BURST: u32 = 12;
+
 /// Callers and users, with the number of their calls that wait.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     waiting: Arc<Mutex<BTreeMap<Key, usize>>>,
+    /// When each user has used up its share, unless that is past.
+    paces: Arc<Mutex<BTreeMap<u32, Instant>>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +62,19 @@ impl Turns {
         let user = auth::user_of(connection, &caller).await?;
         let of_user = (user != 0).then(|| self.place(Key::User(user), MOST_OF_USER)).transpose()?;
         Ok(Turn { user, _places: (of_caller, of_user) })
+    }
+
+    /// Counts a job of a user that takes no password, or refuses it because there were too many lately.
+    pub fn pace(&self, user: u32, now: Instant) -> Result<()> {
+        let mut paces = lock(&self.paces);
+        paces.retain(|_, until| *until > now);
+        let until = paces.entry(user).or_insert(now);
+        if *until > now + EACH * (BURST - 1) {
+            let message = format!("more than {BURST} at once, and one in {} s after that", EACH.as_secs());
+            return Err(BusError::new(Name::LimitExceeded, message));
+        }
+        *until += EACH;
+        Ok(())
     }
 
     fn place(&self, key: Key, most: usize) -> Result<Place> {
@@ -95,5 +116,17 @@ mod tests {
         drop(places);
         assert!(of(":1.1").is_ok());
         assert!(lock(&all.waiting).is_empty());
+    }
+
+    #[test]
+    fn a_user_has_some_jobs_at_once_and_then_one_now_and_again() {
+        let all = Turns::default();
+        let begin = Instant::now();
+        let number = |now: Instant| (0..100).filter(|_| all.pace(1000, now).is_ok()).count();
+        assert_eq!(number(begin), 12);
+        assert!(all.pace(1001, begin).is_ok());
+        assert_eq!(number(begin + EACH * 2), 2);
+        assert_eq!(number(begin + EACH * 1000), 12);
+        assert_eq!(lock(&all.paces).len(), 1);
     }
 }
