@@ -1,8 +1,11 @@
 //! `bench run`, `show`, `forget` and `adopt`: which algorithm is best here, as a table that a person understands.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
+
+use zbus::Variant;
 
 use super::act;
 use super::args::{BenchRun, BenchShow, Json};
@@ -32,11 +35,10 @@ const INTERFACE: &str = "org.zramd1.Benchmark";
 
 /// Runs `bench run`: by ourselves as root, and otherwise through the daemon.
 pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
-    let words_for_worker = for_worker(words)?;
     let report: Option<Report> = if LinuxHost::new("/").is_privileged() {
-        worker::run(WORK, WORK, &words_for_worker, "measuring")?
+        worker::run(WORK, WORK, &for_worker(words)?, "measuring")?
     } else {
-        let status = connect::run(through_daemon(ask_password, &words_for_worker));
+        let status = connect::run(through_daemon(ask_password, for_daemon(words)?));
         if status != ExitStatus::Success {
             return Ok(status);
         }
@@ -90,12 +92,40 @@ fn for_worker(words: &BenchRun) -> Result<Vec<OsString>, Error> {
     Ok(out)
 }
 
-async fn through_daemon(ask_password: bool, words: &[OsString]) -> Result<ExitStatus, Failure> {
+/// The same as options of org.zramd1.Benchmark.Run, which reads no file for its callers.
+fn for_daemon(words: &BenchRun) -> Result<HashMap<&'static str, Variant<'static>>, Error> {
+    if words.data.is_some() {
+        return Err(Error::new(ErrorKind::NotPermitted, "--data takes root: run it with sudo"));
+    }
+    let mut options =
+        HashMap::from([("generator", words.generator.into()), ("dictionary", words.dictionary.into())]);
+    if !words.algorithms.is_empty() {
+        let names: Vec<String> = words.algorithms.iter().map(ToString::to_string).collect();
+        options.insert("algorithms", names.into());
+    }
+    if !words.page_cluster.is_empty() {
+        let numbers: Vec<String> =
+            words.page_cluster.iter().cloned().flatten().map(|n| n.to_string()).collect();
+        options.insert("page-clusters", numbers.into());
+    }
+    if let Some(profile) = &words.profile {
+        options.insert("profile", profile.clone().into());
+    }
+    if let Some(threads) = words.threads {
+        options.insert("threads", u32::from(threads).into());
+    }
+    if let Some(seconds) = words.seconds {
+        options.insert("seconds", seconds.into());
+    }
+    Ok(options)
+}
+
+async fn through_daemon(
+    ask_password: bool,
+    options: HashMap<&'static str, Variant<'static>>,
+) -> Result<ExitStatus, Failure> {
     let bus = Bus::open(ask_password).await?;
-    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut jobs = Jobs::listen(&bus).await?;
-    let mut options = act::forced(false);
-    options.insert("words", words.into());
     let job = bus.call(OBJECT, INTERFACE, "Run", &options).await?;
     jobs.wait(&job, "measuring").await?;
     Ok(ExitStatus::Success)

@@ -17,6 +17,7 @@ use crate::logic::change::VERDICT;
 use crate::logic::overlay::{Command, ENABLED, Overlay, file_name};
 use crate::logic::proc::device_number;
 use crate::logic::record::Target;
+use crate::logic::units::human;
 
 /// Longest string that an option may be.
 const LONGEST: usize = 4096;
@@ -83,7 +84,7 @@ fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
 }
 
 /// The strings of a list, which are not longer than one string may be.
-fn texts<'a>(key: &str, list: &'a Array<'_>) -> Result<Vec<&'a str>> {
+pub(super) fn texts<'a>(key: &str, list: &'a Array<'_>) -> Result<Vec<&'a str>> {
     let text = |word: &'a Variant<'_>| match word {
         Variant::Str(text) => Ok(text.as_str()),
         _ => Err(invalid(format!("`{key}` is a list of strings"))),
@@ -244,6 +245,16 @@ impl Core {
     pub async fn set_memory_limit(self: &Arc<Self>, name: &str, bytes: u64) -> Result<()> {
         let number = self.ours(name).await?;
         let _guard = self.turn().await?;
+        let snapshot = self.resample().await;
+        let used =
+            snapshot.device(&format!("zram{number}")).map_or(0, |device| device.stats.memory.mem_used_total);
+        if (1..used).contains(&bytes) {
+            let used = human(used);
+            let message = format!(
+                "zram{number} uses {used}: with a limit below that, everything written to it would fail"
+            );
+            return Err(BusError::new(Name::Unsafe, message));
+        }
         let wish = Wish::one(Target::Device(number), false);
         let (section, command) = (format!("zram{number}"), Some(Command::Limit));
         let change = |overlay: &mut Overlay| overlay.set_bytes("zram-resident-limit", bytes);

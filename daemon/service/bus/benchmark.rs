@@ -9,12 +9,14 @@ use zbus::{Connection, OwnedObjectPath, Variant, interface};
 use super::auth::{self, Action};
 use super::error::{BusError, Name, Result};
 use super::options::Options;
-use crate::engine::benchmark::keep;
+use crate::engine::benchmark::{SECONDS, keep};
 use crate::host::linux::{files, store::VERDICT};
 use crate::host::{Host, MachineFile, linux::LinuxHost};
+use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::cache::{self, Brief, Stored, Unusable};
 use crate::logic::benchmark::score::Profile;
 use crate::service::core::Core;
+use crate::service::operations::{invalid, texts};
 use crate::service::{lane, work::Order};
 
 /// The benchmark.
@@ -35,23 +37,73 @@ fn stored(profile: Profile) -> std::result::Result<Stored<Brief>, Unusable> {
     cache::read(Some(&text), &keep::key_now(&host), profile).map(|(stored, _)| stored)
 }
 
-/// Words for `zramd-worker benchmark` that callers may have it given.
+/// The options of Run.
+const OPTIONS: &str = "profile (s), algorithms (as), page-clusters (as), threads (u), seconds (d), generator (b), dictionary (b)";
+
+/// The parameter of an algorithm that names a file.
+const DICTIONARY: &str = "dict";
+
+/// Words for `zramd-worker benchmark`. It runs as root, so there is no option for what names a file or a process.
 fn words(options: &Options) -> Result<Vec<String>> {
-    let wrong = |message: &str| BusError::new(Name::InvalidArgument, message);
     let mut words = vec!["--now".to_owned()];
+    let flag = |word: &str, is_set: bool| is_set.then(|| word.to_owned()).into_iter().collect();
+    let each = |word: &str, values: Vec<String>| -> Vec<String> {
+        values.into_iter().map(|value| format!("{word}={value}")).collect()
+    };
     for (name, value) in options.iter() {
-        match (name.as_str(), &**value) {
-            ("words", Variant::Array(list)) => {
-                for word in list.iter() {
-                    let Variant::Str(word) = word else { return Err(wrong("`words` is a list of strings")) };
-                    words.push(word.as_str().to_owned());
-                }
+        words.extend(match (name.as_str(), &**value) {
+            ("profile", Variant::Str(word)) => match Profile::parse(word) {
+                Some(profile) => each("--profile", vec![profile.word().to_owned()]),
+                None => return Err(invalid(format!("there is no profile {word:?}"))),
+            },
+            ("algorithms", Variant::Array(list)) => {
+                let names = texts(name, list)?.into_iter().map(algorithm);
+                each("--algorithm", names.collect::<Result<_>>()?)
             }
-            ("profile", Variant::Str(profile)) => words.extend(["--profile".to_owned(), profile.to_string()]),
-            _ => return Err(wrong("the options are `profile` (s) and `words` (as)")),
-        }
+            ("page-clusters", Variant::Array(list)) => {
+                let numbers = texts(name, list)?.into_iter().map(page_cluster);
+                each("--page-cluster", numbers.collect::<Result<_>>()?)
+            }
+            ("threads", Variant::U32(number)) => {
+                let most = LinuxHost::new("/").cpus().saturating_mul(4);
+                if !(1..=most).contains(number) {
+                    return Err(invalid(format!("`threads` is 1 to {most} here, four for each CPU")));
+                }
+                each("--threads", vec![number.to_string()])
+            }
+            ("seconds", Variant::F64(seconds)) => {
+                if !SECONDS.contains(seconds) {
+                    return Err(invalid(format!("`seconds` is {} to {}", SECONDS.start(), SECONDS.end())));
+                }
+                each("--seconds", vec![seconds.to_string()])
+            }
+            ("generator", Variant::Bool(is_set)) => flag("--generator", *is_set),
+            ("dictionary", Variant::Bool(is_set)) => flag("--dictionary", *is_set),
+            _ => {
+                return Err(invalid(format!(
+                    "there is no option `{name}` of this type; there are {OPTIONS}"
+                )));
+            }
+        });
     }
     Ok(words)
+}
+
+fn algorithm(text: &str) -> Result<String> {
+    match Algorithm::parse(text) {
+        Ok(algorithm) if algorithm.parameters.iter().any(|(key, _)| key == DICTIONARY) => {
+            Err(invalid(format!("{text}: only root may have a dictionary read")))
+        }
+        Ok(algorithm) => Ok(algorithm.to_string()),
+        Err(error) => Err(invalid(error.message)),
+    }
+}
+
+fn page_cluster(text: &str) -> Result<String> {
+    match text.parse() {
+        Ok(number @ 0..=5_u8) => Ok(number.to_string()),
+        _ => Err(invalid(format!("page-cluster {text:?} is out of range: 0 to 5"))),
+    }
 }
 
 impl Benchmark {
@@ -124,8 +176,8 @@ impl Benchmark {
         Ok(text)
     }
 
-    /// Measures, which takes about two seconds. Options: `profile` (s) instead of that of the configuration, and `words` (as), further
-    /// words for `zramd-worker benchmark`.
+    /// Measures, which takes about two seconds. Options, which mean what those of `zramdctl bench run` do: `profile` (s), `algorithms`
+    /// (as), `page-clusters` (as), `threads` (u), `seconds` (d), `generator` (b), `dictionary` (b).
     #[zbus(out_args("job"))]
     async fn run(
         &self,
@@ -170,4 +222,57 @@ impl Benchmark {
 
 fn none(why: &Unusable) -> BusError {
     BusError::new(Name::NotFound, why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words_of(name: &str, value: Variant<'static>) -> Result<Vec<String>> {
+        let mut options = Options::default();
+        options.insert(name.to_owned(), value.try_into().unwrap());
+        words(&options)
+    }
+
+    #[test]
+    fn only_known_options_become_words() {
+        for (name, value, expected) in [
+            ("profile", "latency".into(), &["--profile=latency"][..]),
+            (
+                "algorithms",
+                vec!["lz4", "zstd(level=1)"].into(),
+                &["--algorithm=lz4", "--algorithm=zstd(level=1)"],
+            ),
+            ("page-clusters", vec!["0", "3"].into(), &["--page-cluster=0", "--page-cluster=3"]),
+            ("threads", 1_u32.into(), &["--threads=1"]),
+            ("seconds", 0.5.into(), &["--seconds=0.5"]),
+            ("generator", true.into(), &["--generator"]),
+            ("dictionary", false.into(), &[]),
+        ] {
+            let words = words_of(name, value).unwrap();
+            assert_eq!(words, [&["--now"], expected].concat(), "{name}");
+        }
+    }
+
+    #[test]
+    fn all_else_is_refused() {
+        for (name, value) in [
+            ("words", vec!["--data", "/dev/watchdog"].into()),
+            ("data", "/dev/watchdog".into()),
+            ("process", 1_u32.into()),
+            ("--data", "/dev/watchdog".into()),
+            ("profile", "--data=/dev/watchdog".into()),
+            ("algorithms", vec!["lz4(dict=/dev/watchdog)"].into()),
+            ("page-clusters", vec!["6"].into()),
+            ("page-clusters", vec!["--data"].into()),
+            ("threads", 0_u32.into()),
+            ("threads", u32::MAX.into()),
+            ("seconds", f64::NAN.into()),
+            ("seconds", 1e9.into()),
+            ("generator", "yes".into()),
+        ] {
+            let refused = words_of(name, value).unwrap_err();
+            assert_eq!(refused.name, Name::InvalidArgument, "{name}");
+        }
+    }
 }

@@ -302,14 +302,15 @@ impl Device {
         self.core.owned(&call, self.core.resize(&self.name, disk_size_bytes, &options).await?).await
     }
 
-    /// Limits the memory that it may use, until the next boot; 0 is no limit.
+    /// Limits the memory that it may use, until the next boot; 0 is no limit. Writes that would exceed it fail, so a limit below what
+    /// is used is refused.
     async fn set_memory_limit(
         &self,
         memory_limit_bytes: u64,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.set_memory_limit(&self.name, memory_limit_bytes).await
     }
 

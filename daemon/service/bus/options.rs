@@ -124,9 +124,10 @@ impl<'de> DeserializeSeed<'de> for Content<'_, '_> {
             "u" => u32::deserialize(from)?.into(),
             "x" => i64::deserialize(from)?.into(),
             "t" => u64::deserialize(from)?.into(),
+            "d" => f64::deserialize(from)?.into(),
             "as" => from.deserialize_seq(Words { left: self.left })?.into(),
             other => {
-                let known = "a string, a whole number, true or false, or a list of strings";
+                let known = "a string, a number, true or false, or a list of strings";
                 return Err(D::Error::custom(format!("an option of type {other:.20}: it is {known}")));
             }
         })
