@@ -454,7 +454,7 @@ fn without_a_daemon_each_command_says_what_to_do() {
     for words in [&["reload"][..], &["create", "-s", "16MiB"], &["remove", "zram0"], &["monitor"]] {
         let output = run(words);
         assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
-        assert!(texts(&output).1.contains("`systemctl start zramd.service`"), "{words:?}: {output:?}");
+        assert!(texts(&output).1.contains("`systemctl enable --now zramd.service`"), "{words:?}: {output:?}");
     }
     let nowhere = zramdctl("unix:path=/nonexistent", &["reload"]).output().unwrap();
     assert_eq!(nowhere.status.code(), Some(1));

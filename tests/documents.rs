@@ -275,16 +275,13 @@ fn place(source: &str, member: &str) -> usize {
 /// The polkit actions of an interface's methods: each asks for its own in its first line.
 fn actions(source: &str) -> Vec<(String, String)> {
     let mut functions = source.split("\n    async fn ").skip(1).collect::<Vec<_>>();
-    functions.retain(|function| function.contains("auth::check"));
+    functions.retain(|function| function.contains("auth::check("));
     assert_eq!(functions.len(), source.matches("auth::check(").count(), "a check in an unexpected place");
     let policy = text("units/org.zramd1.policy");
     let action = |function: &str| {
         let (name, body) = function.split_once('(').unwrap();
         let (_, action) = body.split_once("Action::").unwrap();
         let camel = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
-        if action.starts_with("of_job(") {
-            return (camel, String::new());
-        }
         let words = spaced(action.split(')').next().unwrap(), '-');
         let action = format!("org.zramd1.{words}");
         assert!(policy.contains(&format!("<action id=\"{action}\">")), "{action} is no action");

@@ -26,7 +26,8 @@ pub struct Failure {
 }
 
 /// What happens when a name on the bus is missing, in the words of somebody who wants to change that.
-const NOT_RUNNING: &str = "zramd.service is not running; start it with `systemctl start zramd.service`";
+const NOT_RUNNING: &str =
+    "zramd.service is not running; start it with `systemctl enable --now zramd.service`";
 
 /// Every error name that callers meet, with its exit status. What is missing here is a plain failure.
 const STATUSES: [(&str, ExitStatus); 25] = [
@@ -77,7 +78,7 @@ impl Failure {
 
     /// What an error of this name with this text means.
     pub fn named(name: &str, text: &str) -> Failure {
-        if ABSENT.contains(&name) || name.starts_with("org.freedesktop.DBus.Error.Spawn.") {
+        if ABSENT.contains(&name) {
             return Failure::plain(NOT_RUNNING);
         }
         let status = STATUSES.iter().find(|(known, _)| *known == name).map(|(_, status)| *status);
@@ -202,10 +203,10 @@ impl Bus {
     }
 }
 
-/// The first file of the daemon's configuration; nothing when there is no daemon, or it does not answer. None is started for that.
+/// The first file of the daemon's configuration; nothing when there is no daemon, or it does not answer.
 pub fn file_of_daemon() -> Option<PathBuf> {
     let ask = async {
-        let bus = Bus { flags: MethodFlags::NO_AUTO_START, ..Bus::open(false).await.ok()? };
+        let bus = Bus::open(false).await.ok()?;
         let what = ("org.zramd1.Manager", "ConfigFiles");
         let files = bus.call(ROOT, "org.freedesktop.DBus.Properties", "Get", &what).await;
         Vec::<String>::try_from(files.ok().map(|files: OwnedVariant| files)?).ok()
@@ -256,7 +257,7 @@ mod tests {
         ];
         for error in errors {
             let failure = Failure::from(zbus::Error::FDO(Box::new(error)));
-            assert!(failure.is_absence() && failure.message.contains("systemctl start"), "{failure:?}");
+            assert!(failure.is_absence() && failure.message.contains("systemctl enable"), "{failure:?}");
         }
         assert!(!Failure::named("org.zramd1.Error.Failed", "x").is_absence());
     }
