@@ -257,6 +257,12 @@ fn what_cannot_be_followed_without_an_override_keeps_it() {
     session.fails(&["unset", "--runtime", "zram0"], 7);
     assert_eq!(overridden(&session).len(), 1);
     assert_eq!(attribute("zram0", "disksize"), (24 * MIB).to_string());
+    // A mistake in the file must not take the device along.
+    session.write("[zram0]\nzram-size = \n");
+    session.fails(&["unset", "--runtime", "--force", "zram0"], 1);
+    assert_eq!(overridden(&session).len(), 1);
+    assert_eq!(attribute("zram0", "disksize"), (24 * MIB).to_string());
+    session.write(&config("16MiB"));
     succeeds(&session, &["unset", "--runtime", "--force", "zram0"]);
     assert_eq!(attribute("zram0", "disksize"), (16 * MIB).to_string());
 }

@@ -64,7 +64,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Import(words) => import::run(cli, &words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),
-        Command::Plan(change) => noted(cli, connect::run(plan::run(cli, change.force))),
+        Command::Plan(change) => Ok(noted(cli, connect::run(plan::run(cli, change.force)))),
         Command::Overrides { json } => overrides::run(cli, json),
         Command::Unset(words) => {
             let names = if words.all { overrides::objects(cli)? } else { words.names };
@@ -74,7 +74,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
             Ok(connect::run(top::run(interval, iterations, read::config(cli.config.as_ref()).view())))
         }
         Command::Monitor { json, stats } => Ok(connect::run(monitor::run(ask, Form { json, stats }))),
-        Command::Reload(change) => noted(cli, connect::run(act::reload(ask, change))),
+        Command::Reload(change) => Ok(noted(cli, connect::run(act::reload(ask, change)))),
         Command::Create(words) => Ok(connect::run(act::create(ask, &words))),
         Command::Remove { names, change } => Ok(connect::run(act::remove(ask, &names, change))),
         Command::Resize { name, size, change } => Ok(connect::run(act::resize(ask, &name, &size, change))),
@@ -91,10 +91,10 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
 }
 
 /// Says which keys of the configuration are overridden, after a command that follows it.
-fn noted(cli: &Cli, status: ExitStatus) -> Result<ExitStatus, Error> {
+fn noted(cli: &Cli, status: ExitStatus) -> ExitStatus {
     let configuration = read::config(read::daemons_file(cli).as_ref());
     overrides::note(&configuration.loaded.merged.overrides, cli);
-    Ok(status)
+    status
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<ExitStatus, Error> {

@@ -24,6 +24,7 @@ use crate::logic::view::{Ended, Proposal, Task, View};
 
 /// What is to be brought about. Kept in `/run/zramd/operation` while it is being done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub struct Wish {
     /// Only these follow the configuration; nothing means all.
     pub only: Option<BTreeSet<Target>>,
@@ -169,7 +170,10 @@ pub async fn take_back(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<
 async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String> {
     let mut proposal = propose(core, wish).await?;
     let _claims = claim_disks(core, handle, &mut proposal.tasks);
-    if !wish.gone && !wish.gently && !wish.unset {
+    if wish.unset {
+        // A section with a mistake would count as gone.
+        must_be_valid(&proposal.view)?;
+    } else if !wish.gone && !wish.gently {
         for target in wish.only.iter().flatten() {
             must_be_configured(target, &proposal)?;
         }
@@ -184,7 +188,9 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
         Mode::Direct => directly(core, handle, wish, &proposal.tasks).await?,
     };
     let sentence = report.sentence();
-    if sentence.is_ok() && !wish.gently && drop_obsolete(proposal.obsolete).await? {
+    // A file that cannot be read says nothing about what is obsolete.
+    let is_known = sentence.is_ok() && !wish.gently && proposal.view.errors.is_empty();
+    if is_known && drop_obsolete(std::mem::take(&mut proposal.obsolete)).await? {
         proposal.view = view(core).await?;
     }
     core.set_view(proposal.view);
