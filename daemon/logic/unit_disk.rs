@@ -17,7 +17,7 @@ use super::unit_text::{Contents, Unit, UnitFile, escape_path, mount_unit, setup_
 const JOURNAL: &str = "/var/log/journal";
 /// Packaged units that the generator links to.
 const PACKAGED: &str = "/usr/lib/systemd/system";
-/// The unit that makes the directory of the private places: made by PID 1, everybody could look into it.
+/// The unit that makes the directory of the private places: PID 1 would make it with mode 0755.
 const PLACES_UNIT: &str = "zramd-disk-places.service";
 /// How the description of a disk begins.
 const DISK: &str = "RAM disk ";

@@ -117,7 +117,7 @@ pub fn status(calls: &Calls, disk: &Disk) -> Result<Status, Error> {
     Ok(Status { state: store.state()?, generations: listing.generations, bad: listing.bad })
 }
 
-/// Refuses a kernel on which no disk can be loaded: links are not followed by openat2(2), which is there since Linux 5.6.
+/// Refuses a kernel without openat2(2), which loading needs so that it follows no links. Linux has it since 5.6.
 pub fn refuse_kernel(calls: &Calls, directory: BorrowedFd<'_>) -> Result<(), Error> {
     match calls.open_below(directory, b"") {
         Err(Errno(libc::ENOSYS)) => {

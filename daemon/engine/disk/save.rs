@@ -26,7 +26,7 @@ const WRITE_BEHIND: u64 = 8 << 20;
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Why, as in [`Manifest::reason`]. A save for [`BY_USER`] takes the place of none but the last one of the kind.
+    /// Why, as in [`Manifest::reason`]. A save with [`BY_USER`] replaces only the last one of the kind.
     pub reason: &'a str,
     /// Writes a generation although nothing has changed.
     pub force: bool,
@@ -211,7 +211,7 @@ fn still(store: &Store, request: Request<'_>, number: u64, manifest: &Manifest) 
     Ok(Saved::Unchanged(number))
 }
 
-/// Whether one that a user asked for would stay: those that it may not take the place of count.
+/// Refuses one that a user asked for when it does not fit into the limit besides those that it may not replace.
 fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> {
     let others = listing.kept().into_iter().filter(|kept| !kept.by_user);
     let total = others.fold(bytes, |sum, kept| sum.saturating_add(kept.bytes));
@@ -220,7 +220,7 @@ fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> 
         Some(limit) => {
             let (total, limit) = (size_text(total), size_text(limit));
             let why = format!(
-                "with the snapshots that root has the store would hold {total}, and store-limit is {limit}"
+                "with the snapshots that it may not replace the store would hold {total}, and store-limit is {limit}"
             );
             Err(refused(ErrorKind::StoreFull, disk, &why))
         }

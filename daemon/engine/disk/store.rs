@@ -151,7 +151,7 @@ impl Store {
 
     fn close_to_others(&self) -> Result<(), Error> {
         let meta = self.calls.look(self.fd(), b"").map_err(at(&self.path, "look at"))?;
-        if meta.mode & 0o077 == 0 {
+        if meta.mode & 0o777 == 0o700 {
             return Ok(());
         }
         match self.calls.set_mode(Subject::Open(self.fd()), 0o700) {

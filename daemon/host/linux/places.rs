@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::host::HostError;
 use crate::logic::disk_place::PLACES;
 
-/// Its parts below the root directory with their modes: nobody but root looks below the last one.
+/// Its parts below the root directory with their modes: only root can look below the last one.
 const PARTS: [(&str, Mode); 3] = [
     ("run", Mode::from_raw_mode(0o755)),
     ("zramd", Mode::from_raw_mode(0o755)),

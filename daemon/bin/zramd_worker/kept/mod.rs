@@ -127,8 +127,12 @@ impl Job {
             found => found?,
         };
         if ["load", "save", "prepare-restore"].contains(&verb) {
-            // What is read or written there is for root only, whatever has become of the directory.
-            places::make(Path::new("/"))?;
+            match places::make(Path::new("/")) {
+                Err(error) if verb == "load" => return Err(error.into()),
+                // Not saving would lose more.
+                Err(error) => warn(name, &error.to_string()),
+                Ok(()) => {}
+            }
         }
         let now = Instant::now();
         let deadline = now + Duration::from_secs(kept.keep.time_limit);

@@ -1,4 +1,4 @@
-//! Opening a directory that nobody but its owner and root could have put at its path.
+//! Opening a directory that only root and its owner can have put at its path.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
