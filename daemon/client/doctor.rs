@@ -23,7 +23,7 @@ use crate::host::{Host, MachineFile};
 use crate::logic::benchmark::cache::Unusable;
 use crate::logic::change::{Action, Change};
 use crate::logic::config::problem::{Problem, Severity};
-use crate::logic::config::settings::{AlgorithmChoice, DeviceSettings};
+use crate::logic::config::settings::{AlgorithmChoice, DeviceSettings, RamDiskSettings};
 use crate::logic::config::{Loaded, enabled_by_cmdline};
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::{self, Finding, Level};
@@ -49,8 +49,8 @@ pub struct Standing {
     pub counts_pressure: bool,
     /// Whether the kernel lets programs without rights be woken by that: Linux 6.5 (psi.rst, "Unprivileged").
     pub wakes_for_pressure: bool,
-    /// Whether the kernel is too old to load a RAM disk.
-    pub cannot_load: bool,
+    /// Why this kernel loads no RAM disk, if so.
+    pub not_loading: Option<String>,
     /// The kind of container that we are in.
     pub container: Option<String>,
     /// What is known about systemd's side, where systemd runs.
@@ -257,12 +257,13 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             "install the rest of the kernel's modules (linux-modules-extra, kernel-modules), or another kernel",
         ));
     }
-    if standing.cannot_load && loaded.settings.ramdisks.iter().any(|disk| disk.keep.is_some()) {
+    let is_kept = |disk: &RamDiskSettings| disk.keep.is_some();
+    if let Some(why) = standing.not_loading.clone().filter(|_| loaded.settings.ramdisks.iter().any(is_kept)) {
         found.push(finding(
             Level::Error,
             "kernel-too-old",
             "",
-            "this kernel has no openat2(2), so RAM disks that are kept are not loaded".to_owned(),
+            why,
             "take Linux 5.6 or a later one, or write persist = \"none\"",
         ));
     }
@@ -335,16 +336,16 @@ fn look() -> Standing {
         has_zram: host.has_control() || can_load(root),
         counts_pressure: host.text(MachineFile::MemoryPressure).is_ok(),
         wakes_for_pressure: !is_before_6_5(&host.text(MachineFile::KernelRelease).unwrap_or_default()),
-        cannot_load: cannot_load(root),
+        not_loading: not_loading(root),
         container: host.container(),
         systemd,
         drained: host.drained().unwrap_or_default(),
     }
 }
 
-fn cannot_load(root: &Path) -> bool {
-    let opened = std::fs::File::open(root).map(|root| disk::refuse_kernel(&Calls::new(), root.as_fd()));
-    matches!(opened, Ok(Err(_)))
+fn not_loading(root: &Path) -> Option<String> {
+    let root = std::fs::File::open(root).ok()?;
+    disk::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
 }
 
 /// Whether PID 1 says that the service runs. Whoever cannot ask it does not know better.
@@ -409,7 +410,7 @@ mod tests {
             has_zram: true,
             counts_pressure: true,
             wakes_for_pressure: true,
-            cannot_load: false,
+            not_loading: None,
             container: None,
             systemd: Some(Systemd { generator: true, enabled: true, running: true }),
             drained: Vec::new(),
@@ -436,7 +437,7 @@ mod tests {
         let without = Standing { has_zram: true, ..Standing::default() };
         assert_eq!(codes(&missing(&without, &loaded("[zram0]"))), [""; 0], "systemd is not needed");
         let kept = "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"1MiB\"\npersist = ";
-        let early = Standing { cannot_load: true, ..without.clone() };
+        let early = Standing { not_loading: Some("too old".to_owned()), ..without.clone() };
         assert_eq!(codes(&missing(&early, &loaded(&format!("{kept}\"snapshot\"")))), ["kernel-too-old"]);
         assert_eq!(codes(&missing(&early, &loaded(&format!("{kept}\"none\"")))), [""; 0]);
         let follows = loaded("[zram0]\n[maintenance]\npressure = true");
