@@ -50,11 +50,9 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     };
     if filled.state == LoadState::Passthrough {
         keep::mark_passthrough(name, true)?;
-    } else {
-        if let Err(error) = job.hook(Hook::PostRestore, "load") {
-            filled.message.push_str(&format!("; post-restore: {error}"));
-            warn(name, &format!("post-restore: {error}"));
-        }
+    } else if let Err(error) = job.hook(Hook::PostRestore, "load") {
+        filled.message.push_str(&format!("; post-restore: {error}"));
+        warn(name, &format!("post-restore: {error}"));
     }
     let took = micros(began.elapsed());
     let message = filled.message.clone();

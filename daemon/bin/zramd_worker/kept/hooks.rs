@@ -109,7 +109,7 @@ impl Job {
 
 /// `zramd-worker hook`: runs a hook in its unit. `Err` is wrong usage.
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
-    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let [key, name, reason] = words.as_slice() else { return Err("which hook?".to_owned()) };
     let hook = [Hook::PreSave, Hook::PostRestore].into_iter().find(|hook| hook.key() == key);
     let hook = hook.ok_or_else(|| format!("there is no hook `{key}`"))?;
