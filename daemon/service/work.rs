@@ -1,10 +1,13 @@
 //! Having `zramd-worker` do what takes long: through PID 1, because our sandbox may do nothing, or as a child where there is no
 //! systemd. It says in a file how far it is (`logic/work.rs`), which is read only while it works.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use serde::de::IgnoredAny;
 
@@ -14,7 +17,7 @@ use super::jobs::Handle;
 use super::setup::program;
 use super::systemd::{DONE, Systemd, Verb};
 use crate::host::Host;
-use crate::host::linux::{LinuxHost, work};
+use crate::host::linux::{LinuxHost, process, work};
 use crate::logic::duration::micros;
 use crate::logic::work::{Outcome, Work, ending};
 
@@ -84,12 +87,17 @@ async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
     let mut command = Command::new(program("zramd-worker"));
     command.args(&order.verb).args(&order.words);
     // What it has to say is in its file; errors go where ours go.
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(failed)?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    let mut child = command.spawn().map_err(failed)?;
+    let deadline = Instant::now() + process::WORKER_LIMIT;
     handle.cancel.watch(child.id());
     let mut ticks = tokio::time::interval(LOOK);
     let status = loop {
         ticks.tick().await;
         match child.try_wait() {
+            Ok(None) if Instant::now() >= deadline => {
+                process::end_group(process::group(&child), Signal::KILL);
+            }
             Ok(None) => publish(handle, &order.name).await,
             Ok(Some(status)) => break status,
             Err(error) => {

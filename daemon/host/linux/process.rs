@@ -20,7 +20,7 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 /// How long modprobe may take: the driver has to be read from a slow medium, and no more.
 const MODPROBE_LIMIT: Duration = Duration::from_secs(30);
 /// How long `zramd-worker` may take to load or save a RAM disk; it has limits of its own, which its configuration can raise.
-const WORKER_LIMIT: Duration = Duration::from_secs(3600);
+pub const WORKER_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Whether we have `CAP_SYS_ADMIN`, without which neither swap nor mounts nor zram can be changed.
 pub fn is_privileged() -> bool {
@@ -116,12 +116,12 @@ fn processes_where(root: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<Holder> {
 }
 
 /// The process group of a child that was started with `process_group(0)`.
-pub(super) fn group(child: &Child) -> Option<Pid> {
+pub fn group(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
 /// Signals all of a group. It may just have ended, which is as good.
-pub(super) fn end_group(group: Option<Pid>, signal: Signal) {
+pub fn end_group(group: Option<Pid>, signal: Signal) {
     if let Some(group) = group {
         kill_process_group(group, signal).ok();
     }
