@@ -579,8 +579,8 @@ fn a_damaged_record_stops_its_own_target_alone() {
         );
         engine::status::rows(host).unwrap();
         let survey = reload::survey(host, &settings(), Activation::Direct, &Scope::default()).unwrap();
-        let refused = survey.changes.iter().filter(|change| change.action == Action::Refuse);
-        assert!(refused.into_iter().all(|change| Some(&change.target) == own.as_ref()), "{case}");
+        let mut refused = survey.changes.iter().filter(|change| change.action == Action::Refuse);
+        assert!(refused.all(|change| Some(&change.target) == own.as_ref()), "{case}");
         engine::control::must_be_ours(host, 0).unwrap();
         engine::control::compact(host, 0).unwrap();
         Scratch::create(host, &BTreeSet::new()).unwrap().release(host).unwrap();
@@ -595,7 +595,11 @@ fn a_damaged_record_stops_its_own_target_alone() {
             assert_eq!(engine::down(host, own).unwrap_err().kind, ErrorKind::Unsafe, "{case}");
         }
         let stays = engine::revert(host).unwrap().into_iter().filter(|(_, result)| result.is_err());
-        assert_eq!(stays.map(|(target, _)| target).collect::<Vec<_>>(), Vec::from_iter(own), "{case}");
+        assert_eq!(
+            stays.map(|(target, _)| target).collect::<Vec<_>>(),
+            own.into_iter().collect::<Vec<_>>(),
+            "{case}"
+        );
         let left = machine.look().records.clone();
         assert_eq!(left.into_iter().collect::<Vec<_>>(), [(file.to_owned(), text)], "{case}");
     }
@@ -626,7 +630,7 @@ fn what_a_damaged_record_is_about_is_neither_taken_nor_forgotten() {
     }
 }
 
-/// As [`apply`] leaves it, without what only the one knows who creates a device.
+/// As [`apply`] leaves it, without the undo of what is not known later: that it created the device and directories.
 fn adopted(record: &Record) -> Record {
     let mut record = Record { found_algorithm: None, ..record.clone() };
     record.undo.retain(|undo| !matches!(undo, Undo::RemoveDevice { .. } | Undo::RemoveDirectory { .. }));
@@ -733,4 +737,28 @@ fn a_device_that_was_taken_away_is_not_called_that_of_somebody_else() {
     let host = &mut machine.process();
     let kind = |number| engine::control::must_be_ours(host, number).unwrap_err().kind;
     assert_eq!([0, 3, 9].map(kind), [ErrorKind::NotFound, ErrorKind::Unmanaged, ErrorKind::NotFound]);
+}
+
+#[test]
+fn a_device_that_another_program_has_created_since_a_kill_is_not_removed() {
+    let expected = undisturbed(&KernelConfig::full());
+    let mut replaced = 0;
+    for index in 0..expected.applied.len() {
+        let machine = machine(KernelConfig::full());
+        machine.script(index + 1, Fault::KillBefore);
+        assert!(survive(|| apply(&machine, &settings())).is_none());
+        let records = gather::records(&machine.process()).unwrap();
+        let is_spare = |undo: &Undo| matches!(undo, Undo::RemoveSpare { number: 1, .. });
+        let known = records.get(&Target::Device(2)).is_some_and(|record| record.undo.iter().any(is_spare));
+        if !known || !machine.look().devices.contains_key(&1) {
+            continue;
+        }
+        let other = &mut machine.process();
+        other.hot_remove(1).unwrap();
+        assert_eq!(other.hot_add().unwrap(), 1);
+        assert_eq!(errors(&apply(&machine, &settings())), Vec::<String>::new());
+        assert!(machine.look().devices.contains_key(&1), "call {index}");
+        replaced += 1;
+    }
+    assert!(replaced > 0);
 }

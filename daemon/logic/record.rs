@@ -126,7 +126,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A file among the records that is none, or one of a newer zramd. What it is about is neither taken nor forgotten.
+/// A record file that cannot be used: it is damaged, or a newer zramd wrote it. Its target stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
     /// Its name, without the folder.
@@ -170,6 +170,13 @@ pub enum Undo {
         before: Vec<u32>,
         /// The number that was wanted.
         up_to: u32,
+    },
+    /// `hot_remove` a device that was created on the way to another number, if it is still the same and uninitialised.
+    RemoveSpare {
+        /// N of `zramN`.
+        number: u32,
+        /// As [`Record::diskseq`].
+        diskseq: Option<u64>,
     },
     /// `hot_remove` the device, which we created.
     RemoveDevice {

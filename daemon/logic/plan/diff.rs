@@ -155,8 +155,10 @@ fn device_group(
 
 /// Whether taking back an unfinished record removes device `number` because it was perhaps created on the way.
 fn may_remove(record: &Record, number: u32) -> bool {
-    record.undo.iter().any(|undo| {
-        matches!(undo, Undo::RemoveNewDevices { before, up_to } if number <= *up_to && !before.contains(&number))
+    record.undo.iter().any(|undo| match undo {
+        Undo::RemoveNewDevices { before, up_to } => number <= *up_to && !before.contains(&number),
+        Undo::RemoveSpare { number: spare, .. } => *spare == number,
+        _ => false,
     })
 }
 

@@ -346,6 +346,9 @@ impl fmt::Display for Undo {
             Undo::RemoveNewDevices { up_to, .. } => {
                 write!(f, "remove unused zram devices that an interrupted run created up to zram{up_to}")
             }
+            Undo::RemoveSpare { number, .. } => {
+                write!(f, "remove /dev/zram{number}, which is not needed (hot_remove)")
+            }
             Undo::RemoveDevice { number } => write!(f, "remove /dev/zram{number} (hot_remove)"),
             Undo::Reset { number } => write!(f, "reset /dev/zram{number}, which frees its memory"),
             Undo::SwapOff { number } => write!(f, "deactivate swap on /dev/zram{number}"),
