@@ -553,6 +553,14 @@ fn what_is_damaged_in_run_zramd_stops_no_command_about_anything_else() {
     {
         with_file(words);
     }
+    {
+        let _section = Planted::with("zramd.toml.d/50-damaged.toml", b"\xff\xfe{");
+        for words in [&["list"][..], &["status", "zram0"], &["limit", "zram0", "8MiB"]] {
+            let output = session.command(words).output().unwrap();
+            assert!(output.status.success(), "{words:?}: {output:?}");
+        }
+        session.fails(&["reload"], 1);
+    }
     let doctor = session.command(&["doctor", "--json"]).output().unwrap();
     let found: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
     let found =
@@ -578,7 +586,9 @@ fn a_device_whose_record_is_damaged_is_adopted_with_its_swap_on() {
     for damage in [None, Some(&b"\xff"[..]), Some(b"{}")] {
         let record = Planted::new("zram0.json");
         fs::remove_file(&record.0).unwrap();
-        damage.map(|text| fs::write(&record.0, text).unwrap());
+        if let Some(text) = damage {
+            fs::write(&record.0, text).unwrap();
+        }
         session.fails(&["resize", "zram0", "24MiB"], 7);
         session.write("[zram0]\nzram-size = \"20MiB\"\nswap-priority = 100\n");
         session.fails(&adopt, 7);

@@ -15,12 +15,11 @@ pub fn run(cli: &Cli, name: &str) -> Result<ExitStatus, Error> {
     let number = device_number(name)
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{name} is no zram device")))?;
     let loaded = read::readable_config(cli.config.as_ref())?.loaded;
-    // Whose units activated it decides who deactivates it.
+    // A device that PID 1 has activated is deactivated by PID 1.
     let managed = unit_files::is_booted(Path::new("/")) && unit_files::activates(Path::new("/"), number);
     let activation = if managed { Activation::Systemd } else { Activation::Direct };
-    out::line(&match provision::adopt(&mut read::host(), &loaded, number, activation)? {
-        true => format!("zram{number}: taken over"),
-        false => format!("zram{number}: its record is in order, nothing to do"),
-    });
+    let adopted = provision::adopt(&mut read::host(), &loaded, number, activation)?;
+    let end = if adopted { "adopted" } else { "its record is in order, nothing to do" };
+    out::line(&format!("zram{number}: {end}"));
     Ok(ExitStatus::Success)
 }

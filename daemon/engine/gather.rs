@@ -197,7 +197,7 @@ pub fn records<H: Host>(host: &H) -> Result<BTreeMap<Target, Record>, HostError>
     Ok(all_records(host)?.0)
 }
 
-/// All records, and what is among them and cannot be used.
+/// All records that can be used, and those that cannot.
 pub fn all_records<H: Host>(host: &H) -> Result<(BTreeMap<Target, Record>, Vec<Damaged>), HostError> {
     let (mut records, mut damaged) = (BTreeMap::new(), Vec::new());
     for (name, text) in host.records()? {

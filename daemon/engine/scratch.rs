@@ -31,7 +31,7 @@ pub struct Scratch {
 pub fn sweep<H: Host>(host: &mut H) -> Result<(), Error> {
     for (name, text) in host.scratch_records()? {
         if host.own_scratch(&name)? {
-            // Without it nobody knows which device it was about.
+            // Which device it was about is not known. `doctor` names the file.
             let Ok(mut record) = record(&name, &text) else { continue };
             if let Some(error) = roll_back(host, &mut record).into_iter().reduce(Error::join) {
                 return Err(error);

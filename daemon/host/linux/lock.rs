@@ -80,7 +80,7 @@ fn open(directory: impl AsFd, name: &str, shown: &str) -> Result<OwnedFd, HostEr
 fn is_private(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
         && stat.st_uid == rustix::process::geteuid().as_raw()
-        && stat.st_mode & 0o777 == 0o600
+        && !Mode::from_raw_mode(stat.st_mode).intersects(Mode::RWXG | Mode::RWXO)
 }
 
 fn held(file: impl AsFd, shown: &str, patience: Duration) -> HostError {

@@ -38,7 +38,7 @@ fn create_folder(root: &Path) -> Result<PathBuf, HostError> {
     }
 }
 
-/// All records whose names end so. A folder that is not there has none.
+/// All records whose names end so. A directory that is not there has none.
 pub fn list(root: &Path, suffix: &str) -> Result<Vec<RecordFile>, HostError> {
     let folder = folder(root);
     let entries = match fs::read_dir(&folder) {
@@ -111,7 +111,7 @@ pub fn lock(root: &Path) -> Result<OwnedFd, HostError> {
         let taken = open_folder(&create_folder(root)?)
             .and_then(|folder| lock::take(folder, LOCK, &format!("{FOLDER}/{LOCK}"), PATIENCE));
         match taken {
-            // Its last owner has removed the folder.
+            // Its last owner has removed the directory.
             Err(error) if error.is(Errno::NOENT) => {}
             taken => return taken,
         }
@@ -123,7 +123,7 @@ fn open_folder(path: &Path) -> Result<OwnedFd, HostError> {
     rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| HostError::new(FOLDER, "open", errno))
 }
 
-/// Releases the lock, and removes the folder if it is empty: nothing stays behind when everything was taken away.
+/// Releases the lock, and removes the directory if it is empty: nothing stays behind when everything was taken away.
 pub fn unlock(root: &Path, lock: OwnedFd) {
     if let Ok(folder) = open_folder(&folder(root)) {
         lock::remove(folder, LOCK);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_has_the_lock_at_a_time_although_the_folder_goes_with_it() {
+    fn one_has_the_lock_at_a_time_although_the_directory_is_removed_with_it() {
         let root = tempfile::tempdir().unwrap();
         let inside = std::sync::atomic::AtomicU32::new(0);
         std::thread::scope(|scope| {

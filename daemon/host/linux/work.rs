@@ -56,7 +56,7 @@ pub fn take(root: &Path, name: &str) -> Result<Option<OwnedFd>, HostError> {
             .map_err(|error| HostError::io(FOLDER, "open", &error))
             .and_then(|folder| lock::try_take(folder, &name, &format!("{FOLDER}/{name}")));
         match taken {
-            // Its last owner has removed the folder.
+            // Its last owner has removed the directory.
             Err(error) if error.is(Errno::NOENT) => {}
             taken => return taken,
         }

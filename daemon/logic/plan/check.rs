@@ -71,7 +71,7 @@ pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: 
     refusals
 }
 
-/// What its record says is neither taken nor forgotten.
+/// A target whose record cannot be used stays as it is.
 pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option<Refusal> {
     let damaged = facts.damaged_record(target)?;
     Some(Refusal::new(Kind::Unsafe, origin, damaged.to_string()).hint(damaged.remedy()))
