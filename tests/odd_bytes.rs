@@ -115,7 +115,8 @@ fn names_of_any_bytes_are_told_apart() {
     let points: Vec<&[u8]> = mounts.iter().map(|mount| mount.mount_point.as_bytes()).collect();
     assert_eq!(points, [&b"/"[..], b"/mnt/\xff", b"/home/u/\xe9"]);
     // The path that it is shown as is another one.
-    assert!(mounts[1].mount_point != mounts[1].mount_point.to_string());
+    let shown = mounts[1].mount_point.to_string();
+    assert_ne!(mounts[1].mount_point, shown);
     // What a user calls the source of a FUSE mount says nothing about a device.
     assert_eq!(proc::mount_of(&mounts, 0, Some((252, 0))), None);
 }
