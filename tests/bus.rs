@@ -176,7 +176,7 @@ fn unknown_names_are_not_found() {
     let Some(bus) = PrivateBus::start() else { return };
     run(async {
         let client = bus.client().await;
-        let long = "z".repeat(100_000);
+        let long = "z".repeat(5_000);
         for name in
             ["", "zram4000000", "zram", "/dev/zram4000000", "../zram0", "zram0\n", "zram-1", "ä", &long]
         {

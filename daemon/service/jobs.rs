@@ -162,7 +162,7 @@ impl Core {
         let user = auth::user_of(&connection, &auth::caller(call)?).await?;
         // It may have ended, and be gone from the bus.
         if let Ok(object) = connection.object_server().interface::<_, Job>(&job).await {
-            lock(&object.get().await.state).owner = Some(user);
+            lock(&object.get().await.state).owner.get_or_insert(user);
         }
         Ok(job)
     }

@@ -17,7 +17,7 @@ use zbus::message::Type;
 use zbus::{Address, Message};
 
 /// Longest call or signal, in bytes. Anyone may send these.
-pub const LONGEST: usize = 16 * 1024;
+const LONGEST: usize = 8 * 1024;
 /// Longest reply, in bytes. Only the bus, PID 1 and polkit send these, when they are asked.
 const LONGEST_REPLY: usize = 1024 * 1024;
 /// Longest message of the protocol, in bytes.
@@ -168,4 +168,65 @@ fn lengths(message: &[u8]) -> zbus::Result<(usize, usize)> {
         usize::try_from(number).ok().filter(|number| *number <= MOST).ok_or(zbus::Error::ExcessData)
     };
     Ok(((FIXED + number(12)?).next_multiple_of(8), number(4)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(member: &str, body: &str) -> Vec<u8> {
+        Message::method_call("/", member).build(&body).unwrap().data().to_vec()
+    }
+
+    /// The same with a header field of a later version of the protocol, of which there are so many bytes.
+    fn with_new_field(mut message: Vec<u8>, length: usize) -> Vec<u8> {
+        let (header, _) = lengths(&message).unwrap();
+        let body = message.split_off(header);
+        // Field 99, a string.
+        message.extend_from_slice(b"\x63\x01s\0");
+        message.extend_from_slice(&u32::try_from(length).unwrap().to_le_bytes());
+        message.extend(vec![b'x'; length]);
+        message.push(0);
+        let fields = u32::try_from(message.len() - FIXED).unwrap();
+        message[12..16].copy_from_slice(&fields.to_le_bytes());
+        message.resize(message.len().next_multiple_of(8), 0);
+        message.extend(body);
+        message
+    }
+
+    #[test]
+    fn what_is_too_long_or_unknown_leaves_the_rest_as_it_is() {
+        let sent = [
+            call("Short", "x"),
+            call("Long", &"x".repeat(1_000_000)),
+            with_new_field(call("New", "x"), 10),
+            with_new_field(call("LongNew", "x"), 1_000_000),
+            call("Last", "y"),
+        ]
+        .concat();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let received = runtime.block_on(async {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let (mut reader, _) = BusSocket(ours).split().take();
+            let (_, mut writer) = BusSocket(theirs).split().take();
+            let send = tokio::spawn(async move {
+                let mut rest = sent.as_slice();
+                while !rest.is_empty() {
+                    let now = rest.len().min(10_007);
+                    let written = writer.sendmsg(&rest[..now], &[]).await.unwrap();
+                    rest = &rest[written..];
+                }
+                writer.close().await.unwrap();
+            });
+            let mut received = Vec::new();
+            while let Ok(message) = reader.receive_message(1, &mut Vec::new(), &mut Vec::new()).await {
+                let member = message.header().member().unwrap().to_string();
+                received.push((member, message.body().deserialize::<String>().ok()));
+            }
+            send.await.unwrap();
+            received
+        });
+        let some = |member: &str, body: &str| (member.to_owned(), Some(body.to_owned()));
+        assert_eq!(received, [some("Short", "x"), ("Long".to_owned(), None), some("Last", "y")]);
+    }
 }

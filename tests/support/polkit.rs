@@ -1,5 +1,7 @@
 //! polkit on a private bus, as far as zramd asks it.
 #![allow(dead_code)]
+// The macro of an interface uses every argument.
+#![allow(clippy::used_underscore_binding)]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

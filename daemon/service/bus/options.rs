@@ -202,7 +202,7 @@ mod tests {
             assert!(read(&options).unwrap_err().contains("the options are too long"));
         }
         let nested = Variant::Variant(Box::new(5_u32.into()));
-        for odd in [nested, 0.5.into(), vec![vec![""]].into(), vec![1_u8].into(), (1_u8, 2_u8).into()] {
+        for odd in [nested, 5_u8.into(), vec![vec![""]].into(), vec![1_u8].into(), (1_u8, 2_u8).into()] {
             assert!(read(&one(odd)).unwrap_err().contains("an option of type"));
         }
     }
