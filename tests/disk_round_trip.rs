@@ -68,7 +68,7 @@ fn nasty_round_trip(trial: &Trial, mount: impl Fn(&Path) -> Option<Mounted>, cou
     assert_eq!(manifest.consistency, Consistency::Exact, "{:?}", manifest.changed);
     // Reading it has changed nothing.
     compare(trial.place(), &expected);
-    assert_eq!(trial.verify(1).unwrap().entries, manifest.contents.entries());
+    assert_eq!(trial.verify(1).unwrap().found.entries, manifest.contents.entries());
 
     drop(mounted);
     trial.reboot();

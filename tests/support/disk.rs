@@ -24,8 +24,16 @@ pub const ASKED: Request<'static> = Request { reason: "asked", force: false, las
 pub const FORCED: Request<'static> = Request { force: true, ..ASKED };
 
 /// Ways in which a call goes wrong.
-pub const FAULTS: [Fault; 5] =
-    [Fault::Fail(Errno::NOSPC), Fault::Fail(Errno::IO), Fault::Short, Fault::KillBefore, Fault::KillAfter];
+pub const FAULTS: [Fault; 8] = [
+    Fault::Fail(Errno::NOSPC),
+    Fault::Fail(Errno::IO),
+    Fault::Fail(Errno::AGAIN),
+    Fault::Fail(Errno::NOMEM),
+    Fault::Fail(Errno(libc::E2BIG)),
+    Fault::Short,
+    Fault::KillBefore,
+    Fault::KillAfter,
+];
 
 /// Whether nobody is left after it who could put anything in order.
 pub fn is_kill(fault: Fault) -> bool {

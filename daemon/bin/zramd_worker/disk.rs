@@ -117,10 +117,10 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
             disk::save(&calls, disk, request, &mut watcher).map(|saved| say_saved(disk, &saved))
         }
         "verify" => disk::verify(&calls, disk, words.generation, &mut watcher).map(|checked| {
-            let size = size_text(checked.bytes);
+            let size = size_text(checked.found.bytes);
             println!(
                 "{}: snapshot {} is good: {} entries, {size}",
-                disk.name, checked.generation, checked.entries
+                disk.name, checked.generation, checked.found.entries
             );
         }),
         "export" => {

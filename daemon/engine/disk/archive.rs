@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
 use std::io::{self, Read};
 
+use crate::logic::disk::directories::{Directories, TOP};
 use crate::logic::disk::entry::{Body, Entry, Segment};
-use crate::logic::disk::header::{self, BLOCK, Head};
+use crate::logic::disk::header::{self, BLOCK, Head, Map};
+use crate::logic::disk::omitted::{Omitted, Reason};
 use crate::logic::disk::paths;
 
 use super::trouble::Trouble;
@@ -18,80 +20,89 @@ pub struct ArchiveReader<R> {
     left: u64,
     padding: usize,
     records: Vec<u8>,
-    entries: u64,
+    begun: bool,
+}
+
+/// Something in an archive that is no entry that can be loaded. What comes after it can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What is known of its path.
+    pub path: Vec<u8>,
+    /// Why.
+    pub why: String,
 }
 
 impl<R: Read> ArchiveReader<R> {
     /// Starts at the first block.
     pub fn new(input: R) -> ArchiveReader<R> {
-        ArchiveReader { input, left: 0, padding: 0, records: Vec::new(), entries: 0 }
+        ArchiveReader { input, left: 0, padding: 0, records: Vec::new(), begun: false }
     }
 
     /// The next entry; nothing at the end, after which the input has been read to its own end.
-    pub fn next_entry(&mut self) -> Result<Option<Entry>, Trouble> {
+    pub fn next_entry(&mut self) -> Result<Option<Result<Entry, Refused>>, Trouble> {
         self.skip()?;
         self.records.clear();
         let mut extended = false;
         loop {
             let mut block = [0; BLOCK];
             self.exactly(&mut block)?;
-            match header::look(&block).map_err(Trouble::Bad)? {
+            match header::look(&block).map_err(bad)? {
                 Head::End if extended => {
-                    return Err(Trouble::Bad("an extended header without entry".to_owned()));
+                    return Err(bad("an extended header without entry"));
                 }
-                Head::End if self.entries == 0 => return Err(Trouble::Bad("it is empty".to_owned())),
+                Head::End if !self.begun => return Err(bad("it is empty")),
                 Head::End => return self.end().map(|()| None),
-                Head::Extended(_) if extended => return Err(Trouble::Bad("two extended headers".to_owned())),
+                Head::Extended(_) if extended => return Err(bad("two extended headers")),
                 Head::Extended(length) => {
                     extended = true;
                     // Bounded by `look`, but memory is taken only for what is really there.
                     let read = self.input.by_ref().take(length).read_to_end(&mut self.records);
                     if read.map_err(|error| Trouble::reading(&error))? as u64 != length {
-                        return Err(Trouble::Bad("it ends too early".to_owned()));
+                        return Err(bad("it ends too early"));
                     }
                     let padding = header::padding(length);
                     self.exactly(&mut [0; BLOCK][..padding])?;
                 }
-                Head::Entry => {
-                    let entry = header::decode(&block, &self.records).map_err(Trouble::Bad)?;
-                    self.entries += 1;
-                    if entry.path.is_empty() != (self.entries == 1) {
-                        return Err(Trouble::Bad("it does not begin with the disk itself, once".to_owned()));
+                Head::Entry(stored) => {
+                    (self.left, self.padding) = (stored, header::padding(stored));
+                    let entry = header::decode(&block, &self.records);
+                    if !self.begun && !entry.as_ref().is_ok_and(|entry| entry.path.is_empty()) {
+                        return Err(bad("it does not begin with the disk itself"));
                     }
-                    self.left = entry.stored();
-                    self.padding = header::padding(self.left);
-                    return Ok(Some(entry));
+                    self.begun = true;
+                    let refused = |why| Refused { path: header::name(&block).to_vec(), why };
+                    return Ok(Some(entry.map_err(refused)));
                 }
             }
         }
     }
 
     /// Reads the map of holes, with which the contents of such a file begin; then exactly the data of the segments is left.
-    pub fn read_map(&mut self, size: u64) -> Result<Vec<Segment>, Trouble> {
-        let mut text = Vec::new();
+    pub fn read_map(&mut self, size: u64) -> Result<Result<Vec<Segment>, &'static str>, Trouble> {
+        let mut map = Map::new(size);
         loop {
             if self.left < BLOCK as u64 {
-                return Err(Trouble::Bad("a map of holes that is cut off".to_owned()));
+                return Ok(Err("a map of holes that is cut off"));
             }
-            let at = text.len();
-            text.resize(at + BLOCK, 0);
-            self.exactly(&mut text[at..])?;
+            let mut block = [0; BLOCK];
+            self.exactly(&mut block)?;
             self.left -= BLOCK as u64;
-            if let Some((segments, taken)) = header::parse_map(&text, size).map_err(Trouble::Bad)? {
-                // In order and within the size, so the sum is within it, too.
-                let data: u64 = segments.iter().map(|segment| segment.length).sum();
-                if taken != text.len() || data != self.left {
-                    return Err(Trouble::Bad("a map of holes that does not match its data".to_owned()));
-                }
-                return Ok(segments);
+            match map.take(&block) {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(why) => return Ok(Err(why)),
             }
         }
+        let segments = map.segments();
+        // In order and within the size, so the sum is within it, too.
+        let data: u64 = segments.iter().map(|segment| segment.length).sum();
+        Ok(if data == self.left { Ok(segments) } else { Err("a map of holes that does not match its data") })
     }
 
     /// Reads contents of the present entry; all of `buffer`, which must not be larger than what is left.
     pub fn read_data(&mut self, buffer: &mut [u8]) -> Result<(), Trouble> {
         if buffer.len() as u64 > self.left {
-            return Err(Trouble::Bad("contents that are too short".to_owned()));
+            return Err(bad("contents that are too short"));
         }
         self.exactly(buffer)?;
         self.left -= buffer.len() as u64;
@@ -104,7 +115,7 @@ impl<R: Read> ArchiveReader<R> {
         if wanted > 0 {
             let copied = io::copy(&mut self.input.by_ref().take(wanted), &mut io::sink());
             if copied.map_err(|error| Trouble::reading(&error))? != wanted {
-                return Err(Trouble::Bad("it ends too early".to_owned()));
+                return Err(bad("it ends too early"));
             }
         }
         (self.left, self.padding) = (0, 0);
@@ -121,7 +132,7 @@ impl<R: Read> ArchiveReader<R> {
         self.exactly(&mut block)?;
         loop {
             if block.iter().any(|byte| *byte != 0) {
-                return Err(Trouble::Bad("something after its end".to_owned()));
+                return Err(bad("something after its end"));
             }
             match self.input.read(&mut block) {
                 Ok(0) => return Ok(()),
@@ -138,90 +149,124 @@ impl<R: Read> ArchiveReader<R> {
     }
 }
 
-/// Reads an archive to its end without making anything of it: how many entries, and bytes of files, it has. What is found good
-/// can be loaded: it is checked here for everything that extraction refuses.
+fn bad(what: &str) -> Trouble {
+    Trouble::Bad(what.to_owned())
+}
+
+/// What a whole archive holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Entries that can be loaded.
+    pub entries: u64,
+    /// Bytes of files.
+    pub bytes: u64,
+    /// What cannot be loaded.
+    pub omitted: Omitted,
+}
+
+/// Reads an archive to its end without making anything of it.
 pub fn check<R: Read>(
     reader: &mut ArchiveReader<R>,
     mut each: impl FnMut(u64) -> bool,
-) -> Result<(u64, u64), Trouble> {
-    let mut bytes = 0_u64;
+) -> Result<Found, Trouble> {
+    let mut found = Found::default();
     let mut names = Names::default();
     while let Some(entry) = reader.next_entry()? {
-        if let Body::Sparse { size, .. } = entry.body {
-            reader.read_map(size)?;
-            bytes = bytes.saturating_add(size);
-        } else {
-            bytes = bytes.saturating_add(entry.stored());
+        match checked(reader, &mut names, entry)? {
+            Ok(bytes) => {
+                found.entries += 1;
+                found.bytes = found.bytes.saturating_add(bytes);
+            }
+            Err(Refused { path, why }) => found.omitted.add(|| path, Reason::Entry, why),
         }
-        names.take(entry)?;
-        if !each(bytes) {
+        if !each(found.bytes) {
             return Err(Trouble::Ended);
         }
     }
-    names.finish()?;
-    Ok((reader.entries, bytes))
+    Ok(found)
 }
 
-/// The names of an archive.
-#[derive(Default)]
-struct Names {
-    /// Each with whether it is a directory.
-    made: HashMap<Vec<u8>, bool>,
-    /// Further names, which have to wait until all files are there, and what they are names of.
-    links: Vec<(Vec<u8>, Vec<u8>)>,
+/// Bytes of a file that can be loaded.
+fn checked<R: Read>(
+    reader: &mut ArchiveReader<R>,
+    names: &mut Names,
+    entry: Result<Entry, Refused>,
+) -> Result<Result<u64, Refused>, Trouble> {
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let bytes = match entry.body {
+        Body::Sparse { size, .. } => reader.read_map(size)?.map(|_| size),
+        _ => Ok(entry.stored()),
+    };
+    let taken = bytes.and_then(|bytes| names.take(&entry).map(|_| bytes));
+    Ok(taken.map_err(|why| Refused { path: entry.path, why: why.to_owned() }))
+}
+
+/// The names of an archive so far. Of paths only digests are kept, so that memory does not grow with the depth of a tree.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// Its directories.
+    pub directories: Directories,
+    /// By the digest of its path the number of each directory, or [`LEAF`].
+    seen: HashMap<[u8; 16], usize>,
+    /// The directory that was asked for last.
+    last: (Vec<u8>, usize),
+}
+
+const LEAF: usize = usize::MAX;
+
+/// Cryptographic, so that an archive cannot have two paths with the same.
+fn digest(path: &[u8]) -> [u8; 16] {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&blake3::hash(path).as_bytes()[..16]);
+    digest
 }
 
 impl Names {
-    fn take(&mut self, entry: Entry) -> Result<(), Trouble> {
-        if let Body::HardLink(target) = entry.body {
-            self.links.push((entry.path, target));
-            return Ok(());
+    /// Takes the name of an entry. The number of the directory that it is, or else of the one that it is in.
+    pub fn take(&mut self, entry: &Entry) -> Result<usize, &'static str> {
+        let (folder, name) = paths::split(&entry.path);
+        let folder = if entry.path.is_empty() {
+            TOP
+        } else {
+            self.directory(folder).ok_or("its directory is not in the archive")?
+        };
+        if let Body::HardLink(target) = &entry.body {
+            self.target(target)?;
         }
-        self.add(entry.path, matches!(entry.body, Body::Directory))
-    }
-
-    fn add(&mut self, path: Vec<u8>, is_directory: bool) -> Result<(), Trouble> {
-        let (folder, _) = paths::split(&path);
-        if !path.is_empty() && self.made.get(folder) != Some(&true) {
-            return Err(no_folder(folder));
-        }
-        match self.made.entry(path) {
-            MapEntry::Occupied(found) => Err(twice(found.key())),
+        match self.seen.entry(digest(&entry.path)) {
+            MapEntry::Occupied(_) => Err("its name is in the archive twice"),
+            MapEntry::Vacant(free) if entry.path.is_empty() => Ok(*free.insert(TOP)),
+            MapEntry::Vacant(free) if entry.body == Body::Directory => {
+                Ok(*free.insert(self.directories.add(folder, name)))
+            }
             MapEntry::Vacant(free) => {
-                free.insert(is_directory);
-                Ok(())
+                free.insert(LEAF);
+                Ok(folder)
             }
         }
     }
 
-    fn finish(mut self) -> Result<(), Trouble> {
-        for (path, target) in std::mem::take(&mut self.links) {
-            match self.made.get(&target) {
-                None => return Err(no_target(&target)),
-                Some(true) => return Err(directory_target(&target)),
-                Some(false) => self.add(path, false)?,
-            }
+    fn directory(&mut self, path: &[u8]) -> Option<usize> {
+        if self.seen.is_empty() || self.last.0 == path {
+            return Some(self.last.1).filter(|_| !self.seen.is_empty());
         }
-        Ok(())
+        let number = *self.seen.get(&digest(path)).filter(|number| **number != LEAF)?;
+        self.last.0.clear();
+        self.last.0.extend_from_slice(path);
+        self.last.1 = number;
+        Some(number)
     }
-}
 
-/// An entry for whose directory there is none before it.
-pub fn no_folder(folder: &[u8]) -> Trouble {
-    Trouble::Bad(format!("something in {}, which is no directory of it", folder.escape_ascii()))
-}
-
-/// A name that two entries have.
-pub fn twice(path: &[u8]) -> Trouble {
-    Trouble::Bad(format!("{} is in it twice", path.escape_ascii()))
-}
-
-/// A further name of nothing.
-pub fn no_target(target: &[u8]) -> Trouble {
-    Trouble::Bad(format!("a link to {}, which it does not have", target.escape_ascii()))
-}
-
-/// A further name of a directory.
-pub fn directory_target(target: &[u8]) -> Trouble {
-    Trouble::Bad(format!("a link to the directory {}", target.escape_ascii()))
+    /// The directory in which the target of a further name is, and its name there.
+    pub fn target<'a>(&mut self, target: &'a [u8]) -> Result<(usize, &'a [u8]), &'static str> {
+        if self.seen.get(&digest(target)) != Some(&LEAF) {
+            return Err("it is a link to what is no file of the archive");
+        }
+        let (folder, name) = paths::split(target);
+        let folder = self.seen.get(&digest(folder)).ok_or("its directory is not in the archive")?;
+        Ok((*folder, name))
+    }
 }

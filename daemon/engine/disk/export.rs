@@ -9,7 +9,7 @@ use crate::host::{Errno, HostError};
 use crate::logic::disk::manifest::{Manifest, Unusable, refuse_size};
 use crate::logic::disk::state::Root;
 
-use super::archive::check;
+use super::archive::{Found, check};
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::load::unpack;
 use super::store::{Generation, Store};
@@ -17,14 +17,12 @@ use super::trouble::{Trouble, at};
 use super::{Disk, Progress, Watcher, refuse_kernel, root};
 
 /// What was found in a generation that is good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
     /// N.
     pub generation: u64,
-    /// Entries of the archive.
-    pub entries: u64,
-    /// Bytes of files.
-    pub bytes: u64,
+    /// What its archive holds.
+    pub found: Found,
 }
 
 /// Reads a generation, the newest if none is named, to its end and compares it with its manifest. Nothing is changed.
@@ -37,12 +35,13 @@ pub fn verify(
     let (store, found) = find(calls, disk, generation)?;
     let manifest = usable(disk, &found)?;
     let total_bytes = manifest.contents.bytes;
-    let (entries, bytes) = read(disk, &store, &found, |archive| {
+    let generation = found.number;
+    let found = read(disk, &store, &found, |archive| {
         unpack(calls, archive, manifest, |reader| {
             check(reader, |done_bytes| watcher(Progress { doing: "verifying", done_bytes, total_bytes }))
         })
     })?;
-    Ok(Checked { generation: found.number, entries, bytes })
+    Ok(Checked { generation, found })
 }
 
 /// Copies a generation, the newest if none is named, into a directory, which has to be empty or is made. One that is made has

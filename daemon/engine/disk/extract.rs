@@ -9,11 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::host::Errno;
 use crate::host::linux::disk::{Calls, Subject};
 use crate::logic::disk::Mode;
-use crate::logic::disk::entry::{Body, Entry, Kind, Segment};
+use crate::logic::disk::directories::{Directories, TOP};
+use crate::logic::disk::entry::{Attribute, Body, Entry, Kind, Segment};
+use crate::logic::disk::limits::{NAMED, shown};
+use crate::logic::disk::omitted::{Omitted, Reason};
 use crate::logic::disk::paths;
 
-use super::archive::{ArchiveReader, directory_target, no_folder, no_target, twice};
-use super::trouble::{Trouble, in_tree};
+use super::archive::{ArchiveReader, Names, Refused};
+use super::ladder::Ladder;
+use super::trouble::{Trouble, in_tree, is_of_entry};
 use super::walk::{LOST_AND_FOUND, is_of_fsck, is_reserved, join};
 use super::{Progress, Watcher};
 
@@ -21,10 +25,8 @@ use super::{Progress, Watcher};
 const LARGE: usize = 256 << 10;
 const BATCH_FILES: usize = 64;
 const BATCH_BYTES: usize = 512 << 10;
-/// So many directories above the present one are kept open.
-const OPEN: usize = 32;
-/// How many things are named in a report.
-const NAMED: usize = 10;
+/// Where a file has holes, blocks of zeros become holes, too: some were filled when it was saved.
+const BLOCK: usize = 4096;
 
 /// What was made.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct Extracted {
     pub unsupported: u64,
     /// Path and attribute each.
     pub unsupported_names: Vec<String>,
+    /// What could not be made.
+    pub omitted: Omitted,
 }
 
 /// How it is done.
@@ -65,12 +69,14 @@ struct Batch {
     /// As large as it gets from the beginning, since clearing bytes one by one takes long.
     data: Vec<u8>,
     used: usize,
+    /// Bytes of attributes.
+    attributes: usize,
 }
 
 impl Batch {
     fn new() -> Batch {
         // One file may be beyond the limit.
-        Batch { jobs: Vec::new(), data: vec![0; BATCH_BYTES + LARGE], used: 0 }
+        Batch { jobs: Vec::new(), data: vec![0; BATCH_BYTES + LARGE], used: 0, attributes: 0 }
     }
 }
 
@@ -81,6 +87,15 @@ struct Site<'a> {
     owns_all: Option<(u32, u32)>,
     failure: Mutex<Option<Trouble>>,
     unsupported: Mutex<(u64, Vec<String>)>,
+    omitted: Mutex<Omitted>,
+}
+
+/// A further name of a file: the directory and the name of both.
+struct Link {
+    folder: usize,
+    name: Box<[u8]>,
+    target_folder: usize,
+    target: Box<[u8]>,
 }
 
 /// Makes what is in the archive below `root`, which has to be empty.
@@ -91,8 +106,13 @@ pub fn extract<R: Read>(
     options: Options,
     watcher: Watcher<'_>,
 ) -> Result<Extracted, Trouble> {
-    let site =
-        Site { calls, owns_all: calls.identity(), failure: Mutex::new(None), unsupported: Mutex::default() };
+    let site = Site {
+        calls,
+        owns_all: calls.identity(),
+        failure: Mutex::new(None),
+        unsupported: Mutex::default(),
+        omitted: Mutex::default(),
+    };
     // Until everything is there nobody else looks in, and new files inherit neither group nor ACL.
     for name in [&b"system.posix_acl_default"[..], b"system.posix_acl_access"] {
         calls.remove_attribute(root, name).map_err(in_tree(b"", "remove the ACL of"))?;
@@ -113,24 +133,28 @@ pub fn extract<R: Read>(
             watcher,
             sender,
             batch: Batch::new(),
-            open: Vec::new(),
+            ladder: Ladder::new(calls, root),
+            names: Names::default(),
             directories: Vec::new(),
             links: Vec::new(),
             result: Extracted::default(),
         };
         extractor.read(reader)?;
-        let Extractor { directories, links, result, sender, .. } = extractor;
+        let Extractor { names, directories, links, result, sender, .. } = extractor;
         // The others end when nothing more can come.
         drop(sender);
-        Ok((directories, links, result))
+        Ok((names.directories, directories, links, result))
     })
-    .and_then(|(directories, links, result)| {
+    .and_then(|(names, directories, links, result)| {
         site.check()?;
-        finish(&site, root, &directories, &links)?;
+        finish(&site, root, &names, &directories, &links)?;
         Ok(result)
     })?;
     let (count, names) = site.unsupported.into_inner().unwrap_or_else(PoisonError::into_inner);
     (extracted.unsupported, extracted.unsupported_names) = (count, names);
+    extracted.omitted = site.omitted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let refused = extracted.omitted.counts.get(&Reason::Refused).copied().unwrap_or(0);
+    extracted.entries = extracted.entries.saturating_sub(refused);
     Ok(extracted)
 }
 
@@ -147,29 +171,37 @@ fn work(site: &Site<'_>, receiver: &Mutex<Receiver<Batch>>) {
 fn finish(
     site: &Site<'_>,
     root: BorrowedFd<'_>,
-    directories: &[Entry],
-    links: &[(Vec<u8>, Vec<u8>)],
+    names: &Directories,
+    directories: &[(usize, Entry)],
+    links: &[Link],
 ) -> Result<(), Trouble> {
-    for (path, target) in links {
-        let (folder, name) = paths::split(path);
-        let (target_folder, target_name) = paths::split(target);
-        let opened = site.calls.open_below(root, folder).map_err(in_tree(path, "create"))?;
-        let missing = |errno: Errno| match errno {
-            Errno::NOENT | Errno(libc::ENOTDIR | libc::ELOOP | libc::EXDEV) => no_target(target),
-            other => in_tree(path, "create")(other),
-        };
-        let from = site.calls.open_below(root, target_folder).map_err(missing)?;
-        site.calls.link(from.as_fd(), target_name, opened.as_fd(), name).map_err(|errno| match errno {
-            Errno::EXIST => twice(path),
-            Errno::PERM => directory_target(target),
-            other => missing(other),
-        })?;
+    let (mut from, mut to) = (Ladder::new(site.calls, root), Ladder::new(site.calls, root));
+    for Link { folder, name, target_folder, target } in links {
+        let linked = to.open(names, *folder).and_then(|folder| {
+            let source = from.open(names, *target_folder)?;
+            site.calls.link(source.as_fd(), target, folder.as_fd(), name)
+        });
+        if let Err(errno) = linked {
+            site.omit(|| join(&names.path(*folder), name), "create", errno)?;
+        }
     }
-    for entry in directories.iter().rev() {
-        let opened = site.calls.open_below(root, &entry.path).map_err(in_tree(&entry.path, "open"))?;
-        site.dress(Subject::Open(opened.as_fd()), entry)?;
+    for (number, entry) in directories.iter().rev() {
+        let path = || names.path(*number);
+        match to.open(names, *number) {
+            Err(errno) => site.omit(path, "open", errno)?,
+            Ok(opened) => {
+                if let Err((operation, errno)) = site.dress(Subject::Open(opened.as_fd()), &path, entry) {
+                    site.omit(path, operation, errno)?;
+                }
+            }
+        }
     }
     Ok(())
+}
+
+/// Whether these attributes have to wait until everything is in a directory: others would inherit them.
+fn is_acl(name: &[u8]) -> bool {
+    name.starts_with(b"system.posix_acl_")
 }
 
 impl Site<'_> {
@@ -191,58 +223,126 @@ impl Site<'_> {
         }
     }
 
-    fn create(&self, directory: BorrowedFd<'_>, entry: &Entry) -> Result<OwnedFd, Trouble> {
+    /// Leaves out what could not be made, unless everything else would fail as well.
+    fn omit(
+        &self,
+        path: impl FnOnce() -> Vec<u8>,
+        operation: &'static str,
+        errno: Errno,
+    ) -> Result<(), Trouble> {
+        if !is_of_entry(errno) {
+            return Err(in_tree(&path(), operation)(errno));
+        }
+        let mut omitted = self.omitted.lock().unwrap_or_else(PoisonError::into_inner);
+        omitted.add(path, Reason::Refused, errno);
+        Ok(())
+    }
+
+    /// Makes a file. One of which not everything can be set is removed again.
+    fn file(
+        &self,
+        directory: BorrowedFd<'_>,
+        entry: &Entry,
+        fill: impl FnOnce(BorrowedFd<'_>) -> Result<(), Errno>,
+    ) -> Result<(), Trouble> {
         let (_, name) = paths::split(&entry.path);
-        self.calls.create(directory, name, 0o600).map_err(|errno| match errno {
-            Errno::EXIST => twice(&entry.path),
-            other => in_tree(&entry.path, "create")(other),
-        })
+        let path = || entry.path.clone();
+        let file = match self.calls.create(directory, name, 0o600) {
+            Ok(file) => file,
+            Err(errno) => return self.omit(path, "create", errno),
+        };
+        let filled = fill(file.as_fd()).map_err(|errno| ("write", errno));
+        match filled.and_then(|()| self.dress(Subject::Open(file.as_fd()), &path, entry)) {
+            Ok(()) => Ok(()),
+            Err((operation, errno)) => self.undo(directory, entry, operation, errno),
+        }
+    }
+
+    /// Leaves out what was made already.
+    fn undo(
+        &self,
+        directory: BorrowedFd<'_>,
+        entry: &Entry,
+        operation: &'static str,
+        errno: Errno,
+    ) -> Result<(), Trouble> {
+        let (_, name) = paths::split(&entry.path);
+        self.omit(|| entry.path.clone(), operation, errno)?;
+        self.calls.remove(directory, name, false).map_err(in_tree(&entry.path, "remove"))
     }
 
     fn make(&self, job: &Job, data: &[u8]) -> Result<(), Trouble> {
-        let file = self.create(job.directory.as_fd(), &job.entry)?;
-        let wrong = || in_tree(&job.entry.path, "write");
-        match (&job.entry.body, &job.segments) {
+        self.file(job.directory.as_fd(), &job.entry, |file| match (&job.entry.body, &job.segments) {
             (Body::Sparse { size, .. }, Some(segments)) => {
                 let mut rest = data;
                 for segment in segments {
                     // No longer than the data, which is how it was read.
                     let (part, after) =
                         rest.split_at(usize::try_from(segment.length).unwrap_or(0).min(rest.len()));
-                    self.calls.write_all_at(file.as_fd(), part, segment.offset).map_err(wrong())?;
+                    self.write_data(file, part, segment.offset)?;
                     rest = after;
                 }
-                self.calls.set_size(file.as_fd(), *size).map_err(wrong())?;
+                self.calls.set_size(file, *size)
             }
-            _ => self.calls.write_all(file.as_fd(), data).map_err(wrong())?,
+            _ => self.calls.write_all(file, data),
+        })
+    }
+
+    /// Writes all but the blocks of zeros.
+    fn write_data(&self, file: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<(), Errno> {
+        let first = BLOCK - usize::try_from(offset % BLOCK as u64).unwrap_or(0);
+        let (mut start, mut at) = (0, 0);
+        while at < data.len() {
+            let end = data.len().min(if at < first { first } else { at + BLOCK });
+            if data[at..end].iter().all(|byte| *byte == 0) {
+                self.calls.write_all_at(file, &data[start..at], offset + start as u64)?;
+                start = end;
+            }
+            at = end;
         }
-        self.dress(Subject::Open(file.as_fd()), &job.entry)
+        self.calls.write_all_at(file, &data[start..], offset + start as u64)
     }
 
     /// Owner, mode, attributes, time: in this order, since a new owner clears set-id bits and capabilities.
-    fn dress(&self, subject: Subject<'_>, entry: &Entry) -> Result<(), Trouble> {
-        let Entry { path, mode, uid, gid, mtime, attributes, body } = entry;
+    fn dress(
+        &self,
+        subject: Subject<'_>,
+        path: &dyn Fn() -> Vec<u8>,
+        entry: &Entry,
+    ) -> Result<(), (&'static str, Errno)> {
+        let Entry { mode, uid, gid, mtime, attributes, body, .. } = entry;
+        let failed = |operation: &'static str| move |errno| (operation, errno);
         if self.owns_all != Some((*uid, *gid)) {
-            self.calls.set_owner(subject, *uid, *gid).map_err(in_tree(path, "set the owner of"))?;
+            self.calls.set_owner(subject, *uid, *gid).map_err(failed("set the owner of"))?;
         }
         if !matches!(body, Body::Symlink(_)) {
-            self.calls.set_mode(subject, *mode).map_err(in_tree(path, "set the mode of"))?;
+            self.calls.set_mode(subject, *mode).map_err(failed("set the mode of"))?;
         }
+        self.set_attributes(subject, path, attributes)?;
+        self.calls.set_time(subject, *mtime).map_err(failed("set the time of"))
+    }
+
+    fn set_attributes(
+        &self,
+        subject: Subject<'_>,
+        path: &dyn Fn() -> Vec<u8>,
+        attributes: &[Attribute],
+    ) -> Result<(), (&'static str, Errno)> {
         for (name, value) in attributes {
             match self.calls.set_attribute(subject, name, value) {
-                Err(Errno(libc::EOPNOTSUPP | libc::EPERM | libc::EINVAL)) => {
+                Err(Errno(
+                    libc::EOPNOTSUPP | libc::EPERM | libc::EINVAL | libc::E2BIG | libc::ERANGE | libc::ENOSPC,
+                )) => {
                     let mut unsupported = self.unsupported.lock().unwrap_or_else(PoisonError::into_inner);
                     unsupported.0 += 1;
                     if unsupported.1.len() < NAMED {
-                        let text =
-                            format!("{}: {}", String::from_utf8_lossy(path), String::from_utf8_lossy(name));
-                        unsupported.1.push(text);
+                        unsupported.1.push(format!("{}: {}", shown(&path()), shown(name)));
                     }
                 }
-                set => set.map_err(in_tree(path, "set an attribute of"))?,
+                set => set.map_err(|errno| ("set an attribute of", errno))?,
             }
         }
-        self.calls.set_time(subject, *mtime).map_err(in_tree(path, "set the time of"))
+        Ok(())
     }
 }
 
@@ -253,18 +353,28 @@ struct Extractor<'a> {
     watcher: Watcher<'a>,
     sender: SyncSender<Batch>,
     batch: Batch,
-    /// The present directory and some above it.
-    open: Vec<(Vec<u8>, Arc<OwnedFd>)>,
-    directories: Vec<Entry>,
-    links: Vec<(Vec<u8>, Vec<u8>)>,
+    ladder: Ladder<'a>,
+    names: Names,
+    /// What remains to be done with directories, by number. Their paths are in `names`.
+    directories: Vec<(usize, Entry)>,
+    links: Vec<Link>,
     result: Extracted,
 }
 
 impl Extractor<'_> {
     fn read<R: Read>(&mut self, reader: &mut ArchiveReader<R>) -> Result<(), Trouble> {
         while let Some(entry) = reader.next_entry()? {
-            self.result.entries += 1;
-            self.place(reader, entry)?;
+            let placed = match entry {
+                Ok(entry) => self.place(reader, entry)?,
+                Err(refused) => Err(refused),
+            };
+            match placed {
+                Ok(()) => self.result.entries += 1,
+                Err(Refused { path, why }) => {
+                    let mut omitted = self.site.omitted.lock().unwrap_or_else(PoisonError::into_inner);
+                    omitted.add(|| path, Reason::Entry, why);
+                }
+            }
             let goes_on = (self.watcher)(Progress {
                 doing: self.options.doing,
                 done_bytes: self.result.bytes,
@@ -277,73 +387,99 @@ impl Extractor<'_> {
         self.send()
     }
 
-    fn place<R: Read>(&mut self, reader: &mut ArchiveReader<R>, mut entry: Entry) -> Result<(), Trouble> {
-        let calls = self.site.calls;
-        if entry.path.is_empty() {
-            self.directories.push(entry);
-            return Ok(());
-        }
-        if let Body::HardLink(target) = &mut entry.body {
-            self.links.push((entry.path, std::mem::take(target)));
-            return Ok(());
-        }
-        if entry.path == LOST_AND_FOUND {
-            // A new file system has one of its own, which is empty.
-            calls.remove(self.root, LOST_AND_FOUND, true).ok();
-        }
-        let (folder, name) = paths::split(&entry.path);
-        let directory = self.directory(folder)?;
-        let failed = |errno: Errno| match errno {
-            Errno::EXIST => twice(&entry.path),
-            other => in_tree(&entry.path, "create")(other),
+    /// Makes something of an entry, or has it made.
+    fn place<R: Read>(
+        &mut self,
+        reader: &mut ArchiveReader<R>,
+        entry: Entry,
+    ) -> Result<Result<(), Refused>, Trouble> {
+        let segments = match entry.body {
+            Body::Sparse { size, .. } => reader.read_map(size)?.map(Some),
+            _ => Ok(None),
         };
-        let subject = Subject::Named(directory.as_fd(), name);
+        let taken = segments.and_then(|segments| Ok((self.names.take(&entry)?, segments)));
+        let (number, segments) = match taken {
+            Ok(taken) => taken,
+            Err(why) => return Ok(Err(Refused { path: entry.path, why: why.to_owned() })),
+        };
         match &entry.body {
-            Body::Directory => {
-                calls.make_directory(directory.as_fd(), name, 0o700).map_err(failed)?;
-                self.directories.push(entry);
-                return Ok(());
+            Body::Directory => self.directory(number, entry)?,
+            Body::HardLink(target) => {
+                if let Ok((target_folder, target)) = self.names.target(target) {
+                    let (target, name) = (target.into(), paths::split(&entry.path).1.into());
+                    self.links.push(Link { folder: number, name, target_folder, target });
+                }
             }
-            Body::File(_) | Body::Sparse { .. } => return self.file(reader, entry, directory),
-            Body::Symlink(target) => calls.make_symlink(directory.as_fd(), name, target).map_err(failed)?,
-            Body::Fifo => calls.make_node(directory.as_fd(), name, Kind::Fifo, (0, 0)).map_err(failed)?,
-            Body::Character(major, minor) => {
-                calls
-                    .make_node(directory.as_fd(), name, Kind::Character, (*major, *minor))
-                    .map_err(failed)?;
-            }
-            Body::Block(major, minor) => {
-                calls.make_node(directory.as_fd(), name, Kind::Block, (*major, *minor)).map_err(failed)?;
-            }
-            Body::HardLink(_) => return Ok(()),
+            _ => match self.ladder.open(&self.names.directories, number) {
+                Err(errno) => self.site.omit(|| entry.path, "open the directory of", errno)?,
+                Ok(directory) => self.leaf(reader, entry, directory, segments)?,
+            },
         }
-        self.site.dress(subject, &entry)
+        Ok(Ok(()))
     }
 
-    /// Opens a directory, which an entry before this one has to have made.
-    fn directory(&mut self, path: &[u8]) -> Result<Arc<OwnedFd>, Trouble> {
-        let is_above = |above: &[u8]| {
-            above.is_empty()
-                || path.strip_prefix(above).is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
-        };
-        while self.open.last().is_some_and(|(above, _)| !is_above(above)) {
-            self.open.pop();
+    fn directory(&mut self, number: usize, mut entry: Entry) -> Result<(), Trouble> {
+        let calls = self.site.calls;
+        if number != TOP {
+            if entry.path == LOST_AND_FOUND {
+                // A new file system has one of its own, which is empty.
+                calls.remove(self.root, LOST_AND_FOUND, true).ok();
+            }
+            let names = &self.names.directories;
+            let (above, name) = names.above(number);
+            let made = self
+                .ladder
+                .open(names, above)
+                .and_then(|above| calls.make_directory(above.as_fd(), name, 0o700));
+            if let Err(errno) = made {
+                return self.site.omit(|| entry.path, "create", errno);
+            }
         }
-        let (from, rest) = match self.open.last() {
-            Some((above, opened)) if above == path => return Ok(Arc::clone(opened)),
-            Some((above, opened)) if !above.is_empty() => (opened.as_fd(), &path[above.len() + 1..]),
-            Some((_, opened)) => (opened.as_fd(), path),
-            None => (self.root, path),
-        };
-        let opened = self.site.calls.open_below(from, rest).map_err(|errno| match errno {
-            Errno::NOENT | Errno(libc::ENOTDIR | libc::ELOOP | libc::EXDEV) => no_folder(path),
-            other => in_tree(path, "open")(other),
-        })?;
-        let opened = Arc::new(opened);
-        if self.open.len() < OPEN {
-            self.open.push((path.to_vec(), Arc::clone(&opened)));
+        // Those of all directories together may be large.
+        let (late, attributes) =
+            std::mem::take(&mut entry.attributes).into_iter().partition(|(name, _)| is_acl(name));
+        entry.attributes = late;
+        let attributes: Vec<Attribute> = attributes;
+        if !attributes.is_empty() {
+            let path = || entry.path.clone();
+            let opened = self.ladder.open(&self.names.directories, number);
+            let set = opened.map_err(|errno| ("open", errno)).and_then(|opened| {
+                self.site.set_attributes(Subject::Open(opened.as_fd()), &path, &attributes)
+            });
+            if let Err((operation, errno)) = set {
+                self.site.omit(path, operation, errno)?;
+            }
         }
-        Ok(opened)
+        entry.path = Vec::new();
+        self.directories.push((number, entry));
+        Ok(())
+    }
+
+    fn leaf<R: Read>(
+        &mut self,
+        reader: &mut ArchiveReader<R>,
+        entry: Entry,
+        directory: Arc<OwnedFd>,
+        segments: Option<Vec<Segment>>,
+    ) -> Result<(), Trouble> {
+        let calls = self.site.calls;
+        let (_, name) = paths::split(&entry.path);
+        let at = directory.as_fd();
+        let made = match &entry.body {
+            Body::Symlink(target) => calls.make_symlink(at, name, target),
+            Body::Fifo => calls.make_node(at, name, Kind::Fifo, (0, 0)),
+            Body::Character(major, minor) => calls.make_node(at, name, Kind::Character, (*major, *minor)),
+            Body::Block(major, minor) => calls.make_node(at, name, Kind::Block, (*major, *minor)),
+            _ => return self.file(reader, entry, directory, segments),
+        };
+        if let Err(errno) = made {
+            return self.site.omit(|| entry.path, "create", errno);
+        }
+        let path = || entry.path.clone();
+        match self.site.dress(Subject::Named(at, name), &path, &entry) {
+            Ok(()) => Ok(()),
+            Err((operation, errno)) => self.site.undo(at, &entry, operation, errno),
+        }
     }
 
     fn file<R: Read>(
@@ -351,19 +487,21 @@ impl Extractor<'_> {
         reader: &mut ArchiveReader<R>,
         mut entry: Entry,
         directory: Arc<OwnedFd>,
+        segments: Option<Vec<Segment>>,
     ) -> Result<(), Trouble> {
-        let segments = match entry.body {
-            Body::Sparse { size, .. } => Some((reader.read_map(size)?, size)),
-            _ => None,
+        let (size, stored) = match (&entry.body, &segments) {
+            (Body::Sparse { size, .. }, Some(segments)) => {
+                (*size, segments.iter().map(|segment| segment.length).sum())
+            }
+            _ => (entry.stored(), entry.stored()),
         };
-        let size = segments.as_ref().map_or(entry.stored(), |(_, size)| *size);
-        let stored: u64 =
-            segments.as_ref().map_or(size, |(list, _)| list.iter().map(|segment| segment.length).sum());
+        self.batch.attributes +=
+            entry.attributes.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         if self.options.mode == Mode::Skeleton {
             // What is left is skipped with the next entry.
             entry.body = Body::File(0);
             self.batch.jobs.push(Job { directory, entry, data: 0..0, segments: None });
-            return if self.batch.jobs.len() >= BATCH_FILES { self.send() } else { Ok(()) };
+            return self.send_when_full();
         }
         self.result.bytes = self.result.bytes.saturating_add(size);
         let Some(stored) = usize::try_from(stored).ok().filter(|stored| *stored <= LARGE) else {
@@ -372,12 +510,8 @@ impl Extractor<'_> {
         let data = self.batch.used..self.batch.used + stored;
         reader.read_data(&mut self.batch.data[data.clone()])?;
         self.batch.used = data.end;
-        self.batch.jobs.push(Job { directory, entry, data, segments: segments.map(|(list, _)| list) });
-        if self.batch.jobs.len() >= BATCH_FILES || self.batch.used >= BATCH_BYTES {
-            self.send()
-        } else {
-            Ok(())
-        }
+        self.batch.jobs.push(Job { directory, entry, data, segments });
+        self.send_when_full()
     }
 
     fn large<R: Read>(
@@ -385,31 +519,40 @@ impl Extractor<'_> {
         reader: &mut ArchiveReader<R>,
         entry: &Entry,
         directory: &Arc<OwnedFd>,
-        segments: Option<(Vec<Segment>, u64)>,
+        segments: Option<Vec<Segment>>,
     ) -> Result<(), Trouble> {
         let calls = self.site.calls;
-        let file = self.site.create(directory.as_fd(), entry)?;
-        let wrong = || in_tree(&entry.path, "write");
-        let (segments, size) = match segments {
-            Some((segments, size)) => (segments, Some(size)),
-            None => (vec![Segment { offset: 0, length: entry.stored() }], None),
+        let (segments, size) = match (segments, &entry.body) {
+            (Some(segments), Body::Sparse { size, .. }) => (segments, Some(*size)),
+            _ => (vec![Segment { offset: 0, length: entry.stored() }], None),
         };
+        // What was wrong with the archive, not with the file.
+        let mut trouble = None;
         let mut buffer = vec![0; LARGE];
-        for segment in segments {
-            let mut offset = segment.offset;
-            let mut left = segment.length;
-            while left > 0 {
-                let most = buffer.len().min(usize::try_from(left).unwrap_or(buffer.len()));
-                reader.read_data(&mut buffer[..most])?;
-                calls.write_all_at(file.as_fd(), &buffer[..most], offset).map_err(wrong())?;
-                left -= most as u64;
-                offset += most as u64;
+        self.site.file(directory.as_fd(), entry, |file| {
+            for Segment { mut offset, length: mut left } in segments {
+                while left > 0 {
+                    let most = buffer.len().min(usize::try_from(left).unwrap_or(buffer.len()));
+                    if let Err(found) = reader.read_data(&mut buffer[..most]) {
+                        trouble = Some(found);
+                        return Ok(());
+                    }
+                    match size {
+                        Some(_) => self.site.write_data(file, &buffer[..most], offset)?,
+                        None => calls.write_all(file, &buffer[..most])?,
+                    }
+                    left -= most as u64;
+                    offset += most as u64;
+                }
             }
-        }
-        if let Some(size) = size {
-            calls.set_size(file.as_fd(), size).map_err(wrong())?;
-        }
-        self.site.dress(Subject::Open(file.as_fd()), entry)
+            size.map_or(Ok(()), |size| calls.set_size(file, size))
+        })?;
+        trouble.map_or(Ok(()), Err)
+    }
+
+    fn send_when_full(&mut self) -> Result<(), Trouble> {
+        let Batch { jobs, used, attributes, .. } = &self.batch;
+        if jobs.len() >= BATCH_FILES || used + attributes >= BATCH_BYTES { self.send() } else { Ok(()) }
     }
 
     /// Hands on what has been collected.
@@ -440,34 +583,45 @@ pub fn is_empty(calls: &Calls, root: BorrowedFd<'_>) -> Result<bool, Trouble> {
 /// Removes everything below `root`.
 pub fn wipe(calls: &Calls, root: BorrowedFd<'_>) -> Result<(), Trouble> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
-    let mut pending = vec![(Vec::new(), false)];
-    while let Some((path, listed)) = pending.pop() {
-        if listed && is_of_fsck(magic, &path) {
-            continue;
-        }
+    let mut names = Directories::default();
+    let mut ladder = Ladder::new(calls, root);
+    let mut pending = vec![(TOP, false)];
+    let failed = |names: &Directories, number, name: &[u8], operation, errno| {
+        let directory = names.path(number);
+        in_tree(&if name.is_empty() { directory } else { join(&directory, name) }, operation)(errno)
+    };
+    while let Some((number, listed)) = pending.pop() {
         if listed {
-            let (folder, name) = paths::split(&path);
-            let opened = calls.open_below(root, folder).map_err(in_tree(folder, "open"))?;
-            calls.remove(opened.as_fd(), name, true).map_err(in_tree(&path, "remove"))?;
-            continue;
-        }
-        let directory = calls.open_below(root, &path).map_err(in_tree(&path, "open"))?;
-        if !path.is_empty() {
-            pending.push((path.clone(), true));
-        }
-        for name in calls.list(directory.as_fd()).map_err(in_tree(&path, "list"))? {
-            let below = join(&path, &name);
-            if path.is_empty()
-                && is_reserved(calls, root, magic, &name).map_err(in_tree(&below, "look at"))?
-            {
+            let (above, name) = names.above(number);
+            if above == TOP && is_of_fsck(magic, name) {
                 continue;
             }
-            let meta = calls.look(directory.as_fd(), &name).map_err(in_tree(&below, "look at"))?;
-            if meta.kind == Kind::Directory {
-                pending.push((below, false));
-            } else {
-                calls.remove(directory.as_fd(), &name, false).map_err(in_tree(&below, "remove"))?;
+            let opened = ladder.open(&names, above);
+            let removed = opened.and_then(|above| calls.remove(above.as_fd(), name, true));
+            removed.map_err(|errno| failed(&names, above, name, "remove", errno))?;
+            continue;
+        }
+        let opened = ladder.open(&names, number);
+        let listed = opened.and_then(|opened| Ok((calls.list(opened.as_fd())?, opened)));
+        let (found, opened) = listed.map_err(|errno| failed(&names, number, b"", "list", errno))?;
+        if number != TOP {
+            pending.push((number, true));
+        }
+        for name in found {
+            let is_reserved = number == TOP
+                && is_reserved(calls, root, magic, &name)
+                    .map_err(|errno| failed(&names, number, &name, "look at", errno))?;
+            if is_reserved {
+                continue;
             }
+            let looked = calls.look(opened.as_fd(), &name);
+            let meta = looked.map_err(|errno| failed(&names, number, &name, "look at", errno))?;
+            if meta.kind == Kind::Directory {
+                pending.push((names.add(number, &name), false));
+                continue;
+            }
+            let removed = calls.remove(opened.as_fd(), &name, false);
+            removed.map_err(|errno| failed(&names, number, &name, "remove", errno))?;
         }
     }
     Ok(())

@@ -191,7 +191,8 @@ impl<'a> Job<'a> {
     fn remember(&mut self, loaded: &Loaded) -> Result<(), Error> {
         let (calls, disk) = (self.calls, self.disk);
         let mut fingerprint = None;
-        if loaded.outcome == Outcome::Loaded && loaded.extracted.unsupported == 0 {
+        let Extracted { unsupported, omitted, .. } = &loaded.extracted;
+        if loaded.outcome == Outcome::Loaded && *unsupported == 0 && omitted.is_empty() {
             calls.wait_for_tick();
             // Without it the first save writes everything, no more.
             fingerprint = walk(calls, self.place.as_fd(), disk.mode).ok().and_then(|tree| tree.fingerprint);
@@ -216,6 +217,11 @@ impl<'a> Job<'a> {
             let number = generation.number;
             match self.attempt(generation, watcher) {
                 Attempt::Loaded(extracted) => {
+                    if !extracted.omitted.is_empty() {
+                        // What is missing on the disk is only there.
+                        self.hold(number, &extracted.omitted.summary(), &mut warnings);
+                        warnings.push(extracted.omitted.report());
+                    }
                     let outcome = if refused.is_empty() { Outcome::Loaded } else { Outcome::Fallback };
                     let made_at_usec =
                         generation.manifest.as_ref().ok().map(|manifest| manifest.began_at_usec);
@@ -309,7 +315,7 @@ impl<'a> Job<'a> {
         }
         match trouble {
             Trouble::Bad(why) => Attempt::Broken(format!("its archive is not good: {why}")),
-            Trouble::Archive(error) => Attempt::Unreadable(error.to_string()),
+            Trouble::Unusable(_) | Trouble::Archive(_) => Attempt::Unreadable(trouble.to_string()),
             Trouble::Tree(error) => Attempt::Impossible(error.into()),
             Trouble::Ended => Attempt::Ended,
         }
@@ -344,7 +350,10 @@ impl<'a> Job<'a> {
         if extracted.is_err() {
             self.empty()?;
         }
-        Ok(Loaded { extracted: extracted?, ..loaded })
+        let extracted = extracted?;
+        let omitted = extracted.omitted.report();
+        let warnings = if omitted.is_empty() { Vec::new() } else { vec![omitted] };
+        Ok(Loaded { extracted, warnings, ..loaded })
     }
 
     fn copy(&self, seed: &Path, source: BorrowedFd<'_>, watcher: Watcher<'_>) -> Result<Extracted, Error> {
@@ -376,7 +385,12 @@ impl<'a> Job<'a> {
             // A packer that nobody reads from, and an extractor whose archive ends, only tell of the other's failure.
             match packed {
                 Err(trouble @ Trouble::Tree(_)) => Err(trouble.into()),
-                packed => extracted.and_then(|extracted| packed.map(|_| extracted)).map_err(Error::from),
+                packed => extracted
+                    .and_then(|mut extracted| {
+                        extracted.omitted.extend(&packed?.omitted);
+                        Ok(extracted)
+                    })
+                    .map_err(Error::from),
             }
         })
     }
@@ -414,7 +428,10 @@ pub fn unpack<T>(
             };
             return Err(Trouble::Bad(format!("its digest is not that of its manifest{what}")));
         }
-        done
+        done.map_err(|trouble| match trouble {
+            Trouble::Bad(what) => Trouble::Unusable(what),
+            other => other,
+        })
     })
 }
 
@@ -434,6 +451,10 @@ fn read_archive(
     sender: &SyncSender<Chunk>,
 ) -> Result<blake3::Hash, HostError> {
     calls.will_read(archive);
+    if let Err(errno) = calls.rewind(archive) {
+        sender.send(Err(errno)).ok();
+        return Err(HostError::new("the archive", "read", errno));
+    }
     let mut hash = blake3::Hasher::new();
     loop {
         let mut chunk = vec![0; CHUNK];

@@ -6,6 +6,7 @@
 mod archive;
 mod export;
 mod extract;
+mod ladder;
 mod load;
 mod pack;
 mod pipe;
@@ -27,7 +28,7 @@ use crate::logic::disk::state::State;
 use crate::logic::disk::{Mode, OnFailure};
 
 use super::{Error, ErrorKind};
-pub use archive::ArchiveReader;
+pub use archive::{ArchiveReader, Found, Refused};
 pub use export::{Checked, check_size, export, verify};
 pub use load::{Loaded, adopt, load};
 pub use save::{Request, Saved, save};

@@ -10,7 +10,7 @@ use crate::logic::disk::state::Root;
 /// What it is now.
 pub fn look(calls: &Calls, directory: BorrowedFd<'_>) -> Result<Root, Errno> {
     let meta = calls.look(directory, b"")?;
-    let attributes = calls.attributes(Subject::Open(directory))?;
+    let (attributes, _) = calls.attributes(Subject::Open(directory))?;
     let mtime = (meta.mtime.seconds, meta.mtime.nanoseconds);
     Ok(Root { uid: meta.uid, gid: meta.gid, mode: meta.mode, mtime, attributes })
 }
@@ -19,7 +19,7 @@ pub fn look(calls: &Calls, directory: BorrowedFd<'_>) -> Result<Root, Errno> {
 pub fn restore(calls: &Calls, directory: BorrowedFd<'_>, was: &Root) -> Result<(), Errno> {
     let subject = Subject::Open(directory);
     calls.set_owner(subject, was.uid, was.gid)?;
-    let now = calls.attributes(subject)?;
+    let (now, _) = calls.attributes(subject)?;
     for (name, _) in now.iter().filter(|(name, _)| was.attributes.iter().all(|(kept, _)| kept != name)) {
         calls.remove_attribute(directory, name)?;
     }

@@ -11,12 +11,15 @@ use crate::logic::disk::choose::{self, Experience, Limits};
 use crate::logic::disk::manifest::{BY_USER, Consistency, FORMAT, Manifest, size_text};
 use crate::logic::disk::state::{Place, SaveOutcome, SaveRecord, State};
 
+use super::archive::check;
+use super::export::verify;
+use super::load::unpack;
 use super::pack::{Packed, pack};
 use super::pipe::{Chunk, Pipe};
 use super::store::{Draft, Listing, Store};
 use super::trouble::{Trouble, at, in_store, io_error};
 use super::walk::{SNAPSHOT, Tree, walk, walk_settled, walk_since};
-use super::{Disk, Watcher};
+use super::{Disk, Progress, Watcher};
 
 /// The level of zstd: higher ones make archives a little smaller and take much longer.
 const LEVEL: i32 = 1;
@@ -121,7 +124,7 @@ fn save_locked(
         tree = live.tree;
     }
     let loaded = state.loaded_now(&boot_id);
-    let mut pruned = find_room(store, &listing, &tree, disk, request, loaded)?;
+    let mut pruned = find_room(calls, store, &listing, &tree, disk, request, loaded, watcher)?;
 
     let number = listing.next;
     let began_at_usec = calls.now_usec();
@@ -140,6 +143,7 @@ fn save_locked(
     }
     let mut warnings: Vec<String> = tree.mounts.iter().map(|path| not_saved(path)).collect();
     let written = packed.and_then(|(packed, exact, output)| {
+        let Packed { changed, omitted, contents, .. } = packed;
         let manifest = Manifest {
             format_version: FORMAT,
             mode: disk.mode,
@@ -148,9 +152,10 @@ fn save_locked(
             boot_id,
             reason: request.reason.to_owned(),
             consistency: if exact { Consistency::Exact } else { Consistency::Fuzzy },
-            changed: packed.changed,
+            changed,
             skipped: tree.skipped,
-            contents: tree.contents,
+            omitted,
+            contents,
             archive_bytes: output.bytes,
             digest: output.digest(),
         };
@@ -162,6 +167,7 @@ fn save_locked(
         if request.reason == BY_USER {
             check_limit(disk, &listing, output.bytes)?;
         }
+        read_back(calls, disk, &draft, &manifest, watcher)?;
         store.commit(number, &draft, &manifest)?;
         Ok((manifest, exact))
     });
@@ -174,13 +180,44 @@ fn save_locked(
     };
     // From here on the new generation is safe.
     state.unclean = false;
-    state.fingerprint = tree.fingerprint.filter(|_| exact);
+    // What could not be read this time may be readable the next.
+    state.fingerprint = tree.fingerprint.filter(|_| exact && manifest.omitted.is_lasting());
     state.fingerprint_of = Some(number);
+    if !manifest.omitted.is_empty() {
+        warnings.push(manifest.omitted.report());
+    }
     match prune(store, disk, loaded) {
         Ok(gone) => pruned.extend(gone),
         Err(error) => warnings.push(error.to_string()),
     }
     Ok(Saved::Written { generation: number, manifest: Box::new(manifest), pruned, warnings })
+}
+
+/// Reads an archive from its disk again, as a load does: before that nothing old goes, and it has no name.
+fn read_back(
+    calls: &Calls,
+    disk: &Disk,
+    draft: &Draft,
+    manifest: &Manifest,
+    watcher: Watcher<'_>,
+) -> Result<(), Error> {
+    let store = disk.store.display();
+    let file = draft.file.as_fd();
+    calls.let_go(file, 0, manifest.archive_bytes);
+    let total_bytes = manifest.contents.bytes;
+    let found = unpack(calls, file, manifest, |reader| {
+        check(reader, |done_bytes| watcher(Progress { doing: "verifying", done_bytes, total_bytes }))
+    });
+    let why = match found {
+        Ok(found) if found.omitted.is_empty() && found.entries == manifest.contents.entries() => {
+            return Ok(());
+        }
+        Ok(found) => format!("{} of {} entries", found.entries, manifest.contents.entries()),
+        Err(Trouble::Bad(why) | Trouble::Unusable(why)) => why,
+        Err(trouble) => return Err(trouble.into()),
+    };
+    let why = format!("what was written to {store} cannot be read back: {why}");
+    Err(refused(ErrorKind::SnapshotCorrupt, disk, &why))
 }
 
 fn not_saved(mount: &str) -> String {
@@ -260,12 +297,14 @@ fn is_same(
 
 /// Makes sure that the store is likely to have room, if need be by deleting old generations. Which it deleted.
 fn find_room(
+    calls: &Calls,
     store: &Store,
     listing: &Listing,
     tree: &Tree,
     disk: &Disk,
     request: Request<'_>,
     loaded: Option<u64>,
+    watcher: Watcher<'_>,
 ) -> Result<Vec<u64>, Error> {
     let last = listing.generations.iter().find_map(|generation| {
         let manifest = generation.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
@@ -287,6 +326,15 @@ fn find_room(
         let why = format!("the store has {free} free, and about {wanted} are needed");
         return Err(refused(ErrorKind::StoreFull, disk, &why));
     };
+    if !gone.is_empty() {
+        // Until the new one is written, the newest is what there is.
+        verify(
+            calls,
+            disk,
+            listing.generations.iter().find(|newest| newest.is_whole()).map(|newest| newest.number),
+            watcher,
+        )?;
+    }
     for number in &gone {
         store.delete(*number)?;
     }

@@ -5,6 +5,7 @@ use std::io;
 
 use crate::engine::{Error, ErrorKind};
 use crate::host::{Errno, HostError};
+use crate::logic::disk::limits::shown;
 
 /// A failure on the way from an archive to a tree or back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +13,9 @@ pub enum Trouble {
     /// The archive is not what it should be.
     #[error("the archive is not good: {0}")]
     Bad(String),
+    /// The archive is what was written, but not what this program can read.
+    #[error("the archive cannot be read: {0}")]
+    Unusable(String),
     /// The archive could not be read or written.
     #[error("{0}")]
     Archive(HostError),
@@ -44,12 +48,45 @@ impl Trouble {
 impl From<Trouble> for Error {
     fn from(trouble: Trouble) -> Error {
         match trouble {
-            Trouble::Bad(_) => Error::new(ErrorKind::SnapshotCorrupt, trouble.to_string()),
+            Trouble::Bad(_) | Trouble::Unusable(_) => {
+                Error::new(ErrorKind::SnapshotCorrupt, trouble.to_string())
+            }
             Trouble::Ended => Error::failed(trouble.to_string()),
             Trouble::Archive(error) => in_store(error),
             Trouble::Tree(error) => or_full(error, ErrorKind::DiskFull),
         }
     }
+}
+
+/// Whether an error number is about this program or the machine: no other file would fare better.
+pub fn is_general(errno: Errno) -> bool {
+    // The last is what a script has a dead process get.
+    matches!(errno.0, libc::ENOMEM | libc::EMFILE | libc::ENFILE | libc::EOWNERDEAD)
+}
+
+/// Whether an error number is about what is to be made on a disk: other files may well be made.
+pub fn is_of_entry(errno: Errno) -> bool {
+    matches!(
+        errno.0,
+        libc::EPERM
+            | libc::ENOENT
+            | libc::ENXIO
+            | libc::E2BIG
+            | libc::EACCES
+            | libc::EEXIST
+            | libc::EXDEV
+            | libc::ENODEV
+            | libc::ENOTDIR
+            | libc::EISDIR
+            | libc::EINVAL
+            | libc::EFBIG
+            | libc::EMLINK
+            | libc::ENAMETOOLONG
+            | libc::ELOOP
+            | libc::EOVERFLOW
+            | libc::EILSEQ
+            | libc::EOPNOTSUPP
+    )
 }
 
 fn or_full(error: HostError, full: ErrorKind) -> Error {
@@ -71,10 +108,7 @@ pub fn at(object: impl Display, operation: &'static str) -> impl FnOnce(Errno) -
 
 /// Says of an error number of the tree what it was.
 pub fn in_tree(path: &[u8], operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
-    move |errno| {
-        let path = if path.is_empty() { ".".to_owned() } else { String::from_utf8_lossy(path).into_owned() };
-        Trouble::Tree(HostError::new(path, operation, errno))
-    }
+    move |errno| Trouble::Tree(HostError::new(shown(path), operation, errno))
 }
 
 /// An error number as the standard library has it, to pass through a compressor.

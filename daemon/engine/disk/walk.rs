@@ -7,30 +7,27 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::host::Errno;
 use crate::host::linux::disk::{BTRFS, Calls, SUBVOLUME_ROOT, Subject, TMPFS};
 use crate::logic::disk::Mode;
-use crate::logic::disk::entry::{Attribute, Kind, Meta, Time};
+use crate::logic::disk::directories::{Directories, TOP};
+use crate::logic::disk::entry::{Kind, Meta, Time};
 use crate::logic::disk::fingerprint::Fingerprint;
+use crate::logic::disk::limits::{self, NAMED, shown};
 use crate::logic::disk::manifest::{BIGGEST, Contents, Sized};
+use crate::logic::disk::omitted::{Omitted, Reason};
 
-use super::trouble::{Trouble, in_tree};
+use super::ladder::Ladder;
+use super::trouble::{Trouble, in_tree, is_general};
 
 /// The name under which a snapshot of the disk appears for a moment where the file system can make one.
 pub const SNAPSHOT: &str = ".zramd-snapshot";
 
-/// So many threads look at directories at most, and each at no fewer than this.
-const THREADS: usize = 4;
-const FEW: usize = 16;
 const PAGE: u64 = 4096;
 const EXT: u64 = 0xef53;
 /// The folder in which fsck leaves what it finds.
 pub const LOST_AND_FOUND: &[u8] = b"lost+found";
-/// How many mounts are named.
-const NAMED: usize = 10;
 
-/// A directory.
+/// A directory; its name is in [`Tree::names`].
 #[derive(Debug)]
 pub struct Directory {
-    /// Path below the root.
-    pub path: Vec<u8>,
     /// What it is.
     pub meta: Meta,
     /// What it has besides directories.
@@ -51,7 +48,9 @@ pub struct Leaf {
 /// A tree.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// All directories, each after the one it is in.
+    /// Where each directory is.
+    pub names: Directories,
+    /// All directories by number.
     pub directories: Vec<Directory>,
     /// Everything else, in the order of the directories.
     pub leaves: Vec<Leaf>,
@@ -61,6 +60,8 @@ pub struct Tree {
     pub skipped: u64,
     /// Where some of those mounts are.
     pub mounts: Vec<String>,
+    /// What cannot be kept.
+    pub omitted: Omitted,
     /// Whether parts of it are file systems of their own within the same mount (subvolumes of btrfs).
     pub has_subvolumes: bool,
     /// Whether contents may have changed although nothing that was seen has: see [`Fingerprint`].
@@ -108,108 +109,6 @@ pub fn is_of_fsck(magic: u64, path: &[u8]) -> bool {
     magic == EXT && path == LOST_AND_FOUND
 }
 
-/// A name in a directory, and what statx(2) says of it.
-struct Seen {
-    name: Vec<u8>,
-    meta: Meta,
-    /// Of a file of which nothing else is kept.
-    attributes: Vec<Attribute>,
-}
-
-/// What every look at a directory needs.
-struct Walk<'a> {
-    calls: &'a Calls,
-    root: BorrowedFd<'a>,
-    mode: Mode,
-    magic: u64,
-    top: Meta,
-}
-
-impl Walk<'_> {
-    /// Whether a file is kept without its contents, which may change.
-    fn is_bare(&self, meta: &Meta) -> bool {
-        self.mode == Mode::Skeleton && meta.kind == Kind::File
-    }
-
-    fn is_other_mount(&self, meta: &Meta) -> bool {
-        let top = &self.top;
-        if top.mount == 0 { meta.device != top.device } else { meta.mount != top.mount }
-    }
-
-    /// All that is in a directory, sorted by name; nothing when the directory is gone.
-    fn look(&self, path: &[u8]) -> Result<Option<Vec<Seen>>, Trouble> {
-        let calls = self.calls;
-        let directory = match calls.open_below(self.root, path) {
-            Err(errno) if is_gone(errno) && !path.is_empty() => return Ok(None),
-            opened => opened.map_err(in_tree(path, "open"))?,
-        };
-        let names = calls.list(directory.as_fd()).map_err(in_tree(path, "list"))?;
-        let mut seen = Vec::with_capacity(names.len());
-        for name in names {
-            let reserved = path.is_empty()
-                && match is_reserved(calls, self.root, self.magic, &name) {
-                    Err(Errno::NOENT) => continue,
-                    found => found.map_err(in_tree(&name, "look at"))?,
-                };
-            if reserved {
-                continue;
-            }
-            let meta = match calls.look(directory.as_fd(), &name) {
-                Err(Errno::NOENT) => continue,
-                looked => looked.map_err(in_tree(&join(path, &name), "look at"))?,
-            };
-            let mut attributes = Vec::new();
-            if self.is_bare(&meta) && !self.is_other_mount(&meta) {
-                attributes = match calls.attributes(Subject::Named(directory.as_fd(), &name)) {
-                    Err(Errno::NOENT) => continue,
-                    read => read.map_err(in_tree(&join(path, &name), "read attributes of"))?,
-                };
-            }
-            seen.push(Seen { name, meta, attributes });
-        }
-        Ok(Some(seen))
-    }
-
-    /// Looks at several directories, with several threads when that is worth it.
-    fn look_at_all(&self, paths: &[Vec<u8>]) -> Result<Vec<Option<Vec<Seen>>>, Trouble> {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = cpus.min(THREADS).min(paths.len() / FEW);
-        if threads < 2 {
-            return paths.iter().map(|path| self.look(path)).collect();
-        }
-        let share = paths.len().div_ceil(threads);
-        std::thread::scope(|scope| {
-            let looking: Vec<_> = paths
-                .chunks(share)
-                .map(|paths| scope.spawn(|| paths.iter().map(|path| self.look(path)).collect::<Vec<_>>()))
-                .collect();
-            let looked = looking.into_iter().flat_map(|looking| {
-                looking.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
-            });
-            looked.collect()
-        })
-    }
-
-    /// Looks at the whole tree, one level after the other.
-    fn look_everywhere(&self) -> Result<HashMap<Vec<u8>, Vec<Seen>>, Trouble> {
-        let mut found = HashMap::new();
-        let mut level = vec![Vec::new()];
-        while !level.is_empty() {
-            let looked = self.look_at_all(&level)?;
-            let mut below = Vec::new();
-            for (path, seen) in level.into_iter().zip(looked) {
-                let Some(seen) = seen else { continue };
-                let is_below =
-                    |seen: &&Seen| seen.meta.kind == Kind::Directory && !self.is_other_mount(&seen.meta);
-                below.extend(seen.iter().filter(is_below).map(|seen| join(&path, &seen.name)));
-                found.insert(path, seen);
-            }
-            level = below;
-        }
-        Ok(found)
-    }
-}
-
 /// Walks through the tree below `root`, which stays in its mount.
 pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
     walk_since(calls, root, mode, calls.file_clock())
@@ -235,91 +134,229 @@ pub fn walk_since(
 ) -> Result<Tree, Trouble> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
     let top = calls.look(root, b"").map_err(in_tree(b"", "look at"))?;
-    let walk = Walk { calls, root, mode, magic, top };
     let hides_changes = magic == TMPFS && mode == Mode::Snapshot;
-    let mut tree = Tree { hides_changes, ..Tree::default() };
-    let mut fingerprint = Fingerprint::default();
-    // Making a snapshot changes these times; what else changes here is seen by its names and attributes.
-    let zero = Time::default();
-    let fixed = Meta { mtime: zero, ctime: zero, size: 0, links: 0, inode: 0, ..top };
-    fingerprint.add(b"", b"", &fixed);
-    let attributes = calls.attributes(Subject::Open(root)).map_err(in_tree(b"", "read attributes of"))?;
-    for (name, value) in &attributes {
-        fingerprint.add(name, value, &fixed);
+    let mut walk = Walk {
+        calls,
+        root,
+        mode,
+        magic,
+        top,
+        tree: Tree { hides_changes, ..Tree::default() },
+        fingerprint: Fingerprint::default(),
+        links: HashMap::new(),
+        biggest: Vec::new(),
+        below: Vec::new(),
+    };
+    walk.top()?;
+    let mut ladder = Ladder::new(calls, root);
+    let mut pending = vec![Pending { above: TOP, name: Vec::new(), meta: top, length: 0 }];
+    while let Some(next) = pending.pop() {
+        walk.directory(&mut ladder, next)?;
+        pending.extend(walk.below.drain(..).rev());
     }
-    let mut everything = walk.look_everywhere()?;
-    let mut links: HashMap<((u32, u32), u64), usize> = HashMap::new();
-    let mut pending = vec![(Vec::new(), top)];
-    while let Some((path, meta)) = pending.pop() {
-        // It may be gone by now.
-        let Some(seen) = everything.remove(&path) else { continue };
-        if !path.is_empty() {
-            fingerprint.add(&path, b"", &meta);
-        }
-        let first_leaf = tree.leaves.len();
-        let mut below = Vec::new();
-        for Seen { name, meta, attributes } in seen {
-            let is_mount = walk.is_other_mount(&meta);
-            if is_mount && tree.mounts.len() < NAMED {
-                tree.mounts.push(String::from_utf8_lossy(&join(&path, &name)).into_owned());
-            }
-            if is_mount || matches!(meta.kind, Kind::Socket | Kind::Unknown) {
-                tree.skipped += 1;
-                continue;
-            }
-            tree.has_subvolumes |= meta.device != top.device;
-            if meta.kind == Kind::Directory {
-                below.push((join(&path, &name), meta));
-                continue;
-            }
-            if walk.is_bare(&meta) {
-                fingerprint.add(&path, &name, &Meta { mtime: zero, ctime: zero, size: 0, inode: 0, ..meta });
-                for (name, value) in &attributes {
-                    fingerprint.add(name, value, &fixed);
-                }
-            } else {
-                fingerprint.add(&path, &name, &meta);
-            }
-            let leaf = tree.leaves.len();
-            let first = if meta.links > 1 {
-                let known = *links.entry((meta.device, meta.inode)).or_insert(leaf);
-                (known != leaf).then_some(known)
-            } else {
-                None
-            };
-            count(&mut tree.contents, &path, &name, &meta, first.is_some(), mode);
-            tree.leaves.push(Leaf { name, meta, first });
-        }
-        tree.contents.directories += 1;
-        tree.directories.push(Directory { path, meta, leaves: first_leaf..tree.leaves.len() });
-        pending.extend(below.into_iter().rev());
-    }
-    tree.seen = fingerprint.text();
-    tree.fingerprint = fingerprint.finish(began, tick);
-    Ok(tree)
+    Ok(walk.finish((began, tick)))
 }
 
-fn count(contents: &mut Contents, path: &[u8], name: &[u8], meta: &Meta, is_further: bool, mode: Mode) {
+/// A directory that was seen and not looked into yet.
+struct Pending {
+    above: usize,
+    name: Vec<u8>,
+    meta: Meta,
+    /// Length of its path.
+    length: usize,
+}
+
+/// A walk through a tree.
+struct Walk<'a> {
+    calls: &'a Calls,
+    root: BorrowedFd<'a>,
+    mode: Mode,
+    magic: u64,
+    top: Meta,
+    tree: Tree,
+    fingerprint: Fingerprint,
+    /// The first name of each file that has several.
+    links: HashMap<((u32, u32), u64), usize>,
+    /// The biggest files: bytes, directory, leaf.
+    biggest: Vec<(u64, usize, usize)>,
+    /// What the present directory has of directories.
+    below: Vec<Pending>,
+}
+
+const UNKNOWN: Time = Time { seconds: 0, nanoseconds: 0 };
+
+impl Walk<'_> {
+    /// Whether a file is kept without its contents, which may change.
+    fn is_bare(&self, meta: &Meta) -> bool {
+        self.mode == Mode::Skeleton && meta.kind == Kind::File
+    }
+
+    fn is_other_mount(&self, meta: &Meta) -> bool {
+        let top = &self.top;
+        if top.mount == 0 { meta.device != top.device } else { meta.mount != top.mount }
+    }
+
+    /// The disk itself.
+    fn top(&mut self) -> Result<(), Trouble> {
+        // Making a snapshot changes these times; what else changes here is seen by its names and attributes.
+        let fixed = Meta { mtime: UNKNOWN, ctime: UNKNOWN, size: 0, links: 0, inode: 0, ..self.top };
+        self.fingerprint.add(TOP, b"", &fixed);
+        self.attributes(Subject::Open(self.root)).map_err(in_tree(b"", "read attributes of"))
+    }
+
+    /// What cannot be read of them is said when they are packed.
+    fn attributes(&mut self, subject: Subject<'_>) -> Result<(), Errno> {
+        let attributes = match self.calls.attributes(subject) {
+            Err(errno) if !is_general(errno) => return Ok(()),
+            read => read?.0,
+        };
+        for (name, value) in &attributes {
+            self.fingerprint.add_attribute(name, value);
+        }
+        Ok(())
+    }
+
+    fn path(&self, directory: usize, name: &[u8]) -> Vec<u8> {
+        join(&self.tree.names.path(directory), name)
+    }
+
+    /// Leaves out what has this name, unless the error is not about it.
+    fn unreadable(
+        &mut self,
+        directory: usize,
+        name: &[u8],
+        operation: &'static str,
+        errno: Errno,
+    ) -> Result<(), Trouble> {
+        if is_general(errno) {
+            return Err(in_tree(&self.path(directory, name), operation)(errno));
+        }
+        let names = &self.tree.names;
+        self.tree.omitted.add(|| join(&names.path(directory), name), Reason::Unreadable, errno);
+        Ok(())
+    }
+
+    /// Looks at all that is in a directory, which may be gone by now.
+    fn directory(&mut self, ladder: &mut Ladder<'_>, found: Pending) -> Result<(), Trouble> {
+        let Pending { above, name, meta, length } = found;
+        let is_top = name.is_empty();
+        let number = if is_top { TOP } else { self.tree.names.add(above, &name) };
+        let opened = ladder.open(&self.tree.names, number);
+        let listed = opened.and_then(|opened| Ok((self.calls.list(opened.as_fd())?, opened)));
+        let (names, opened) = match listed {
+            Err(errno) if is_top => return Err(in_tree(b"", "list")(errno)),
+            Err(errno) => {
+                self.tree.names.remove_last();
+                return if is_gone(errno) { Ok(()) } else { self.unreadable(above, &name, "list", errno) };
+            }
+            Ok(listed) => listed,
+        };
+        if !is_top {
+            self.fingerprint.add(above, &name, &meta);
+        }
+        let first_leaf = self.tree.leaves.len();
+        for name in names {
+            if is_top && self.is_reserved(&name)? {
+                continue;
+            }
+            let length = if is_top { name.len() } else { length + 1 + name.len() };
+            match self.calls.look(opened.as_fd(), &name) {
+                Err(Errno::NOENT) => {}
+                Err(errno) => self.unreadable(number, &name, "look at", errno)?,
+                Ok(meta) => self.seen(opened.as_fd(), Pending { above: number, name, meta, length })?,
+            }
+        }
+        self.tree.contents.directories += 1;
+        self.tree.directories.push(Directory { meta, leaves: first_leaf..self.tree.leaves.len() });
+        Ok(())
+    }
+
+    fn is_reserved(&self, name: &[u8]) -> Result<bool, Trouble> {
+        match is_reserved(self.calls, self.root, self.magic, name) {
+            Err(errno) if is_general(errno) => Err(in_tree(name, "look at")(errno)),
+            // What is wrong with it is seen when it is looked at as everything else is.
+            found => Ok(found.unwrap_or(false)),
+        }
+    }
+
+    /// Takes a name that was seen in a directory.
+    fn seen(&mut self, directory: BorrowedFd<'_>, found: Pending) -> Result<(), Trouble> {
+        let Pending { above, name, meta, length } = &found;
+        let (above, meta) = (*above, *meta);
+        let is_mount = self.is_other_mount(&meta);
+        if is_mount && self.tree.mounts.len() < NAMED {
+            self.tree.mounts.push(shown(&self.path(above, name)));
+        }
+        if is_mount || matches!(meta.kind, Kind::Socket | Kind::Unknown) {
+            self.tree.skipped += 1;
+            return Ok(());
+        }
+        if *length > limits::PATH {
+            let names = &self.tree.names;
+            self.tree.omitted.add(|| join(&names.path(above), name), Reason::Path, "");
+            return Ok(());
+        }
+        self.tree.has_subvolumes |= meta.device != self.top.device;
+        if meta.kind == Kind::Directory {
+            self.below.push(found);
+            return Ok(());
+        }
+        if self.is_bare(&meta) {
+            let fixed = Meta { mtime: UNKNOWN, ctime: UNKNOWN, size: 0, inode: 0, ..meta };
+            self.fingerprint.add(above, name, &fixed);
+            let read = self.attributes(Subject::Named(directory, name));
+            read.map_err(|errno| in_tree(&self.path(above, name), "read attributes of")(errno))?;
+        } else {
+            self.fingerprint.add(above, name, &meta);
+        }
+        let leaf = self.tree.leaves.len();
+        let first = if meta.links > 1 {
+            let known = *self.links.entry((meta.device, meta.inode)).or_insert(leaf);
+            (known != leaf).then_some(known)
+        } else {
+            None
+        };
+        if let Some(bytes) = count(&mut self.tree.contents, &meta, first.is_some(), self.mode) {
+            let biggest = &mut self.biggest;
+            if biggest.len() < BIGGEST || biggest.last().is_some_and(|least| least.0 < bytes) {
+                let place = biggest.partition_point(|other| other.0 >= bytes);
+                biggest.insert(place, (bytes, above, leaf));
+                biggest.truncate(BIGGEST);
+            }
+        }
+        self.tree.leaves.push(Leaf { name: found.name, meta, first });
+        Ok(())
+    }
+
+    fn finish(self, (began, tick): (Time, Time)) -> Tree {
+        let Walk { mut tree, fingerprint, biggest, .. } = self;
+        let sized = |(bytes, directory, leaf): (u64, usize, usize)| {
+            let path = join(&tree.names.path(directory), &tree.leaves[leaf].name);
+            Sized { path: shown(&path), bytes }
+        };
+        tree.contents.biggest = biggest.into_iter().map(sized).collect();
+        tree.seen = fingerprint.text();
+        tree.fingerprint = fingerprint.finish(began, tick);
+        tree
+    }
+}
+
+/// Counts what is no directory. Of a file with contents that are kept, the bytes that it needs.
+pub fn count(contents: &mut Contents, meta: &Meta, is_further: bool, mode: Mode) -> Option<u64> {
     if is_further {
         contents.hard_links += 1;
-        return;
+        return None;
     }
     if meta.kind != Kind::File {
         contents.others += 1;
-        return;
+        return None;
     }
     contents.files += 1;
     if mode == Mode::Skeleton {
-        return;
+        return None;
     }
-    contents.bytes += meta.size;
     let bytes = occupied(meta);
-    contents.occupied_bytes += bytes;
-    let biggest = &mut contents.biggest;
-    if biggest.len() < BIGGEST || biggest.last().is_some_and(|least| least.bytes < bytes) {
-        let place = biggest.partition_point(|other| other.bytes >= bytes);
-        let path = String::from_utf8_lossy(&join(path, name)).into_owned();
-        biggest.insert(place, Sized { path, bytes });
-        biggest.truncate(BIGGEST);
-    }
+    contents.bytes = contents.bytes.saturating_add(meta.size);
+    contents.occupied_bytes = contents.occupied_bytes.saturating_add(bytes);
+    Some(bytes)
 }

@@ -16,8 +16,8 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// A file, in an order that depends on nothing but names.
-    pub fn add(&mut self, path: &[u8], name: &[u8], meta: &Meta) {
+    /// A file in the directory of this number, in an order that depends on nothing but names.
+    pub fn add(&mut self, directory: usize, name: &[u8], meta: &Meta) {
         let mut bytes = [0; 72];
         let numbers = [
             meta.size,
@@ -28,15 +28,22 @@ impl Fingerprint {
             u64::from(meta.uid) << 32 | u64::from(meta.gid),
             u64::from(meta.special.0) << 32 | u64::from(meta.special.1),
             meta.inode,
-            (path.len() as u64) << 32 | name.len() as u64,
+            (meta.kind as u64) << 56 | (directory as u64) << 16 | name.len() as u64,
         ];
         for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
         self.hash.update(&bytes);
-        self.hash.update(path);
         self.hash.update(name);
         self.newest = self.newest.max(meta.ctime);
+    }
+
+    /// An attribute of the file that was added last.
+    pub fn add_attribute(&mut self, name: &[u8], value: &[u8]) {
+        for part in [name, value] {
+            self.hash.update(&(part.len() as u64).to_le_bytes());
+            self.hash.update(part);
+        }
     }
 
     /// The digest. Nothing when a file changed so shortly before the walk began that a further change could carry the same
@@ -89,9 +96,9 @@ mod tests {
         }
     }
 
-    fn text(path: &str, name: &str, meta: &Meta) -> String {
+    fn text(directory: usize, name: &str, meta: &Meta) -> String {
         let mut fingerprint = Fingerprint::default();
-        fingerprint.add(path.as_bytes(), name.as_bytes(), meta);
+        fingerprint.add(directory, name.as_bytes(), meta);
         fingerprint.text()
     }
 
@@ -109,17 +116,17 @@ mod tests {
             Meta { inode: 10, ..first },
             Meta { special: (0, 1), ..first },
         ];
-        assert_eq!(text("a", "b", &first), text("a", "b", &first));
+        assert_eq!(text(1, "b", &first), text(1, "b", &first));
         for other in changed {
-            assert_ne!(text("a", "b", &first), text("a", "b", &other), "{other:?}");
+            assert_ne!(text(1, "b", &first), text(1, "b", &other), "{other:?}");
         }
-        assert_ne!(text("a", "b", &first), text("ab", "", &first));
+        assert_ne!(text(1, "b", &first), text(2, "b", &first));
     }
 
     #[test]
     fn what_has_just_changed_is_not_relied_on() {
         let mut fingerprint = Fingerprint::default();
-        fingerprint.add(b"", b"a", &meta());
+        fingerprint.add(0, b"a", &meta());
         let tick = Time { seconds: 0, nanoseconds: 4_000_000 };
         let began = |nanoseconds| Time { seconds: 101, nanoseconds };
         assert_eq!(fingerprint.finish(began(4_000_007), tick), None);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Mode;
+use super::omitted::Omitted;
 
 /// The version of archive and manifest that this program writes, and the only one that it reads.
 pub const FORMAT: u32 = 1;
@@ -26,7 +27,7 @@ pub enum Consistency {
 /// A file with its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sized {
-    /// Path below the disk. Bytes that are no UTF-8 are replaced.
+    /// Path below the disk, printable and shortened.
     pub path: String,
     /// Bytes that it takes.
     pub bytes: u64,
@@ -88,6 +89,9 @@ pub struct Manifest {
     /// Sockets, and mounts of others, that are not in the archive.
     #[serde(default)]
     pub skipped: u64,
+    /// What else is not in it, or not as it was.
+    #[serde(default)]
+    pub omitted: Omitted,
     /// What the archive holds.
     pub contents: Contents,
     /// Size of the archive in bytes.
@@ -188,6 +192,7 @@ pub(crate) mod tests {
             consistency: Consistency::Exact,
             changed: Vec::new(),
             skipped: 0,
+            omitted: Omitted::default(),
             contents: Contents::default(),
             archive_bytes: 3,
             digest: format!("blake3:{}", "0".repeat(64)),

@@ -4,10 +4,13 @@
 //! are there. The archive is linked last, so a kill at any moment leaves either no generation N or a complete one.
 
 pub mod choose;
+pub mod directories;
 pub mod entry;
 pub mod fingerprint;
 pub mod header;
+pub mod limits;
 pub mod manifest;
+pub mod omitted;
 pub mod paths;
 pub mod pax;
 pub mod state;

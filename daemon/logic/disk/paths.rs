@@ -1,9 +1,7 @@
 //! Which paths are what they should be: inside an archive, and where a store is.
 
+use super::limits;
 use crate::logic::disk_place::is_at_or_below;
-
-/// The longest name of a file (`NAME_MAX`).
-const NAME_MAX: usize = 255;
 
 /// Why `path` may not be the path of an entry: only what leads straight down is allowed. Empty is the disk itself.
 pub fn refuse_entry(path: &[u8]) -> Option<&'static str> {
@@ -15,7 +13,7 @@ pub fn refuse_entry(path: &[u8]) -> Option<&'static str> {
             b"" => "an absolute path, or an empty name in it",
             b"." | b".." => "`.` or `..` in a path",
             _ if part.contains(&0) => "a zero byte in a path",
-            _ if part.len() > NAME_MAX => "a name of more than 255 bytes",
+            _ if part.len() > limits::NAME => "a name of more than 255 bytes",
             _ => continue,
         };
         return Some(reason);

@@ -2,9 +2,6 @@
 
 use super::entry::Time;
 
-/// Extended headers above this are refused; all attributes of a file together have at most some 100 KiB on usual file systems.
-pub const LIMIT_BYTES: u64 = 16 << 20;
-
 /// Adds a record.
 pub fn push(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     let rest = key.len() + value.len() + 3;
@@ -27,22 +24,28 @@ fn digits(number: usize) -> usize {
 /// A key and its value.
 pub type Record<'a> = (&'a [u8], &'a [u8]);
 
-/// All records.
-pub fn parse(mut text: &[u8]) -> Result<Vec<Record<'_>>, &'static str> {
-    let mut records = Vec::new();
-    while !text.is_empty() {
-        let space =
-            text.iter().take(12).position(|byte| *byte == b' ').ok_or("a pax record without length")?;
-        let length = number(&text[..space]).and_then(|length| usize::try_from(length).ok());
-        let length = length.filter(|length| *length > space + 1 && *length <= text.len());
-        let length = length.ok_or("a pax record with a wrong length")?;
-        let (record, rest) = text.split_at(length);
-        let record = record[space + 1..].strip_suffix(b"\n").ok_or("a pax record without end")?;
-        let equals = record.iter().position(|byte| *byte == b'=').ok_or("a pax record without value")?;
-        records.push((&record[..equals], &record[equals + 1..]));
-        text = rest;
-    }
-    Ok(records)
+/// All records, up to the first that is broken.
+pub fn parse(mut text: &[u8]) -> impl Iterator<Item = Result<Record<'_>, &'static str>> {
+    std::iter::from_fn(move || {
+        if text.is_empty() {
+            return None;
+        }
+        let next = first(text);
+        text = next.map_or(&[], |(_, rest)| rest);
+        Some(next.map(|(record, _)| record))
+    })
+}
+
+/// The first record, and what follows it.
+fn first(text: &[u8]) -> Result<(Record<'_>, &[u8]), &'static str> {
+    let space = text.iter().take(12).position(|byte| *byte == b' ').ok_or("a pax record without length")?;
+    let length = number(&text[..space]).and_then(|length| usize::try_from(length).ok());
+    let length = length.filter(|length| *length > space + 1 && *length <= text.len());
+    let length = length.ok_or("a pax record with a wrong length")?;
+    let (record, rest) = text.split_at(length);
+    let record = record[space + 1..].strip_suffix(b"\n").ok_or("a pax record without end")?;
+    let equals = record.iter().position(|byte| *byte == b'=').ok_or("a pax record without value")?;
+    Ok(((&record[..equals], &record[equals + 1..]), rest))
 }
 
 /// A decimal number without sign or spaces.
@@ -75,7 +78,7 @@ pub fn parse_time(text: &[u8]) -> Option<Time> {
         None => (false, text),
     };
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let whole = i64::try_from(number(whole.as_bytes())?).ok()?;
+    let whole = i128::from(number(whole.as_bytes())?);
     if !part.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -83,11 +86,12 @@ pub fn parse_time(text: &[u8]) -> Option<Time> {
     for at in 0..9 {
         nanoseconds = nanoseconds * 10 + u32::from(part.as_bytes().get(at).map_or(0, |digit| digit - b'0'));
     }
-    Some(match (negative, nanoseconds) {
-        (false, _) => Time { seconds: whole, nanoseconds },
-        (true, 0) => Time { seconds: -whole, nanoseconds: 0 },
-        (true, _) => Time { seconds: -whole - 1, nanoseconds: 1_000_000_000 - nanoseconds },
-    })
+    let (seconds, nanoseconds) = match (negative, nanoseconds) {
+        (false, _) => (whole, nanoseconds),
+        (true, 0) => (-whole, 0),
+        (true, _) => (-whole - 1, 1_000_000_000 - nanoseconds),
+    };
+    Some(Time { seconds: seconds.try_into().ok()?, nanoseconds })
 }
 
 /// The name of an attribute as part of a key: `=` would end the key (as GNU tar has it).
@@ -136,14 +140,14 @@ mod tests {
             push(&mut out, b"k", &value);
             push(&mut out, b"l", b"=");
             let expected: Vec<(&[u8], &[u8])> = vec![(b"k", &value), (b"l", b"=")];
-            assert_eq!(parse(&out), Ok(expected));
+            assert_eq!(parse(&out).collect::<Result<Vec<_>, _>>(), Ok(expected));
         }
     }
 
     #[test]
     fn broken_records_are_errors() {
         for text in ["x", "6 a=1", "5 a=1\n", "0 a=1\n", "99 a=1\n", "4 a1\n", " 6 a=1\n", "+6 a=1\n"] {
-            assert!(parse(text.as_bytes()).is_err(), "{text}");
+            assert!(parse(text.as_bytes()).any(|record| record.is_err()), "{text}");
         }
     }
 
@@ -156,12 +160,23 @@ mod tests {
             (-1, 999_999_999, "-0.000000001"),
             (-5, 0, "-5"),
             (i64::MAX, 1, "9223372036854775807.000000001"),
+            (i64::MIN, 0, "-9223372036854775808"),
+            (i64::MIN, 1, "-9223372036854775807.999999999"),
         ] {
             let time = Time { seconds, nanoseconds };
             assert_eq!(time_text(time), text);
             assert_eq!(parse_time(text.as_bytes()), Some(time), "{text}");
         }
-        for text in ["", "-", "1.x", "1e3", "--1", "99999999999999999999"] {
+        for text in [
+            "",
+            "-",
+            "1.x",
+            "1e3",
+            "--1",
+            "99999999999999999999",
+            "9223372036854775808",
+            "-9223372036854775808.1",
+        ] {
             assert_eq!(parse_time(text.as_bytes()), None, "{text}");
         }
         assert_eq!(parse_time(b"1.0000000019"), Some(Time { seconds: 1, nanoseconds: 1 }));

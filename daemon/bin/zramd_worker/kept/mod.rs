@@ -243,7 +243,12 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
                 0 => String::new(),
                 count => format!(", without {count} that cannot be saved (sockets, mounts)"),
             };
-            ("ok", format!("snapshot {generation}: {files} {noun} in {size}{pruned}{skipped}"))
+            // Without names: everybody may read this.
+            let omitted = match manifest.omitted.count() {
+                0 => String::new(),
+                count => format!("; {count} skipped or not whole: {}", manifest.omitted.summary()),
+            };
+            ("ok", format!("snapshot {generation}: {files} {noun} in {size}{pruned}{skipped}{omitted}"))
         }
         Err(Stopped::Cancelled(message)) if last => {
             // Whoever asked for an early end, what is in the disk is lost with it.

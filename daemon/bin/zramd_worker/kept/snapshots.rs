@@ -31,7 +31,7 @@ fn named(words: &Words) -> Result<u64, Error> {
 pub(super) fn verify(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = generation(words, 0)?;
     let checked = job.watched(|calls, disk, watcher| disk::verify(calls, disk, number, watcher))?;
-    let (entries, size) = (entries(checked.entries), human(checked.bytes));
+    let (entries, size) = (entries(checked.found.entries), human(checked.found.bytes));
     Ok(format!("{}: snapshot {} is good: {entries}, {size}", words.name, checked.generation))
 }
 

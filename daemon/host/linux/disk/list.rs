@@ -37,6 +37,8 @@ impl Calls {
             }
         }
         names.sort_unstable();
+        // One that was renamed between two calls may be in both.
+        names.dedup();
         Ok(names)
     }
 }

@@ -20,6 +20,7 @@ use rustix::fs::{
 use crate::host::linux::lock;
 use crate::host::{Errno, HostError};
 use crate::logic::disk::entry::{Attribute, Kind, Meta, Time};
+use crate::logic::disk::limits;
 pub use btrfs::SUBVOLUME_ROOT;
 pub use list::Name;
 pub use script::Calls;
@@ -30,6 +31,18 @@ type Result<T> = std::result::Result<T, Errno>;
 
 /// An attribute of the root of a disk, which tells it from others.
 const MARK: &[u8] = b"trusted.zramd.disk";
+
+/// Attributes that only root can set, or that say who may do what: they are asked for by name where there are too many to list.
+const KNOWN: [&[u8]; 8] = [
+    b"security.SMACK64",
+    b"security.apparmor",
+    b"security.capability",
+    b"security.evm",
+    b"security.ima",
+    b"security.selinux",
+    b"system.posix_acl_access",
+    b"system.posix_acl_default",
+];
 
 /// How deep paths of openat2(2) may be in one step (`PATH_MAX` with room to spare).
 const STEP: usize = 4000;
@@ -69,6 +82,27 @@ pub enum Subject<'a> {
     Open(BorrowedFd<'a>),
     /// A name in a directory, itself even when it is a symbolic link.
     Named(BorrowedFd<'a>, &'a [u8]),
+}
+
+/// The names of all attributes, each with a zero at its end.
+fn list_attributes(subject: Subject<'_>) -> Result<Vec<u8>> {
+    let list = |buffer: &mut [u8]| match subject {
+        Subject::Open(file) => rustix::fs::flistxattr(file, buffer),
+        Subject::Named(directory, name) => rustix::fs::llistxattr(proc_path(directory, name), buffer),
+    };
+    let mut small = [0; 1024];
+    match list(&mut small) {
+        Err(rustix::io::Errno::OPNOTSUPP) => Ok(Vec::new()),
+        Ok(length) => Ok(small[..length].to_vec()),
+        Err(rustix::io::Errno::RANGE) => {
+            // The kernel's largest list (XATTR_LIST_MAX).
+            let mut large = vec![0; 64 << 10];
+            let length = list(&mut large)?;
+            large.truncate(length);
+            Ok(large)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Calls {
@@ -117,20 +151,20 @@ impl Calls {
         }
     }
 
-    /// Makes a file that must not be there yet, and opens it for writing.
+    /// Makes a file that must not be there yet, and opens it for reading and writing.
     pub fn create(&self, directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> Result<OwnedFd> {
         self.enter("create", || name.escape_ascii().to_string())?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(mode))?)
     }
 
-    /// Makes a file without a name, and opens it for writing.
+    /// Makes a file without a name, and opens it for reading and writing.
     pub fn create_unnamed(&self, directory: BorrowedFd<'_>) -> Result<OwnedFd> {
         self.enter("open(O_TMPFILE)", String::new)?;
         if !self.has_unnamed() {
             return Err(Errno(libc::EOPNOTSUPP));
         }
-        let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600))?)
     }
 
@@ -252,6 +286,13 @@ impl Calls {
         }
     }
 
+    /// Starts at the beginning again.
+    pub fn rewind(&self, file: BorrowedFd<'_>) -> Result<()> {
+        self.enter("lseek", String::new)?;
+        rustix::fs::seek(file, SeekFrom::Start(0))?;
+        Ok(())
+    }
+
     /// Writes some of it; how much.
     pub fn write(&self, file: BorrowedFd<'_>, data: &[u8]) -> Result<usize> {
         let most = self.transfer("write", data.len())?;
@@ -360,30 +401,24 @@ impl Calls {
         Ok(())
     }
 
-    /// All extended attributes but our mark, sorted by name. A file system without them has none.
-    pub fn attributes(&self, subject: Subject<'_>) -> Result<Vec<Attribute>> {
-        self.enter("listxattr", String::new)?;
-        let mut small = [0; 1024];
-        let list = |buffer: &mut [u8]| match subject {
-            Subject::Open(file) => rustix::fs::flistxattr(file, buffer),
-            Subject::Named(directory, name) => rustix::fs::llistxattr(proc_path(directory, name), buffer),
-        };
-        let names = match list(&mut small) {
-            Ok(0) | Err(rustix::io::Errno::OPNOTSUPP) => return Ok(Vec::new()),
-            Ok(length) => small[..length].to_vec(),
-            Err(rustix::io::Errno::RANGE) => {
-                let mut large = vec![0; 64 * 1024];
-                let length = list(&mut large)?;
-                large.truncate(length);
-                large
-            }
-            Err(error) => return Err(error.into()),
+    /// All extended attributes but our mark, sorted by name, and whether these are all: those of users are left out when the
+    /// kernel cannot list them, or when there are more than the limit. A file system without attributes has none.
+    pub fn attributes(&self, subject: Subject<'_>) -> Result<(Vec<Attribute>, bool)> {
+        let listed = self.enter("listxattr", String::new).and_then(|()| list_attributes(subject));
+        let (names, mut complete) = match listed {
+            Err(Errno(libc::E2BIG)) => (KNOWN.join(&0), false),
+            names => (names?, true),
         };
         let mut attributes = Vec::new();
+        let mut total = 0;
+        let is_of_user = |name: &[u8]| name.starts_with(b"user.");
+        // The kernel's largest value (XATTR_SIZE_MAX).
+        let mut value = vec![0; if names.is_empty() { 0 } else { 64 << 10 }];
         for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != MARK) {
+            if is_of_user(name) && !complete {
+                continue;
+            }
             self.enter("getxattr", || name.escape_ascii().to_string())?;
-            // The kernel's largest value (XATTR_SIZE_MAX).
-            let mut value = vec![0; 64 * 1024];
             let length = match subject {
                 Subject::Open(file) => rustix::fs::fgetxattr(file, name, &mut value),
                 Subject::Named(directory, file) => {
@@ -392,16 +427,20 @@ impl Calls {
             };
             match length {
                 Ok(length) => {
-                    value.truncate(length);
-                    attributes.push((name.to_vec(), value));
+                    total += name.len() + length;
+                    attributes.push((name.to_vec(), value[..length].to_vec()));
                 }
-                // Removed meanwhile.
-                Err(rustix::io::Errno::NODATA) => {}
+                // Removed meanwhile, or one that this file system does not have.
+                Err(rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(error.into()),
+            }
+            if total > limits::ATTRIBUTES && complete {
+                complete = false;
+                attributes.retain(|(name, _)| !is_of_user(name));
             }
         }
         attributes.sort();
-        Ok(attributes)
+        Ok((attributes, complete))
     }
 
     /// Sets an extended attribute.

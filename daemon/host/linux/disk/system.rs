@@ -12,6 +12,7 @@ use crate::host::linux::files::read_mountinfo;
 use crate::host::linux::mount::is_mounted;
 use crate::host::{Errno, Space};
 use crate::logic::disk::entry::Time;
+use crate::logic::disk::limits;
 use crate::logic::proc::mount_source;
 
 /// The file system on which a directory is.
@@ -96,8 +97,8 @@ impl Calls {
             use std::os::fd::AsFd;
             let length = self.read(file.as_fd(), &mut buffer)?;
             text.extend_from_slice(&buffer[..length]);
-            // State and manifests have some KiB.
-            if length == 0 || text.len() > 1 << 20 {
+            // What is longer is none of ours, and cut off it is not taken for one.
+            if length == 0 || text.len() > limits::SMALL_FILE {
                 return Ok(Some(String::from_utf8_lossy(&text).into_owned()));
             }
         }
