@@ -50,6 +50,7 @@ complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "remove" -d 'Take 
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "resize" -d 'Give a device another size, until the next boot'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "swap" -d 'Switch the swap on a device on or off'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "limit" -d 'Limit the memory that a device may use, until the next boot'
+complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "adopt" -d 'Take over a device that is in use as configured, but whose record in /run/zramd is lost or damaged'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "compact" -d 'Give back memory that the allocator holds in half-empty pages'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "maintain" -d 'Do what [maintenance] asks for now, and say what came of it'
 complete -c zramdctl -n "__fish_zramdctl_needs_command" -f -a "bench" -d 'Measure this machine\'s own memory'
@@ -235,6 +236,12 @@ never\t'Never'"
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand limit" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand limit" -l no-ask-password -d 'Never ask for a password'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand limit" -s h -l help -d 'Print help'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand adopt" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand adopt" -s c -l config -d 'Read this file instead of those below /usr/lib, /etc and /run' -r -F
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand adopt" -l no-ask-password -d 'Never ask for a password'
+complete -c zramdctl -n "__fish_zramdctl_using_subcommand adopt" -s h -l help -d 'Print help'
 complete -c zramdctl -n "__fish_zramdctl_using_subcommand compact" -l color -d 'Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
