@@ -211,7 +211,8 @@ fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) ->
     let Ownership::Foreign { user } = ownership(request.number, facts) else { return None };
     let reason = format!("/dev/zram{} is already set up by somebody else: {user}", request.number);
     let hint = format!(
-        "choose another number, or release it first (swapoff or umount, then `zramctl --reset /dev/zram{}`)",
+        "choose another number, or release it first (swapoff or umount, then `zramctl --reset /dev/zram{0}`); if zramd set it up and \
+         its record is lost, run `zramdctl adopt zram{0}`",
         request.number
     );
     Some(Refusal::new(Kind::Unsafe, &settings.origin, reason).hint(hint))
