@@ -18,6 +18,7 @@ use zramd::engine::disk::{self, Request, Saved};
 use zramd::host::Errno;
 use zramd::host::linux::disk::script::Fault;
 use zramd::host::linux::disk::{Calls, Subject};
+use zramd::logic::disk::entry::Attribute;
 use zramd::logic::disk::manifest::{self, Consistency};
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk::{Mode, OnFailure};
@@ -505,7 +506,9 @@ fn without_a_good_generation_it_goes_on_as_was_asked() {
 }
 
 /// Mode, owner, time and attributes of a directory.
-fn root(path: &Path) -> (u32, u32, u32, i64, Vec<(Vec<u8>, Vec<u8>)>) {
+type Root = (u32, u32, u32, i64, Vec<Attribute>);
+
+fn root(path: &Path) -> Root {
     let (meta, opened) = (fs::metadata(path).unwrap(), fs::File::open(path).unwrap());
     let attributes = Calls::new().attributes(Subject::Open(opened.as_fd())).unwrap();
     (meta.mode(), meta.uid(), meta.gid(), meta.mtime(), attributes)

@@ -12,7 +12,7 @@ pub const HELP: &str = "make the directory below which RAM disks are filled";
 
 /// Does it. `Err` is wrong usage.
 pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
-    if let Some(word) = arguments.first() {
+    if let Some(word) = arguments.into_iter().next() {
         return Err(format!("what is {}?", word.display()));
     }
     Ok(match places::make(Path::new("/")) {
