@@ -1,14 +1,12 @@
 //! Files of zram-generator: what its parser makes of them, beside what their lines plainly say.
 //!
-//! Values are read by rust-ini, the parser of the original. It loses lines without a word (behind an indented comment, a
-//! line without `=`, an open quote), so the lines are also looked at one by one; both views are compared, and each
-//! difference is a [`Warning`].
+//! Its parser ([`original`]) loses lines without a message (behind an indented comment, a line without `=`, an open quote), so the
+//! lines are also read one by one; both views are compared, and each difference is a [`Warning`].
 
 use std::path::{Path, PathBuf};
 
-use ini::Ini;
-
 use super::Warning;
+use super::original::{self, Entry, Fault};
 
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,10 +156,10 @@ impl Reader<'_> {
     /// Marks what the original sees too, and says what it does not.
     fn compare(&mut self, text: &str) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        match Ini::load_from_str(text) {
-            Ok(ini) => self.mark(&ini),
-            Err(error) => {
-                warnings.push(self.unreadable(&error));
+        match original::parse(text) {
+            Ok(entries) => self.mark(entries),
+            Err(fault) => {
+                warnings.push(self.unreadable(&fault));
                 self.settings.iter_mut().for_each(|setting| setting.seen = true);
             }
         }
@@ -187,10 +185,10 @@ impl Reader<'_> {
         warnings
     }
 
-    fn unreadable(&self, error: &ini::ParseError) -> Warning {
+    fn unreadable(&self, fault: &Fault) -> Warning {
         let (line, why) = match self.culprits.first() {
             Some(culprit) => (culprit.line, String::new()),
-            None => (error.line, format!(" ({})", error.msg)),
+            None => (fault.line, format!(" ({})", fault.what)),
         };
         let text = format!(
             "zram-generator cannot read this file{why} and so sets up no device at all; it was imported as far as it can be \
@@ -199,19 +197,9 @@ impl Reader<'_> {
         Warning { file: self.file.to_owned(), line: Some(line), text }
     }
 
-    fn mark(&mut self, ini: &Ini) {
-        let mut theirs: Vec<(Option<String>, String, String)> = Vec::new();
-        for (section, properties) in ini {
-            let section = section.map(str::to_owned);
-            if section.is_some() {
-                theirs.push((section.clone(), String::new(), String::new()));
-            }
-            for (key, value) in properties {
-                theirs.push((section.clone(), key.to_owned(), value.to_owned()));
-            }
-        }
+    fn mark(&mut self, mut theirs: Vec<Entry>) {
         for setting in &mut self.settings {
-            let same = |(section, key, value): &(Option<String>, String, String)| {
+            let same = |(section, key, value): &Entry| {
                 *section == setting.section && *key == setting.key && *value == setting.value
             };
             if let Some(at) = theirs.iter().position(same) {
@@ -230,8 +218,8 @@ impl Reader<'_> {
 
 /// A value as the original reads it: quotes and escapes taken out.
 fn value(raw: &str) -> Option<String> {
-    let ini = Ini::load_from_str(&format!("key={raw}\n")).ok()?;
-    ini.general_section().get("key").map(str::to_owned)
+    let entries = original::parse(&format!("key={raw}\n")).ok()?;
+    entries.into_iter().find(|(section, key, _)| section.is_none() && key == "key").map(|(_, _, value)| value)
 }
 
 /// Where a comment begins behind a value: a `#` or `;` behind a blank, outside of quotes.

@@ -11,6 +11,7 @@ mod generator;
 mod ini;
 mod log2ram;
 mod old_zramd;
+mod original;
 mod pop_zram;
 mod refused;
 mod shell;
