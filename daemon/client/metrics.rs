@@ -16,6 +16,18 @@ pub enum Unit {
     None,
 }
 
+impl Unit {
+    /// Its word in names; empty where there is none.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::Bytes => "bytes",
+            Unit::Pages => "pages",
+            Unit::Seconds => "seconds",
+            Unit::None => "",
+        }
+    }
+}
+
 /// One metric of a thing of type `T`.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric<T> {

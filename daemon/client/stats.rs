@@ -1,11 +1,7 @@
 //! `stats`: one sample of every counter, for monitoring.
 
-use std::fmt;
+use std::fmt::Write;
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::{Registry, Unit as NamedUnit};
 use serde::Serialize;
 
 use super::args::{Cli, Json, StatsFormat};
@@ -16,8 +12,8 @@ use super::{out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
 use crate::logic::health::Level;
-use crate::logic::policy::report::{Budget, Total};
-use crate::logic::snapshot::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot, Stats};
+use crate::logic::policy::report::Total;
+use crate::logic::snapshot::{SCHEMA_VERSION, Snapshot, Stats};
 
 /// What all names begin with.
 const PREFIX: &str = "zramd";
@@ -30,8 +26,8 @@ pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatu
     let text = match format {
         StatsFormat::Prometheus => exposition(&snapshot, &rows, &policies, Dialect::Prometheus),
         StatsFormat::Openmetrics => exposition(&snapshot, &rows, &policies, Dialect::OpenMetrics),
-        StatsFormat::Json => json(&snapshot, &rows),
-    }?;
+        StatsFormat::Json => json(&snapshot, &rows)?,
+    };
     out::print(&text)?;
     Ok(select::report(&unknown))
 }
@@ -78,205 +74,133 @@ pub enum Dialect {
 }
 
 /// One sample of these rows as text.
-pub fn exposition(
-    snapshot: &Snapshot,
-    rows: &[Row<'_>],
-    policies: &Policies,
-    dialect: Dialect,
-) -> Result<String, Error> {
-    let mut samples = Samples {
-        dialect,
-        devices: Vec::new(),
-        disks: Vec::new(),
-        problems: [0, 0],
-        policies: policies.clone().into_iter().collect(),
-        budget: snapshot.maintenance.budget.into_iter().collect(),
-        now_usec: snapshot.timestamp_monotonic_usec,
-    };
+pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, dialect: Dialect) -> String {
+    let (mut devices, mut disks, mut problems) = (Vec::new(), Vec::new(), [0, 0]);
     for row in rows {
         match row {
             // What is not set up has no figures.
-            Row::Device(view) if view.disk_size_bytes > 0 => samples.devices.push((*view).clone()),
-            Row::Disk(view) if view.mounted => samples.disks.push((*view).clone()),
+            Row::Device(view) if view.disk_size_bytes > 0 => devices.push(*view),
+            Row::Disk(view) if view.mounted => disks.push(*view),
             _ => {}
         }
     }
     for problem in &snapshot.problems {
         match problem.level {
-            Level::Error => samples.problems[0] += 1,
-            Level::Warning => samples.problems[1] += 1,
+            Level::Error => problems[0] += 1,
+            Level::Warning => problems[1] += 1,
             Level::Note => {}
         }
     }
-    let mut registry = Registry::with_prefix(PREFIX);
-    registry.register_collector(Box::new(samples));
-    let mut out = String::new();
-    let written = match dialect {
-        Dialect::Prometheus => text::encode_registry(&mut out, &registry),
-        Dialect::OpenMetrics => text::encode(&mut out, &registry),
-    };
-    written.map_err(|_| Error::failed("cannot write the sample as text"))?;
-    Ok(out)
+    let mut text = Text { dialect, out: String::new() };
+    let info = devices.iter().map(|view| {
+        let managed = if view.managed { "true" } else { "false" };
+        let labels = vec![
+            ("device", view.name.as_str()),
+            ("algorithm", view.algorithm.as_str()),
+            ("role", view.role.word()),
+            ("managed", managed),
+        ];
+        (labels, Value::Count(1))
+    });
+    text.family("device", Unit::None, Kind::Info, "What the device is.", info);
+    text.metrics(DEVICE, &devices, |view| view, |view| vec![("device", view.name.as_str())]);
+    text.metrics(DISK, &disks, |view| view, |view| vec![("disk", view.name.as_str())]);
+    let policies: Vec<(String, Total)> = policies.clone().into_iter().collect();
+    text.metrics(POLICY, &policies, |policy| policy, |(name, _)| vec![("policy", name.as_str())]);
+    let ages = policies.iter().map(|(policy, total)| {
+        let age = snapshot.timestamp_monotonic_usec.saturating_sub(total.last_monotonic_usec);
+        let labels = vec![("policy", policy.as_str()), ("result", total.last_result.as_str())];
+        (labels, Value::Real(seconds(age)))
+    });
+    let help = "Waking time since the policy last had its turn, with how that went.";
+    text.family("maintenance_last_run_age", Unit::Seconds, Kind::Gauge, help, ages);
+    text.metrics(BUDGET, snapshot.maintenance.budget.as_slice(), |budget| budget, |_| Vec::new());
+    let levels = ["error", "warning"].into_iter().zip(problems);
+    let problems = levels.map(|(level, count)| (vec![("level", level)], Value::Count(count)));
+    text.family("problems", Unit::None, Kind::Gauge, "Problems found, by level.", problems);
+    if dialect == Dialect::OpenMetrics {
+        text.out.push_str("# EOF\n");
+    }
+    text.out
 }
 
-/// What was sampled.
-#[derive(Debug)]
-struct Samples {
+/// Names and values that tell one series of a metric from another.
+type Labels<'a> = Vec<(&'static str, &'a str)>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Counter,
+    Gauge,
+    /// Its labels matter; it is always 1.
+    Info,
+}
+
+/// The text so far.
+struct Text {
     dialect: Dialect,
-    devices: Vec<DeviceView>,
-    disks: Vec<DiskView>,
-    /// Errors and warnings.
-    problems: [u64; 2],
-    policies: Vec<(String, Total)>,
-    budget: Vec<Budget>,
-    /// When, in microseconds since boot.
-    now_usec: u64,
+    out: String,
 }
 
-impl Collector for Samples {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.info(&mut encoder)?;
-        for metric in DEVICE {
-            family(&mut encoder, self.dialect, metric, &self.devices, |view| Some(("device", &view.name)))?;
+impl Text {
+    /// The values of these metrics for all things.
+    fn metrics<'a, I, T>(
+        &mut self,
+        metrics: &[Metric<T>],
+        things: &'a [I],
+        thing: fn(&'a I) -> &'a T,
+        labels: fn(&'a T) -> Labels<'a>,
+    ) {
+        for metric in metrics {
+            let kind = if metric.counter { Kind::Counter } else { Kind::Gauge };
+            let values =
+                things.iter().map(thing).filter_map(|thing| Some((labels(thing), (metric.value)(thing)?)));
+            self.family(metric.name, metric.unit, kind, metric.help, values);
         }
-        for metric in DISK {
-            family(&mut encoder, self.dialect, metric, &self.disks, |view| Some(("disk", &view.name)))?;
-        }
-        for metric in POLICY {
-            family(&mut encoder, self.dialect, metric, &self.policies, |(name, _)| Some(("policy", name)))?;
-        }
-        self.last_runs(&mut encoder)?;
-        for metric in BUDGET {
-            family(&mut encoder, self.dialect, metric, &self.budget, |_| None)?;
-        }
-        let help = "Problems found, by level.";
-        let mut problems = encoder.encode_descriptor("problems", help, None, MetricType::Gauge)?;
-        for (count, level) in self.problems.iter().zip(["error", "warning"]) {
-            problems.encode_family(&[("level", level)])?.encode_gauge(count)?;
-        }
-        Ok(())
     }
-}
 
-impl Samples {
-    /// How long ago each policy had its turn, with how that went as a label.
-    fn last_runs(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        if self.policies.is_empty() {
-            return Ok(());
+    /// All series of one metric; nothing at all when there are none.
+    fn family<'a>(
+        &mut self,
+        name: &str,
+        unit: Unit,
+        kind: Kind,
+        help: &str,
+        series: impl Iterator<Item = (Labels<'a>, Value)>,
+    ) {
+        let mut series = series.peekable();
+        if series.peek().is_none() {
+            return;
         }
-        let help = "Waking time since the policy last had its turn, with how that went.";
-        let (name, unit) = match self.dialect {
-            Dialect::Prometheus => ("maintenance_last_run_age_seconds", None),
-            Dialect::OpenMetrics => ("maintenance_last_run_age", Some(NamedUnit::Seconds)),
+        let (unit, separator) = (unit.word(), if unit == Unit::None { "" } else { "_" });
+        let family = format!("{PREFIX}_{name}{separator}{unit}");
+        let (word, suffix) = match kind {
+            Kind::Counter => ("counter", "_total"),
+            Kind::Gauge => ("gauge", ""),
+            Kind::Info => ("info", "_info"),
         };
-        let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
-        for (policy, total) in &self.policies {
-            let age = seconds(self.now_usec.saturating_sub(total.last_monotonic_usec));
-            let labels = [("policy", policy.as_str()), ("result", total.last_result.as_str())];
-            family.encode_family(&labels)?.encode_gauge(&age)?;
-        }
-        Ok(())
-    }
-
-    /// What a device is, as labels of a metric that is always 1.
-    fn info(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        if self.devices.is_empty() {
-            return Ok(());
-        }
-        let labels = |view: &DeviceView| {
-            [
-                ("device", view.name.clone()),
-                ("algorithm", view.algorithm.clone()),
-                ("role", view.role.word().to_owned()),
-                ("managed", view.managed.to_string()),
-            ]
+        let sample = format!("{family}{suffix}");
+        let (announced, word) = match self.dialect {
+            Dialect::OpenMetrics => (&family, word),
+            Dialect::Prometheus => (&sample, if kind == Kind::Info { "gauge" } else { word }),
         };
-        let help = "What the device is.";
-        match self.dialect {
-            Dialect::Prometheus => {
-                let mut family = encoder.encode_descriptor("device_info", help, None, MetricType::Gauge)?;
-                for view in &self.devices {
-                    family.encode_family(&labels(view))?.encode_gauge(&1u64)?;
-                }
+        let out = &mut self.out;
+        // Writing to a string does not fail.
+        writeln!(out, "# HELP {announced} {help}\n# TYPE {announced} {word}").ok();
+        if self.dialect == Dialect::OpenMetrics && !unit.is_empty() {
+            writeln!(out, "# UNIT {announced} {unit}").ok();
+        }
+        for (labels, value) in series {
+            out.push_str(&sample);
+            for (index, (key, value)) in labels.iter().enumerate() {
+                let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+                write!(out, "{}{key}=\"{value}\"", if index == 0 { '{' } else { ',' }).ok();
             }
-            Dialect::OpenMetrics => {
-                let mut family = encoder.encode_descriptor("device", help, None, MetricType::Info)?;
-                for view in &self.devices {
-                    family.encode_info(&labels(view))?;
-                }
-            }
+            let end = if labels.is_empty() { "" } else { "}" };
+            match value {
+                Value::Count(count) => writeln!(out, "{end} {count}").ok(),
+                Value::Real(real) => writeln!(out, "{end} {real:?}").ok(),
+            };
         }
-        Ok(())
-    }
-}
-
-/// What tells one thing from another; nothing where there is only one.
-type Label<'a> = Option<(&'static str, &'a String)>;
-
-/// All values of one metric; nothing at all when there are none.
-fn family<'a, T>(
-    encoder: &mut DescriptorEncoder<'_>,
-    dialect: Dialect,
-    metric: &Metric<T>,
-    things: &'a [T],
-    label: impl Fn(&'a T) -> Label<'a>,
-) -> fmt::Result {
-    let values: Vec<_> =
-        things.iter().filter_map(|thing| Some((label(thing), (metric.value)(thing)?))).collect();
-    if values.is_empty() {
-        return Ok(());
-    }
-    let kind = if metric.counter { MetricType::Counter } else { MetricType::Gauge };
-    let unit = match metric.unit {
-        Unit::Bytes => Some(NamedUnit::Bytes),
-        Unit::Pages => Some(NamedUnit::Other("pages".to_owned())),
-        Unit::Seconds => Some(NamedUnit::Seconds),
-        Unit::None => None,
-    };
-    match dialect {
-        Dialect::OpenMetrics => {
-            let mut family = encoder.encode_descriptor(metric.name, metric.help, unit.as_ref(), kind)?;
-            let encode = if metric.counter { as_counter } else { as_gauge };
-            encode_all(&mut family, values, encode)?;
-        }
-        Dialect::Prometheus => {
-            let unit = unit.map_or_else(String::new, |unit| format!("_{}", unit.as_str()));
-            let total = if metric.counter { "_total" } else { "" };
-            let name = format!("{}{unit}{total}", metric.name);
-            let mut family = encoder.encode_descriptor(&name, metric.help, None, kind)?;
-            // The name is complete already, and a gauge is written as it is.
-            encode_all(&mut family, values, as_gauge)?;
-        }
-    }
-    Ok(())
-}
-
-fn encode_all(
-    family: &mut MetricEncoder<'_>,
-    values: Vec<(Label<'_>, Value)>,
-    encode: fn(&mut MetricEncoder<'_>, Value) -> fmt::Result,
-) -> fmt::Result {
-    for (label, value) in values {
-        match label {
-            Some((key, name)) => encode(&mut family.encode_family(&[(key, name.as_str())])?, value)?,
-            None => encode(family, value)?,
-        }
-    }
-    Ok(())
-}
-
-fn as_gauge(series: &mut MetricEncoder<'_>, value: Value) -> fmt::Result {
-    match value {
-        Value::Count(count) => series.encode_gauge(&count),
-        Value::Real(real) => series.encode_gauge(&real),
-    }
-}
-
-fn as_counter(series: &mut MetricEncoder<'_>, value: Value) -> fmt::Result {
-    type NoLabels = [(&'static str, &'static str); 0];
-    match value {
-        Value::Count(count) => series.encode_counter::<NoLabels, _, f64>(&count, None),
-        Value::Real(real) => series.encode_counter::<NoLabels, _, f64>(&real, None),
     }
 }
 
@@ -290,7 +214,7 @@ mod tests {
     fn shown(dialect: Dialect) -> String {
         let mut machine = fixture::machine();
         machine.devices[1].algorithm = "a \"quoted\\\n".to_owned();
-        exposition(&machine, &Row::all(&machine), &fixture::policies(), dialect).unwrap()
+        exposition(&machine, &Row::all(&machine), &fixture::policies(), dialect)
     }
 
     /// Name and labels of a sample line, and its value; nothing when a strict reader would refuse it.
@@ -410,13 +334,13 @@ mod tests {
         let machine = fixture::machine();
         let rows = Row::all(&machine);
         for (name, dialect) in [("stats", Dialect::Prometheus), ("stats-openmetrics", Dialect::OpenMetrics)] {
-            fixture::golden(name, &exposition(&machine, &rows, &fixture::policies(), dialect).unwrap());
+            fixture::golden(name, &exposition(&machine, &rows, &fixture::policies(), dialect));
         }
     }
 
     #[test]
     fn a_machine_without_devices_has_no_metric_of_devices() {
-        let text = exposition(&Snapshot::default(), &[], &Policies::new(), Dialect::Prometheus).unwrap();
+        let text = exposition(&Snapshot::default(), &[], &Policies::new(), Dialect::Prometheus);
         let names: Vec<String> = read(&text, Dialect::Prometheus).into_keys().collect();
         assert_eq!(names, ["zramd_problems"]);
     }
