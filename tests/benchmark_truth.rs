@@ -206,7 +206,7 @@ fn accuracy() {
                 others.push(theirs);
             };
             note("mean of a 4 KiB read, ns", ours.mean_ns(), theirs.mean_ns);
-            note("p99 of a 4 KiB read, ns", ours.quantile_ns(0.99) as f64, theirs.p99_ns);
+            note("p99 of a 4 KiB read, ns", ours.quantile_ns(990) as f64, theirs.p99_ns);
             let page = PAGE as f64;
             note("4 KiB reads, KB/s (fio)", ours.bytes_per_second() / 1e3, theirs.bytes_per_second / 1e3);
             // Ours are requests and nothing else; fio's seconds have what it does in between.

@@ -4,13 +4,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-
 use crate::engine::Error;
 use crate::host::HostError;
 use crate::host::linux::direct::Direct;
 use crate::host::linux::interrupt;
 use crate::host::linux::pages::Pages;
+use crate::logic::benchmark::latency::at_share;
 use crate::logic::benchmark::random::Random;
 use crate::logic::benchmark::statistics::Estimate;
 
@@ -58,9 +57,10 @@ impl Spec {
 }
 
 /// What one pass showed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Pass {
-    histogram: Histogram<u64>,
+    /// Nanoseconds of each request.
+    times: Vec<u64>,
     batches: Vec<f64>,
     sum: Duration,
     bytes: u64,
@@ -72,27 +72,10 @@ pub struct Pass {
 /// Requests whose mean is one value for [`Estimate`]: enough to even out the clock, few enough to have many.
 const BATCH: u32 = 64;
 
-/// Longest request that is told apart from longer ones.
-const LONGEST: u64 = 10_000_000_000;
-
-impl Default for Pass {
-    fn default() -> Pass {
-        Pass {
-            // Three digits: quantiles are true to a thousandth. The bounds are right, so it cannot fail.
-            histogram: Histogram::new_with_bounds(1, LONGEST, 3).unwrap_or_else(|_| unreachable!("bounds")),
-            batches: Vec::new(),
-            sum: Duration::ZERO,
-            bytes: 0,
-            busy: Duration::ZERO,
-            batch: (Duration::ZERO, 0),
-        }
-    }
-}
-
 impl Pass {
     /// Requests that were made.
     pub fn requests(&self) -> u64 {
-        self.histogram.len()
+        self.times.len() as u64
     }
 
     /// Bytes that were moved.
@@ -105,9 +88,11 @@ impl Pass {
         if self.requests() == 0 { 0.0 } else { self.sum.as_nanos() as f64 / self.requests() as f64 }
     }
 
-    /// The time that this share of the requests stayed below, in nanoseconds.
-    pub fn quantile_ns(&self, share: f64) -> u64 {
-        self.histogram.value_at_quantile(share)
+    /// The shortest time, in nanoseconds, that at least this many thousandths of the requests were not above; 0 when there was none.
+    pub fn quantile_ns(&self, thousandths: usize) -> u64 {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        at_share(&times, thousandths)
     }
 
     /// Bytes per second of all threads together; 0 when nothing was moved.
@@ -128,15 +113,14 @@ impl Pass {
     }
 
     fn merge(&mut self, other: &Pass) {
-        // Both have the same bounds.
-        self.histogram.add(&other.histogram).ok();
+        self.times.extend_from_slice(&other.times);
         self.batches.extend_from_slice(&other.batches);
         self.sum += other.sum;
         self.bytes += other.bytes;
     }
 
     fn note(&mut self, time: Duration, bytes: usize) {
-        self.histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.times.push(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         self.sum += time;
         self.bytes += bytes as u64;
         self.batch.0 += time;

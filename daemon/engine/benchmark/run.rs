@@ -373,7 +373,7 @@ impl<H: Host> Run<'_, H> {
             ..Spec::new(Direction::Read, done.clone())
         };
         trial.read = pass(&self.node, &self.sample.pages, &read)?;
-        trial.calm_p99_ns = trial.read.quantile_ns(0.99) as f64;
+        trial.calm_p99_ns = trial.read.quantile_ns(990) as f64;
         let threads = self.threads();
         let limit = slot.mul_f64(0.07);
         let read_all = Spec { threads, limit, verify: false, ..read };
@@ -398,7 +398,7 @@ impl<H: Host> Run<'_, H> {
         };
         let read = pass(&self.node, &self.sample.pages, &read)?;
         if read.requests() >= ENOUGH_FOR_P99 {
-            trial.calm_p99_ns = trial.calm_p99_ns.min(read.quantile_ns(0.99) as f64);
+            trial.calm_p99_ns = trial.calm_p99_ns.min(read.quantile_ns(990) as f64);
         }
         trial.read.append(&read);
         trial.write.append(&write);
@@ -452,8 +452,8 @@ impl<H: Host> Run<'_, H> {
                     parameters: map(&algorithm),
                     page_cluster: n,
                     mean_ns: read.mean_ns(),
-                    p50_ns: read.quantile_ns(0.5) as f64,
-                    p99_ns: read.quantile_ns(0.99) as f64,
+                    p50_ns: read.quantile_ns(500) as f64,
+                    p99_ns: read.quantile_ns(990) as f64,
                     bytes_per_second: read.bytes_per_second(),
                     requests_per_second: if read.mean_ns() > 0.0 { 1e9 / read.mean_ns() } else { 0.0 },
                 });

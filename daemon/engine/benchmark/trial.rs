@@ -198,9 +198,9 @@ fn timing(one: &Pass, all: &Pass, baseline: f64) -> Timing {
     let quantile = |share| one.quantile_ns(share) as f64;
     Timing {
         mean_ns: one.mean_ns(),
-        p50_ns: quantile(0.5),
-        p99_ns: quantile(0.99),
-        p999_ns: quantile(0.999),
+        p50_ns: quantile(500),
+        p99_ns: quantile(990),
+        p999_ns: quantile(999),
         codec_ns: one.usual_ns().minus(baseline),
         bytes_per_second: all.bytes_per_second(),
         single_bytes_per_second: one.bytes_per_second(),

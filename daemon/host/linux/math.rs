@@ -1,4 +1,4 @@
-//! The functions of the C mathematics library that charts, rates and histograms need. Having them in the programs saves loading that
+//! The functions of the C mathematics library that charts and rates need. Having them in the programs saves loading that
 //! library at every start, which is a good part of what a short command takes. Programs that do not use them do not get them.
 
 #![allow(unsafe_code)]

@@ -25,17 +25,20 @@ impl Latency {
         times.sort_unstable();
         let (&min_ns, &max_ns) = (times.first()?, times.last()?);
         let requests = times.len() as u64;
-        // The smallest time that at least this share of all are not above.
-        let at_share = |hundredths: usize| times[(times.len() * hundredths).div_ceil(100).saturating_sub(1)];
         Some(Latency {
             requests,
             min_ns,
             mean_ns: times.iter().sum::<u64>() / requests,
-            p50_ns: at_share(50),
-            p99_ns: at_share(99),
+            p50_ns: at_share(times, 500),
+            p99_ns: at_share(times, 990),
             max_ns,
         })
     }
+}
+
+/// The smallest of these sorted times that at least this many thousandths of them are not above; 0 when there are none.
+pub fn at_share(times: &[u64], thousandths: usize) -> u64 {
+    times.get((times.len() * thousandths).div_ceil(1000).saturating_sub(1)).copied().unwrap_or(0)
 }
 
 #[cfg(test)]
