@@ -320,6 +320,34 @@ fn recipes_agree_about_versions() {
     }
 }
 
+#[test]
+fn each_direct_crate_has_its_reason_in_architecture() {
+    let text = read("ARCHITECTURE.md");
+    let (_, section) = text.split_once("\n## Crates\n").unwrap();
+    let table = section.lines().take_while(|line| !line.starts_with("## "));
+    let mut named: Vec<String> = table
+        .filter_map(|line| {
+            let (name, reason) = line.strip_prefix("| `")?.split_once("` | ")?;
+            assert!(reason.len() > "x |".len(), "{name} has no reason");
+            Some(name.to_owned())
+        })
+        .collect();
+    named.sort();
+    let mut direct: Vec<String> = with_cargo_toml(|cargo| {
+        let tables = ["dependencies", "dev-dependencies"];
+        let names = |table: &str| {
+            cargo[table].get_ref().as_table().unwrap().keys().map(ToString::to_string).collect()
+        };
+        tables.into_iter().flat_map(|table| -> Vec<String> { names(table) }).collect()
+    });
+    direct.sort();
+    assert_eq!(named, direct);
+}
+
+/// Crates that are there in two versions, and why.
+const DOUBLE: [(&str, &str); 1] =
+    [("syn", "while programs are built only: crossterm's and ratatui's macros are not on version 3 yet")];
+
 /// What may be compiled in: licences that allow it without asking for more than to be named.
 const LICENCES: [&str; 10] = [
     "MIT",
@@ -348,7 +376,7 @@ fn is_allowed(expression: &str) -> bool {
 }
 
 #[test]
-fn crates_have_licences_that_allow_it_and_come_from_one_place() {
+fn crates_have_one_version_come_from_one_place_and_have_licences_that_allow_it() {
     assert!(is_allowed("MIT/Apache-2.0") && is_allowed("(MIT OR GPL-2.0) AND Unicode-3.0"));
     assert!(!is_allowed("GPL-2.0-only") && !is_allowed("MIT AND GPL-3.0") && !is_allowed(""));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -375,6 +403,11 @@ fn crates_have_licences_that_allow_it_and_come_from_one_place() {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let packages = metadata["packages"].as_array().unwrap();
     assert!(packages.len() > 100, "{}", packages.len());
+    let mut names: Vec<String> = packages.iter().map(|package| text(&package["name"])).collect();
+    names.sort();
+    let double: Vec<&String> =
+        names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| &pair[0]).collect();
+    assert_eq!(double, DOUBLE.map(|(name, _)| name), "one version of each, or a reason in DOUBLE");
     for package in packages.iter().filter(|package| text(&package["name"]) != "zramd") {
         let (name, licence, source) =
             (text(&package["name"]), text(&package["license"]), text(&package["source"]));
