@@ -113,6 +113,24 @@ fn a_named_file_shows_its_units_whether_enabled_or_not() {
     assert!(tree(out.path()).contains_key("dev-zram0.swap"));
 }
 
+/// Without it, the kernel refuses the memory of processes of other users.
+#[test]
+fn the_benchmark_can_read_memory_of_processes_only_where_the_configuration_says_so() {
+    let capabilities = |lines: Vec<(String, String)>| {
+        let sets = lines.into_iter().filter(|(key, _)| key == "CapabilityBoundingSet");
+        sets.flat_map(|(_, value)| value.split(' ').map(str::to_owned).collect::<Vec<_>>())
+            .collect::<Vec<_>>()
+    };
+    let of_unit = capabilities(packaged("zramd-benchmark.service"));
+    assert!(!of_unit.is_empty() && !of_unit.iter().any(|name| name == "CAP_SYS_PTRACE"), "{of_unit:?}");
+    let drop_in =
+        |config: &str| generate(root(config, true).path()).0.remove("zramd-benchmark.service.d/zramd.conf");
+    assert_eq!(drop_in("[benchmark]\nsample = \"public\"\n[zram0]\n"), None);
+    assert_eq!(drop_in("[benchmark]\nsample = \"swap\"\n[zram0]\n"), None);
+    let text = drop_in("[benchmark]\nsample = \"processes\"\n[zram0]\n").unwrap();
+    assert!(text.ends_with("[Service]\nCapabilityBoundingSet=CAP_SYS_PTRACE\n"), "{text}");
+}
+
 /// Every assignment in a unit of the packages.
 fn packaged(name: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(repository(&format!("units/{name}"))).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::config::settings::When;
+use super::config::settings::{PageSource, When};
 use super::duration;
 use super::plan::disk::tmpfs_options;
 use super::plan::{Choice, Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request, Store};
@@ -67,7 +67,7 @@ fn benchmark_files(plan: &Plan) -> Vec<UnitFile> {
         _ => None,
     });
     let devices: Vec<u32> = devices.collect();
-    match plan.benchmark {
+    let mut files = match plan.benchmark {
         When::Idle if !devices.is_empty() => {
             vec![link(format!("timers.target.wants/{BENCHMARK_TIMER}"), BENCHMARK_TIMER)]
         }
@@ -77,7 +77,17 @@ fn benchmark_files(plan: &Plan) -> Vec<UnitFile> {
             wants.map(|path| link(path, BENCHMARK_BOOT)).collect()
         }
         _ => Vec::new(),
+    };
+    if plan.sample == PageSource::Processes {
+        files.push(UnitFile {
+            path: format!("{BENCHMARK}.d/zramd.conf"),
+            // Added to the capabilities that the unit has.
+            contents: Contents::Text(
+                Unit::bare().section("Service").line("CapabilityBoundingSet", "CAP_SYS_PTRACE").finish(),
+            ),
+        });
     }
+    files
 }
 
 /// Whether the benchmark chooses the algorithm of a device.
@@ -85,6 +95,8 @@ fn is_measured(request: &DeviceRequest) -> bool {
     request.algorithms.contains(&Choice::Auto)
 }
 
+/// Runs the benchmark.
+const BENCHMARK: &str = "zramd-benchmark.service";
 /// Starts the benchmark some time after boot.
 const BENCHMARK_TIMER: &str = "zramd-benchmark.timer";
 /// Runs it before devices are set up.

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
 use super::config::problem::Problem;
-use super::config::settings::When;
+use super::config::settings::{PageSource, When};
 use super::disk_place::disk_at;
 use super::record::{Record, Target, Undo};
 use super::vm::VmRequest;
@@ -275,6 +275,8 @@ pub struct Plan {
     pub problems: Vec<Problem>,
     /// When the algorithm of `auto` is measured.
     pub benchmark: When,
+    /// Which pages it compresses.
+    pub sample: PageSource,
     /// How often maintenance runs, if it is asked for.
     pub maintenance: Option<Duration>,
 }
@@ -331,10 +333,10 @@ pub fn plan(
     activation: Activation,
 ) -> Plan {
     let (items, found) = wanted::wanted(settings, facts, activation);
-    let benchmark = settings.benchmark.when;
+    let (benchmark, sample) = (settings.benchmark.when, settings.benchmark.sample);
     let maintenance = settings.maintenance.as_ref().filter(|asked| asked.needs_timer());
     let maintenance = maintenance.map(|asked| asked.interval);
-    let mut plan = Plan { items, groups: Vec::new(), problems, benchmark, maintenance };
+    let mut plan = Plan { items, groups: Vec::new(), problems, benchmark, sample, maintenance };
     plan.problems.extend(found);
     diff::groups(&mut plan, facts, activation);
     plan
