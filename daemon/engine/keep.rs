@@ -215,6 +215,7 @@ pub fn blank(status: &DiskStatus) -> DiskStatus {
         last_save_usec: status.last_save_usec,
         last_save_result: status.last_save_result.clone(),
         last_save_message: status.last_save_message.clone(),
+        last_save_omitted: status.last_save_omitted.clone(),
         ..DiskStatus::default()
     }
 }

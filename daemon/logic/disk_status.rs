@@ -2,7 +2,11 @@
 //!
 //! `zramd-worker` writes it after everything it does with the disk; the store itself is for root only, and may be slow.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+use super::disk::omitted::Reason;
 
 /// Version of the form of the file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -78,6 +82,8 @@ pub struct DiskStatus {
     pub last_save_result: String,
     /// What there is to say about it, for people.
     pub last_save_message: String,
+    /// How many files were left out of that save, or are not in it as they were, for which reason.
+    pub last_save_omitted: BTreeMap<Reason, u64>,
     /// What the files of all snapshots take, in bytes.
     pub store_bytes: u64,
     /// All snapshots, newest first.

@@ -8,6 +8,7 @@ use zramd::engine::Error;
 use zramd::engine::disk::{self, Disk, Loaded, Progress, Request, Saved};
 use zramd::host::linux::disk::{Calls, be_idle};
 use zramd::logic::disk::manifest::size_text;
+use zramd::logic::disk::omitted::Omitted;
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk::{Mode, OnFailure, is_disk_name};
 use zramd::logic::disk_status::FOLDER;
@@ -122,11 +123,13 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
                 "{}: snapshot {} is good: {} entries, {size}",
                 disk.name, checked.generation, checked.found.entries
             );
+            say_left_out(disk, &checked.found.omitted);
         }),
         "export" => {
             let to = words.to.as_ref().ok_or("--to DIR is missing")?;
             disk::export(&calls, disk, words.generation, to, &mut watcher).map(|extracted| {
                 println!("{}: {} entries, {}", to.display(), extracted.entries, size_text(extracted.bytes));
+                say_left_out(disk, &extracted.omitted);
             })
         }
         "adopt" => disk::adopt(&calls, disk),
@@ -161,6 +164,12 @@ fn list(calls: &Calls, disk: &Disk) -> Result<(), Error> {
         println!("{name}  set aside");
     }
     Ok(())
+}
+
+fn say_left_out(disk: &Disk, omitted: &Omitted) {
+    if !omitted.is_empty() {
+        eprintln!("{}: {}", disk.name, omitted.report());
+    }
 }
 
 fn say_loaded(disk: &Disk, loaded: &Loaded) {

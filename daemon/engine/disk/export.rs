@@ -69,7 +69,7 @@ pub fn export(
 }
 
 /// Names what went wrong in a tree by its whole path.
-fn below(to: &Path, trouble: Trouble) -> Trouble {
+pub fn below(to: &Path, trouble: Trouble) -> Trouble {
     match trouble {
         Trouble::Tree(error) => {
             let path = if error.object == "." { to.to_owned() } else { to.join(&error.object) };

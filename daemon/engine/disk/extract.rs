@@ -231,7 +231,8 @@ impl Site<'_> {
         errno: Errno,
     ) -> Result<(), Trouble> {
         if !is_of_entry(errno) {
-            return Err(in_tree(&path(), operation)(errno));
+            // Whatever was to be made: everybody may read why a load failed, and names are not for everybody.
+            return Err(in_tree(b"", operation)(errno));
         }
         let mut omitted = self.omitted.lock().unwrap_or_else(PoisonError::into_inner);
         omitted.add(path, Reason::Refused, errno);
@@ -268,7 +269,7 @@ impl Site<'_> {
     ) -> Result<(), Trouble> {
         let (_, name) = paths::split(&entry.path);
         self.omit(|| entry.path.clone(), operation, errno)?;
-        self.calls.remove(directory, name, false).map_err(in_tree(&entry.path, "remove"))
+        self.calls.remove(directory, name, false).map_err(in_tree(b"", "remove"))
     }
 
     fn make(&self, job: &Job, data: &[u8]) -> Result<(), Trouble> {

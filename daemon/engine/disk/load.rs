@@ -13,6 +13,7 @@ use crate::logic::disk::state::{LoadRecord, Outcome, Place, Root, State};
 use crate::logic::disk::{Mode, OnFailure};
 
 use super::archive::ArchiveReader;
+use super::export::below;
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::pack::pack;
 use super::pipe::{AHEAD, CHUNK, Chunk, Chunks, Pipe};
@@ -308,7 +309,7 @@ impl<'a> Job<'a> {
         });
         let trouble = match extracted {
             Ok(extracted) => return Attempt::Loaded(extracted),
-            Err(trouble) => self.store.of_archive(generation.number, trouble),
+            Err(trouble) => self.store.of_archive(generation.number, below(&self.disk.place, trouble)),
         };
         if let Err(error) = self.empty() {
             return Attempt::Impossible(Error::from(trouble).join(error));

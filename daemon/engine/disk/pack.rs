@@ -86,11 +86,11 @@ impl From<Trouble> for Skip {
 }
 
 /// What to do when the kernel says this of a file.
-fn skip(path: &[u8], operation: &'static str) -> impl FnOnce(Errno) -> Skip {
+fn skip(operation: &'static str) -> impl FnOnce(Errno) -> Skip {
     move |errno| match errno {
         Errno::NOENT => Skip::Gone,
         Errno::AGAIN => Skip::Omit(Reason::Lease, String::new()),
-        errno if is_general(errno) => Skip::End(in_tree(path, operation)(errno)),
+        errno if is_general(errno) => Skip::End(in_tree(b"", operation)(errno)),
         errno => Skip::Omit(Reason::Unreadable, errno.to_string()),
     }
 }
@@ -138,10 +138,8 @@ pub fn pack(
         }
         let path = trail.path(&tree.names, number);
         let opened = match ladder.open(&tree.names, number) {
-            Err(errno) if number == TOP => return Err(in_tree(path, "open")(errno)),
-            opened => {
-                opened.map_err(|errno| if is_gone(errno) { Skip::Gone } else { skip(path, "open")(errno) })
-            }
+            Err(errno) if number == TOP => return Err(in_tree(b"", "open")(errno)),
+            opened => opened.map_err(|errno| if is_gone(errno) { Skip::Gone } else { skip("open")(errno) }),
         };
         let written =
             opened.and_then(|opened| packer.directory(&opened, path, &directory.meta).map(|()| opened));
@@ -274,9 +272,8 @@ impl<W: Write> Packer<'_, W> {
         encoded.map_err(|why| Skip::Omit(Reason::Format, why))
     }
 
-    fn attributes(&mut self, subject: Subject<'_>, path: &[u8]) -> Result<Vec<Attribute>, Skip> {
-        let (attributes, complete) =
-            self.calls.attributes(subject).map_err(skip(path, "read attributes of"))?;
+    fn attributes(&mut self, subject: Subject<'_>) -> Result<Vec<Attribute>, Skip> {
+        let (attributes, complete) = self.calls.attributes(subject).map_err(skip("read attributes of"))?;
         self.bare = !complete;
         Ok(attributes)
     }
@@ -284,7 +281,7 @@ impl<W: Write> Packer<'_, W> {
     /// A directory is kept even if its attributes cannot be read: then it is closed to all but its owner, since there may have
     /// been an ACL among them.
     fn directory(&mut self, opened: &OwnedFd, path: &[u8], meta: &Meta) -> Result<(), Skip> {
-        match self.attributes(Subject::Open(opened.as_fd()), path) {
+        match self.attributes(Subject::Open(opened.as_fd())) {
             Err(Skip::Omit(reason, detail)) => {
                 self.result.omitted.add(|| path.to_vec(), reason, detail);
                 self.entry(path, &Meta { mode: meta.mode & 0o700, ..*meta }, Vec::new(), Body::Directory)
@@ -312,11 +309,11 @@ impl<W: Write> Packer<'_, W> {
             Kind::Block => Body::Block(meta.special.0, meta.special.1),
             Kind::Symlink => match self.calls.read_link(directory, name) {
                 Err(Errno::INVAL) => return Err(Skip::Gone),
-                read => Body::Symlink(read.map_err(skip(path, "read"))?),
+                read => Body::Symlink(read.map_err(skip("read"))?),
             },
             Kind::Directory | Kind::Socket | Kind::Unknown => return Ok(false),
         };
-        let attributes = self.attributes(Subject::Named(directory, name), path)?;
+        let attributes = self.attributes(Subject::Named(directory, name))?;
         self.entry(path, meta, attributes, body)?;
         Ok(true)
     }
@@ -346,10 +343,10 @@ impl<W: Write> Packer<'_, W> {
     ) -> Result<bool, Skip> {
         let file = match self.open(directory, name)? {
             Err(Errno(libc::ELOOP | libc::ENXIO)) => return Err(Skip::Gone),
-            opened => opened.map_err(skip(path, "open"))?,
+            opened => opened.map_err(skip("open"))?,
         };
         let file = file.as_fd();
-        let mut meta = self.calls.look(file, b"").map_err(skip(path, "look at"))?;
+        let mut meta = self.calls.look(file, b"").map_err(skip("look at"))?;
         if meta.kind != Kind::File {
             return Err(Skip::Gone);
         }
@@ -362,7 +359,7 @@ impl<W: Write> Packer<'_, W> {
             // As if it had not been read before.
             self.used = start;
             let read = self.whole(file, path, &meta).and_then(|complete| {
-                let later = self.calls.look(file, b"").map_err(skip(path, "look at"))?;
+                let later = self.calls.look(file, b"").map_err(skip("look at"))?;
                 Ok((complete && meta.is_unchanged(&later), later))
             });
             let (unchanged, later) = match read {
@@ -389,19 +386,19 @@ impl<W: Write> Packer<'_, W> {
 
     /// Collects a whole file. Whether it had all that it should have.
     fn whole(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<bool, Skip> {
-        let attributes = self.attributes(Subject::Open(file), path)?;
-        let segments = self.segments(file, path, meta)?;
+        let attributes = self.attributes(Subject::Open(file))?;
+        let segments = self.segments(file, meta)?;
         let map = body_map(&segments, meta.size);
         let stored = sum(&segments) + map.as_ref().map_or(0, |map| map.len() as u64);
         self.encode(path, meta, attributes, body(meta.size, stored, map.is_some()))?;
         self.add(&map.unwrap_or_default());
-        let complete = self.read_whole(file, path, &segments)?;
+        let complete = self.read_whole(file, &segments)?;
         self.pad(stored);
         Ok(complete)
     }
 
     /// The parts of a file that are no holes. Where there are too many, those with the smallest holes between them are joined.
-    fn segments(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<Vec<Segment>, Skip> {
+    fn segments(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<Vec<Segment>, Skip> {
         if meta.occupied >= meta.size || meta.size == 0 {
             return Ok(vec![Segment { offset: 0, length: meta.size }]);
         }
@@ -409,7 +406,7 @@ impl<W: Write> Packer<'_, W> {
         // Holes below this are filled.
         let (mut least, mut at, mut data) = (0, 0, 0_u64);
         while at < meta.size {
-            let found = self.calls.next_data(file, at).map_err(skip(path, "look for holes in"))?;
+            let found = self.calls.next_data(file, at).map_err(skip("look for holes in"))?;
             let Some((start, end)) = found.filter(|(start, _)| *start < meta.size) else { break };
             let end = end.min(meta.size).max(start + 1);
             data += end - start;
@@ -417,8 +414,9 @@ impl<W: Write> Packer<'_, W> {
             join_segment(&mut segments, Segment { offset: start, length: end - start }, least);
             while segments.len() > limits::SEGMENTS {
                 least = (2 * least).max(limits::HOLE);
-                let all = std::mem::take(&mut segments);
-                all.into_iter().for_each(|segment| join_segment(&mut segments, segment, least));
+                for segment in std::mem::take(&mut segments) {
+                    join_segment(&mut segments, segment, least);
+                }
             }
         }
         if sum(&segments) > data.saturating_mul(2).saturating_add(limits::ADDED_ZEROS) {
@@ -428,7 +426,7 @@ impl<W: Write> Packer<'_, W> {
     }
 
     /// Collects all segments; what has gone from the end of the file becomes zeros. Whether nothing has.
-    fn read_whole(&mut self, file: BorrowedFd<'_>, path: &[u8], segments: &[Segment]) -> Result<bool, Skip> {
+    fn read_whole(&mut self, file: BorrowedFd<'_>, segments: &[Segment]) -> Result<bool, Skip> {
         let calls = self.calls;
         let mut complete = true;
         for segment in segments {
@@ -438,7 +436,7 @@ impl<W: Write> Packer<'_, W> {
             let mut at = 0;
             while at < length {
                 let offset = segment.offset + at as u64;
-                match calls.read_at(file, &mut data[at..], offset).map_err(skip(path, "read"))? {
+                match calls.read_at(file, &mut data[at..], offset).map_err(skip("read"))? {
                     0 => {
                         complete = false;
                         data[at..].fill(0);
@@ -455,8 +453,8 @@ impl<W: Write> Packer<'_, W> {
     /// Writes a file while it is read. What cannot be read by then, or has gone, becomes zeros.
     fn large(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<(), Skip> {
         let calls = self.calls;
-        let attributes = self.attributes(Subject::Open(file), path)?;
-        let segments = self.segments(file, path, meta)?;
+        let attributes = self.attributes(Subject::Open(file))?;
+        let segments = self.segments(file, meta)?;
         let map = body_map(&segments, meta.size);
         let stored = sum(&segments) + map.as_ref().map_or(0, |map| map.len() as u64);
         self.entry(path, meta, attributes, body(meta.size, stored, map.is_some()))?;
@@ -469,7 +467,7 @@ impl<W: Write> Packer<'_, W> {
                 let most = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
                 let data = self.room(most);
                 let length = match calls.read_at(file, data, offset) {
-                    Err(errno) if is_general(errno) => return Err(in_tree(path, "read")(errno).into()),
+                    Err(errno) if is_general(errno) => return Err(in_tree(b"", "read")(errno).into()),
                     Ok(length) if length > 0 => length,
                     read => {
                         complete = false;

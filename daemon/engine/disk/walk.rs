@@ -229,7 +229,7 @@ impl Walk<'_> {
         errno: Errno,
     ) -> Result<(), Trouble> {
         if is_general(errno) {
-            return Err(in_tree(&self.path(directory, name), operation)(errno));
+            return Err(in_tree(b"", operation)(errno));
         }
         let names = &self.tree.names;
         self.tree.omitted.add(|| join(&names.path(directory), name), Reason::Unreadable, errno);
@@ -305,7 +305,7 @@ impl Walk<'_> {
             let fixed = Meta { mtime: UNKNOWN, ctime: UNKNOWN, size: 0, inode: 0, ..meta };
             self.fingerprint.add(above, name, &fixed);
             let read = self.attributes(Subject::Named(directory, name));
-            read.map_err(|errno| in_tree(&self.path(above, name), "read attributes of")(errno))?;
+            read.map_err(in_tree(b"", "read attributes of"))?;
         } else {
             self.fingerprint.add(above, name, &meta);
         }

@@ -84,18 +84,24 @@ mod tests {
     #[test]
     fn a_path_is_put_together_from_names() {
         let mut directories = Directories::default();
-        let a = directories.add(TOP, b"a");
-        let b = directories.add(TOP, b"b");
-        let c = directories.add(a, b"c");
-        let d = directories.add(c, b"d");
+        let first = directories.add(TOP, b"a");
+        let second = directories.add(TOP, b"b");
+        let third = directories.add(first, b"c");
+        let fourth = directories.add(third, b"d");
         assert_eq!(directories.path(TOP), b"");
-        assert_eq!((directories.path(b), directories.path(d)), (b"b".to_vec(), b"a/c/d".to_vec()));
-        assert_eq!(directories.way(a, d), [c, d]);
-        assert!(directories.way(d, d).is_empty());
-        let e = directories.add(b, b"e");
+        assert_eq!((directories.path(second), directories.path(fourth)), (b"b".to_vec(), b"a/c/d".to_vec()));
+        assert_eq!(directories.way(first, fourth), [third, fourth]);
+        assert!(directories.way(fourth, fourth).is_empty());
+        let fifth = directories.add(second, b"e");
         let mut trail = Trail::default();
-        for (number, path) in [(TOP, &b""[..]), (a, b"a"), (c, b"a/c"), (d, b"a/c/d"), (b, b"b"), (e, b"b/e")]
-        {
+        for (number, path) in [
+            (TOP, &b""[..]),
+            (first, b"a"),
+            (third, b"a/c"),
+            (fourth, b"a/c/d"),
+            (second, b"b"),
+            (fifth, b"b/e"),
+        ] {
             assert_eq!(trail.path(&directories, number), path);
         }
     }

@@ -455,8 +455,7 @@ mod tests {
     }
 
     fn id() -> impl Strategy<Value = u32> {
-        around(&[0, 0o7_777_777, 60_000, u32::MAX as u64])
-            .prop_map(|id| u32::try_from(id).unwrap_or(u32::MAX))
+        around(&[0, 0o7_777_777, 60_000, 0xffff_ffff]).prop_map(|id| u32::try_from(id).unwrap_or(u32::MAX))
     }
 
     fn time() -> impl Strategy<Value = Time> {
@@ -505,9 +504,10 @@ mod tests {
     }
 
     fn entry() -> impl Strategy<Value = Entry> {
-        const SIZES: &[u64] = &[0, 512, 1 << 33, 1 << 62, i64::MAX as u64, u64::MAX];
+        const SIZES: &[u64] = &[0, 512, 1 << 33, 1 << 62, limits::SIZE, u64::MAX];
         let device = || (around(&[0, 1 << 12, 1 << 32]), around(&[0, 1 << 20, 1 << 32]));
-        let device = move || device().prop_map(|(major, minor)| (major as u32, minor as u32));
+        let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        let device = move || device().prop_map(move |(major, minor)| (narrow(major), narrow(minor)));
         let long =
             proptest::sample::select(vec![99_usize, 100, 101, 4095]).prop_map(|length| vec![b't'; length]);
         let target = prop_oneof![proptest::collection::vec(1_u8.., 1..300), long];

@@ -39,7 +39,7 @@ pub const NAMED: usize = 10;
 pub const SHOWN: usize = 256;
 
 // A path is in the header twice where a file has holes, an attribute is there with its escaped name and a prefix.
-const _: () = assert!(3 * (PATH + TARGET + ATTRIBUTES) < RECORDS as usize);
+const _: () = assert!((3 * (PATH + TARGET + ATTRIBUTES)) as u64 <= RECORDS);
 
 /// A path for people: printable, and of a long one only its beginning and its end.
 pub fn shown(path: &[u8]) -> String {

@@ -1,6 +1,7 @@
 //! What of a tree or of an archive was left out, and why.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +76,7 @@ pub struct Omitted {
 
 impl Omitted {
     /// Adds a file.
-    pub fn add(&mut self, path: impl FnOnce() -> Vec<u8>, reason: Reason, detail: impl ToString) {
+    pub fn add(&mut self, path: impl FnOnce() -> Vec<u8>, reason: Reason, detail: impl Display) {
         *self.counts.entry(reason).or_default() += 1;
         if self.named.len() < NAMED {
             self.named.push(Named { path: shown(&path()), reason, detail: detail.to_string() });

@@ -14,7 +14,7 @@ use zramd::logic::duration::micros;
 use zramd::logic::units::human;
 
 use super::hooks::Hook;
-use super::{Job, Words, entries, sentence, warn};
+use super::{Job, Words, entries, left_out, sentence, warn};
 
 pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let name = words.name.as_str();
@@ -113,7 +113,14 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
             LoadState::Fallback,
             format!("snapshot {number} loaded, because newer ones are broken: {entries}, {size}"),
         ),
-        (_, Some(number)) => (LoadState::Loaded, format!("snapshot {number} loaded: {entries}, {size}")),
+        (_, Some(number)) => {
+            // What names there are is in the warnings.
+            let left_out = match loaded.extracted.omitted.count() {
+                0 => String::new(),
+                count => format!("; {count} left out: {}", loaded.extracted.omitted.summary()),
+            };
+            (LoadState::Loaded, format!("snapshot {number} loaded: {entries}, {size}{left_out}"))
+        }
         (Outcome::FirstUse, None) if number_of_entries > 1 => {
             (LoadState::Loaded, format!("first use, filled from the folder below: {entries}, {size}"))
         }
@@ -150,8 +157,9 @@ fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
     let extracted =
         job.watched(|calls, disk, watcher| disk::export(calls, disk, Some(generation), &place, watcher))?;
     disk::adopt(&job.calls, &job.kept.disk())?;
-    let message =
-        format!("snapshot {generation} restored: {}, {}", entries(extracted.entries), human(extracted.bytes));
+    let left_out = left_out(&name, &extracted.omitted);
+    let (entries, size) = (entries(extracted.entries), human(extracted.bytes));
+    let message = format!("snapshot {generation} restored: {entries}, {size}{left_out}");
     let made = keep::status(&name)
         .snapshots
         .iter()

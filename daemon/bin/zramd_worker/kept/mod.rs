@@ -5,6 +5,7 @@ mod fill;
 pub mod hooks;
 mod snapshots;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use zramd::engine::work::{Reporter, Stopped};
 use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::disk::{Calls, be_idle};
 use zramd::host::linux::{clock, interrupt, places};
+use zramd::logic::disk::omitted::Omitted;
 use zramd::logic::disk_status::DiskStatus;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::units::human;
@@ -204,6 +206,15 @@ fn entries(count: u64) -> String {
     format!("{count} {noun}")
 }
 
+/// What was left out: here without names, since everybody may read how a job has ended; with names in the journal.
+fn left_out(name: &str, omitted: &Omitted) -> String {
+    if omitted.is_empty() {
+        return String::new();
+    }
+    warn(name, &omitted.report());
+    format!("; {} left out: {}", omitted.count(), omitted.summary())
+}
+
 /// For what goes wrong without making the rest useless.
 fn warn(name: &str, text: &str) {
     eprintln!("<4>{name}: {text}");
@@ -219,6 +230,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         be_idle();
     }
     let mut notes = Vec::new();
+    let mut left_out = BTreeMap::new();
     if let Err(error) = job.hook(Hook::PreSave, reason) {
         // What is not saved at the end is lost, whatever state it is in.
         if !last {
@@ -233,6 +245,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         Ok(Saved::Unchanged(number)) => ("unchanged", format!("nothing has changed since snapshot {number}")),
         Ok(Saved::Written { generation, manifest, pruned, warnings }) => {
             notes.extend(warnings);
+            left_out.clone_from(&manifest.omitted.counts);
             let (files, size) = (manifest.contents.files, human(manifest.archive_bytes));
             let pruned = match pruned.len() {
                 0 => String::new(),
@@ -264,6 +277,9 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         status.last_save_usec = clock::unix_usec();
         status.last_save_result = result.to_owned();
         status.last_save_message = text;
+        if result == "ok" {
+            status.last_save_omitted = left_out;
+        }
         status.store_problem.clear();
     })?;
     Ok(format!("{name}: {message}"))

@@ -10,7 +10,7 @@ use zramd::host::Host;
 use zramd::host::linux::LinuxHost;
 use zramd::logic::units::human;
 
-use super::{Job, Words, entries, save};
+use super::{Job, Words, entries, left_out, save};
 
 /// The snapshot that a word names; none is the newest.
 fn generation(words: &Words, at: usize) -> Result<Option<u64>, Error> {
@@ -32,7 +32,8 @@ pub(super) fn verify(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = generation(words, 0)?;
     let checked = job.watched(|calls, disk, watcher| disk::verify(calls, disk, number, watcher))?;
     let (entries, size) = (entries(checked.found.entries), human(checked.found.bytes));
-    Ok(format!("{}: snapshot {} is good: {entries}, {size}", words.name, checked.generation))
+    let left_out = left_out(&words.name, &checked.found.omitted);
+    Ok(format!("{}: snapshot {} is good: {entries}, {size}{left_out}", words.name, checked.generation))
 }
 
 pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
@@ -41,7 +42,8 @@ pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let to = PathBuf::from(to);
     let extracted = job.watched(|calls, disk, watcher| disk::export(calls, disk, number, &to, watcher))?;
     let size = human(extracted.bytes);
-    Ok(format!("{}: {}, {size} in {}", words.name, entries(extracted.entries), to.display()))
+    let left_out = left_out(&words.name, &extracted.omitted);
+    Ok(format!("{}: {}, {size} in {}{left_out}", words.name, entries(extracted.entries), to.display()))
 }
 
 pub(super) fn pin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
