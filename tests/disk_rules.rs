@@ -510,7 +510,7 @@ type Root = (u32, u32, u32, i64, Vec<Attribute>);
 
 fn root(path: &Path) -> Root {
     let (meta, opened) = (fs::metadata(path).unwrap(), fs::File::open(path).unwrap());
-    let attributes = Calls::new().attributes(Subject::Open(opened.as_fd())).unwrap();
+    let (attributes, _) = Calls::new().attributes(Subject::Open(opened.as_fd())).unwrap();
     (meta.mode(), meta.uid(), meta.gid(), meta.mtime(), attributes)
 }
 

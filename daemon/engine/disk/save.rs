@@ -124,7 +124,15 @@ fn save_locked(
         tree = live.tree;
     }
     let loaded = state.loaded_now(&boot_id);
-    let mut pruned = find_room(calls, store, &listing, &tree, disk, request, loaded, watcher)?;
+    let mut pruned = find_room(store, &listing, &tree, disk, request, loaded)?;
+    if !pruned.is_empty() {
+        // Until the new one is written, the newest is the only one that is certain to stay.
+        let newest = listing.generations.iter().find(|newest| newest.is_whole());
+        verify(calls, disk, newest.map(|newest| newest.number), watcher)?;
+    }
+    for number in &pruned {
+        store.delete(*number)?;
+    }
 
     let number = listing.next;
     let began_at_usec = calls.now_usec();
@@ -295,16 +303,14 @@ fn is_same(
     Ok(made.is_of(manifest))
 }
 
-/// Makes sure that the store is likely to have room, if need be by deleting old generations. Which it deleted.
+/// The generations that have to go so that the store is likely to have room.
 fn find_room(
-    calls: &Calls,
     store: &Store,
     listing: &Listing,
     tree: &Tree,
     disk: &Disk,
     request: Request<'_>,
     loaded: Option<u64>,
-    watcher: Watcher<'_>,
 ) -> Result<Vec<u64>, Error> {
     let last = listing.generations.iter().find_map(|generation| {
         let manifest = generation.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
@@ -326,18 +332,6 @@ fn find_room(
         let why = format!("the store has {free} free, and about {wanted} are needed");
         return Err(refused(ErrorKind::StoreFull, disk, &why));
     };
-    if !gone.is_empty() {
-        // Until the new one is written, the newest is what there is.
-        verify(
-            calls,
-            disk,
-            listing.generations.iter().find(|newest| newest.is_whole()).map(|newest| newest.number),
-            watcher,
-        )?;
-    }
-    for number in &gone {
-        store.delete(*number)?;
-    }
     Ok(gone)
 }
 

@@ -328,9 +328,10 @@ pub(super) fn between_items(
             );
             continue;
         }
-        let recorded = facts.records.contains_key(&item.target) && facts.mount_at(&path).is_some();
+        // What is below a disk that is mounted was mounted on it: by a user, with FUSE, it may be anything at any time.
+        let mounted = facts.mount_at(&path).is_some();
         let below = facts.mounts.iter().find(|mount| is_below(mount.mount_point.as_bytes(), path.as_bytes()));
-        if let Some(below) = below.filter(|_| !recorded) {
+        if let Some(below) = below.filter(|_| !mounted) {
             let reason = format!("{path} would hide what is already mounted on {}", below.mount_point);
             refuse(item, Refusal::new(Kind::Unsafe, &origin, reason).hint("unmount that first"), problems);
             continue;
