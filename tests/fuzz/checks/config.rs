@@ -147,16 +147,23 @@ fn planned(loaded: &Loaded) {
     }
 }
 
-const UNIT_KEYS: [&str; 23] = [
+const UNIT_KEYS: [&str; 37] = [
     "AccuracySec",
     "After",
     "Before",
     "BindsTo",
+    "CapabilityBoundingSet",
     "ConditionPathExists",
     "Conflicts",
     "DefaultDependencies",
     "Description",
+    "ExecStart",
+    "IPAddressDeny",
     "JobRunningTimeoutSec",
+    "LockPersonality",
+    "MemoryDenyWriteExecute",
+    "MemoryMax",
+    "NoNewPrivileges",
     "OnActiveSec",
     "OnUnitInactiveSec",
     "Options",
@@ -165,9 +172,16 @@ const UNIT_KEYS: [&str; 23] = [
     "RandomizedDelaySec",
     "Requires",
     "RequiresMountsFor",
+    "RestrictAddressFamilies",
+    "RestrictNamespaces",
+    "RestrictRealtime",
     "StartLimitIntervalSec",
     "Store",
+    "SystemCallArchitectures",
+    "SystemCallFilter",
+    "TimeoutStartSec",
     "Type",
+    "UMask",
     "Wants",
     "What",
     "Where",
@@ -177,7 +191,7 @@ const UNIT_KEYS: [&str; 23] = [
 fn is_unit_line(line: &str) {
     let known = line.is_empty()
         || line.starts_with("# Written by zramd-setup")
-        || ["[Unit]", "[Mount]", "[Swap]", "[Timer]", "[X-Zramd]"].contains(&line)
+        || ["[Unit]", "[Mount]", "[Service]", "[Swap]", "[Timer]", "[X-Zramd]"].contains(&line)
         || line
             .split_once('=')
             .is_some_and(|(key, value)| UNIT_KEYS.contains(&key) && value == value.trim_matches([' ', '\t']));
