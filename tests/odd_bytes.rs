@@ -205,7 +205,7 @@ fn programs_with_odd_names_are_named() {
         std::os::unix::fs::symlink("/dev/null", link).unwrap();
     }
     let holders = LinuxHost::new(root.path()).holders(0);
-    assert_eq!(holders, [Holder { pid: 7, name: "m\u{fffd}ller".to_owned() }]);
+    assert_eq!(holders, [Holder { pid: 7, name: "m\\xfcller".to_owned() }]);
 }
 
 /// A tmpfs on a path that is not UTF-8, until the end of the test.

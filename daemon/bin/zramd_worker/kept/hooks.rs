@@ -1,5 +1,5 @@
 //! The administrator's commands before a save and after a load. The units of the worker are sandboxed, and a command may need
-//! anything: so under a unit it runs in one of its own, which has its own limits. Otherwise it is a child.
+//! anything: so with systemd it runs in a unit of its own, which has its own limits. Otherwise it is a child.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -91,19 +91,14 @@ fn work_name(disk: &str) -> String {
 }
 
 impl Job {
-    /// Runs a hook of this disk, if it has one. Not in the sandbox of this process: PID 1 sets `NOTIFY_SOCKET` for the units of
-    /// disks, by which they say that work goes on.
+    /// Runs a hook of this disk, if it has one.
     pub(super) fn hook(&mut self, hook: Hook, reason: &str) -> Result<(), Error> {
         let (kept, extended) = (&self.kept, &mut self.extended);
         if hook.words(kept).is_empty() {
             return Ok(());
         }
         let tick = || extend(extended);
-        if std::env::var_os("NOTIFY_SOCKET").is_some() {
-            hook.run_unit(kept, reason, tick)
-        } else {
-            hook.run(kept, reason, tick)
-        }
+        if self.hook_units { hook.run_unit(kept, reason, tick) } else { hook.run(kept, reason, tick) }
     }
 }
 

@@ -16,7 +16,7 @@ use zramd::engine::keep::{self, Kept};
 use zramd::engine::work::{Reporter, Stopped};
 use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::disk::{Calls, be_idle};
-use zramd::host::linux::{clock, interrupt, places};
+use zramd::host::linux::{clock, interrupt, places, unit_files};
 use zramd::logic::disk::omitted::Omitted;
 use zramd::logic::disk_status::DiskStatus;
 use zramd::logic::exit::ExitStatus;
@@ -101,6 +101,8 @@ struct Job {
     deadline: Instant,
     extended: Instant,
     moved: u64,
+    /// Whether PID 1 runs the hooks: the unit of a hook reads the usual configuration only.
+    hook_units: bool,
     /// A snapshot that is not pruned, whatever is saved.
     spared: Option<u64>,
     /// Why it has to end early.
@@ -156,6 +158,7 @@ impl Job {
             deadline,
             extended,
             moved: 0,
+            hook_units: words.config.is_none() && unit_files::is_booted(Path::new("/")),
             spared: None,
             stopped: None,
         })
