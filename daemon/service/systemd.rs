@@ -42,6 +42,10 @@ static CONVERSATIONS: Mutex<u32> = Mutex::const_new(0);
 
 /// How PID 1 says that all went well.
 pub const DONE: &str = "done";
+/// How PID 1 says that another job has replaced one.
+const CANCELED: &str = "canceled";
+/// How often a job that was replaced is asked for again.
+const REPLACED: usize = 10;
 
 const SIGTERM: i32 = 15;
 
@@ -114,7 +118,14 @@ impl Systemd {
     ) -> Result<()> {
         // SIGTERM: swapoff then gives up between two pages, and the swap stays active.
         let give_up = (verb == Verb::Stop).then_some("control");
-        let how = self.job(verb, unit, give_up, handle, look).await?;
+        let mut how = self.job(verb, unit, give_up, handle, &look).await?;
+        // The start of any service pulls in swap.target, and with it the swap: it replaces a job that stops the swap.
+        for _ in 0..REPLACED {
+            if how != CANCELED || handle.cancel.is_cancelled() {
+                break;
+            }
+            how = self.job(verb, unit, give_up, handle, &look).await?;
+        }
         result(verb, unit, target, &how, handle)
     }
 
