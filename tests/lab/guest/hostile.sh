@@ -35,13 +35,16 @@ WorkingDirectory=/home/mallory
 ExecStart=/usr/bin/python3 /lab/guest/hostile /data/mallory
 StandardOutput=append:/lab/out/hostile.log
 StandardError=append:/lab/out/hostile.log
-TimeoutStartSec=60s
+TimeoutStartSec=120s
 TasksMax=60
 MemoryMax=200M
 [Install]
 WantedBy=multi-user.target
 END
 }
+
+# The attack lasts. Otherwise prints which attacks were in place.
+attacked() { systemctl is-active hostile.service || { tail -n 8 "$LAB_OUT"/hostile.log; return 1; }; }
 
 # One operation of root. How long it took, and its exit status, go to operations.tsv.
 operation() {
