@@ -439,7 +439,7 @@ fn look(root: &Path) -> BTreeMap<PathBuf, String> {
 /// More of them with `PROPTEST_CASES`.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
-    ProptestConfig { max_shrink_iters: 200, ..ProptestConfig::with_cases(cases.unwrap_or(60)) }
+    ProptestConfig { max_shrink_iters: 200, ..ProptestConfig::with_cases(cases.unwrap_or(500)) }
 }
 
 proptest! {
