@@ -23,10 +23,11 @@ use serde_json::Value;
 use support::{golden, has_program, repository, skip};
 use zbus::message::Flags;
 use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
+use zramd::logic::error::ErrorKind;
 use zramd::logic::snapshot::ReasonView::{self, Auto, Benchmark, Config, Fallback, KernelDefault, Unknown};
 use zramd::logic::snapshot::StateView::{self, Active, Mounted, Ready, Unfinished, Unused};
 use zramd::logic::snapshot::{RoleView, Snapshot};
-use zramd::service::bus::{EMITTING, error, introspection::interfaces};
+use zramd::service::bus::{EMITTING, introspection::interfaces};
 use zramd::service::bus::{device_path, disk_path};
 use zramd::service::{NAME, ROOT};
 
@@ -119,13 +120,13 @@ fn methods_that_make_jobs_take_options() {
 
 #[test]
 fn error_names_are_settled() {
-    let names: Vec<&str> = error::NAMES.iter().map(|(_, name)| *name).collect();
+    let names: Vec<&str> = ErrorKind::all().map(|(_, name)| name).collect();
     golden(
         "tests/golden/introspection/errors",
         &names.iter().map(|name| format!("{name}\n")).collect::<String>(),
     );
-    for (name, text) in error::NAMES {
-        assert_eq!(name.on_the_bus(), text);
+    for (kind, text) in ErrorKind::all() {
+        assert_eq!(kind.on_the_bus(), text);
         assert!(zbus::names::ErrorName::try_from(text).is_ok(), "{text}");
     }
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "a name stands for one kind only");

@@ -16,10 +16,10 @@ use support::{can_use_real_kernel, golden, has_program, repository, setup, skip,
 use zramd::client::man::{self, DATE, captured, marked, plain, tagged, tidy};
 use zramd::logic::config::locate::{DROP_INS, MAIN, ROOTS};
 use zramd::logic::config::schema::{Key, SectionKind};
+use zramd::logic::error::ErrorKind;
 use zramd::logic::exit::STATUSES;
 use zramd::logic::expr::{Expr, Variables, size_in_bytes};
 use zramd::logic::units::human;
-use zramd::service::bus::error::NAMES;
 use zramd::service::bus::introspection::interfaces;
 
 const PAGES: [&str; 5] = ["zramdctl.1", "zramd.8", "zramd-setup.8", "zramd.toml.5", "org.zramd1.5"];
@@ -355,10 +355,11 @@ fn interface(name: &str, found: &Interface) -> String {
 
 #[test]
 fn org_zramd1_5_is_current() {
-    let source = text("daemon/service/bus/error.rs");
-    let errors: String = NAMES
-        .iter()
-        .map(|(name, on_the_bus)| tagged(on_the_bus, &comment_before(&source, &format!("    {name:?},"))))
+    let source = text("daemon/logic/error.rs");
+    // The others are the client's own.
+    let errors: String = ErrorKind::all()
+        .filter(|(kind, _)| !matches!(kind, ErrorKind::NotRunning | ErrorKind::Partly))
+        .map(|(kind, on_the_bus)| tagged(on_the_bus, &comment_before(&source, &format!("    {kind:?},"))))
         .collect();
     let policy = text("units/org.zramd1.policy");
     let between = |text: &str, tag: &str| {

@@ -503,7 +503,7 @@ fn without_rights_or_zram_nothing_is_done() {
     machine.change().container = Some("lxc".to_owned());
     let applied = engine::apply(&mut machine.process(), &settings()).unwrap();
     let kinds: Vec<_> = applied.plan.items.iter().map(|item| (item.decision, item.kind)).collect();
-    assert_eq!(kinds[..4], [(Decision::Refused, Some(zramd::logic::plan::Kind::Unsupported)); 4]);
+    assert_eq!(kinds[..4], [(Decision::Refused, Some(zramd::logic::error::ErrorKind::Unsupported)); 4]);
     assert_eq!(kinds[4..], [(Decision::Skipped, None); 2], "without swap, its settings are not wanted");
     assert_eq!(applied.outcomes, []);
     assert_eq!(machine.take_transcript(), Vec::<String>::new());

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use zramd::logic::attribute::Attribute;
 use zramd::logic::config;
+use zramd::logic::error::ErrorKind;
 use zramd::logic::facts::{BackingFacts, DeviceFacts, Facts, PathKind, Support};
-use zramd::logic::plan::{self, Activation, Decision, Kind, Plan, Step, Taken};
+use zramd::logic::plan::{self, Activation, Decision, Plan, Step, Taken};
 use zramd::logic::proc::{Memory, MountLine, SwapLine};
 
 fn device(initialised: bool, algorithms: &[&str]) -> DeviceFacts {
@@ -59,7 +60,7 @@ fn block(signature: Option<&str>, holders: &[&str]) -> BackingFacts {
 }
 
 #[track_caller]
-fn check(text: &str, facts: &Facts, expected: Option<(Kind, &str)>) {
+fn check(text: &str, facts: &Facts, expected: Option<(ErrorKind, &str)>) {
     let plan = plan_of(text, facts);
     let item = plan.items.last().unwrap();
     match expected {
@@ -83,13 +84,17 @@ fn check(text: &str, facts: &Facts, expected: Option<(Kind, &str)>) {
 fn sizes_that_would_hurt_are_refused() {
     // 16 bytes for each page of 4 KiB are 2 % of RAM at 5.12 times RAM.
     check("[zram0]\nzram-size = \"40GiB\"", &facts(), None);
-    check("[zram0]\nzram-size = \"41GiB\"", &facts(), Some((Kind::Unsafe, "2 % of this machine's RAM")));
+    check("[zram0]\nzram-size = \"41GiB\"", &facts(), Some((ErrorKind::Unsafe, "2 % of this machine's RAM")));
     check("[zram0]\nzram-size = 1", &facts(), None);
-    check("[zram0]\nzram-size = \"1023KiB\"", &facts(), Some((Kind::Config, "below the minimum of 1.0 MiB")));
+    check(
+        "[zram0]\nzram-size = \"1023KiB\"",
+        &facts(),
+        Some((ErrorKind::Config, "below the minimum of 1.0 MiB")),
+    );
     check(
         "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"5B\"",
         &facts(),
-        Some((Kind::Config, "below the minimum")),
+        Some((ErrorKind::Config, "below the minimum")),
     );
 }
 
@@ -103,7 +108,7 @@ fn no_amount_of_memory_is_too_much_to_count_with() {
 #[test]
 fn a_memory_limit_on_a_mounted_file_system_has_to_be_forced() {
     let text = "[zram0]\nmount-point = \"/a\"\nzram-resident-limit = 100";
-    check(text, &facts(), Some((Kind::Unsafe, "loses data without an error")));
+    check(text, &facts(), Some((ErrorKind::Unsafe, "loses data without an error")));
     check(&format!("{text}\nforce-resident-limit = true"), &facts(), None);
     check("[zram0]\nzram-resident-limit = 100", &facts(), None);
 }
@@ -113,31 +118,35 @@ fn write_back_never_overwrites_anything() {
     let text = "[zram0]\nwriteback-device = \"/dev/x\"";
     let with = |backing| Facts { backing: [("/dev/x".to_owned(), backing)].into(), ..facts() };
     check(text, &with(block(None, &[])), None);
-    check(text, &with(BackingFacts::Missing), Some((Kind::Config, "does not exist")));
-    check(text, &with(BackingFacts::NotABlockDevice), Some((Kind::Config, "not a block device")));
+    check(text, &with(BackingFacts::Missing), Some((ErrorKind::Config, "does not exist")));
+    check(text, &with(BackingFacts::NotABlockDevice), Some((ErrorKind::Config, "not a block device")));
     let unreadable = with(BackingFacts::Unreadable("/dev/x: open: no medium found".to_owned()));
-    check(text, &unreadable, Some((Kind::Unsupported, "no medium found")));
+    check(text, &unreadable, Some((ErrorKind::Unsupported, "no medium found")));
     check(&format!("{text}\n[zram1]"), &unreadable, None);
-    check(text, &with(block(Some("LUKS volume"), &[])), Some((Kind::Unsafe, "holds data (LUKS volume)")));
-    check(text, &with(block(None, &["dm-0"])), Some((Kind::Unsafe, "in use by dm-0")));
+    check(
+        text,
+        &with(block(Some("LUKS volume"), &[])),
+        Some((ErrorKind::Unsafe, "holds data (LUKS volume)")),
+    );
+    check(text, &with(block(None, &["dm-0"])), Some((ErrorKind::Unsafe, "in use by dm-0")));
     let mounted = Facts { mounts: vec![mount((8, 1), "/home")], ..with(block(None, &[])) };
-    check(text, &mounted, Some((Kind::Unsafe, "mounted on /home")));
+    check(text, &mounted, Some((ErrorKind::Unsafe, "mounted on /home")));
 }
 
 #[test]
 fn mount_points_do_not_hide_anything() {
-    check("[zram0]\nmount-point = \"/usr\"", &facts(), Some((Kind::Unsafe, "hide the running system")));
+    check("[zram0]\nmount-point = \"/usr\"", &facts(), Some((ErrorKind::Unsafe, "hide the running system")));
     let same = "[zram0]\nmount-point = \"/a\"\n[ramdisk.b]\nmount-point = \"/a\"";
-    check(same, &facts(), Some((Kind::Config, "[zram0] already")));
+    check(same, &facts(), Some((ErrorKind::Config, "[zram0] already")));
     let text = "[zram0]\nmount-point = \"/a\"";
     let taken = Facts { mounts: vec![mount((8, 1), "/a")], ..facts() };
-    check(text, &taken, Some((Kind::Unsafe, "already a mount point")));
+    check(text, &taken, Some((ErrorKind::Unsafe, "already a mount point")));
     let below = Facts { mounts: vec![mount((8, 1), "/a/b")], ..facts() };
-    check(text, &below, Some((Kind::Unsafe, "would hide what is already mounted on /a/b")));
+    check(text, &below, Some((ErrorKind::Unsafe, "would hide what is already mounted on /a/b")));
     let beside = Facts { mounts: vec![mount((8, 1), "/ab")], ..facts() };
     check(text, &beside, None);
     let file = Facts { mount_points: [("/a".to_owned(), PathKind::Other)].into(), ..facts() };
-    check(text, &file, Some((Kind::Config, "not a folder")));
+    check(text, &file, Some((ErrorKind::Config, "not a folder")));
 }
 
 #[test]
@@ -187,14 +196,14 @@ fn what_is_below_the_directories_of_the_system_is_refused_with_them() {
         "/var/log",
         "/var/tmp",
     ];
-    for (paths, expected) in [(&refused[..], Some((Kind::Unsafe, ""))), (&allowed, None)] {
+    for (paths, expected) in [(&refused[..], Some((ErrorKind::Unsafe, ""))), (&allowed, None)] {
         for path in paths {
             check(&format!("[zram0]\nmount-point = \"{path}\""), &facts(), expected);
             check(&format!("[ramdisk.a]\nmount-point = \"{path}\"\nsize = 9"), &facts(), expected);
         }
     }
     let links = Facts { links: [("/srv/a".to_owned(), "/etc/cron.d".to_owned())].into(), ..facts() };
-    check("[zram0]\nmount-point = \"/srv/a\"", &links, Some((Kind::Unsafe, "/etc/cron.d")));
+    check("[zram0]\nmount-point = \"/srv/a\"", &links, Some((ErrorKind::Unsafe, "/etc/cron.d")));
     check("[zram0]\nmount-point = \"/srv/b\"", &links, None);
 }
 
@@ -210,23 +219,27 @@ fn the_place_of_a_disk_is_no_mistake() {
 fn what_this_machine_lacks_is_named() {
     let text = "[zram0]\nmount-point = \"/a\"\nfs-type = \"btrfs\"";
     let without = Facts { mkfs: [("btrfs".to_owned(), false)].into(), ..facts() };
-    check(text, &without, Some((Kind::Unsupported, "mkfs.btrfs is not installed")));
+    check(text, &without, Some((ErrorKind::Unsupported, "mkfs.btrfs is not installed")));
     for (fs_type, size, smallest) in [("xfs", 299, "300.0 MiB"), ("btrfs", 44, "45.0 MiB")] {
         let text = |size| {
             format!("[zram0]\nmount-point = \"/a\"\nfs-type = \"{fs_type}\"\nzram-size = \"{size}MiB\"")
         };
-        check(&text(size), &facts(), Some((Kind::Config, smallest)));
+        check(&text(size), &facts(), Some((ErrorKind::Config, smallest)));
         check(&text(size + 1), &facts(), None);
     }
     let text = "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nfs-type = \"xfs\"\nsize = \"1MiB\"";
     let plan = plan_of(text, &facts());
     assert_eq!(plan.groups.len(), 0, "without its device there is no disk");
     assert_eq!(plan.problems.len(), 1, "which is told once: {:?}", plan.problems);
-    check("[zram0]\nmount-point = \"/a\"\nowner = \"joe\"", &facts(), Some((Kind::Config, "no user `joe`")));
+    check(
+        "[zram0]\nmount-point = \"/a\"\nowner = \"joe\"",
+        &facts(),
+        Some((ErrorKind::Config, "no user `joe`")),
+    );
     let contained = Facts { support: Support::Container("lxc".to_owned()), ..facts() };
-    check("[zram0]", &contained, Some((Kind::Unsupported, "lxc container")));
+    check("[zram0]", &contained, Some((ErrorKind::Unsupported, "lxc container")));
     let text = "[zram0]\ncompression-algorithm = \"deflate\"";
-    check(text, &facts(), Some((Kind::Unsupported, "it has lzo-rle, lzo, lz4, zstd")));
+    check(text, &facts(), Some((ErrorKind::Unsupported, "it has lzo-rle, lzo, lz4, zstd")));
     check("[zram0]\ncompression-algorithm = [\"deflate\", \"auto\"]", &facts(), None);
 }
 
@@ -237,12 +250,12 @@ fn a_device_of_somebody_else_is_refused_and_its_user_named() {
     check(
         "[zram0]",
         &facts,
-        Some((Kind::Unsafe, "somebody else: it has a size of 1.0 MiB but is not in use")),
+        Some((ErrorKind::Unsafe, "somebody else: it has a size of 1.0 MiB but is not in use")),
     );
     facts.mounts = vec![mount((252, 0), "/opt")];
-    check("[zram0]", &facts, Some((Kind::Unsafe, "mounted on /opt")));
+    check("[zram0]", &facts, Some((ErrorKind::Unsafe, "mounted on /opt")));
     facts.swaps = vec![SwapLine { path: "/dev/zram0".into(), size_kib: 9, used_kib: 0, priority: 3 }];
-    check("[zram0]", &facts, Some((Kind::Unsafe, "active as swap with priority 3")));
+    check("[zram0]", &facts, Some((ErrorKind::Unsafe, "active as swap with priority 3")));
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use zbus::{OwnedObjectPath, Variant};
 
 use super::args::{Change, Create, NoBlock};
-use super::connect::{Bus, Failure};
+use super::connect::Bus;
 use super::job::Jobs;
 use super::{options, out};
 use crate::engine::{gather, sample};
 use crate::host::linux::LinuxHost;
+use crate::logic::error::{Error, ErrorKind};
 use crate::logic::exit::ExitStatus;
 use crate::logic::expr::{Expr, size_in_bytes};
 use crate::logic::plan::wanted;
@@ -18,7 +19,7 @@ use crate::logic::view::View;
 
 const DEVICE: &str = "org.zramd1.Device";
 
-type Result<T> = std::result::Result<T, Failure>;
+type Result<T> = std::result::Result<T, Error>;
 
 /// Options of a method.
 pub fn forced(force: bool) -> HashMap<&'static str, Variant<'static>> {
@@ -45,65 +46,17 @@ pub(super) async fn finish(
         out::line(job.as_str());
         return Ok(());
     }
-    let end = jobs.wait(job, doing).await.map_err(|failure| by_lines(&failure))?;
-    for line in lines(&end) {
-        out::line(line);
+    for line in jobs.wait(job, doing).await? {
+        out::line(&line);
     }
     Ok(())
-}
-
-/// The sentences of a message, one for each target.
-fn lines(message: &str) -> Vec<&str> {
-    let mut lines = Vec::new();
-    let mut begin = 0;
-    for (at, separator) in message.match_indices("; ") {
-        let next = at + separator.len();
-        if begins_with_target(&message[next..]) {
-            lines.push(&message[begin..at]);
-            begin = next;
-        }
-    }
-    lines.push(&message[begin..]);
-    lines
-}
-
-/// Whether a text begins like a sentence of its own: `zram0: `, `ramdisk.NAME: `, `done: ` before one of these, a place
-/// in a file, or what becomes of the configuration.
-fn begins_with_target(text: &str) -> bool {
-    let text = text.strip_prefix(DONE).unwrap_or(text);
-    if text.starts_with('/') || text.starts_with("the old configuration") {
-        return true;
-    }
-    let Some((name, _)) = text.split_once(": ") else { return false };
-    crate::logic::proc::zram_number(name).is_some()
-        || name.strip_prefix("ramdisk.").is_some_and(|name| !name.contains(char::is_whitespace))
-}
-
-/// What stands before that which was done, when something else failed.
-const DONE: &str = "done: ";
-
-/// A failure of several targets, line by line: where something was done nevertheless, that is said too.
-pub fn by_lines(failure: &Failure) -> Failure {
-    let lines = lines(&failure.message);
-    let some = lines.iter().any(|line| line.starts_with(DONE));
-    let status = if some { ExitStatus::Partly } else { failure.status };
-    let hinted: Vec<String> = lines.into_iter().map(hinted).collect();
-    Failure::new(status, hinted.join("\n"))
-}
-
-/// A refusal that `--force` would lift says so.
-fn hinted(line: &str) -> String {
-    let contents =
-        ["would lose its contents", "which would be lost"].iter().any(|words| line.ends_with(words));
-    if contents { format!("{line} (--force lets go of them)") } else { line.to_owned() }
 }
 
 /// `reload`.
 pub async fn reload(ask: bool, change: Change) -> Result<ExitStatus> {
     let bus = Bus::open(ask).await?;
     let mut jobs = Jobs::listen(&bus).await?;
-    let job: OwnedObjectPath =
-        bus.manager("Reload", &forced(change.force)).await.map_err(|failure| by_lines(&failure))?;
+    let job: OwnedObjectPath = bus.manager("Reload", &forced(change.force)).await?;
     finish(&mut jobs, &job, change.no_block, "reloading").await?;
     Ok(ExitStatus::Success)
 }
@@ -139,7 +92,7 @@ pub async fn resize(ask: bool, name: &str, size: &str, change: Change) -> Result
     let bytes = amount(size)?;
     if bytes == 0 {
         let message = format!("a size of 0 is no size; `zramdctl remove {}` takes it away", bare(name));
-        return Err(Failure::new(ExitStatus::Usage, message));
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let bus = Bus::open(ask).await?;
     let path = device(&bus, name).await?;
@@ -167,9 +120,9 @@ pub async fn swap_off(ask: bool, name: &str, change: NoBlock) -> Result<ExitStat
     let path = device(&bus, name).await?;
     let mut jobs = Jobs::listen(&bus).await?;
     let asked = bus.call(path.as_str(), "org.zramd1.Swap", "Deactivate", &(forced(false),)).await;
-    let job: OwnedObjectPath = asked.map_err(|failure: Failure| match failure.status {
+    let job: OwnedObjectPath = asked.map_err(|failure: Error| match failure.kind {
         // The device is there, so it is the interface that is not.
-        ExitStatus::NotFound => Failure::new(failure.status, format!("{} is no swap", bare(name))),
+        ErrorKind::NotFound => Error::new(failure.kind, format!("{} is no swap", bare(name))),
         _ => failure,
     })?;
     finish(&mut jobs, &job, change.no_block, &format!("switching off {}", bare(name))).await?;
@@ -219,7 +172,7 @@ fn memory_used(name: &str) -> u64 {
 
 /// An amount as in the configuration: `4GiB`, `50%`, `ram / 2`; a bare number is MiB.
 pub fn amount(text: &str) -> Result<u64> {
-    let usage = |message: String| Failure::new(ExitStatus::Usage, format!("{text:?}: {message}"));
+    let usage = |message: String| Error::new(ErrorKind::InvalidArgument, format!("{text:?}: {message}"));
     let expression = Expr::parse(text).map_err(|error| {
         usage(match error.hint {
             Some(hint) => format!("{}; {hint}", error.message),
@@ -234,17 +187,17 @@ pub fn amount(text: &str) -> Result<u64> {
 /// Tells each failure, and the status of them all.
 pub(super) fn together(ends: Vec<Result<()>>) -> Result<ExitStatus> {
     let all = ends.len();
-    let mut failures: Vec<Failure> = ends.into_iter().filter_map(std::result::Result::err).collect();
+    let mut failures: Vec<Error> = ends.into_iter().filter_map(std::result::Result::err).collect();
     let Some(last) = failures.pop() else { return Ok(ExitStatus::Success) };
-    let status = match failures.first() {
-        _ if failures.len() + 1 < all => ExitStatus::Partly,
-        Some(first) => first.status,
-        None => last.status,
+    let kind = match failures.first() {
+        _ if failures.len() + 1 < all => ErrorKind::Partly,
+        Some(first) => first.kind,
+        None => last.kind,
     };
     for failure in failures {
         out::error(&failure.message);
     }
-    Err(Failure::new(status, last.message))
+    Err(Error::new(kind, last.message))
 }
 
 #[cfg(test)]
@@ -252,49 +205,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_target_has_its_line() {
-        let message = "zram0: recreate (size 1; 2); zram1: create; ramdisk.a: adapt (size)";
-        assert_eq!(
-            lines(message),
-            ["zram0: recreate (size 1; 2)", "zram1: create", "ramdisk.a: adapt (size)"]
-        );
-        assert_eq!(lines("nothing to change"), ["nothing to change"]);
-        let failure =
-            by_lines(&Failure::new(ExitStatus::Refused, "zram1: no; done: zram0: create; zram2: create"));
-        let expected = "zram1: no\ndone: zram0: create\nzram2: create";
-        assert_eq!(failure, Failure::new(ExitStatus::Partly, expected));
-        let refused = Failure::new(ExitStatus::Refused, "zram1: would lose its contents; save them");
-        assert_eq!(by_lines(&refused), refused);
-        let wrong =
-            "/etc/z.toml:1:2: zram0: a; b; /etc/z.toml:3:4: zram1: c; the old configuration stays in force";
-        let expected = [
-            "/etc/z.toml:1:2: zram0: a; b",
-            "/etc/z.toml:3:4: zram1: c",
-            "the old configuration stays in force",
-        ];
-        assert_eq!(lines(wrong), expected);
-    }
-
-    #[test]
-    fn a_refusal_says_whether_force_would_lift_it() {
-        let contents = "zram1: no longer wanted, but 1.0 MiB of ext4 on /srv would lose its contents";
-        let failure = Failure::new(ExitStatus::Refused, format!("{contents}; done: zram0: create"));
-        let expected = format!("{contents} (--force lets go of them)\ndone: zram0: create");
-        assert_eq!(by_lines(&failure), Failure::new(ExitStatus::Partly, expected));
-        let memory = Failure::new(ExitStatus::Refused, "zram0: memory could not take it");
-        assert_eq!(by_lines(&memory), memory);
-    }
-
-    #[test]
     fn some_failures_are_partly_and_all_are_the_first() {
-        let no = |status| Err(Failure::new(status, "no"));
+        let no = |kind| Err(Error::new(kind, "no"));
         assert_eq!(together(vec![Ok(()), Ok(())]), Ok(ExitStatus::Success));
-        let some = together(vec![Ok(()), no(ExitStatus::NotFound)]).unwrap_err();
-        assert_eq!(some.status, ExitStatus::Partly);
-        let one = together(vec![no(ExitStatus::NotFound)]).unwrap_err();
-        assert_eq!(one.status, ExitStatus::NotFound);
-        let all = together(vec![no(ExitStatus::Refused), no(ExitStatus::NotFound)]).unwrap_err();
-        assert_eq!(all.status, ExitStatus::Refused);
+        let some = together(vec![Ok(()), no(ErrorKind::NotFound)]).unwrap_err();
+        assert_eq!(some.kind, ErrorKind::Partly);
+        let one = together(vec![no(ErrorKind::NotFound)]).unwrap_err();
+        assert_eq!(one.kind, ErrorKind::NotFound);
+        let all = together(vec![no(ErrorKind::Unsafe), no(ErrorKind::NotFound)]).unwrap_err();
+        assert_eq!(all.kind, ErrorKind::Unsafe);
     }
 
     #[test]
@@ -303,7 +222,11 @@ mod tests {
         assert_eq!(amount("1GiB"), Ok(1 << 30));
         assert!(amount("50%").is_ok_and(|bytes| bytes > 0));
         for wrong in ["64MB", "", "-1"] {
-            assert_eq!(amount(wrong).map_err(|failure| failure.status), Err(ExitStatus::Usage), "{wrong}");
+            assert_eq!(
+                amount(wrong).map_err(|failure| failure.kind),
+                Err(ErrorKind::InvalidArgument),
+                "{wrong}"
+            );
         }
     }
 }

@@ -10,7 +10,7 @@ use zbus::Variant;
 use super::act;
 use super::args::{BenchRun, BenchShow, Json};
 use super::bench_chart;
-use super::connect::{self, Bus, Failure};
+use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::{out, read, worker};
 use crate::engine::benchmark::keep;
@@ -20,7 +20,6 @@ use crate::host::linux::{LinuxHost, clock, work};
 use crate::logic::benchmark::cache::Stored;
 use crate::logic::benchmark::report::{Cluster, Report, Row};
 use crate::logic::benchmark::score::Profile;
-use crate::logic::change::VERDICT;
 use crate::logic::exit::ExitStatus;
 use crate::logic::policy::span;
 use crate::logic::table;
@@ -56,7 +55,7 @@ pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
 fn to_adopt() -> Vec<String> {
     let survey = read::survey(None, &read::config(None).loaded, false);
     let changes = survey.map_or_else(|_| Vec::new(), |survey| survey.changes);
-    let concerned = changes.into_iter().filter(|change| change.detail.starts_with(VERDICT));
+    let concerned = changes.into_iter().filter(|change| change.by_verdict);
     concerned
         .map(|change| format!("{}: {}; `zramdctl bench adopt` makes it anew", change.target, change.detail))
         .collect()
@@ -123,7 +122,7 @@ fn for_daemon(words: &BenchRun) -> Result<HashMap<&'static str, Variant<'static>
 async fn through_daemon(
     ask_password: bool,
     options: HashMap<&'static str, Variant<'static>>,
-) -> Result<ExitStatus, Failure> {
+) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask_password).await?;
     let mut jobs = Jobs::listen(&bus).await?;
     let job = bus.call(OBJECT, INTERFACE, "Run", &options).await?;
@@ -188,7 +187,9 @@ pub fn adopt(ask_password: bool) -> ExitStatus {
         let bus = Bus::open(ask_password).await?;
         let mut jobs = Jobs::listen(&bus).await?;
         let job = bus.call(OBJECT, INTERFACE, "Adopt", &act::forced(false)).await?;
-        out::line(&jobs.wait(&job, "adopting").await?);
+        for line in jobs.wait(&job, "adopting").await? {
+            out::line(&line);
+        }
         Ok(ExitStatus::Success)
     })
 }

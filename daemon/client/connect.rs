@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 use zbus::proxy::{CacheProperties, MethodFlags};
 use zbus::wire::DynamicDeserialize;
-use zbus::{Connection, DBusError, DynamicType, OwnedVariant, Proxy};
+use zbus::{Connection, DynamicType, OwnedVariant, Proxy};
 
+use crate::logic::error::{Error, ErrorKind};
 use crate::logic::exit::ExitStatus;
 use crate::logic::snapshot::DiskView;
 use crate::logic::unit_disk::saving_timer;
@@ -16,120 +17,38 @@ use crate::service::{NAME, ROOT, timer};
 /// How long somebody waits for the daemon who can do without it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why a command could not be carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// The exit status for it.
-    pub status: ExitStatus,
-    /// One sentence for people.
-    pub message: String,
-}
-
-/// What happens when a name on the bus is missing, in the words of somebody who wants to change that.
+/// What to do about a daemon that is not running.
 const NOT_RUNNING: &str =
     "zramd.service is not running; start it with `systemctl enable --now zramd.service`";
 
-/// Every error name that callers meet, with its exit status. What is missing here is a plain failure.
-const STATUSES: [(&str, ExitStatus); 25] = [
-    ("org.zramd1.Error.NotFound", ExitStatus::NotFound),
-    ("org.zramd1.Error.Failed", ExitStatus::Failure),
-    ("org.zramd1.Error.InvalidArgument", ExitStatus::Usage),
-    ("org.zramd1.Error.Unmanaged", ExitStatus::Refused),
-    ("org.zramd1.Error.NotSupported", ExitStatus::Unsupported),
-    ("org.zramd1.Error.Unsafe", ExitStatus::Refused),
-    ("org.zramd1.Error.InsufficientMemory", ExitStatus::Refused),
-    ("org.zramd1.Error.ConfigInvalid", ExitStatus::Failure),
-    ("org.zramd1.Error.Busy", ExitStatus::Failure),
-    ("org.zramd1.Error.InUse", ExitStatus::Failure),
-    ("org.zramd1.Error.DiskFull", ExitStatus::Refused),
-    ("org.zramd1.Error.StoreFull", ExitStatus::Refused),
-    ("org.zramd1.Error.SnapshotCorrupt", ExitStatus::Failure),
-    ("org.zramd1.Error.NotLoaded", ExitStatus::Refused),
-    ("org.zramd1.Error.LimitExceeded", ExitStatus::Failure),
-    ("org.zramd1.Error.Cancelled", ExitStatus::Failure),
-    ("org.zramd1.Error.Postponed", ExitStatus::Failure),
-    ("org.freedesktop.DBus.Error.AccessDenied", ExitStatus::NotPermitted),
-    ("org.freedesktop.DBus.Error.AuthFailed", ExitStatus::NotPermitted),
-    ("org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", ExitStatus::NotPermitted),
-    ("org.freedesktop.DBus.Error.NotSupported", ExitStatus::Unsupported),
-    ("org.freedesktop.DBus.Error.InvalidArgs", ExitStatus::Usage),
-    ("org.freedesktop.DBus.Error.UnknownObject", ExitStatus::NotFound),
-    ("org.freedesktop.DBus.Error.UnknownInterface", ExitStatus::NotFound),
-    ("org.freedesktop.DBus.Error.UnknownMethod", ExitStatus::Unsupported),
-];
-
-/// Error names that mean that nobody is there to answer.
-const ABSENT: [&str; 3] = [
-    "org.freedesktop.DBus.Error.ServiceUnknown",
-    "org.freedesktop.DBus.Error.NameHasNoOwner",
-    "org.freedesktop.DBus.Error.NoServer",
-];
-
-impl Failure {
-    /// A failure with this status.
-    pub fn new(status: ExitStatus, message: impl Into<String>) -> Failure {
-        Failure { status, message: message.into() }
-    }
-
-    /// A plain failure.
-    pub fn plain(message: impl Into<String>) -> Failure {
-        Failure::new(ExitStatus::Failure, message)
-    }
-
-    /// What an error of this name with this text means.
-    pub fn named(name: &str, text: &str) -> Failure {
-        if ABSENT.contains(&name) {
-            return Failure::plain(NOT_RUNNING);
-        }
-        let status = STATUSES.iter().find(|(known, _)| *known == name).map(|(_, status)| *status);
-        let status = status.unwrap_or(ExitStatus::Failure);
-        let text = if text.is_empty() { name } else { text };
-        match name {
-            "org.zramd1.Error.ConfigInvalid" => {
-                Failure::new(status, format!("{text} (`zramdctl check` shows the place)"))
-            }
-            "org.freedesktop.DBus.Error.NoReply" => {
-                Failure::plain("zramd.service ended before it had answered; see `journalctl -u zramd`")
-            }
-            _ => Failure::new(status, text),
-        }
-    }
-
-    /// The message of a job that failed: the name of the error, a colon, and the text.
-    pub fn of_job(message: &str) -> Failure {
-        match message.split_once(": ") {
-            Some((name, text)) if STATUSES.iter().any(|(known, _)| *known == name) => {
-                Failure::named(name, text)
-            }
-            _ => Failure::plain(message),
-        }
-    }
-
-    /// Whether it only is that no daemon is there.
-    pub fn is_absence(&self) -> bool {
-        self.message == NOT_RUNNING || self.message.starts_with(NO_BUS)
+/// An error of the bus as ours: the sentence says what to do where the daemon cannot know it.
+pub fn answered(kind: ErrorKind, text: &str) -> Error {
+    match kind {
+        ErrorKind::NotRunning => Error::new(kind, NOT_RUNNING),
+        ErrorKind::Config => Error::new(kind, format!("{text} (`zramdctl check` shows the place)")),
+        ErrorKind::LosesContents => Error::new(kind, format!("{text} (--force lets go of them)")),
+        _ => Error::new(kind, text),
     }
 }
 
-/// How the sentence begins when there is no bus at all.
-const NO_BUS: &str = "cannot reach the system bus";
-
-impl From<zbus::Error> for Failure {
-    fn from(error: zbus::Error) -> Failure {
-        match &error {
-            zbus::Error::MethodError(name, text, _) => {
-                Failure::named(name.as_str(), text.as_deref().unwrap_or_default())
-            }
-            zbus::Error::FDO(known) => {
-                Failure::named(known.name().as_str(), known.description().unwrap_or_default())
-            }
-            zbus::Error::InputOutput(io) if io.kind() == std::io::ErrorKind::BrokenPipe => {
-                Failure::plain("the system bus is gone")
-            }
-            _ => Failure::plain(format!("talking to zramd.service failed: {error}")),
+/// What a call to the daemon failed with.
+fn of_call(error: zbus::Error) -> Error {
+    match error {
+        zbus::Error::MethodError(name, ..) if name.as_str() == NO_REPLY => {
+            Error::failed("zramd.service ended before it had answered; see `journalctl -u zramd`")
+        }
+        zbus::Error::InputOutput(io) if io.kind() == std::io::ErrorKind::BrokenPipe => {
+            Error::failed("the system bus is gone")
+        }
+        other => {
+            let error = Error::from(other);
+            answered(error.kind, &error.message)
         }
     }
 }
+
+/// The name of the error when the daemon leaves the bus with a call unanswered.
+const NO_REPLY: &str = "org.freedesktop.DBus.Error.NoReply";
 
 /// When a timer of systemd saves a disk next, in microseconds since 1970; 0 is never, or that there is no systemd to ask.
 pub fn next_save(disk: &DiskView) -> u64 {
@@ -144,15 +63,15 @@ pub fn next_save(disk: &DiskView) -> u64 {
 }
 
 /// Does work that needs the bus, and tells why it failed.
-pub fn run(work: impl Future<Output = Result<ExitStatus, Failure>>) -> ExitStatus {
+pub fn run(work: impl Future<Output = Result<ExitStatus, Error>>) -> ExitStatus {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
         Ok(runtime) => runtime.block_on(work),
-        Err(error) => Err(Failure::plain(format!("cannot begin: {error}"))),
+        Err(error) => Err(Error::failed(format!("cannot begin: {error}"))),
     };
     result.unwrap_or_else(|failure| {
         super::out::error(&failure.message);
-        failure.status
+        failure.exit_status()
     })
 }
 
@@ -165,8 +84,8 @@ pub struct Bus {
 
 impl Bus {
     /// Connects. `ask_password` lets polkit ask the person at the terminal or screen.
-    pub async fn open(ask_password: bool) -> Result<Bus, Failure> {
-        let connection = Connection::system().await.map_err(|error| Failure::plain(no_bus(&error)))?;
+    pub async fn open(ask_password: bool) -> Result<Bus, Error> {
+        let connection = Connection::system().await.map_err(|error| no_bus(&error))?;
         let flags = if ask_password { MethodFlags::ALLOW_INTERACTIVE_AUTH } else { MethodFlags::empty() };
         Ok(Bus { connection, flags })
     }
@@ -177,7 +96,7 @@ impl Bus {
     }
 
     /// Calls a method of the root object.
-    pub async fn manager<B, R>(&self, method: &str, body: &B) -> Result<R, Failure>
+    pub async fn manager<B, R>(&self, method: &str, body: &B) -> Result<R, Error>
     where
         B: Serialize + DynamicType,
         R: for<'d> DynamicDeserialize<'d>,
@@ -186,7 +105,7 @@ impl Bus {
     }
 
     /// Calls a method.
-    pub async fn call<B, R>(&self, path: &str, interface: &str, method: &str, body: &B) -> Result<R, Failure>
+    pub async fn call<B, R>(&self, path: &str, interface: &str, method: &str, body: &B) -> Result<R, Error>
     where
         B: Serialize + DynamicType,
         R: for<'d> DynamicDeserialize<'d>,
@@ -198,8 +117,8 @@ impl Bus {
             .cache_properties(CacheProperties::No)
             .build()
             .await?;
-        let reply = proxy.call_with_flags(method, self.flags, body).await?;
-        reply.ok_or_else(|| Failure::plain("zramd.service did not answer"))
+        let reply = proxy.call_with_flags(method, self.flags, body).await.map_err(of_call)?;
+        reply.ok_or_else(|| Error::failed("zramd.service did not answer"))
     }
 }
 
@@ -216,38 +135,19 @@ pub fn file_of_daemon() -> Option<PathBuf> {
     files.into_iter().next().map(PathBuf::from)
 }
 
-fn no_bus(error: &zbus::Error) -> String {
+fn no_bus(error: &zbus::Error) -> Error {
     let why = error.to_string();
     // Without the number that Rust adds.
     let why = why.split(" (os error").next().unwrap_or(&why);
-    format!("{NO_BUS}: {why}; what only reads works without it")
+    Error::new(
+        ErrorKind::NotRunning,
+        format!("cannot reach the system bus: {why}; read-only commands still work"),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::bus::error::NAMES;
-
-    #[test]
-    fn every_error_of_the_daemon_has_its_status() {
-        for (_, name) in NAMES {
-            assert!(STATUSES.iter().any(|(known, _)| *known == name), "{name}");
-        }
-        for (name, code) in [
-            ("org.zramd1.Error.NotFound", 4),
-            ("org.zramd1.Error.NotSupported", 5),
-            ("org.zramd1.Error.Unsafe", 7),
-            ("org.zramd1.Error.InsufficientMemory", 7),
-            ("org.zramd1.Error.Unmanaged", 7),
-            ("org.zramd1.Error.InvalidArgument", 2),
-            ("org.zramd1.Error.ConfigInvalid", 1),
-            ("org.zramd1.Error.LimitExceeded", 1),
-            ("org.freedesktop.DBus.Error.AccessDenied", 77),
-            ("org.example.Unheard", 1),
-        ] {
-            assert_eq!(Failure::named(name, "text").status.code(), code, "{name}");
-        }
-    }
 
     #[test]
     fn an_absent_daemon_is_told_by_what_to_do() {
@@ -256,16 +156,9 @@ mod tests {
             zbus::fdo::Error::NameHasNoOwner("no owner".into()),
         ];
         for error in errors {
-            let failure = Failure::from(zbus::Error::FDO(Box::new(error)));
-            assert!(failure.is_absence() && failure.message.contains("systemctl enable"), "{failure:?}");
+            let error = of_call(zbus::Error::FDO(Box::new(error)));
+            assert_eq!(error, Error::new(ErrorKind::NotRunning, NOT_RUNNING));
         }
-        assert!(!Failure::named("org.zramd1.Error.Failed", "x").is_absence());
-    }
-
-    #[test]
-    fn the_message_of_a_job_brings_its_kind() {
-        let failure = Failure::of_job("org.zramd1.Error.Unsafe: zram1: its contents would be lost");
-        assert_eq!(failure, Failure::new(ExitStatus::Refused, "zram1: its contents would be lost"));
-        assert_eq!(Failure::of_job("zram1: odd"), Failure::plain("zram1: odd"));
+        assert_eq!(answered(ErrorKind::Failed, "x"), Error::failed("x"));
     }
 }

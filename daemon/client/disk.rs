@@ -5,20 +5,19 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
 use super::act::{amount, finish};
 use super::args::{Cli, Disk, Json};
-use super::connect::{self, Bus, Failure};
+use super::connect::{self, Bus};
 use super::job::Jobs;
-use super::worker::{absolute, kind, program};
+use super::worker::absolute;
 use super::{out, read};
 use crate::engine::{Error, ErrorKind};
 use crate::host::Host;
-use crate::host::linux::{LinuxHost, clock};
+use crate::host::linux::{LinuxHost, clock, process};
 use crate::logic::disk::is_disk_name;
 use crate::logic::disk_place::STORES;
 use crate::logic::disk_status::LoadState;
@@ -29,7 +28,7 @@ use crate::logic::units::{human, short};
 
 const INTERFACE: &str = "org.zramd1.RamDisk";
 
-type Result<T> = std::result::Result<T, Failure>;
+type Result<T> = std::result::Result<T, Error>;
 
 /// The JSON form.
 #[derive(Debug, Serialize)]
@@ -270,24 +269,10 @@ fn worker(words: &[&str]) -> std::result::Result<(), Error> {
         let message = "the store of a RAM disk is for root only; run it with sudo";
         return Err(Error::new(ErrorKind::NotPermitted, message));
     }
-    let output = Command::new(program())
-        .arg("kept")
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::inherit())
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(|error| Error::failed(format!("run zramd-worker: {error}")))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said: Vec<&str> = said.lines().map(|line| line.trim_start_matches("zramd-worker: ")).collect();
-    if output.status.success() {
-        for line in said {
-            out::note(line.trim_start_matches("<4>"));
-        }
-        return Ok(());
-    }
-    let said = if said.is_empty() { output.status.to_string() } else { said.join("; ") };
-    Err(Error::new(kind(output.status), said))
+    let reply: String =
+        process::ask(process::worker().arg("kept").args(words), process::WORKER_LIMIT, |_| {})?;
+    out::line(&reply);
+    Ok(())
 }
 
 /// One call to a disk on the bus, and the words with which `zramd-worker` does the same.
@@ -371,11 +356,11 @@ async fn carry_out<B: Serialize + zbus::DynamicType + Sync>(
         finish(&mut jobs, &job, wish.no_block, &wish.doing).await
     };
     match asked.await {
-        Err(failure) if failure.is_absence() && LinuxHost::new("/").is_privileged() => {
+        Err(failure) if failure.kind == ErrorKind::NotRunning && LinuxHost::new("/").is_privileged() => {
             let Some((verb, rest)) = wish.words.split_first() else { return Err(failure) };
             let mut words = vec![verb.as_str(), name];
             words.extend(rest.iter().map(String::as_str));
-            worker(&words).map_err(|error| Failure::new(error.exit_status(), error.message))
+            worker(&words)
         }
         other => other,
     }

@@ -31,6 +31,7 @@ use crate::logic::overlay;
 use crate::logic::policy::pressure::UNKNOWN_REMEDY;
 use crate::logic::proc::kernel_version;
 use crate::logic::snapshot::SCHEMA_VERSION;
+use crate::logic::view::section_of;
 
 /// Folders in which systemd looks for generators.
 const GENERATORS: [&str; 4] = [
@@ -170,10 +171,9 @@ fn verdict(loaded: &Loaded) -> Option<Finding> {
 fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<Finding> {
     let Some(survey) = survey else { return Vec::new() };
     let is_new = |problem: &&Problem| {
+        let section = section_of(&problem.origin.key);
         let said = |finding: &Finding| {
-            finding.message == problem.message
-                || Some(&finding.remedy) == problem.hint.as_ref()
-                || (!finding.object.is_empty() && problem.message.starts_with(&finding.object))
+            Some(&finding.remedy) == problem.hint.as_ref() || section.as_ref() == Some(&finding.object)
         };
         !loaded.problems.contains(problem) && !known.iter().any(said)
     };
@@ -186,8 +186,13 @@ fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<F
         // A reload refuses a configuration with a mistake, so nothing would change.
         return found;
     }
-    let is_said =
-        |change: &Change| survey.plan.problems.iter().any(|problem| problem.message == change.detail);
+    // Why a target is refused is a problem of the plan.
+    let is_said = |change: &Change| {
+        let name = change.target.to_string();
+        let mut problems = survey.plan.problems.iter();
+        change.action == Action::Refuse
+            && problems.any(|problem| section_of(&problem.origin.key).as_ref() == Some(&name))
+    };
     let is_known = |change: &Change| {
         let name = change.target.to_string();
         known.iter().any(|finding| finding.object == name)
@@ -382,7 +387,8 @@ mod tests {
     use super::*;
     use crate::client::fixture;
     use crate::logic::config;
-    use crate::logic::plan::{Kind, Plan};
+    use crate::logic::error::ErrorKind;
+    use crate::logic::plan::Plan;
     use crate::logic::record::Target;
 
     fn loaded(text: &str) -> Loaded {
@@ -398,6 +404,7 @@ mod tests {
             target: Target::Device(number),
             action,
             detail: detail.to_owned(),
+            by_verdict: false,
             kind: None,
             present: None,
             wanted: None,
@@ -477,7 +484,7 @@ mod tests {
         problems.push(planner("/dev/sda2 has priority 100, above its 5"));
         problems.push(planner("zswap is on").hint("boot with zswap.enabled=0"));
         let refused =
-            Change { kind: Some(Kind::Unsafe), ..change(4, Action::Refuse, "refused for a reason") };
+            Change { kind: Some(ErrorKind::Unsafe), ..change(4, Action::Refuse, "refused for a reason") };
         let survey = Survey {
             plan: Plan { problems, ..Plan::default() },
             changes: vec![

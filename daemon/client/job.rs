@@ -9,9 +9,10 @@ use zbus::fdo::NameOwnerChangedStream;
 use zbus::message::Type;
 use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath};
 
-use super::connect::{Bus, Failure};
+use super::connect::{Bus, answered};
 use super::out;
-use crate::logic::exit::ExitStatus;
+use crate::logic::error::{Error, ErrorKind};
+use crate::logic::outcome::OnTheBus;
 use crate::service::{NAME, ROOT, stream};
 
 /// How often the progress is drawn.
@@ -39,7 +40,7 @@ enum Event {
 
 impl<'a> Jobs<'a> {
     /// Begins to listen.
-    pub async fn listen(bus: &'a Bus) -> Result<Jobs<'a>, Failure> {
+    pub async fn listen(bus: &'a Bus) -> Result<Jobs<'a>, Error> {
         let rule = MatchRule::builder()
             .msg_type(Type::Signal)
             .sender(NAME)
@@ -51,10 +52,10 @@ impl<'a> Jobs<'a> {
         Ok(Jobs { bus, signals, owners })
     }
 
-    /// Waits until the job has ended, and returns what it has to say. `doing` is shown meanwhile.
-    pub async fn wait(&mut self, path: &OwnedObjectPath, doing: &str) -> Result<String, Failure> {
+    /// Waits until the job has ended, and returns what became of each target, a line each. `doing` is shown meanwhile.
+    pub async fn wait(&mut self, path: &OwnedObjectPath, doing: &str) -> Result<Vec<String>, Error> {
         let mut interrupt = signal(SignalKind::interrupt())
-            .map_err(|error| Failure::plain(format!("cannot wait for Ctrl-C: {error}")))?;
+            .map_err(|error| Error::failed(format!("cannot wait for Ctrl-C: {error}")))?;
         let mut meter = Meter::new(doing);
         let mut ticks = tokio::time::interval(LOOK);
         let mut cancelled = false;
@@ -62,21 +63,21 @@ impl<'a> Jobs<'a> {
             match self.event(&mut interrupt, &mut ticks).await {
                 Event::Signal(Some(message)) => match read(&message, path) {
                     Some(News::Progress(share)) => meter.share(share),
-                    Some(News::Finished { result, message }) => {
+                    Some(News::Finished(finished)) => {
                         meter.clear();
-                        return outcome(&result, message);
+                        return finished.lines();
                     }
                     None => {}
                 },
-                Event::Signal(None) => return Err(Failure::plain("the system bus is gone")),
+                Event::Signal(None) => return Err(Error::failed("the system bus is gone")),
                 Event::Left => {
-                    return Err(Failure::plain(
+                    return Err(Error::failed(
                         "zramd.service ended meanwhile; it finishes what was begun when it starts again",
                     ));
                 }
                 Event::Interrupt if cancelled => {
                     meter.clear();
-                    return Err(Failure::plain(format!("not waiting any longer; {} goes on", path.as_str())));
+                    return Err(Error::failed(format!("not waiting any longer; {} goes on", path.as_str())));
                 }
                 Event::Interrupt => {
                     cancelled = true;
@@ -102,7 +103,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    async fn cancel(&self, path: &OwnedObjectPath) -> Result<(), Failure> {
+    async fn cancel(&self, path: &OwnedObjectPath) -> Result<(), Error> {
         self.bus.call(path.as_str(), "org.zramd1.Job", "Cancel", &()).await
     }
 }
@@ -120,7 +121,7 @@ async fn left(owners: &mut NameOwnerChangedStream) {
 #[derive(Debug, PartialEq)]
 enum News {
     Progress(f64),
-    Finished { result: String, message: String },
+    Finished(Finished),
 }
 
 /// What a signal says about the job at this path, if it is about that job.
@@ -131,10 +132,7 @@ fn read(message: &Message, path: &OwnedObjectPath) -> Option<News> {
     }
     let body = message.body();
     match header.member()?.as_str() {
-        "Finished" => {
-            let (result, message): (String, String) = body.deserialize().ok()?;
-            Some(News::Finished { result, message })
-        }
+        "Finished" => Some(News::Finished(Finished::read(&body)?)),
         "PropertiesChanged" => {
             let (_, changed, _): Changed<'_> = body.deserialize().ok()?;
             Some(News::Progress(f64::try_from(changed.get("Progress")?).ok()?))
@@ -146,12 +144,40 @@ fn read(message: &Message, path: &OwnedObjectPath) -> Option<News> {
 /// The arguments of `PropertiesChanged`.
 type Changed<'a> = (&'a str, std::collections::HashMap<&'a str, zbus::Variant<'a>>, Vec<&'a str>);
 
-/// The end of a job as the end of the command.
-fn outcome(result: &str, message: String) -> Result<String, Failure> {
-    match result {
-        "done" => Ok(message),
-        "cancelled" => Err(Failure::new(ExitStatus::Failure, message)),
-        _ => Err(Failure::of_job(&message)),
+/// The end of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// `done`, `failed`, `cancelled` or `postponed`.
+    pub result: String,
+    /// All in one sentence.
+    pub message: String,
+    /// The kind of error, when it is not `done`.
+    pub error: Option<ErrorKind>,
+    /// What became of each target: the kind of error, and the sentence.
+    pub outcomes: Vec<(Option<ErrorKind>, String)>,
+}
+
+impl Finished {
+    /// Reads the values of the signal `org.zramd1.Job.Finished`.
+    pub fn read(body: &zbus::message::Body) -> Option<Finished> {
+        let kind = |name: &str| (!name.is_empty()).then(|| ErrorKind::of_bus(name));
+        let (result, message, error, outcomes): (String, String, String, Vec<OnTheBus>) =
+            body.deserialize().ok()?;
+        let outcomes = outcomes.into_iter().map(|(_, _, error, text)| (kind(&error), text)).collect();
+        Some(Finished { result, message, error: kind(&error), outcomes })
+    }
+
+    /// The end of the command: a line for each target. When one failed, all lines are the error, those that failed first.
+    fn lines(self) -> Result<Vec<String>, Error> {
+        let Some(error) = self.error else {
+            return Ok(self.outcomes.into_iter().map(|(_, text)| text).collect());
+        };
+        let (done, failed): (Vec<_>, Vec<_>) =
+            self.outcomes.into_iter().partition(|(error, _)| error.is_none());
+        let kind = if done.is_empty() { error } else { ErrorKind::Partly };
+        let failed = failed.into_iter().map(|(error, text)| answered(error.unwrap_or(kind), &text).message);
+        let done = done.into_iter().map(|(_, text)| format!("done: {text}"));
+        Err(Error::new(kind, failed.chain(done).collect::<Vec<String>>().join("\n")))
     }
 }
 
@@ -216,14 +242,26 @@ mod tests {
         format!("{ROOT}/job/{number}").try_into().unwrap()
     }
 
+    fn finished(error: Option<ErrorKind>, outcomes: &[(Option<ErrorKind>, &str)]) -> Finished {
+        Finished {
+            result: "failed".to_owned(),
+            message: String::new(),
+            error,
+            outcomes: outcomes.iter().map(|(kind, text)| (*kind, (*text).to_owned())).collect(),
+        }
+    }
+
     #[test]
     fn only_the_signals_of_the_job_itself_count() {
-        let finished = Message::signal(path(7).as_str(), "org.zramd1.Job", "Finished")
-            .build(&("done", "zram0: create"))
+        let outcomes =
+            vec![("zram0".to_owned(), "create".to_owned(), String::new(), "zram0: create".to_owned())];
+        let signal = Message::signal(path(7).as_str(), "org.zramd1.Job", "Finished")
+            .build(&("done", "zram0: create", "", outcomes))
             .unwrap();
-        let news = News::Finished { result: "done".into(), message: "zram0: create".into() };
-        assert_eq!(read(&finished, &path(7)), Some(news));
-        assert_eq!(read(&finished, &path(8)), None);
+        let Some(News::Finished(news)) = read(&signal, &path(7)) else { panic!("no news") };
+        assert_eq!((news.result.as_str(), news.error), ("done", None));
+        assert_eq!(news.lines(), Ok(vec!["zram0: create".to_owned()]));
+        assert_eq!(read(&signal, &path(8)), None);
         let changed: std::collections::HashMap<&str, zbus::Variant<'_>> =
             [("Progress", 0.5.into())].into_iter().collect();
         let progress =
@@ -235,10 +273,16 @@ mod tests {
 
     #[test]
     fn how_a_job_ended_is_how_the_command_ends() {
-        assert_eq!(outcome("done", "zram0 is gone".into()), Ok("zram0 is gone".into()));
-        let cancelled = outcome("cancelled", "zram0: cancelled".into());
-        assert_eq!(cancelled, Err(Failure::plain("zram0: cancelled")));
-        let refused = outcome("failed", "org.zramd1.Error.InsufficientMemory: zram0: too much".into());
-        assert_eq!(refused, Err(Failure::new(ExitStatus::Refused, "zram0: too much")));
+        let (lost, memory) = (ErrorKind::LosesContents, ErrorKind::InsufficientMemory);
+        let cancelled =
+            finished(Some(ErrorKind::Cancelled), &[(Some(ErrorKind::Cancelled), "zram0: cancelled")]);
+        assert_eq!(cancelled.lines(), Err(Error::new(ErrorKind::Cancelled, "zram0: cancelled")));
+        let refused = finished(Some(memory), &[(Some(memory), "zram0: too much")]);
+        assert_eq!(refused.lines(), Err(Error::new(memory, "zram0: too much")));
+        // What failed comes first, what `--force` would lift says so, and what was done is not hidden.
+        let some =
+            finished(Some(lost), &[(None, "zram0: create"), (Some(lost), "zram1: an ext4 would be lost")]);
+        let message = "zram1: an ext4 would be lost (--force lets go of them)\ndone: zram0: create";
+        assert_eq!(some.lines(), Err(Error::new(ErrorKind::Partly, message)));
     }
 }

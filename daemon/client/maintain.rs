@@ -6,13 +6,13 @@ use std::path::Path;
 use zbus::Variant;
 
 use super::args::{Cli, Json, Maintain};
-use super::connect::{self, Bus, Failure};
+use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::style::Style;
 use super::{out, read, worker};
-use crate::engine::Error;
 use crate::engine::maintain::{self, Order, Unwatched};
 use crate::engine::work::Stopped;
+use crate::engine::{Error, ErrorKind};
 use crate::host::Host;
 use crate::host::linux::work;
 use crate::logic::duration::micros;
@@ -49,8 +49,8 @@ pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
     } else {
         Ok(connect::run(async {
             match by_daemon(!cli.no_ask_password, &numbers).await {
-                Err(failure) if failure.is_absence() && read::host().is_privileged() => {
-                    by_worker(cli, &numbers).map_err(|error| Failure::new(error.exit_status(), error.message))
+                Err(failure) if failure.kind == ErrorKind::NotRunning && read::host().is_privileged() => {
+                    by_worker(cli, &numbers)
                 }
                 other => other,
             }
@@ -77,7 +77,7 @@ fn dry_run(cli: &Cli, words: &Maintain, devices: Vec<u32>) -> Result<ExitStatus,
     Ok(ExitStatus::Success)
 }
 
-async fn by_daemon(ask_password: bool, numbers: &[u32]) -> Result<ExitStatus, Failure> {
+async fn by_daemon(ask_password: bool, numbers: &[u32]) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask_password).await?;
     let mut jobs = Jobs::listen(&bus).await?;
     let mut options = super::act::forced(false);

@@ -9,10 +9,12 @@ use zbus::message::Type;
 use zbus::proxy::CacheProperties;
 use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
-use super::connect::{Bus, Failure};
+use super::connect::Bus;
+use super::job::Finished;
 use super::world::{Event, News, Objects, World};
 use super::{out, value};
 use crate::host::linux::clock::local_time;
+use crate::logic::error::Error;
 use crate::logic::exit::ExitStatus;
 use crate::service::{NAME, ROOT, stream};
 
@@ -29,14 +31,14 @@ pub struct Form {
 }
 
 /// Watches until Ctrl-C, or until nobody reads any more.
-pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Failure> {
+pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask).await?;
     let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME).build()?;
     let mut signals = MessageStream::for_match_rule(rule, bus.connection(), NonZeroUsize::new(QUEUE)).await?;
     let daemon = DBusProxy::new(bus.connection()).await?;
     let mut owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await?;
     let mut world = World::new(begin(&bus, form).await?);
-    let failed = |error| Failure::plain(format!("cannot wait for Ctrl-C: {error}"));
+    let failed = |error| Error::failed(format!("cannot wait for Ctrl-C: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     if !show(&world.greeting(), form) {
         return Ok(ExitStatus::Success);
@@ -46,12 +48,12 @@ pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Failure> {
             message = stream::next(&mut signals) => match message {
                 Some(Ok(message)) => read(&message),
                 Some(Err(_)) => None,
-                None => return Err(Failure::plain("the system bus is gone")),
+                None => return Err(Error::failed("the system bus is gone")),
             },
             there = presence(&mut owners) => match there {
                 Some(true) => Some(News::Came(begin(&bus, form).await?)),
                 Some(false) => Some(News::Left),
-                None => return Err(Failure::plain("the system bus is gone")),
+                None => return Err(Error::failed("the system bus is gone")),
             },
             () = ended(&mut interrupt) => return Ok(ExitStatus::Success),
         };
@@ -74,7 +76,7 @@ async fn presence(owners: &mut NameOwnerChangedStream) -> Option<bool> {
 }
 
 /// Asks for counters, and for everything that is there.
-async fn begin(bus: &Bus, form: Form) -> Result<Objects, Failure> {
+async fn begin(bus: &Bus, form: Form) -> Result<Objects, Error> {
     if let Some(interval) = form.stats {
         let () = bus.manager("Subscribe", &interval).await?;
     }
@@ -133,10 +135,7 @@ fn read(message: &Message) -> Option<News> {
             let (interface, changed, _): (String, Raw, Vec<String>) = body.deserialize().ok()?;
             Some(News::Changed(path, interface, value::properties(&changed)))
         }
-        ("org.zramd1.Job", "Finished") => {
-            let (result, message): (String, String) = body.deserialize().ok()?;
-            Some(News::Finished(path, result, message))
-        }
+        ("org.zramd1.Job", "Finished") => Some(News::Finished(path, Finished::read(&body)?)),
         ("org.zramd1.Device", "StatsUpdated") => {
             let stats: Raw = body.deserialize().ok()?;
             Some(News::Stats(path, value::properties(&stats)))

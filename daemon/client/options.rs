@@ -5,20 +5,19 @@ use std::collections::BTreeMap;
 use zbus::Variant;
 
 use super::args::Create;
-use super::connect::Failure;
 use crate::logic::config::schema::SectionKind;
-use crate::logic::exit::ExitStatus;
+use crate::logic::error::{Error, ErrorKind};
 use crate::logic::proc::{HIGHEST_DEVICE, device_number};
 
 /// Options of `CreateDevice`.
 pub type Options = BTreeMap<String, Variant<'static>>;
 
-fn usage(message: impl Into<String>) -> Failure {
-    Failure::new(ExitStatus::Usage, message)
+fn usage(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidArgument, message)
 }
 
 /// The options that `create` asks for.
-pub fn of_create(words: &Create) -> Result<Options, Failure> {
+pub fn of_create(words: &Create) -> Result<Options, Error> {
     if let Some(number) = words.name.as_deref().and_then(device_number).filter(|n| *n > HIGHEST_DEVICE) {
         return Err(usage(format!("zram{number}: zramd makes devices up to zram{HIGHEST_DEVICE}")));
     }
@@ -150,11 +149,11 @@ mod tests {
     fn mistakes_are_wrong_usage() {
         let far = Create { name: Some("/dev/zram256".into()), ..create(&[]) };
         let failure = of_create(&far).unwrap_err();
-        assert_eq!(failure.status, ExitStatus::Usage);
+        assert_eq!(failure.kind, ErrorKind::InvalidArgument);
         assert!(failure.message.contains("up to zram255"), "{}", failure.message);
         for (set, expected) in [("label", "write KEY=VALUE"), ("zram-size=1", "given twice")] {
             let failure = of_create(&create(&[set])).unwrap_err();
-            assert_eq!(failure.status, ExitStatus::Usage);
+            assert_eq!(failure.kind, ErrorKind::InvalidArgument);
             assert!(failure.message.contains(expected), "{failure:?}");
         }
     }

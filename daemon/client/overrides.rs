@@ -6,7 +6,7 @@ use serde::Serialize;
 use zbus::OwnedObjectPath;
 
 use super::args::{Change, Cli, Json};
-use super::connect::{Bus, Failure};
+use super::connect::Bus;
 use super::job::Jobs;
 use super::style::Style;
 use super::{act, out, problems, read};
@@ -71,7 +71,7 @@ pub fn note(overrides: &[Override], cli: &Cli) {
 }
 
 /// Runs `unset --runtime`.
-pub async fn unset(cli: &Cli, names: &[String], change: Change) -> Result<ExitStatus, Failure> {
+pub async fn unset(cli: &Cli, names: &[String], change: Change) -> Result<ExitStatus, Error> {
     let bus = Bus::open(!cli.no_ask_password).await?;
     let mut jobs = Jobs::listen(&bus).await?;
     let mut ends = Vec::new();

@@ -1,10 +1,10 @@
 //! `plan`: what a reload would change.
 
 use super::args::Cli;
-use super::connect::{Bus, Failure};
+use super::connect::Bus;
 use super::style::Style;
 use super::{act, out, read};
-use crate::engine::Error;
+use crate::engine::{Error, ErrorKind};
 use crate::logic::change::Action;
 use crate::logic::config::problem::Severity;
 use crate::logic::config::render;
@@ -15,35 +15,34 @@ use crate::logic::table;
 type Row = (String, String, String);
 
 /// Asks the daemon, or works it out here: for another file, and where no daemon is.
-pub async fn run(cli: &Cli, force: bool) -> Result<ExitStatus, Failure> {
+pub async fn run(cli: &Cli, force: bool) -> Result<ExitStatus, Error> {
     if cli.config.is_some() {
         return here(cli, force);
     }
     match asked(!cli.no_ask_password, force).await {
         Ok(rows) => Ok(show(cli, &rows)),
-        Err(failure) if failure.is_absence() => {
+        Err(failure) if failure.kind == ErrorKind::NotRunning => {
             out::note("zramd.service cannot be asked; this is worked out without it");
             here(cli, force)
         }
-        Err(failure) => Err(act::by_lines(&failure)),
+        Err(failure) => Err(failure),
     }
 }
 
-async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Failure> {
+async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Error> {
     let bus = Bus::open(ask).await?;
     bus.manager("Plan", &act::forced(force)).await
 }
 
 /// Without the daemon.
-fn here(cli: &Cli, forced: bool) -> Result<ExitStatus, Failure> {
+fn here(cli: &Cli, forced: bool) -> Result<ExitStatus, Error> {
     let file = cli.config.as_ref();
-    let failed = |error: Error| Failure::new(error.exit_status(), error.message);
-    let loaded = read::readable_config(file).map_err(failed)?.loaded;
+    let loaded = read::readable_config(file)?.loaded;
     if !loaded.problems.is_empty() {
         let colour = Style::stderr(cli.color).has_colour();
         out::note(render::render(&loaded.problems, colour).trim_end());
     }
-    let survey = read::survey(file, &loaded, forced).map_err(failed)?;
+    let survey = read::survey(file, &loaded, forced)?;
     let changes = survey.changes.into_iter().filter(|change| change.action != Action::Keep);
     let rows: Vec<Row> = changes
         .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))

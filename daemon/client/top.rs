@@ -12,12 +12,12 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use ratatui::{DefaultTerminal, Frame};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::connect::Failure;
 use super::looks::{COLUMNS, FIRST_FIGURE, Look};
 use super::out;
 use crate::engine::sample;
 use crate::host::linux::clock::local_time;
 use crate::host::linux::{LinuxHost, files};
+use crate::logic::error::{Error, ErrorKind};
 use crate::logic::exit::ExitStatus;
 use crate::logic::proc::{Pressure, parse_pressure};
 use crate::logic::snapshot::Snapshot;
@@ -28,10 +28,10 @@ use crate::service::stream;
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// Shows looks until the end is asked for.
-pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result<ExitStatus, Failure> {
+pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result<ExitStatus, Error> {
     if !INTERVALS.contains(&interval) {
         let message = format!("an interval of {interval} s makes no sense; write 0.1 to 3600");
-        return Err(Failure::new(ExitStatus::Usage, message));
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let mut ticks = tokio::time::interval(Duration::from_secs_f64(interval));
     // Being late once must not cause a burst.
@@ -39,7 +39,7 @@ pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result
     let mut watch = Watch { config, before: None, ticks };
     if iterations.is_none() && std::io::stdout().is_terminal() {
         let mut terminal = ratatui::try_init()
-            .map_err(|error| Failure::plain(format!("cannot use the terminal: {error}")))?;
+            .map_err(|error| Error::failed(format!("cannot use the terminal: {error}")))?;
         let end = watch.live(&mut terminal).await;
         ratatui::restore();
         end?;
@@ -58,15 +58,15 @@ struct Watch {
 
 impl Watch {
     /// Waits for the next moment, and looks.
-    async fn look(&mut self) -> Result<Look, Failure> {
+    async fn look(&mut self) -> Result<Look, Error> {
         self.ticks.tick().await;
         let config = self.config.clone();
         // On a thread of its own: the kernel holds statistics back while it recompresses or writes back.
         let read = tokio::task::spawn_blocking(move || sample::snapshot(&LinuxHost::new("/"), &config));
         let now = match read.await {
             Ok(Ok(now)) => now,
-            Ok(Err(error)) => return Err(Failure::new(error.exit_status(), error.message)),
-            Err(error) => return Err(Failure::plain(format!("reading ended early: {error}"))),
+            Ok(Err(error)) => return Err(error),
+            Err(error) => return Err(Error::failed(format!("reading ended early: {error}"))),
         };
         let look = Look::new(self.before.as_ref(), &now, pressure());
         self.before = Some(now);
@@ -74,7 +74,7 @@ impl Watch {
     }
 
     /// Text, this often, or until nobody reads any more.
-    async fn print(&mut self, iterations: Option<u64>) -> Result<(), Failure> {
+    async fn print(&mut self, iterations: Option<u64>) -> Result<(), Error> {
         let mut left = iterations;
         while left != Some(0) {
             let text = self.look().await?.text(&clock());
@@ -88,8 +88,8 @@ impl Watch {
     }
 
     /// The whole screen, until q.
-    async fn live(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| Failure::plain(format!("cannot use the terminal: {error}"));
+    async fn live(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Error> {
+        let failed = |error: std::io::Error| Error::failed(format!("cannot use the terminal: {error}"));
         let mut ends = Ends::new().map_err(failed)?;
         let mut keys = EventStream::new();
         let mut last: Option<Look> = None;

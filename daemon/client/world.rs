@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::connect::Failure;
+use super::job::Finished;
 use super::{out, value};
+use crate::logic::error::ErrorKind;
 use crate::logic::units::human;
 use crate::service::ROOT;
 
@@ -24,7 +25,7 @@ pub enum News {
     /// Properties of an interface have changed.
     Changed(String, String, Properties),
     /// A job has ended.
-    Finished(String, String, String),
+    Finished(String, Finished),
     /// Counters of a device.
     Stats(String, Properties),
     /// The daemon has left the bus.
@@ -112,9 +113,10 @@ impl World {
             News::Added(path, interfaces) => self.added(&path, interfaces),
             News::Removed(path, interfaces) => self.removed(&path, &interfaces),
             News::Changed(path, interface, properties) => self.changed(&path, &interface, properties),
-            News::Finished(path, result, message) => {
-                let text = format!("{result}: {}", Failure::of_job(&message).message);
-                let details = json!({"result": result, "message": message});
+            News::Finished(path, Finished { result, message, error, .. }) => {
+                let text = format!("{result}: {message}");
+                let error = error.map_or("", ErrorKind::on_the_bus);
+                let details = json!({"result": result, "message": message, "error": error});
                 vec![Event::new("job-ended", self.name(&path), text, details)]
             }
             News::Stats(path, stats) => {
@@ -364,13 +366,19 @@ mod tests {
         let job = path("/job/7");
         let begun = map(json!({"Type": "resize", "Object": "zram0"}));
         let progress = map(json!({"Progress": 0.25}));
-        let ended = map(json!({"Progress": 1.0, "Result": "failed"}));
+        let result = map(json!({"Progress": 1.0, "Result": "failed"}));
+        let ended = Finished {
+            result: "failed".into(),
+            message: "zram0: no".into(),
+            error: Some(ErrorKind::Unsafe),
+            outcomes: Vec::new(),
+        };
         assert_eq!(
             lines(vec![
                 News::Added(job.clone(), [(JOB.to_owned(), begun)].into()),
                 News::Changed(job.clone(), JOB.to_owned(), progress),
-                News::Changed(job.clone(), JOB.to_owned(), ended),
-                News::Finished(job.clone(), "failed".into(), "org.zramd1.Error.Unsafe: zram0: no".into()),
+                News::Changed(job.clone(), JOB.to_owned(), result),
+                News::Finished(job.clone(), ended),
                 News::Removed(job, vec![JOB.to_owned()]),
             ]),
             [

@@ -75,7 +75,7 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
         Step::LoadDisk { name } => {
             // The worker reads there what is asked for.
             create::save(host, record)?;
-            host.run_worker(&["kept", "load", name]).map_err(Error::of_worker)
+            host.run_worker(&["kept", "load", name])
         }
         Step::ShowDisk { name, place, mount_point, .. } => {
             if host.path_kind(&passthrough(name)) != PathKind::Missing {

@@ -48,7 +48,7 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
                     // It stays, so that somebody can mend that: also where it was seen, if that can be.
                     host.bind(place, mount_point).ok();
                 }
-                saved.map_err(Error::of_worker)?;
+                saved?;
             }
             Ok(())
         }

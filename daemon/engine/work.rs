@@ -53,7 +53,7 @@ impl Reporter {
     /// As [`Reporter::begin`]; with `keeping`, the details of the last time stay until there are others.
     pub fn begin_with(root: &Path, name: &str, verb: &str, keeping: bool) -> Result<Reporter, Error> {
         let Some(lock) = folder::take(root, name)? else {
-            return Err(Error::new(ErrorKind::Failed, format!("{verb}: another process is at it already")));
+            return Err(Error::new(ErrorKind::Busy, format!("{verb}: another process does this already")));
         };
         let last = || serde_json::from_str::<Work<Value>>(&folder::read(root, name)?).ok();
         let detail = if keeping { last().map_or(Value::Null, |work| work.detail) } else { Value::Null };
@@ -67,7 +67,7 @@ impl Reporter {
             doing: String::new(),
             result: None,
             message: String::new(),
-            error: String::new(),
+            error: None,
             detail,
         };
         let mut reporter =
@@ -124,7 +124,7 @@ impl Reporter {
         self.work.result = Some(outcome);
         self.work.message.clone_from(message);
         if let Err(Stopped::Failed(error)) = ended {
-            error.kind.word().clone_into(&mut self.work.error);
+            self.work.error = Some(error.kind);
         }
         self.work.doing.clear();
         if outcome == Outcome::Done {
@@ -192,7 +192,7 @@ mod tests {
         let failed = Err(Stopped::from(Error::new(ErrorKind::StoreFull, "no room")));
         assert_eq!(first.end(&failed), Ok(Outcome::Failed));
         let work = read(folder.path());
-        assert_eq!((work.message.as_str(), work.error.as_str()), ("no room", "StoreFull"));
+        assert_eq!((work.message.as_str(), work.error), ("no room", Some(ErrorKind::StoreFull)));
         Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
         drop(other);
     }

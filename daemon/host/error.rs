@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Holder;
+use crate::logic::error::{Error, ErrorKind};
 
 /// An error number, with the few names that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,5 +136,16 @@ impl HostError {
     /// Whether this is the given error number.
     pub fn is(&self, errno: Errno) -> bool {
         self.errno() == Some(errno)
+    }
+}
+
+impl From<HostError> for Error {
+    fn from(error: HostError) -> Error {
+        let kind = match &error.cause {
+            Cause::Errno(Errno::PERM | Errno::ACCES | Errno::ROFS) => ErrorKind::NotPermitted,
+            Cause::Locked { .. } => ErrorKind::InUse,
+            _ => ErrorKind::Failed,
+        };
+        Error::new(kind, error.to_string())
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::logic::attribute::Attribute;
+use crate::logic::error::Error;
 use crate::logic::facts::PathKind;
 use crate::logic::vm::Tunable;
 pub use error::{Cause, Errno, HostError};
@@ -265,7 +266,7 @@ pub trait Host {
     /// Shows what is mounted at one path at another one as well.
     fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError>;
     /// Has `zramd-worker` do something, and waits for its end.
-    fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError>;
+    fn run_worker(&mut self, words: &[&str]) -> Result<(), Error>;
     /// Unmounts, never lazily.
     fn unmount(&mut self, path: &str) -> Result<(), HostError>;
     /// Changes a setting of the kernel.

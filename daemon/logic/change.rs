@@ -8,8 +8,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::disk_place::place;
+use super::error::ErrorKind;
 use super::facts::{Facts, Use};
-use super::plan::{Activation, Decision, DeviceRequest, Item, Kind, Plan, Purpose, RamDiskRequest, Request};
+use super::plan::{Activation, Decision, DeviceRequest, Item, Plan, Purpose, RamDiskRequest, Request};
 use super::proc::disk_mount;
 use super::record::{Progress, Record, Target};
 use super::units::{bytes_per, human};
@@ -79,7 +80,9 @@ pub struct Change {
     /// What differs, or why.
     pub detail: String,
     /// The kind of a refusal.
-    pub kind: Option<Kind>,
+    pub kind: Option<ErrorKind>,
+    /// Whether only the verdict of the benchmark asks for it.
+    pub by_verdict: bool,
     /// What is there now, for what goes away.
     pub present: Option<Request>,
     /// What is wanted.
@@ -140,10 +143,18 @@ pub fn changes(
 }
 
 fn change(target: &Target, action: Action, detail: impl Into<String>) -> Change {
-    Change { target: target.clone(), action, detail: detail.into(), kind: None, present: None, wanted: None }
+    Change {
+        target: target.clone(),
+        action,
+        detail: detail.into(),
+        kind: None,
+        by_verdict: false,
+        present: None,
+        wanted: None,
+    }
 }
 
-fn refused(target: &Target, kind: Kind, why: impl Into<String>) -> Change {
+fn refused(target: &Target, kind: ErrorKind, why: impl Into<String>) -> Change {
     Change { kind: Some(kind), ..change(target, Action::Refuse, why) }
 }
 
@@ -162,7 +173,9 @@ fn of_item(
             Some(_) => removal(&item.target, present, facts, forced, &item.reason),
             None => change(&item.target, Action::Keep, item.reason.clone()),
         },
-        Decision::Refused => refused(&item.target, item.kind.unwrap_or(Kind::Unsafe), item.reason.clone()),
+        Decision::Refused => {
+            refused(&item.target, item.kind.unwrap_or(ErrorKind::Unsafe), item.reason.clone())
+        }
         Decision::Planned => {
             let found = match (&item.target, &item.request) {
                 (Target::Device(number), Some(Request::Device(wanted))) => {
@@ -174,14 +187,14 @@ fn of_item(
                     let found = device(&item.target, *number, running, wanted, facts, activation, forced);
                     match record.and_then(|record| better(item, record, wanted, facts)) {
                         Some(detail) if found.action == Action::Keep => {
-                            change(&item.target, Action::Recreate, detail)
+                            Change { by_verdict: true, ..change(&item.target, Action::Recreate, detail) }
                         }
                         _ => found,
                     }
                 }
                 (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, disks, forced),
                 (_, Some(Request::Vm(wanted))) => settings(&item.target, wanted, plan, activation),
-                _ => refused(&item.target, Kind::Config, "what is asked for could not be worked out"),
+                _ => refused(&item.target, ErrorKind::Config, "what is asked for could not be worked out"),
             };
             Change { present: present.cloned(), wanted: item.request.clone(), ..found }
         }
@@ -201,8 +214,6 @@ fn settings(target: &Target, wanted: &VmRequest, plan: &Plan, activation: Activa
     change(target, action, detail)
 }
 
-/// Beginning of the detail of a change that only the verdict of the benchmark asks for.
-pub const VERDICT: &str = "the benchmark prefers ";
 /// Swap of which less than one part in so many is in use is as good as empty.
 const NEARLY_EMPTY: u64 = 64;
 
@@ -215,7 +226,7 @@ fn better(item: &Item, record: &Record, wanted: &DeviceRequest, facts: &Facts) -
     if *used == best.to_string() || used_kib * 1024 > wanted.disk_size / NEARLY_EMPTY {
         return None;
     }
-    Some(format!("{VERDICT}{best} to {used}, and next to nothing is stored"))
+    Some(format!("the benchmark prefers {best} to {used}, and next to nothing is stored"))
 }
 
 fn is_there(number: u32, record: &Record, facts: &Facts) -> bool {
@@ -242,7 +253,11 @@ fn device(
         return match &present.purpose {
             Purpose::Swap { .. } => change(target, Action::Recreate, detail),
             _ if forced => change(target, Action::Recreate, detail),
-            _ => refused(target, Kind::Unsafe, format!("{detail}: making it anew would lose its contents")),
+            _ => refused(
+                target,
+                ErrorKind::LosesContents,
+                format!("{detail}: making it anew would lose its contents"),
+            ),
         };
     }
     let used = facts.device_use(number);
@@ -363,7 +378,11 @@ fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bo
         (Target::Device(number), Some(Request::Device(request)))
             if matches!(facts.device_use(*number), Some(Use::Mounted { .. })) && !forced =>
         {
-            refused(target, Kind::Unsafe, format!("{why}, but {} would lose its contents", describe(request)))
+            refused(
+                target,
+                ErrorKind::LosesContents,
+                format!("{why}, but {} would lose its contents", describe(request)),
+            )
         }
         _ => change(target, Action::Remove, why),
     };
@@ -374,7 +393,7 @@ fn disk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool,
     let full = facts.disk_used.get(mount_point.as_bytes()).copied().unwrap_or(0);
     if full > 0 && !forced {
         let message = format!("{why}, but {mount_point} holds {}, which would be lost", human(full));
-        return refused(target, Kind::Unsafe, message);
+        return refused(target, ErrorKind::LosesContents, message);
     }
     change(target, Action::Remove, format!("{why}: {mount_point}"))
 }
@@ -429,7 +448,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
     if rounded < used {
         let why =
             format!("{} are in use, and a size of {} is less", exact(used, rounded), exact(rounded, used));
-        return refused(target, Kind::Unsafe, why);
+        return refused(target, ErrorKind::Unsafe, why);
     }
     change(target, Action::Adapt, format!("size {} → {}", exact(size, rounded), exact(rounded, size)))
 }

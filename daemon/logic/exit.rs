@@ -1,7 +1,5 @@
 //! Exit statuses of the programs, by kind. Scripts depend on them, so they never change meaning.
 
-use super::plan::Kind;
-
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
@@ -51,16 +49,6 @@ impl ExitStatus {
             ExitStatus::Partly => 6,
             ExitStatus::Refused => 7,
             ExitStatus::NotPermitted => 77,
-        }
-    }
-}
-
-impl From<Kind> for ExitStatus {
-    fn from(kind: Kind) -> ExitStatus {
-        match kind {
-            Kind::Config => ExitStatus::Failure,
-            Kind::Unsupported => ExitStatus::Unsupported,
-            Kind::Unsafe => ExitStatus::Refused,
         }
     }
 }

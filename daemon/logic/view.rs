@@ -12,9 +12,9 @@ use super::change::{Action, Change, UnitDisk};
 use super::config::Loaded;
 use super::config::problem::{Problem, Severity};
 use super::config::render::one_line;
+use super::error::{Error, ErrorKind};
 use super::health::{Finding, config_finding};
 use super::overlay::Override;
-use super::plan::Kind;
 use super::policy::pressure::Thresholds;
 use super::record::Target;
 use super::unit_disk::place_unit;
@@ -117,8 +117,8 @@ impl View {
     }
 }
 
-/// `zram0` for `zram0.zram-size`, `ramdisk.logs` for `ramdisk.logs.size`.
-fn section_of(key: &str) -> Option<String> {
+/// The section of a key: `zram0` for `zram0.zram-size`, `ramdisk.logs` for `ramdisk.logs.size`.
+pub fn section_of(key: &str) -> Option<String> {
     let mut parts = key.split('.');
     let first = parts.next().filter(|first| !first.is_empty())?;
     match (first, parts.next()) {
@@ -137,7 +137,10 @@ pub struct Task {
     /// What differs, or why.
     pub detail: String,
     /// The kind of a refusal.
-    pub kind: Option<Kind>,
+    pub kind: Option<ErrorKind>,
+    /// Whether only the verdict of the benchmark asks for it.
+    #[serde(default)]
+    pub by_verdict: bool,
     /// The unit that uses what is there now.
     pub stop: Option<String>,
     /// The unit that prepared it.
@@ -171,6 +174,7 @@ impl Task {
             action: change.action,
             detail: change.detail.clone(),
             kind: change.kind,
+            by_verdict: change.by_verdict,
             stop,
             setup,
             start: wanted.map(activating_unit),
@@ -206,6 +210,6 @@ impl Proposal {
 pub struct Ended {
     /// What it is about.
     pub target: Target,
-    /// What went wrong, with its exit status; nothing when all is well.
-    pub errors: Vec<(u8, String)>,
+    /// What went wrong; nothing when all is well.
+    pub errors: Vec<Error>,
 }

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::error::ErrorKind;
+
 /// Version of the form of the file.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -54,9 +56,9 @@ pub struct Work<D> {
     pub result: Option<Outcome>,
     /// What there is to say about its end, for people.
     pub message: String,
-    /// What kind of failure that was, as the last part of the name of an error on the bus; empty without one.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub error: String,
+    /// The kind of a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorKind>,
     /// What only this kind of work has to say.
     #[serde(default = "Default::default", bound(deserialize = "D: Default + Deserialize<'de>"))]
     pub detail: D,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zbus::OwnedObjectPath;
 
-use super::bus::error::{BusError, Name, Result};
+use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode};
 use super::jobs::Handle;
 use super::operations::{Options, invalid, none, only_force, with_overlay};
@@ -34,10 +34,10 @@ impl Core {
         let snapshot = self.sample().await;
         let disk = snapshot.disk(name);
         let disk =
-            disk.ok_or_else(|| BusError::new(Name::NotFound, format!("there is no RAM disk {name:?}")))?;
+            disk.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no RAM disk {name:?}")))?;
         if !disk.is_kept() {
             let message = format!("{name}: its contents are not kept (persist = \"none\")");
-            return Err(BusError::new(Name::NotSupported, message));
+            return Err(Error::new(ErrorKind::Unsupported, message));
         }
         Ok(disk.clone())
     }
@@ -71,6 +71,7 @@ impl Core {
                 Mode::Systemd => core.remount(&handle, &disk).await?,
                 Mode::Direct => core.take_down_and_up(&handle, &disk).await?,
             }
+            handle.outcomes(Vec::new());
             core.publish_changes().await;
             let status = core.latest().disk(&disk.name).map(|disk| disk.status.load_message.clone());
             Ok(format!("{}: {}", disk.name, status.unwrap_or_default()))
@@ -79,7 +80,7 @@ impl Core {
     }
 
     async fn remount(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
-        let connection = self.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
+        let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
         let pid_1 = Systemd::enter(&connection).await?;
         let target = Target::RamDisk(disk.name.clone());
         let shown = format!("{}.mount", escape_path(&disk.mount_point));
@@ -119,7 +120,7 @@ impl Core {
         let _guard = self.lane.lock().await;
         let result = async {
             for target in &targets {
-                self.source.run(&["down", &target.to_string()], &handle.cancel).await?;
+                self.source.ask::<bool>(&["take-down", &target.to_string()], &handle.cancel).await?;
             }
             reconcile(self, handle, wish.clone()).await
         };
@@ -132,10 +133,10 @@ impl Core {
 
     /// Has the next load take the newest snapshot again, which is that of a moment ago. What to say: who uses the disk, if
     /// somebody does, else the error.
-    async fn give_up_restore(self: &Arc<Self>, handle: &Handle, name: &str, error: BusError) -> BusError {
+    async fn give_up_restore(self: &Arc<Self>, handle: &Handle, name: &str, error: Error) -> Error {
         let cancel = order(name, "cancel-restore", Vec::new());
         match self.work(&handle.quietly(), cancel).await {
-            Err(blame) if blame.name == Name::InUse => blame,
+            Err(blame) if blame.kind == ErrorKind::InUse => blame,
             _ => error,
         }
     }
@@ -155,7 +156,7 @@ impl Core {
             let message = format!(
                 "{name} lies on zram, whose size is fixed while it is in use: change size of [ramdisk.{name}] and reboot"
             );
-            return Err(BusError::new(Name::NotSupported, message));
+            return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let target = Target::RamDisk(name.to_owned());
         self.start("resize", name.to_owned(), move |core, handle| async move {
@@ -177,7 +178,7 @@ pub async fn save_before_stop(pid_1: &Systemd, handle: &Handle, target: &Target)
         DONE | "dependency" | "skipped" | "assert" => Ok(()),
         _ => {
             let message = format!("{target}: it cannot be saved, so it stays: see `journalctl -b -u {unit}`");
-            Err(BusError::new(Name::Failed, message))
+            Err(Error::new(ErrorKind::Failed, message))
         }
     }
 }

@@ -11,11 +11,12 @@ use zbus::object_server::SignalEmitter;
 use zbus::{OwnedObjectPath, object_server::InterfaceRef};
 
 use super::bus::auth;
-use super::bus::error::{BusError, Name, Result};
+use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::job::{Job, JobSignals, State};
 use super::core::{Core, lock};
 use super::setup::Cancel;
 use super::work::Order;
+use crate::logic::outcome::Outcome;
 
 /// Jobs that may be waiting or running at the same time.
 const MOST: usize = 16;
@@ -102,6 +103,11 @@ impl Handle {
         Handle { claim: self.claim.clone(), ..Handle::unwatched() }
     }
 
+    /// Notes what became of each target, for the end of the job. With none, its sentence is the outcome.
+    pub fn outcomes(&self, outcomes: Vec<Outcome>) {
+        lock(&self.state).outcomes = outcomes;
+    }
+
     /// Publishes how far it is, 0 to 1; at most a few times a second.
     pub async fn progress(&self, share: f64) {
         let Some(object) = &self.object else { return };
@@ -158,7 +164,7 @@ impl Core {
 
     /// Notes that the caller asked for this job, and may cancel it.
     pub async fn owned(&self, call: &Header<'_>, job: OwnedObjectPath) -> Result<OwnedObjectPath> {
-        let connection = self.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
+        let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
         let user = auth::user_of(&connection, &auth::caller(call)?).await?;
         // It may have ended, and be gone from the bus.
         if let Ok(object) = connection.object_server().interface::<_, Job>(&job).await {
@@ -182,7 +188,7 @@ impl Core {
             Some(disk) => format!("work on ramdisk.{disk}"),
             None => name.to_owned(),
         };
-        Err(BusError::new(Name::Busy, format!("{what} is going on already")))
+        Err(Error::new(ErrorKind::Busy, format!("{what} is going on already")))
     }
 
     /// The turn of a method that has no job: waits for other changes, but not so long that the caller is gone before it begins.
@@ -194,7 +200,7 @@ impl Core {
         tokio::time::timeout(patience, self.lane.lock()).await.map_err(|_| {
             let what = lock(&self.jobs).changing.clone();
             let what = if what.is_empty() { "another change" } else { &what };
-            BusError::new(Name::Busy, format!("{what} is going on; ask again when it has ended"))
+            Error::new(ErrorKind::Busy, format!("{what} is going on; ask again when it has ended"))
         })
     }
 
@@ -208,7 +214,7 @@ impl Core {
         let number = {
             let mut jobs = lock(&self.jobs);
             if jobs.unfinished >= MOST {
-                return Err(BusError::new(Name::LimitExceeded, format!("{MOST} jobs are waiting already")));
+                return Err(Error::new(ErrorKind::LimitExceeded, format!("{MOST} jobs are waiting already")));
             }
             jobs.unfinished += 1;
             jobs.last += 1;
@@ -239,7 +245,7 @@ impl Core {
                 () = handle.cancelled.notified() => None,
             };
             let result = if handle.cancel.is_cancelled() {
-                Err(BusError::new(Name::Cancelled, "cancelled before it began"))
+                Err(Error::new(ErrorKind::Cancelled, "cancelled before it began"))
             } else {
                 work(Arc::clone(&core), handle.clone()).await
             };
@@ -266,25 +272,32 @@ impl Core {
     async fn finish(self: &Arc<Self>, kind: &'static str, handle: &Handle, result: Result<String>) {
         self.changed.notify_one();
         lock(&self.jobs).unfinished -= 1;
-        let slip = result.as_ref().is_err_and(|error| error.name.is_slip());
-        let (result, message) = match result {
-            Ok(message) => ("done", message),
-            Err(error) if error.name == Name::Cancelled || handle.cancel.is_cancelled() => {
-                ("cancelled", error.message)
+        let (result, error, message) = match result {
+            Ok(message) => ("done", None, message),
+            Err(error) if error.kind == ErrorKind::Cancelled || handle.cancel.is_cancelled() => {
+                ("cancelled", Some(ErrorKind::Cancelled), error.message)
             }
-            Err(error) if error.name == Name::Postponed => ("postponed", error.message),
-            Err(error) => ("failed", format!("{}: {}", error.name.on_the_bus(), error.message)),
+            Err(error) if error.kind == ErrorKind::Postponed => {
+                ("postponed", Some(error.kind), error.message)
+            }
+            Err(error) => ("failed", Some(error.kind), error.message),
         };
-        super::journal::ended(kind, result, &message, slip);
+        super::journal::ended(kind, result, &message, error.is_some_and(ErrorKind::is_slip));
         let Some(object) = handle.object.clone() else { return };
-        {
+        let (error, outcomes) = {
             let mut state = lock(&handle.state);
             state.result = result.to_owned();
             state.message.clone_from(&message);
+            state.error = error;
+            // Without an outcome that says it, the sentence is one.
+            if state.outcomes.is_empty() || error.is_some() && state.outcomes.iter().all(Outcome::is_done) {
+                state.outcomes = vec![Outcome::whole(error, message.clone())];
+            }
             if result == "done" {
                 state.progress = 1.0;
             }
-        }
+            (state.error(), state.outcomes())
+        };
         let emitter: SignalEmitter<'_> = object.signal_emitter().clone();
         {
             let job = object.get().await;
@@ -292,8 +305,10 @@ impl Core {
             job.progress_changed(&emitter).await.ok();
             job.result_changed(&emitter).await.ok();
             job.message_changed(&emitter).await.ok();
+            job.error_changed(&emitter).await.ok();
+            job.outcomes_changed(&emitter).await.ok();
         }
-        object.finished(result, &message).await.ok();
+        object.finished(result, &message, error, outcomes).await.ok();
         let too_many = {
             let ended = &mut lock(&self.jobs).ended;
             ended.push_back(handle.number);
@@ -341,7 +356,7 @@ mod tests {
             core.start("resize", "zram3".to_owned(), work).await.unwrap();
             begins.recv().await.unwrap();
             let refused = core.turn_within(Duration::from_millis(5)).await.unwrap_err();
-            assert_eq!(refused.name, Name::Busy);
+            assert_eq!(refused.kind, ErrorKind::Busy);
             assert_eq!(
                 refused.message,
                 "resize zram3 (/org/zramd1/job/1) is going on; ask again when it has ended"

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use tokio::io::Interest;
 use zbus::{OwnedObjectPath, OwnedVariant};
 
-use super::bus::error::{BusError, Name, Result};
+use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode, lock};
 use super::jobs::Handle;
 use super::journal;
@@ -93,12 +93,12 @@ impl Core {
     }
 }
 
-fn not_devices() -> BusError {
+fn not_devices() -> Error {
     invalid("the only option is `devices` (as)")
 }
 
-fn invalid(message: impl Into<String>) -> BusError {
-    BusError::new(Name::InvalidArgument, message)
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidArgument, message)
 }
 
 /// Follows what runs report, whoever started them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zbus::{Array, OwnedObjectPath, Variant};
 
-use super::bus::error::{BusError, Name, Result};
+use super::bus::error::{Error, ErrorKind, Result};
 pub use super::bus::options::Options;
 use super::core::Core;
 use super::jobs::Handle;
@@ -13,7 +13,6 @@ use super::lane;
 use super::reconcile::{Before, NOTHING, Wish, announce, must_be_valid, propose, reconcile, take_back, view};
 use crate::engine::control;
 use crate::host::linux::{LinuxHost, files};
-use crate::logic::change::VERDICT;
 use crate::logic::overlay::{Command, ENABLED, Overlay, file_name};
 use crate::logic::proc::device_number;
 use crate::logic::record::Target;
@@ -35,8 +34,8 @@ pub(super) fn only_force(options: &Options) -> Result<bool> {
     Ok(forced)
 }
 
-pub(super) fn invalid(message: impl Into<String>) -> BusError {
-    BusError::new(Name::InvalidArgument, message)
+pub(super) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidArgument, message)
 }
 
 pub(super) fn none(options: &Options) -> Result<()> {
@@ -168,8 +167,8 @@ impl Core {
         let view = view(self).await?;
         let found = view.sections.get(section).map(|found| found.problems.as_slice()).unwrap_or_default();
         let own = found.iter().filter(|(place, _)| place.ends_with(&file));
-        // What is only ignored in a file is refused here.
-        let messages: Vec<String> = own.map(|(_, message)| message.replace("; it is ignored", "")).collect();
+        // What is only a warning in a file is refused here.
+        let messages: Vec<String> = own.map(|(_, message)| message.clone()).collect();
         if messages.is_empty() { Ok(()) } else { Err(invalid(messages.join("; "))) }
     }
 
@@ -178,7 +177,9 @@ impl Core {
         let forced = only_force(options)?;
         let number = match self.ours(name).await {
             // Switched off: all that is left of it is its section of the moment.
-            Err(error) if error.name == Name::NotFound && is_transient(number_of(name)?) => number_of(name)?,
+            Err(error) if error.kind == ErrorKind::NotFound && is_transient(number_of(name)?) => {
+                number_of(name)?
+            }
             other => other?,
         };
         self.start("remove", format!("zram{number}"), move |core, handle| async move {
@@ -209,6 +210,8 @@ impl Core {
         announce(&wish).await?;
         set_overlay(&section, (!forget).then_some(overlay)).await?;
         reconcile(self, handle, wish).await?;
+        // The sentence below says more.
+        handle.outcomes(Vec::new());
         // One that was there before it was ours stays.
         let left = Path::new("/sys/block").join(&section).exists();
         Ok(if forget {
@@ -253,7 +256,7 @@ impl Core {
             let message = format!(
                 "zram{number} uses {used}: with a limit below that, everything written to it would fail"
             );
-            return Err(BusError::new(Name::Unsafe, message));
+            return Err(Error::new(ErrorKind::Unsafe, message));
         }
         let wish = Wish::one(Target::Device(number), false);
         let (section, command) = (format!("zram{number}"), Some(Command::Limit));
@@ -288,8 +291,8 @@ impl Core {
             });
             match done.await {
                 // That somebody else has set it up says more than that it is not configured.
-                Err(error) if error.name == Name::NotFound => match set_up_by_us(number).await {
-                    Err(foreign) if foreign.name == Name::Unmanaged => Err(foreign),
+                Err(error) if error.kind == ErrorKind::NotFound => match set_up_by_us(number).await {
+                    Err(foreign) if foreign.kind == ErrorKind::Unmanaged => Err(foreign),
                     _ => Err(error),
                 },
                 done => done,
@@ -313,7 +316,7 @@ impl Core {
         none(options)?;
         self.start("adopt", String::new(), async |core, handle| {
             let proposal = propose(&core, &Wish::everything(false)).await?;
-            let concerned = proposal.tasks.into_iter().filter(|task| task.detail.starts_with(VERDICT));
+            let concerned = proposal.tasks.into_iter().filter(|task| task.by_verdict);
             let only: std::collections::BTreeSet<Target> = concerned.map(|task| task.target).collect();
             if only.is_empty() {
                 return Ok(NOTHING.to_owned());
@@ -333,7 +336,7 @@ impl Core {
         let section = target.to_string();
         // The section becomes part of a file name.
         if section.contains('/') || text_of(&section).is_none() {
-            return Err(BusError::new(Name::NotFound, format!("there is no override of {name:?}")));
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no override of {name:?}")));
         }
         self.start("unset", section.clone(), move |core, handle| async move {
             let wish = Wish { unset: true, ..Wish::one(target, forced) };
@@ -355,7 +358,7 @@ async fn set_up_by_us(number: u32) -> Result<()> {
 }
 
 /// The error of an operation on a device that is switched off until the next boot; nothing when it is not.
-pub(super) fn switched_off(number: u32) -> Option<BusError> {
+pub(super) fn switched_off(number: u32) -> Option<Error> {
     let name = format!("zram{number}");
     let overlay = Overlay::parse(&text_of(&name)?);
     overlay.values.get(ENABLED).filter(|value| *value == "false")?;
@@ -363,7 +366,7 @@ pub(super) fn switched_off(number: u32) -> Option<BusError> {
     let command = if overlay.transient { "swap on" } else { "unset --runtime" };
     let message =
         format!("{name} is switched off until the next boot; `zramdctl {command} {name}` brings it back");
-    Some(BusError::new(Name::NotFound, message))
+    Some(Error::new(ErrorKind::NotFound, message))
 }
 
 /// The file of the section of the moment.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::bus::error::{BusError, Name, Result};
+use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode, Phase};
 use super::disks::{save_before_stop, work_name};
 use super::jobs::{Claim, Handle};
@@ -17,8 +17,8 @@ use super::systemd::{Systemd, Verb};
 use crate::engine::{self, control};
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::change::Action;
+use crate::logic::outcome::Outcome;
 use crate::logic::overlay::file_name;
-use crate::logic::plan::Kind;
 use crate::logic::record::Target;
 use crate::logic::view::{Ended, Proposal, Task, View};
 
@@ -93,7 +93,7 @@ pub async fn announce(wish: &Wish) -> Result<()> {
 
 async fn note(wish: Option<&Wish>) -> Result<()> {
     let text = wish.map(serde_json::to_string).transpose();
-    let text = text.map_err(|error| BusError::new(Name::Failed, format!("write JSON: {error}")))?;
+    let text = text.map_err(|error| Error::new(ErrorKind::Failed, format!("write JSON: {error}")))?;
     lane::run(move || files::replace(root(), OPERATION, text.as_deref()).map_err(engine::Error::failed)).await
 }
 
@@ -107,8 +107,8 @@ pub fn must_be_valid(view: &View) -> Result<()> {
     if view.errors.is_empty() {
         return Ok(());
     }
-    let message = format!("{}; the old configuration stays in force", view.errors.join("; "));
-    Err(BusError::new(Name::ConfigInvalid, message))
+    let message = format!("{}\nthe old configuration stays in force", view.errors.join("\n"));
+    Err(Error::new(ErrorKind::Config, message))
 }
 
 /// Compares the configuration with what runs.
@@ -188,6 +188,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
         Mode::Direct => directly(core, handle, wish, &proposal.tasks).await?,
     };
     let sentence = report.sentence();
+    handle.outcomes(report.outcomes);
     // A file that cannot be read says nothing about what is obsolete.
     let is_known = sentence.is_ok() && !wish.gently && proposal.view.errors.is_empty();
     if is_known && drop_obsolete(std::mem::take(&mut proposal.obsolete)).await? {
@@ -200,9 +201,9 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
         for target in wish.only.iter().flatten() {
             let Target::Device(number) = *target else { continue };
             let made = lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await;
-            made.map_err(|_: BusError| {
+            made.map_err(|_: Error| {
                 let why = "its size is 0, it is switched off, or it is for machines with less memory";
-                BusError::new(Name::InvalidArgument, format!("[{section}] makes no device: {why}"))
+                Error::new(ErrorKind::InvalidArgument, format!("[{section}] makes no device: {why}"))
             })?;
         }
     }
@@ -235,7 +236,7 @@ fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc
             Err(error) => {
                 task.detail = format!("{}; ask again when it has ended", error.message);
                 task.action = Action::Refuse;
-                task.kind = None;
+                task.kind = Some(error.kind);
             }
         }
     }
@@ -247,15 +248,15 @@ fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
     let section = target.to_string();
     let found = proposal.view.sections.get(&section);
     if let Some(errors) = found.map(|found| &found.errors).filter(|errors| !errors.is_empty()) {
-        return Err(BusError::new(Name::ConfigInvalid, errors.join("; ")));
+        return Err(Error::new(ErrorKind::Config, errors.join("; ")));
     }
     let task = proposal.tasks.iter().find(|task| task.target == *target);
     match (task.map(|task| task.action), found) {
         (Some(Action::Remove) | None, Some(found)) => {
-            Err(BusError::new(Name::NotFound, format!("[{section}] is switched off in {}", found.file)))
+            Err(Error::new(ErrorKind::NotFound, format!("[{section}] is switched off in {}", found.file)))
         }
-        (Some(Action::Remove) | None, None) => Err(BusError::new(
-            Name::NotFound,
+        (Some(Action::Remove) | None, None) => Err(Error::new(
+            ErrorKind::NotFound,
             format!("there is no section [{section}] in the configuration"),
         )),
         _ => Ok(()),
@@ -265,38 +266,52 @@ fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
 /// What became of each target.
 #[derive(Debug, Default)]
 struct Report {
-    done: Vec<String>,
-    failed: Vec<BusError>,
+    outcomes: Vec<Outcome>,
 }
 
 impl Report {
-    fn add(&mut self, task: &Task, result: Result<()>) {
-        match result {
-            Ok(()) if task.detail.is_empty() => self.done.push(format!("{}: {}", task.target, task.action)),
-            Ok(()) => self.done.push(format!("{}: {} ({})", task.target, task.action, task.detail)),
-            Err(error) => self.failed.push(error),
+    /// What is refused fails at once.
+    fn of(tasks: &[Task]) -> Report {
+        let mut report = Report::default();
+        for task in tasks.iter().filter(|task| task.action == Action::Refuse) {
+            report.add(task, Err(refusal(task)));
         }
+        report
     }
 
-    fn sentence(self) -> Result<String> {
-        let done = if self.done.is_empty() { NOTHING.to_owned() } else { self.done.join("; ") };
-        let Some(first) = self.failed.first() else { return Ok(done) };
-        let name = first.name;
-        let mut sentences: Vec<String> = self.failed.into_iter().map(|error| error.message).collect();
-        if !self.done.is_empty() {
-            sentences.push(format!("done: {}", self.done.join("; ")));
+    fn add(&mut self, task: &Task, result: Result<()>) {
+        let (error, text) = match result {
+            Ok(()) if task.detail.is_empty() => (None, format!("{}: {}", task.target, task.action)),
+            Ok(()) => (None, format!("{}: {} ({})", task.target, task.action, task.detail)),
+            Err(error) => (Some(error.kind), error.message),
+        };
+        self.outcomes.push(Outcome {
+            target: Some(task.target.clone()),
+            action: Some(task.action),
+            error,
+            text,
+        });
+    }
+
+    /// All in one sentence: what failed, then what was done.
+    fn sentence(&self) -> Result<String> {
+        let of = |failed: bool| {
+            let texts = self.outcomes.iter().filter(|outcome| outcome.error.is_some() == failed);
+            texts.map(|outcome| outcome.text.as_str()).collect::<Vec<&str>>().join("; ")
+        };
+        let (failed, done) = (of(true), of(false));
+        match self.outcomes.iter().find_map(|outcome| outcome.error) {
+            None if done.is_empty() => Ok(NOTHING.to_owned()),
+            None => Ok(done),
+            Some(kind) if done.is_empty() => Err(Error::new(kind, failed)),
+            Some(kind) => Err(Error::new(kind, format!("{failed}; done: {done}"))),
         }
-        Err(BusError::new(name, sentences.join("; ")))
     }
 }
 
-fn refusal(task: &Task) -> BusError {
-    let name = match task.kind {
-        Some(Kind::Config) => Name::ConfigInvalid,
-        Some(Kind::Unsupported) => Name::NotSupported,
-        Some(Kind::Unsafe) | None => Name::Unsafe,
-    };
-    BusError::new(name, format!("{}: {}", task.target, task.detail))
+fn refusal(task: &Task) -> Error {
+    let kind = task.kind.unwrap_or(ErrorKind::Unsafe);
+    Error::new(kind, format!("{}: {}", task.target, task.detail))
 }
 
 fn number(task: &Task) -> Option<u32> {
@@ -311,7 +326,7 @@ async fn used(numbers: &[u32]) -> u64 {
     let numbers = numbers.to_vec();
     let sum = lane::run(move || {
         let host = LinuxHost::new("/");
-        Ok::<u64, BusError>(numbers.iter().map(|number| control::swap_used(&host, *number)).sum())
+        Ok::<u64, Error>(numbers.iter().map(|number| control::swap_used(&host, *number)).sum())
     });
     sum.await.unwrap_or(0)
 }
@@ -322,8 +337,7 @@ fn share(begun: u64, left: u64) -> f64 {
 
 /// Without systemd: `zramd-setup` does it all; progress is read beside it.
 async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> Result<Report> {
-    let mut report = Report::default();
-    report.failed.extend(tasks.iter().filter(|task| task.action == Action::Refuse).map(refusal));
+    let mut report = Report::of(tasks);
     let todo: Vec<&Task> =
         tasks.iter().filter(|task| !matches!(task.action, Action::Refuse | Action::Keep)).collect();
     if todo.is_empty() {
@@ -348,16 +362,16 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
     };
     for task in todo {
         let errors = ended.iter().filter(|ended| ended.target == task.target).flat_map(|ended| &ended.errors);
-        let errors: Vec<&(u8, String)> = errors.collect();
+        let errors: Vec<&Error> = errors.collect();
         let result = match errors.first() {
             None => Ok(()),
-            Some(_) if handle.cancel.is_cancelled() => Err(BusError::new(
-                Name::Cancelled,
+            Some(_) if handle.cancel.is_cancelled() => Err(Error::new(
+                ErrorKind::Cancelled,
                 format!("{}: cancelled; it is in use as before", task.target),
             )),
-            Some((status, _)) => {
-                let messages: Vec<&str> = errors.iter().map(|(_, message)| message.as_str()).collect();
-                Err(BusError::new(Name::of_exit_status(*status), messages.join("; ")))
+            Some(first) => {
+                let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+                Err(Error::new(first.kind, messages.join("; ")))
             }
         };
         report.add(task, result);
@@ -367,7 +381,7 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
 
 /// With systemd: what goes is stopped, the units are brought up to date, what comes is started.
 async fn through_pid_1(core: &Arc<Core>, handle: &Handle, tasks: &[Task]) -> Result<Report> {
-    let connection = core.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
+    let connection = core.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
     let pid_1 = Systemd::enter(&connection).await?;
     let result = with_pid_1(core, &pid_1, handle, tasks).await;
     pid_1.leave().await;
@@ -375,9 +389,8 @@ async fn through_pid_1(core: &Arc<Core>, handle: &Handle, tasks: &[Task]) -> Res
 }
 
 async fn with_pid_1(core: &Core, pid_1: &Systemd, handle: &Handle, tasks: &[Task]) -> Result<Report> {
-    let mut report = Report::default();
+    let mut report = Report::of(tasks);
     let mut stuck: Vec<&Target> = Vec::new();
-    report.failed.extend(tasks.iter().filter(|task| task.action == Action::Refuse).map(refusal));
     let stops = |disks: bool| {
         let wanted = move |task: &&Task| matches!(task.target, Target::RamDisk(_)) == disks;
         tasks.iter().filter(|task| task.action.stops()).filter(wanted)
@@ -386,7 +399,7 @@ async fn with_pid_1(core: &Core, pid_1: &Systemd, handle: &Handle, tasks: &[Task
     for task in stops(true).chain(stops(false)) {
         if let Err(error) = stop(pid_1, handle, task).await {
             stuck.push(&task.target);
-            report.failed.push(error);
+            report.add(task, Err(error));
         } else if task.action == Action::Remove {
             report.add(task, Ok(()));
         }
@@ -449,7 +462,7 @@ async fn bring_units_up_to_date(core: &Core, pid_1: &Systemd, removes: bool) -> 
 /// What can change while it is in use: a limit through the kernel, options of a mount through PID 1.
 async fn adapt(core: &Core, pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
     if let Target::Device(_) = task.target {
-        core.source.run(&["adapt", &task.target.to_string()], &Cancel::default()).await?;
+        core.source.ask::<()>(&["adapt", &task.target.to_string()], &Cancel::default()).await?;
     }
     match &task.remount {
         Some(unit) => pid_1.unit(Verb::Reload, unit, &task.target, handle, || async {}).await,
@@ -468,6 +481,7 @@ mod tests {
             action,
             detail: String::new(),
             kind: None,
+            by_verdict: false,
             stop: None,
             setup: None,
             start: None,
@@ -500,7 +514,7 @@ mod tests {
             "ramdisk.busy: work on ramdisk.busy is going on already; ask again when it has ended"
         );
         // The other way round, too.
-        assert_eq!(core.claim("disk-idle").unwrap_err().name, Name::Busy);
+        assert_eq!(core.claim("disk-idle").unwrap_err().kind, ErrorKind::Busy);
         drop(claims);
 
         // Whoever works on it may change it.

@@ -153,7 +153,7 @@ async fn adopt(core: &Arc<Core>) {
             Ok(done) => journal::job_ended("provision", "done", &done),
             Err(error) => {
                 let kind = if resumes { "resume" } else { "provision" };
-                journal::ended(kind, "failed", &error.message, error.name.is_slip());
+                journal::ended(kind, "failed", &error.message, error.kind.is_slip());
             }
         }
     }
@@ -192,7 +192,7 @@ async fn wait(
             _ = signals.interrupt.recv() => return Ok(()),
             _ = signals.reload.recv() => {
                 if let Err(error) = core.reload(&super::operations::Options::default()).await {
-                    journal::ended("reload", "failed", &error.message, error.name.is_slip());
+                    journal::ended("reload", "failed", &error.message, error.kind.is_slip());
                 }
             }
             () = connection.closed() => return Err(Failure::BusGone),

@@ -1,7 +1,6 @@
 //! Having `zramd-setup` do what takes the planner, the TOML reader or rights over mounts: it is there for moments only.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
@@ -9,9 +8,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 
-use super::bus::error::{BusError, Name, Result};
+use super::bus::error::Result;
 use super::lane;
-use crate::engine;
 use crate::host::linux::process;
 
 /// How long `zramd-setup` may take for what it reads, writes and changes in one go; it may wait 50 s for its lock.
@@ -70,49 +68,20 @@ pub struct Source {
     pub file: Option<PathBuf>,
 }
 
-/// Another of our programs, which is installed beside the daemon.
-pub(super) fn program(name: &str) -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join(name)));
-    beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd").join(name))
-}
-
 impl Source {
-    /// Runs a command of `zramd-setup` on a blocking thread, and understands its answer.
+    /// Runs a command of `zramd-setup` on a blocking thread, and returns its reply.
     pub async fn ask<T: DeserializeOwned + Send + 'static>(
         &self,
         words: &[&str],
         cancel: &Cancel,
     ) -> Result<T> {
-        let text = self.run(words, cancel).await?;
-        serde_json::from_str(&text).map_err(|error| {
-            BusError::new(
-                Name::Failed,
-                format!("zramd-setup {}: unexpected answer: {error}", words.join(" ")),
-            )
-        })
-    }
-
-    /// Runs a command of `zramd-setup`, and returns what it printed.
-    pub async fn run(&self, words: &[&str], cancel: &Cancel) -> Result<String> {
-        let mut command = Command::new(program("zramd-setup"));
+        let mut command = process::ours("zramd-setup");
         if let Some(file) = &self.file {
             command.arg("--config").arg(file);
         }
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(words);
         let limit = if words.first() == Some(&"carry-out") { CARRY_OUT_LIMIT } else { LIMIT };
         let cancel = cancel.clone();
-        lane::run(move || {
-            let output = process::output(&mut command, "zramd-setup", limit, |child| cancel.watch(child))
-                .map_err(engine::Error::from)?;
-            if output.status.success() {
-                return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-            }
-            let text = String::from_utf8_lossy(&output.stderr);
-            let errors: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
-            let message = if errors.is_empty() { text.trim().to_owned() } else { errors.join("; ") };
-            let status = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-            Err(BusError::new(Name::of_exit_status(status), message))
-        })
-        .await
+        lane::run(move || process::ask(&mut command, limit, |child| cancel.watch(child))).await
     }
 }

@@ -12,7 +12,7 @@ use zbus::object_server::SignalEmitter;
 use super::bus::BUS;
 use super::bus::auth;
 use super::bus::device::{Device, stats_map};
-use super::bus::error::{BusError, Name, Result};
+use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, lock};
 use super::stream;
 
@@ -44,9 +44,9 @@ impl Core {
         if !(SHORTEST..=LONGEST).contains(&interval) {
             let message =
                 format!("the interval is {} ms to {} ms", SHORTEST.as_millis(), LONGEST.as_millis());
-            return Err(BusError::new(Name::InvalidArgument, message));
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        let connection = self.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
+        let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
         let caller = auth::caller(call)?;
         let user = self.turns.take(&connection, call).await?.user;
         let mut subscribers = lock(&self.subscribers);
@@ -54,7 +54,7 @@ impl Core {
         let of_user = others.clone().filter(|other| *other == user && user != 0).count();
         if others.count() >= MOST || of_user >= MOST_OF_ONE {
             let message = format!("{MOST} callers are subscribed already, or {MOST_OF_ONE} of one user");
-            return Err(BusError::new(Name::LimitExceeded, message));
+            return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
         let task = tokio::spawn(feed(Arc::clone(self), caller.clone(), interval));
         if let Some((_, before)) = subscribers.live.insert(caller, (user, task)) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use zbus::{Connection, OwnedVariant};
 
-use super::bus::error::{BusError, Name, Result};
+use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::label;
 use super::jobs::Handle;
 use super::stream;
@@ -165,7 +165,7 @@ impl Systemd {
             tokio::select! {
                 signal = stream::next(&mut removed) => {
                     let Some(signal) = signal.transpose()? else {
-                        return Err(BusError::new(Name::Failed, "PID 1 left the bus"));
+                        return Err(Error::new(ErrorKind::Failed, "PID 1 left the bus"));
                     };
                     let body = signal.body();
                     let (_, ended, _, how): (u32, zbus::ObjectPath<'_>, &str, &str) = body.deserialize()?;
@@ -210,7 +210,7 @@ fn result(verb: Verb, unit: &str, target: &Target, result: &str, handle: &Handle
         return Ok(());
     }
     if handle.cancel.is_cancelled() {
-        return Err(BusError::new(Name::Cancelled, format!("{target}: cancelled; it is in use as before")));
+        return Err(Error::new(ErrorKind::Cancelled, format!("{target}: cancelled; it is in use as before")));
     }
     let verb = match verb {
         Verb::Start => "start",
@@ -221,8 +221,8 @@ fn result(verb: Verb, unit: &str, target: &Target, result: &str, handle: &Handle
         Target::Device(number) => format!(" -u zramd-setup@zram{number}"),
         Target::RamDisk(_) | Target::Vm | Target::Zswap => String::new(),
     };
-    Err(BusError::new(
-        Name::Failed,
+    Err(Error::new(
+        ErrorKind::Failed,
         format!("{target}: systemd could not {verb} {unit} ({result}): see `journalctl -b -u {unit}{setup}`"),
     ))
 }

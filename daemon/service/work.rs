@@ -3,7 +3,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,9 @@ use rustix::process::Signal;
 
 use serde::de::IgnoredAny;
 
-use super::bus::error::{BusError, Name, Result};
+use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode};
 use super::jobs::Handle;
-use super::setup::program;
 use super::systemd::{DONE, Systemd, Verb};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, process, work};
@@ -51,25 +50,25 @@ impl Core {
         let how = done?;
         let file = read(&order.name);
         let (outcome, message) = ending(file.as_ref(), asked);
-        let name = match outcome {
+        let kind = match outcome {
             // What PID 1 and the file say agree, unless it was killed right after it had written the file.
             Outcome::Done if how == DONE => return Ok(message),
-            Outcome::Done => Name::Failed,
-            Outcome::Failed => file.map_or(Name::Failed, |work| Name::of_word(&work.error)),
-            Outcome::Cancelled => Name::Cancelled,
-            Outcome::Postponed => Name::Postponed,
+            Outcome::Done => ErrorKind::Failed,
+            Outcome::Failed => file.and_then(|work| work.error).unwrap_or(ErrorKind::Failed),
+            Outcome::Cancelled => ErrorKind::Cancelled,
+            Outcome::Postponed => ErrorKind::Postponed,
         };
         let hint = match self.mode {
-            Mode::Systemd if name == Name::Failed => format!(": see `journalctl -b -u {}`", order.unit),
+            Mode::Systemd if kind == ErrorKind::Failed => format!(": see `journalctl -b -u {}`", order.unit),
             _ => String::new(),
         };
-        Err(BusError::new(name, format!("{message}{hint}")))
+        Err(Error::new(kind, format!("{message}{hint}")))
     }
 
     async fn by_unit(&self, handle: &Handle, order: &Order) -> Result<String> {
-        let connection = self.connection().ok_or_else(|| BusError::new(Name::Failed, "there is no bus"))?;
+        let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
         let note = |words| work::ask(Path::new("/"), &order.name, words);
-        let failed = |message| BusError::new(Name::Failed, message);
+        let failed = |message| Error::new(ErrorKind::Failed, message);
         note((!order.words.is_empty()).then_some(&order.words)).map_err(failed)?;
         let pid_1 = Systemd::enter(&connection).await?;
         let look = || publish(handle, &order.name);
@@ -83,8 +82,8 @@ impl Core {
 
 /// Without systemd. Looked at now and then, rather than waited for on a thread that others may need.
 async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
-    let failed = |error: std::io::Error| BusError::new(Name::Failed, format!("run zramd-worker: {error}"));
-    let mut command = Command::new(program("zramd-worker"));
+    let failed = |error: std::io::Error| Error::new(ErrorKind::Failed, format!("run zramd-worker: {error}"));
+    let mut command = process::ours("zramd-worker");
     command.args(&order.verb).args(&order.words);
     // What it has to say is in its file; errors go where ours go.
     command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);

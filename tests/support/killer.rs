@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use zramd::engine::Error;
 use zramd::host::linux::LinuxHost;
 use zramd::host::{
     BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec, Space,
@@ -200,7 +201,7 @@ impl Host for Killer {
     fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError> {
         self.spend().bind(from, to)
     }
-    fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError> {
+    fn run_worker(&mut self, words: &[&str]) -> Result<(), Error> {
         self.spend().run_worker(words)
     }
     fn unmount(&mut self, path: &str) -> Result<(), HostError> {

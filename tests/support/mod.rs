@@ -38,8 +38,9 @@ pub fn bench_run(words: &[&str]) -> Output {
     loop {
         let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
         let output = command.args(["bench", "run"]).args(words).output().unwrap();
-        let said = texts(&output).1;
-        let postponed = said.contains("no moment to measure") || said.contains("gave up for now");
+        let work = std::fs::read_to_string("/run/zramd/work/benchmark.json").unwrap_or_default();
+        let work: serde_json::Value = serde_json::from_str(&work).unwrap_or_default();
+        let postponed = !output.status.success() && work["result"] == "postponed";
         if !postponed || Instant::now() >= deadline {
             return output;
         }

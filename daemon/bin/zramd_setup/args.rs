@@ -81,6 +81,7 @@ pub enum Command {
     UnitsAreInPlace,
     WriteUnits,
     Adapt(u32),
+    TakeDown(Target),
     /// The folder, and whether systemd called us as a generator rather than a person by the verb.
     Generate {
         folder: PathBuf,
@@ -164,6 +165,9 @@ fn command(values: Vec<OsString>) -> Result<Command, String> {
             Some(Target::Device(number)) => Ok(Command::Adapt(number)),
             _ => Err(format!("`{name}` is no zram device")),
         },
+        ("take-down", [name]) => {
+            target(name).map(Command::TakeDown).ok_or_else(|| format!("`{name}` is no target"))
+        }
         ("up", [name]) => match target(name) {
             Some(Target::Device(number)) => Ok(Command::Up(number)),
             Some(target @ (Target::Vm | Target::Zswap)) => Ok(Command::UpVm(target)),

@@ -14,7 +14,8 @@ use zramd::logic::record::Target;
 use zramd::logic::unit_text::unit_files;
 
 use super::args::{Command, Invocation};
-use super::{serve, show};
+use super::serve::{self, reply};
+use super::show;
 
 /// Runs one command.
 pub fn run(invocation: &Invocation) -> ExitStatus {
@@ -28,12 +29,13 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
         Command::Down(target) => down(target),
         Command::Check(files) => Ok(check(invocation, files)),
         Command::Generate { folder, by_systemd } => generate(invocation, folder, *by_systemd),
-        Command::View => serve::view(invocation),
-        Command::Propose(targets) => serve::propose(invocation, targets),
-        Command::CarryOut(targets) => serve::carry_out(invocation, targets),
-        Command::UnitsAreInPlace => serve::units_are_in_place(invocation),
-        Command::WriteUnits => serve::write_units(invocation),
-        Command::Adapt(number) => serve::adapt(invocation, *number),
+        Command::View => reply(serve::view(invocation)),
+        Command::Propose(targets) => reply(serve::propose(invocation, targets)),
+        Command::CarryOut(targets) => reply(serve::carry_out(invocation, targets)),
+        Command::UnitsAreInPlace => reply(serve::units_are_in_place(invocation)),
+        Command::WriteUnits => reply(serve::write_units(invocation)),
+        Command::Adapt(number) => reply(serve::adapt(invocation, *number)),
+        Command::TakeDown(target) => reply(serve::take_down(target)),
     };
     result.unwrap_or_else(|error| {
         show::error(&error);
@@ -81,7 +83,7 @@ fn plan_status(plan: &Plan, config_errors: bool) -> ExitStatus {
         return ExitStatus::Failure;
     }
     let refused: Vec<ExitStatus> =
-        plan.items.iter().filter_map(|item| item.kind).map(ExitStatus::from).collect();
+        plan.items.iter().filter_map(|item| item.kind).map(ErrorKind::exit_status).collect();
     let planned = plan.items.iter().any(|item| item.decision == Decision::Planned);
     match refused.first() {
         None => ExitStatus::Success,
@@ -144,10 +146,9 @@ fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
             ErrorKind::NotFound,
             format!("zram{number}: not wanted on this machine: {reason}"),
         )),
-        Some((Decision::Refused, reason, kind)) => Err(Error::new(
-            kind.map_or(ErrorKind::Failed, ErrorKind::from),
-            format!("zram{number}: {reason}"),
-        )),
+        Some((Decision::Refused, reason, kind)) => {
+            Err(Error::new(kind.unwrap_or(ErrorKind::Failed), format!("zram{number}: {reason}")))
+        }
         _ => Ok(outcome_status(&applied, false)),
     }
 }

@@ -1,7 +1,10 @@
-//! What the daemon has done by this program, so that it need not carry the planner and the TOML reader all the time.
+//! What the daemon has done by this program, so that it need not carry the planner and the TOML reader all the time. Each
+//! command replies with a [`Result`] as JSON ([`zramd::host::linux::process::ask`]).
 
 use std::path::Path;
 
+use serde::Serialize;
+use zramd::engine::apply::Outcome;
 use zramd::engine::reload::{self, Scope, Survey, obsolete_overrides};
 use zramd::engine::{self, Error};
 use zramd::host::linux::{LinuxHost, cancel, files, unit_files};
@@ -16,6 +19,12 @@ use zramd::logic::view::{Ended, Proposal, View};
 use super::args::Invocation;
 use super::show;
 
+/// Prints the reply, and returns the exit status.
+pub fn reply<T: Serialize>(reply: Result<T, Error>) -> Result<ExitStatus, Error> {
+    show::json(&reply)?;
+    Ok(reply.map_or_else(|error| error.exit_status(), |_| ExitStatus::Success))
+}
+
 /// The configuration with the sections of the moment, which `--config` does not hide: whoever asked for them is the same.
 fn load(invocation: &Invocation) -> (Loaded, Vec<String>) {
     let sources = files::sources(Path::new("/"), invocation.config.as_ref());
@@ -27,10 +36,9 @@ fn cmdline() -> String {
     files::read_optional(Path::new("/"), "/proc/cmdline").unwrap_or_default()
 }
 
-pub fn view(invocation: &Invocation) -> Result<ExitStatus, Error> {
+pub fn view(invocation: &Invocation) -> Result<View, Error> {
     let (loaded, files) = load(invocation);
-    show::json(&View::of(&loaded, files))?;
-    Ok(ExitStatus::Success)
+    Ok(View::of(&loaded, files))
 }
 
 fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Result<Survey, Error> {
@@ -47,7 +55,7 @@ fn unit_disks() -> Vec<(UnitDisk, String)> {
     unit_files::disks(Path::new("/"))
 }
 
-pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<ExitStatus, Error> {
+pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, Error> {
     let sources = files::sources(Path::new("/"), invocation.config.as_ref());
     let files = sources.0.clone();
     let loaded = config::load_sources(sources, &cmdline());
@@ -60,28 +68,16 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<ExitStatus
         let loaded = config::load(files, &cmdline());
         Ok(self::survey(invocation, &loaded, targets)?.plan.item(target).cloned())
     })?;
-    show::json(&proposal)?;
-    Ok(ExitStatus::Success)
+    Ok(proposal)
 }
 
-pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<ExitStatus, Error> {
+pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<Vec<Ended>, Error> {
     cancel::hand_termination_on();
     let (loaded, _) = load(invocation);
     let survey = survey(invocation, &loaded, targets)?;
     let outcomes = reload::carry_out(&mut LinuxHost::new("/"), &loaded, &survey)?;
-    let ended: Vec<Ended> = outcomes
-        .into_iter()
-        .map(|outcome| Ended {
-            target: outcome.target,
-            errors: outcome
-                .errors
-                .into_iter()
-                .map(|error| (error.exit_status().code(), error.message))
-                .collect(),
-        })
-        .collect();
-    show::json(&ended)?;
-    Ok(ExitStatus::Success)
+    let ended = |outcome: Outcome| Ended { target: outcome.target, errors: outcome.errors };
+    Ok(outcomes.into_iter().map(ended).collect())
 }
 
 /// The units of everything that is planned.
@@ -92,24 +88,26 @@ fn wanted_units(invocation: &Invocation) -> Result<Vec<UnitFile>, Error> {
     Ok(unit_text::unit_files(&survey.plan))
 }
 
-pub fn units_are_in_place(invocation: &Invocation) -> Result<ExitStatus, Error> {
-    show::json(&unit_files::are_in_place(Path::new("/"), &wanted_units(invocation)?))?;
-    Ok(ExitStatus::Success)
+pub fn units_are_in_place(invocation: &Invocation) -> Result<bool, Error> {
+    Ok(unit_files::are_in_place(Path::new("/"), &wanted_units(invocation)?))
 }
 
-pub fn write_units(invocation: &Invocation) -> Result<ExitStatus, Error> {
+pub fn write_units(invocation: &Invocation) -> Result<bool, Error> {
     let wanted = wanted_units(invocation)?;
     let root = Path::new("/");
     // What was written earlier would hide what the generator writes from now on.
     let wanted = if unit_files::are_generated(root, &wanted) { Vec::new() } else { wanted };
-    show::json(&unit_files::write_runtime(root, &wanted).map_err(Error::failed)?)?;
-    Ok(ExitStatus::Success)
+    unit_files::write_runtime(root, &wanted).map_err(Error::failed)
 }
 
-pub fn adapt(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
+pub fn adapt(invocation: &Invocation, number: u32) -> Result<(), Error> {
     let (loaded, _) = load(invocation);
     let mut host = LinuxHost::new("/");
     engine::control::must_be_ours(&host, number)?;
-    engine::provision::adapt(&mut host, &loaded, number)?;
-    Ok(ExitStatus::Success)
+    engine::provision::adapt(&mut host, &loaded, number)
+}
+
+/// Takes a target away.
+pub fn take_down(target: &Target) -> Result<bool, Error> {
+    engine::down(&mut LinuxHost::new("/"), target)
 }

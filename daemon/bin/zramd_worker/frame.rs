@@ -1,10 +1,43 @@
 //! What every verb has in common: progress in a file, an early end on SIGTERM, an exit status.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use zramd::engine::work::{Reporter, Stopped};
+use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::interrupt;
 use zramd::logic::exit::ExitStatus;
+
+/// Whether the program that started this one reads how it ended ([`zramd::host::linux::process::ask`]).
+static REPLY: AtomicBool = AtomicBool::new(false);
+
+/// From now on, [`report`] writes JSON.
+pub fn reply() {
+    REPLY.store(true, Ordering::Relaxed);
+}
+
+/// Reports how something ended: as text for people and the journal, or as the reply to another program.
+pub fn report(ended: &Result<String, Error>) -> ExitStatus {
+    if REPLY.load(Ordering::Relaxed) {
+        // A result of strings can always be written.
+        println!("{}", serde_json::to_string(ended).unwrap_or_default());
+    } else {
+        match ended {
+            Ok(message) => println!("{message}"),
+            Err(error) => eprintln!("zramd-worker: {error}"),
+        }
+    }
+    ended.as_ref().map_or_else(Error::exit_status, |_| ExitStatus::Success)
+}
+
+/// Tells people something besides how it ends.
+pub fn note(text: &str) {
+    if REPLY.load(Ordering::Relaxed) {
+        eprintln!("{text}");
+    } else {
+        println!("{text}");
+    }
+}
 
 /// Does `work`, whose progress is in `/run/zramd/work/NAME.json`. It looks at [`Reporter::check`] several times a second.
 pub fn run(
@@ -25,33 +58,25 @@ pub fn run_with(
     interrupt::watch();
     let mut reporter = match Reporter::begin_with(Path::new("/"), name, verb, keeping) {
         Ok(reporter) => reporter,
-        Err(error) => {
-            eprintln!("zramd-worker: {error}");
-            return error.exit_status();
-        }
+        Err(error) => return report(&Err(error)),
     };
     let ended = work(&mut reporter);
     end(reporter, &ended)
 }
 
-/// Says how work has ended, also in its file.
+/// Reports how work ended, also in its file. Work that was cancelled or postponed has not failed: its exit status is 0.
 pub fn end(reporter: Reporter, ended: &Result<String, Stopped>) -> ExitStatus {
-    let status = match ended {
-        // Nothing is wrong with work that was cancelled or postponed: its unit has not failed.
-        Ok(message) | Err(Stopped::Cancelled(message) | Stopped::Postponed(message)) => {
-            println!("{message}");
-            ExitStatus::Success
-        }
-        Err(Stopped::Failed(error)) => {
-            eprintln!("zramd-worker: {error}");
-            error.exit_status()
-        }
+    if let Err(error) = reporter.end(ended) {
+        return report(&Err(error));
+    }
+    let stopped = |kind, message: &String| {
+        report(&Err(Error::new(kind, message)));
+        ExitStatus::Success
     };
-    match reporter.end(ended) {
-        Ok(_) => status,
-        Err(error) => {
-            eprintln!("zramd-worker: {error}");
-            error.exit_status()
-        }
+    match ended {
+        Ok(message) => report(&Ok(message.clone())),
+        Err(Stopped::Failed(error)) => report(&Err(error.clone())),
+        Err(Stopped::Cancelled(message)) => stopped(ErrorKind::Cancelled, message),
+        Err(Stopped::Postponed(message)) => stopped(ErrorKind::Postponed, message),
     }
 }

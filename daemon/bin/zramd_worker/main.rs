@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use zramd::engine::benchmark::{guard, pressure};
+use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::work;
 use zramd::logic::exit::ExitStatus;
 
@@ -84,9 +85,13 @@ fn run(mut words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> 
 }
 
 fn main() -> ExitCode {
-    let status = run(std::env::args_os().skip(1)).unwrap_or_else(|message| {
-        eprintln!("zramd-worker: {message}\nTry `zramd-worker --help`.");
-        ExitStatus::Usage
+    let mut words = std::env::args_os().skip(1).peekable();
+    if words.next_if(|word| word == "--reply").is_some() {
+        frame::reply();
+    }
+    let status = run(words).unwrap_or_else(|message| {
+        let message = format!("{message}\nTry `zramd-worker --help`.");
+        frame::report(&Err(Error::new(ErrorKind::InvalidArgument, message)))
     });
     ExitCode::from(status.code())
 }

@@ -38,10 +38,10 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
         report.actions.iter().for_each(journal::maintained);
         for (device, policy, reason) in &report.skipped {
             let device = if device.is_empty() { String::new() } else { format!("{device}: ") };
-            println!("{device}{policy}: not done: {reason}");
+            frame::note(&format!("{device}{policy}: not done: {reason}"));
         }
         for resize in &report.resizes {
-            println!("zram{}: {}", resize.number, resize.reason);
+            frame::note(&format!("zram{}: {}", resize.number, resize.reason));
         }
         reporter.detail(&report)?;
         done.map(|()| report.summary())

@@ -11,10 +11,10 @@ use super::sample::{self, Sample, Source, collect};
 use super::trial::{
     Trial, contenders, disturbed, eligible, experiments, map, memory_of_all, rows, scores, worth,
 };
-use crate::engine::Error;
 use crate::engine::gather;
 use crate::engine::scratch::Scratch;
 use crate::engine::work::Stopped;
+use crate::engine::{Error, ErrorKind};
 use crate::host::linux::{clock, interrupt, memory_file, pages::Pages, priority};
 use crate::host::{Host, MachineFile};
 use crate::logic::algorithm::Algorithm;
@@ -44,7 +44,6 @@ const BASELINE_PAGES: usize = 512;
 const ENOUGH: u64 = 512;
 /// Pages in a request where only its result counts.
 const FILL: usize = 16;
-const TOO_SLOW: &str = "the machine was too busy to measure it in its time";
 /// Repetitions at most.
 const ROUNDS: u32 = 6;
 /// Fewer requests say nothing about the slowest hundredth.
@@ -245,11 +244,12 @@ impl<H: Host> Run<'_, H> {
             self.first_look(trial, slot)?;
         }
         if trials.iter().all(|trial| trial.failed.is_some()) {
-            if trials.iter().all(|trial| trial.failed.as_deref() == Some(TOO_SLOW)) {
-                return Err(Stopped::Postponed(format!("the benchmark gave up for now: {TOO_SLOW}")));
+            if trials.iter().all(Trial::is_too_slow) {
+                let why = too_slow().message;
+                return Err(Stopped::Postponed(format!("the benchmark gave up for now: {why}")));
             }
-            let why: Vec<String> = trials.iter().filter_map(|trial| trial.failed.clone()).collect();
-            return Err(Error::failed(why.join("; ")).into());
+            let why = trials.iter().filter_map(|trial| trial.failed.clone()).reduce(Error::join);
+            return Err(why.unwrap_or_else(|| Error::failed("nothing was measured")).into());
         }
         let circumstances = self.circumstances();
         let mut rounds = 1;
@@ -335,7 +335,7 @@ impl<H: Host> Run<'_, H> {
         let name = trial.candidate.algorithm.to_string();
         self.check(&name)?;
         if let Err(error) = self.configure(&trial.candidate.algorithm) {
-            trial.failed = Some(error.message);
+            trial.failed = Some(error);
             return Ok(());
         }
         let all = 0..self.sample.pages.count();
@@ -343,7 +343,7 @@ impl<H: Host> Run<'_, H> {
         trial.write = match pass(&self.node, &self.sample.pages, &write) {
             Ok(pass) => pass,
             Err(error) => {
-                trial.failed = Some(error.message);
+                trial.failed = Some(error);
                 return Ok(());
             }
         };
@@ -362,7 +362,7 @@ impl<H: Host> Run<'_, H> {
         trial.memory_of_all = memory_of_all(early, late, trial.memory.compr_data_size, all.end);
         if (stored as u64) < ENOUGH.min(self.sample.pages.count() as u64) {
             // Half-filled pages of the allocator would be most of what is measured.
-            trial.failed = Some(TOO_SLOW.to_owned());
+            trial.failed = Some(too_slow());
             return Ok(());
         }
         let done = 0..stored;
@@ -484,10 +484,15 @@ impl<H: Host> Run<'_, H> {
     }
 }
 
+/// Why a trial has no figures when there was not enough time.
+fn too_slow() -> Error {
+    Error::new(ErrorKind::Postponed, "the machine was too busy to measure it in its time")
+}
+
 /// Which of those that could be the verdict had no time to be measured, in words; empty when there is none.
 fn missed(trials: &[Trial]) -> String {
     let could = trials.iter().filter(|trial| trial.candidate.never.is_empty());
-    let missed = could.filter(|trial| trial.failed.as_deref() == Some(TOO_SLOW));
+    let missed = could.filter(|trial| trial.is_too_slow());
     let names: Vec<String> = missed.map(|trial| trial.candidate.algorithm.to_string()).collect();
     if names.is_empty() {
         String::new()

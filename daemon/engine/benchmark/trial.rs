@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::dictionary::Trained;
 use super::measure::Pass;
+use crate::engine::{Error, ErrorKind};
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::candidates::Candidate;
 use crate::logic::benchmark::dictionary::{self, Compared, Dictionary};
@@ -37,7 +38,7 @@ pub(super) struct Trial {
     /// What 99 of 100 reads stayed below in the pass that was disturbed least, in nanoseconds.
     pub calm_p99_ns: f64,
     /// Why there are no figures.
-    pub failed: Option<String>,
+    pub failed: Option<Error>,
 }
 
 /// Parameters as they are in a report.
@@ -58,6 +59,11 @@ impl Trial {
             calm_p99_ns: f64::INFINITY,
             failed: None,
         }
+    }
+
+    /// Whether there was not enough time to measure it.
+    pub fn is_too_slow(&self) -> bool {
+        self.failed.as_ref().is_some_and(|error| error.kind == ErrorKind::Postponed)
     }
 
     /// Bytes of the sample for each byte of memory.
@@ -119,7 +125,7 @@ pub(super) fn scores(
     let figures: Vec<Figures> = measured.map(|trial| trial.figures(baseline)).collect();
     let cap = score::cap_ns(&figures);
     let one = |trial: &Trial| match &trial.failed {
-        Some(why) => Err(why.clone()),
+        Some(error) => Err(error.message.clone()),
         None => score::score(profile, &trial.figures(baseline), circumstances, cap),
     };
     trials.iter().map(|trial| (trial.candidate.algorithm.to_string(), one(trial))).collect()

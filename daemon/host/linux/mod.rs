@@ -55,6 +55,7 @@ use super::{
 use crate::logic::attribute::Attribute;
 use crate::logic::disk_place::disk_at;
 use crate::logic::drain;
+use crate::logic::error::Error;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
 use crate::logic::record::{SCRATCH, crypt_name};
@@ -434,8 +435,8 @@ impl Host for LinuxHost {
         mount::bind(&self.root, from, to)
     }
 
-    fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError> {
-        process::run_worker(words)
+    fn run_worker(&mut self, words: &[&str]) -> Result<(), Error> {
+        process::ask::<String>(process::worker().args(words), process::WORKER_LIMIT, |_| {}).map(drop)
     }
 
     fn unmount(&mut self, path: &str) -> Result<(), HostError> {

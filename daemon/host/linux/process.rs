@@ -3,16 +3,18 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde::de::DeserializeOwned;
 
 use super::files::read_small;
 use super::mkfs::find_program;
 use crate::host::{Holder, HostError, lossy};
+use crate::logic::error::Error;
 
 /// Bit of `CAP_SYS_ADMIN` in include/uapi/linux/capability.h.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
@@ -137,7 +139,7 @@ pub fn output(
 ) -> Result<Output, HostError> {
     let failed = |error: std::io::Error| HostError::io(name, "run", &error);
     // A group of its own, so that its children end with it.
-    let child = command.process_group(0).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let child = command.process_group(0).spawn().map_err(failed)?;
     let group = group(&child);
     watch(child.id());
     let (ended, end) = mpsc::channel::<()>();
@@ -169,7 +171,7 @@ pub fn load_module(root: &Path, name: &str) -> Result<(), HostError> {
     let program = find_program(root, "modprobe")
         .ok_or_else(|| HostError::text(name, "load the module", "modprobe is not installed"))?;
     let mut command = Command::new(program);
-    command.arg(name).stdin(Stdio::null()).stdout(Stdio::null());
+    command.arg(name).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let output = output(&mut command, "modprobe", MODPROBE_LIMIT, |_| {})?;
     if output.status.success() {
         return Ok(());
@@ -179,34 +181,33 @@ pub fn load_module(root: &Path, name: &str) -> Result<(), HostError> {
     Err(HostError::text(name, "load the module", said))
 }
 
-/// `zramd-worker`, which is installed beside every other program of zramd but `zramdctl`.
-pub fn worker() -> PathBuf {
-    beside("zramd-worker")
-}
-
-/// A program of zramd that is installed beside this one.
-pub fn beside(name: &str) -> PathBuf {
+/// A command that runs a program of zramd that is installed beside this one.
+pub fn ours(name: &str) -> Command {
     let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join(name)));
-    beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd").join(name))
+    Command::new(
+        beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd").join(name)),
+    )
 }
 
-/// Runs `zramd-worker`. What it has to say on standard error becomes the error; the rest goes to our own standard error, since
-/// our output may be read by a program.
-pub fn run_worker(words: &[&str]) -> Result<(), HostError> {
-    let mut command = Command::new(worker());
-    command.args(words).stdin(Stdio::null()).stdout(std::io::stderr());
-    let output = output(&mut command, "zramd-worker", WORKER_LIMIT, |_| {})?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = said
-        .lines()
-        .map(|line| line.trim_start_matches("zramd-worker: ").trim_start_matches("<4>").trim())
-        .filter(|line| !line.is_empty())
-        .collect();
-    let said = if lines.is_empty() { format!("zramd-worker: {}", output.status) } else { lines.join("; ") };
-    Err(HostError::text("zramd-worker", words.join(" "), said))
+/// Runs a program of zramd, and returns its reply: a [`Result`] as JSON on standard output. What it writes on standard error
+/// appears on ours. `limit` and `watch` are those of [`output`].
+pub fn ask<T: DeserializeOwned>(
+    command: &mut Command,
+    limit: Duration,
+    watch: impl Fn(u32),
+) -> Result<T, Error> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = output(command.stdin(Stdio::null()).stdout(Stdio::piped()), &name, limit, watch)?;
+    serde_json::from_slice::<Result<T, Error>>(&output.stdout).unwrap_or_else(|error| {
+        Err(Error::failed(format!("{name}: {}, without a reply ({error})", output.status)))
+    })
+}
+
+/// A command that runs `zramd-worker`, and has it reply to [`ask`].
+pub fn worker() -> Command {
+    let mut command = ours("zramd-worker");
+    command.arg("--reply");
+    command
 }
 
 #[cfg(test)]
@@ -215,7 +216,7 @@ mod tests {
 
     fn shell(script: &str, limit: Duration) -> Result<Output, HostError> {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", script]).stdout(Stdio::piped());
+        command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());
         output(&mut command, "sh", limit, |_| {})
     }
 

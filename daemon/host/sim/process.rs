@@ -12,6 +12,7 @@ use crate::host::{
     Space, SwapSpec,
 };
 use crate::logic::attribute::Attribute;
+use crate::logic::error::Error;
 use crate::logic::facts::PathKind;
 use crate::logic::proc::zram_number;
 use crate::logic::record::SCRATCH;
@@ -511,11 +512,12 @@ impl Host for SimHost {
         self.act(to, format!("bind {from}"), |state, _| state.mounts.bind(from, to))
     }
 
-    fn run_worker(&mut self, words: &[&str]) -> Result<(), HostError> {
-        self.act("zramd-worker", words.join(" "), |state, _| {
+    fn run_worker(&mut self, words: &[&str]) -> Result<(), Error> {
+        let done = self.act("zramd-worker", words.join(" "), |state, _| {
             state.worked.push(words.join(" "));
             Ok(())
-        })
+        });
+        Ok(done?)
     }
 
     fn unmount(&mut self, path: &str) -> Result<(), HostError> {

@@ -328,10 +328,8 @@ pub fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
         .iter()
         .filter(|(key, _)| !known.contains(&key.as_str()))
         .map(|(key, assignment)| {
-            let problem = Problem::warning(
-                assignment.key_origin.clone(),
-                format!("there is no key `{key}` here; it is ignored"),
-            );
+            let problem =
+                Problem::warning(assignment.key_origin.clone(), format!("there is no key `{key}` here"));
             match foreign_spelling(key).or_else(|| nearest(key, known.iter().copied())) {
                 Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
                 None => problem,

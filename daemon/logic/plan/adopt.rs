@@ -1,7 +1,8 @@
 //! The record of a device that is in use as configured, but whose record is lost or cannot be used.
 
 use super::diff::{Ownership, ownership, round_up};
-use super::{Activation, Candidate, DeviceRequest, Kind, Plan, Purpose, Request};
+use super::{Activation, Candidate, DeviceRequest, Plan, Purpose, Request};
+use crate::logic::error::ErrorKind;
 use crate::logic::facts::{DeviceFacts, Facts, Use};
 use crate::logic::proc::mount_of;
 use crate::logic::record::{Progress, Record, Target, Undo};
@@ -35,9 +36,9 @@ pub fn record(
     facts: &Facts,
     found: &Found,
     activation: Activation,
-) -> Result<Option<Record>, (Kind, String)> {
+) -> Result<Option<Record>, (ErrorKind, String)> {
     let target = Target::Device(number);
-    let refused = |why: String| (Kind::Unsafe, why);
+    let refused = |why: String| (ErrorKind::Unsafe, why);
     match ownership(number, facts) {
         Ownership::Ours(record) if record.progress == Progress::Done => return Ok(None),
         Ownership::Ours(_) => {
@@ -56,7 +57,7 @@ pub fn record(
     let item = plan.item(&target);
     let Some(Request::Device(request)) = item.and_then(|item| item.request.as_ref()) else {
         let why = item.map_or_else(|| "it is not configured".to_owned(), |item| item.reason.clone());
-        return Err((Kind::Config, why));
+        return Err((ErrorKind::Config, why));
     };
     differs(request, device, facts, found).map_or(Ok(()), |why| Err(refused(why)))?;
     let candidates = item.map(|item| item.candidates.as_slice()).unwrap_or_default();

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use super::backing;
 use super::diff::{Ownership, ownership};
 use super::wanted::{Refusal, problem, refuse};
-use super::{Decision, DeviceRequest, Item, Kind, MountRequest, Purpose, RamDiskRequest, Request};
+use super::{Decision, DeviceRequest, Item, MountRequest, Purpose, RamDiskRequest, Request};
 use crate::logic::attribute::Attribute;
 use crate::logic::config::problem::{Origin, Problem, Severity};
 use crate::logic::config::settings::{
     BackingSettings, DeviceSettings, RamDiskSettings, SizeRule, StoreSettings,
 };
 use crate::logic::disk_place::{disk_at, is_at_or_below};
+use crate::logic::error::ErrorKind;
 use crate::logic::facts::{BackingFacts, Facts, PathKind, Support};
 use crate::logic::record::Target;
 use crate::logic::swap_header::LABEL_BYTES;
@@ -74,7 +75,7 @@ pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: 
 /// A target whose record cannot be used stays as it is.
 pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option<Refusal> {
     let damaged = facts.damaged_record(target)?;
-    Some(Refusal::new(Kind::Unsafe, origin, damaged.to_string()).hint(damaged.remedy()))
+    Some(Refusal::new(ErrorKind::Unsafe, origin, damaged.to_string()).hint(damaged.remedy()))
 }
 
 fn mount_origin(settings: &DeviceSettings) -> &Origin {
@@ -90,10 +91,10 @@ pub(super) fn ramdisk(settings: &RamDiskSettings, request: &RamDiskRequest, fact
     if request.size < MINIMUM_SIZE {
         let reason =
             format!("a size of {} is below the minimum of {}", human(request.size), human(MINIMUM_SIZE));
-        refusals.push(Refusal::new(Kind::Config, &settings.size.origin, reason));
+        refusals.push(Refusal::new(ErrorKind::Config, &settings.size.origin, reason));
     }
     if let Support::Container(kind) = &facts.support {
-        refusals.push(Refusal::new(Kind::Unsupported, &settings.origin, in_container(kind)));
+        refusals.push(Refusal::new(ErrorKind::Unsupported, &settings.origin, in_container(kind)));
     }
     let target = Target::RamDisk(request.name.clone());
     refusals.extend(damaged(&target, &settings.origin, facts));
@@ -118,7 +119,7 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
         let reason =
             format!("a size of {} is below the minimum of {}", human(request.disk_size), human(MINIMUM_SIZE));
         return Some(
-            Refusal::new(Kind::Config, origin, reason)
+            Refusal::new(ErrorKind::Config, origin, reason)
                 .hint("bare numbers are MiB; write a unit: \"512MiB\", \"4GiB\""),
         );
     }
@@ -132,7 +133,7 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
             human(table),
         );
         let hint = format!("the largest size that zramd accepts here is {}", human(largest));
-        return Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint));
+        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
     }
     None
 }
@@ -145,13 +146,13 @@ fn memory_limit(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Re
     let origin = settings.resident_limit.as_ref().map_or(&settings.origin, |limit| &limit.origin);
     let reason = "a memory limit on a mounted file system loses data without an error when it is reached";
     let hint = "leave zram-resident-limit out, or write force-resident-limit = true to accept that";
-    Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint))
+    Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint))
 }
 
 fn support(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
     match &facts.support {
         Support::Container(kind) => {
-            Some(Refusal::new(Kind::Unsupported, &settings.origin, in_container(kind)))
+            Some(Refusal::new(ErrorKind::Unsupported, &settings.origin, in_container(kind)))
         }
         Support::Ready | Support::NotLoaded => None,
     }
@@ -162,7 +163,7 @@ fn tools(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> O
         Purpose::Swap { .. } => {
             let too_long = request.label.len() >= LABEL_BYTES;
             let reason = format!("the label `{}` is longer than the 15 bytes of a swap label", request.label);
-            return too_long.then(|| Refusal::new(Kind::Config, &settings.origin, reason));
+            return too_long.then(|| Refusal::new(ErrorKind::Config, &settings.origin, reason));
         }
         Purpose::Filesystem { fs_type, .. } => fs_type,
         Purpose::Raw { fs_type, .. } => fs_type.as_ref()?,
@@ -171,7 +172,7 @@ fn tools(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> O
         return None;
     }
     let reason = format!("mkfs.{fs_type} is not installed");
-    Some(Refusal::new(Kind::Unsupported, &settings.origin, reason).hint(mkfs_package(fs_type)))
+    Some(Refusal::new(ErrorKind::Unsupported, &settings.origin, reason).hint(mkfs_package(fs_type)))
 }
 
 /// The smallest device that mkfs accepts, for the types where that is much: mkfs.xfs(8), "size"; mkfs.btrfs with one copy of its
@@ -192,7 +193,7 @@ fn too_small(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Refus
     let (found, smallest) = (human(request.disk_size), human(*smallest));
     let reason = format!("{found} is too small for {fs_type}, which takes at least {smallest}");
     let hint = "choose a larger size, or fs-type = \"ext4\"";
-    Some(Refusal::new(Kind::Config, &settings.origin, reason).hint(hint))
+    Some(Refusal::new(ErrorKind::Config, &settings.origin, reason).hint(hint))
 }
 
 fn mkfs_package(fs_type: &str) -> String {
@@ -215,7 +216,7 @@ fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) ->
          its record is lost, run `zramdctl adopt zram{0}`",
         request.number
     );
-    Some(Refusal::new(Kind::Unsafe, &settings.origin, reason).hint(hint))
+    Some(Refusal::new(ErrorKind::Unsafe, &settings.origin, reason).hint(hint))
 }
 
 fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
@@ -229,31 +230,31 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
         None => None,
         Some(BackingFacts::Missing) => {
             let reason = format!("the write-back device {path} does not exist");
-            Some(Refusal::new(Kind::Config, origin, reason))
+            Some(Refusal::new(ErrorKind::Config, origin, reason))
         }
         Some(BackingFacts::NotABlockDevice) => {
             let reason = format!("{path} is not a block device");
             let hint = "name a partition or logical volume; for a file, write writeback-file";
-            Some(Refusal::new(Kind::Config, origin, reason).hint(hint))
+            Some(Refusal::new(ErrorKind::Config, origin, reason).hint(hint))
         }
         Some(BackingFacts::Unreadable(why)) => {
-            Some(Refusal::new(Kind::Unsupported, origin, format!("the write-back device: {why}")))
+            Some(Refusal::new(ErrorKind::Unsupported, origin, format!("the write-back device: {why}")))
         }
         Some(BackingFacts::Block { device, signature, holders }) => {
             if let Some(mount) = facts.mounts.iter().find(|mount| mount.device == *device) {
                 let reason = format!("{path} is mounted on {}", mount.mount_point);
-                return Some(Refusal::new(Kind::Unsafe, origin, reason));
+                return Some(Refusal::new(ErrorKind::Unsafe, origin, reason));
             }
             // Our own mapping, as it should be.
             if let Some(holder) = holders.first().filter(|_| !ours) {
                 let reason = format!("{path} is in use by {holder}");
-                return Some(Refusal::new(Kind::Unsafe, origin, reason));
+                return Some(Refusal::new(ErrorKind::Unsafe, origin, reason));
             }
             // Pages that were written back look like anything, so our own device is not judged by its contents.
             let signature = signature.as_ref().filter(|_| !ours)?;
             let reason = format!("{path} holds data ({signature}), which write-back would overwrite");
             let hint = format!("if that data is not needed, run `wipefs --all {path}` first");
-            Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint))
+            Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint))
         }
     }
 }
@@ -271,15 +272,15 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
     // RAM disks are mounted there before they are shown.
     if let Some(reason) = reason.filter(|_| disk_at(path).is_none()) {
         let hint = "choose a directory below /srv, /mnt, /var or /run";
-        return Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint));
+        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
     }
     if let Some(real) = facts.links.get(path) {
         let reason = format!("{path} leads over a symbolic link to {real}");
         let hint = format!("write mount-point = \"{real}\"");
-        return Some(Refusal::new(Kind::Unsafe, origin, reason).hint(hint));
+        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
     }
     if matches!(facts.mount_points.get(path), Some(PathKind::Other | PathKind::Empty)) {
-        return Some(Refusal::new(Kind::Config, origin, format!("{path} is not a folder")));
+        return Some(Refusal::new(ErrorKind::Config, origin, format!("{path} is not a folder")));
     }
     let ours = facts.records.get(target).and_then(|record| mount_of(&record.request));
     if ours.is_some_and(|ours| ours.mount_point == path) || facts.unit_mounts.contains(path) {
@@ -287,7 +288,10 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
     }
     let mounted = facts.mount_at(path)?;
     let reason = format!("{path} is already a mount point ({} on {})", mounted.fs_type, mounted.source);
-    Some(Refusal::new(Kind::Unsafe, origin, reason).hint("unmount it first, or choose another mount-point"))
+    Some(
+        Refusal::new(ErrorKind::Unsafe, origin, reason)
+            .hint("unmount it first, or choose another mount-point"),
+    )
 }
 
 pub(super) fn mount_of(request: &Request) -> Option<&MountRequest> {
@@ -323,7 +327,7 @@ pub(super) fn between_items(
             let reason = format!("{path} is the mount point of [{first}] already");
             refuse(
                 item,
-                Refusal::new(Kind::Config, &origin, reason).hint("give each its own mount-point"),
+                Refusal::new(ErrorKind::Config, &origin, reason).hint("give each its own mount-point"),
                 problems,
             );
             continue;
@@ -333,7 +337,11 @@ pub(super) fn between_items(
         let below = facts.mounts.iter().find(|mount| is_below(mount.mount_point.as_bytes(), path.as_bytes()));
         if let Some(below) = below.filter(|_| !mounted) {
             let reason = format!("{path} would hide what is already mounted on {}", below.mount_point);
-            refuse(item, Refusal::new(Kind::Unsafe, &origin, reason).hint("unmount that first"), problems);
+            refuse(
+                item,
+                Refusal::new(ErrorKind::Unsafe, &origin, reason).hint("unmount that first"),
+                problems,
+            );
             continue;
         }
         seen.insert(path, item.target.clone());
@@ -343,7 +351,7 @@ pub(super) fn between_items(
 
 /// A RAM disk that is not there yet is refused with the zram device that is to hold it; why has been told for that.
 fn without_device(items: &mut [Item], facts: &Facts) {
-    let refused: BTreeMap<Target, Option<Kind>> = items
+    let refused: BTreeMap<Target, Option<ErrorKind>> = items
         .iter()
         .filter(|item| item.decision == Decision::Refused)
         .map(|item| (item.target.clone(), item.kind))

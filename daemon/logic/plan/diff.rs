@@ -3,10 +3,11 @@
 use super::backing;
 use super::check::{is_below, mount_of};
 use super::{
-    Activation, Candidate, Decision, DeviceRequest, Group, Item, Kind, Plan, Purpose, Request, Step, Through,
-    Way, disk, mount_depth, wants_discard,
+    Activation, Candidate, Decision, DeviceRequest, Group, Item, Plan, Purpose, Request, Step, Through, Way,
+    disk, mount_depth, wants_discard,
 };
 use crate::logic::attribute::Attribute;
+use crate::logic::error::ErrorKind;
 use crate::logic::facts::{DeviceFacts, Facts, PathKind, Support, Use};
 use crate::logic::record::{Progress, Record, Target, Undo};
 
@@ -63,7 +64,7 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
             Ok(group) => groups.push(group),
             Err(reason) => {
                 item.decision = Decision::Refused;
-                item.kind = Some(Kind::Unsafe);
+                item.kind = Some(ErrorKind::Unsafe);
                 item.reason = reason;
             }
         }

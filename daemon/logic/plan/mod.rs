@@ -22,6 +22,7 @@ use super::algorithm::Algorithm;
 use super::config::problem::Problem;
 use super::config::settings::{PageSource, When};
 use super::disk_place::disk_at;
+use super::error::ErrorKind;
 use super::record::{Record, Target, Undo};
 use super::vm::VmRequest;
 pub use disk::{KeepRequest, RamDiskRequest};
@@ -203,18 +204,6 @@ pub enum Decision {
     Refused,
 }
 
-/// Why a target was refused, for the exit status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// The configuration asks for something wrong.
-    Config,
-    /// This kernel or machine lacks something.
-    Unsupported,
-    /// It would hurt: someone else's device, data that would be lost, memory that would run out.
-    Unsafe,
-}
-
 /// What the planner has to say about one target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
@@ -229,7 +218,7 @@ pub struct Item {
     /// Why, when it was not simply planned.
     pub reason: String,
     /// The kind of a refusal.
-    pub kind: Option<Kind>,
+    pub kind: Option<ErrorKind>,
 }
 
 /// The steps of one target. One may fail and the next is done all the same, unless it [needs](Group::needs) the first.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::check;
 use super::{
-    Activation, Candidate, Choice, Decision, DeviceRequest, Item, KeepRequest, Kind, MountRequest, Purpose,
+    Activation, Candidate, Choice, Decision, DeviceRequest, Item, KeepRequest, MountRequest, Purpose,
     RamDiskRequest, Request, Store, Writeback,
 };
 use crate::logic::algorithm::Algorithm;
@@ -14,6 +14,7 @@ use crate::logic::config::settings::{
     AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepSettings, MountSettings, Principal,
     RamDiskSettings, Role, Settings, SizeExpr, SizeRule, StoreSettings,
 };
+use crate::logic::error::ErrorKind;
 use crate::logic::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
 use crate::logic::facts::Facts;
 use crate::logic::policy::strength;
@@ -26,14 +27,14 @@ pub const AUTO: [&str; 2] = ["lz4", "lzo-rle"];
 
 /// A refusal in the making: what kind, why, and where it was written.
 pub(super) struct Refusal {
-    pub kind: Kind,
+    pub kind: ErrorKind,
     pub reason: String,
     pub origin: Origin,
     pub hint: Option<String>,
 }
 
 impl Refusal {
-    pub(super) fn new(kind: Kind, origin: &Origin, reason: impl Into<String>) -> Refusal {
+    pub(super) fn new(kind: ErrorKind, origin: &Origin, reason: impl Into<String>) -> Refusal {
         Refusal { kind, reason: reason.into(), origin: origin.clone(), hint: None }
     }
 
@@ -161,7 +162,7 @@ fn device_item(
         Ok(candidates) => item.candidates = candidates,
         Err(reason) => {
             let hint = "add \"auto\" to the list to accept another algorithm";
-            let refusal = Refusal::new(Kind::Unsupported, &device.algorithms_origin, reason).hint(hint);
+            let refusal = Refusal::new(ErrorKind::Unsupported, &device.algorithms_origin, reason).hint(hint);
             refuse(&mut item, refusal, problems);
         }
     }
@@ -204,7 +205,7 @@ fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<Stri
     let Some(limit) = &device.host_memory_limit else { return Ok(None) };
     let ram = facts.memory.total_kib / 1024;
     if facts.memory.total_kib == 0 {
-        return Err(Refusal::new(Kind::Unsupported, &limit.origin, UNKNOWN_MEMORY));
+        return Err(Refusal::new(ErrorKind::Unsupported, &limit.origin, UNKNOWN_MEMORY));
     }
     let mib = evaluate(limit, facts)?;
     // A few thousand MiB are far from the 2^53 where f64 would round.
@@ -217,7 +218,7 @@ fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<Stri
 fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Refusal> {
     size.expr.evaluate(&variables(facts)).map_err(|error| {
         Refusal::new(
-            Kind::Config,
+            ErrorKind::Config,
             &size.origin,
             format!("`{}` cannot be worked out: {}", size.text, error.message),
         )
@@ -226,7 +227,11 @@ fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Refusal> {
 
 fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Refusal> {
     size_in_bytes(evaluate(size, facts)?).map_err(|error| {
-        Refusal::new(Kind::Config, &size.origin, format!("`{}` is no size: {}", size.text, error.message))
+        Refusal::new(
+            ErrorKind::Config,
+            &size.origin,
+            format!("`{}` is no size: {}", size.text, error.message),
+        )
     })
 }
 
@@ -235,7 +240,7 @@ fn disk_size(device: &DeviceSettings, facts: &Facts) -> Result<u64, Refusal> {
     let (size, max) = match &device.size {
         SizeRule::Expression { size, max } => (bytes(size, facts)?, max),
         SizeRule::Fraction { .. } if facts.memory.total_kib == 0 => {
-            return Err(Refusal::new(Kind::Unsupported, &device.origin, UNKNOWN_MEMORY));
+            return Err(Refusal::new(ErrorKind::Unsupported, &device.origin, UNKNOWN_MEMORY));
         }
         SizeRule::Fraction { fraction, max } => {
             let mib = crate::logic::rounding::floor(fraction * variables(facts).ram_mib);
@@ -305,11 +310,12 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, R
             (Some(id), _) => Ok(Some(*id)),
             (None, Some(why)) => {
                 let reason = format!("the {kind} `{name}` cannot be looked up: {why}");
-                Err(Refusal::new(Kind::Unsupported, origin, reason).hint("write its number"))
+                Err(Refusal::new(ErrorKind::Unsupported, origin, reason).hint("write its number"))
             }
             (None, None) => {
                 let reason = format!("there is no {kind} `{name}` on this machine");
-                Err(Refusal::new(Kind::Config, origin, reason).hint("create it first, or write its number"))
+                Err(Refusal::new(ErrorKind::Config, origin, reason)
+                    .hint("create it first, or write its number"))
             }
         },
     };

@@ -10,7 +10,7 @@ use zbus::message::{Flags, Header};
 use zbus::{Connection, Variant};
 
 use super::ask;
-use super::error::{BusError, Name, Result};
+use super::error::{Error, ErrorKind, Result};
 use super::turn::Turns;
 
 /// polkit may ask the person at the terminal or screen.
@@ -76,13 +76,13 @@ pub async fn check_owner(
 pub(in crate::service) fn caller(call: &Header<'_>) -> Result<String> {
     let sender = call.sender().map(ToString::to_string);
     // Only on a direct connection without a bus.
-    sender.ok_or_else(|| BusError::new(Name::AccessDenied, "it is not known who calls"))
+    sender.ok_or_else(|| Error::new(ErrorKind::NotPermitted, "it is not known who calls"))
 }
 
 /// The user that owns a connection to the bus.
 pub(in crate::service) async fn user_of(connection: &Connection, name: &str) -> Result<u32> {
     let unknown =
-        |error| BusError::new(Name::AccessDenied, format!("the bus does not say who calls: {error}"));
+        |error| Error::new(ErrorKind::NotPermitted, format!("the bus does not say who calls: {error}"));
     ask(connection, "GetConnectionUnixUser", name).await.map_err(unknown)
 }
 
@@ -115,6 +115,6 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> R
     }
 }
 
-fn denied(action: Action, why: &str) -> BusError {
-    BusError::new(Name::AccessDenied, format!("{}: {why}", action.id()))
+fn denied(action: Action, why: &str) -> Error {
+    Error::new(ErrorKind::NotPermitted, format!("{}: {why}", action.id()))
 }

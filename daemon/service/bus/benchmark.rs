@@ -7,7 +7,7 @@ use zbus::message::Header;
 use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
 use super::auth::{self, Action};
-use super::error::{BusError, Name, Result};
+use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
 use crate::engine::benchmark::{SECONDS, keep};
 use crate::host::linux::{files, store::VERDICT};
@@ -171,7 +171,7 @@ impl Benchmark {
         let read = || files::read_optional(Path::new("/"), VERDICT);
         let text = lane::run(move || read().map_err(crate::engine::Error::failed)).await?;
         if text.is_empty() {
-            return Err(BusError::new(Name::NotFound, "nothing was measured yet"));
+            return Err(Error::new(ErrorKind::NotFound, "nothing was measured yet"));
         }
         Ok(text)
     }
@@ -220,8 +220,8 @@ impl Benchmark {
     }
 }
 
-fn none(why: &Unusable) -> BusError {
-    BusError::new(Name::NotFound, why.to_string())
+fn none(why: &Unusable) -> Error {
+    Error::new(ErrorKind::NotFound, why.to_string())
 }
 
 #[cfg(test)]
@@ -272,7 +272,7 @@ mod tests {
             ("generator", "yes".into()),
         ] {
             let refused = words_of(name, value).unwrap_err();
-            assert_eq!(refused.name, Name::InvalidArgument, "{name}");
+            assert_eq!(refused.kind, ErrorKind::InvalidArgument, "{name}");
         }
     }
 }

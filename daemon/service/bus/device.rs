@@ -8,7 +8,7 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
 
 use super::auth::{self, Action};
-use super::error::{BusError, Name, Result};
+use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
 use crate::logic::snapshot::{DeviceView, Stats};
 use crate::service::core::Core;
@@ -280,9 +280,9 @@ impl Device {
         let snapshot = self.core.sample().await;
         let device = snapshot
             .device(&self.name)
-            .ok_or_else(|| BusError::new(Name::NotFound, format!("{} is gone", self.name)))?;
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} is gone", self.name)))?;
         let owned = |(name, value): (&str, Variant<'static>)| {
-            let value = OwnedVariant::try_from(value).map_err(BusError::from)?;
+            let value = OwnedVariant::try_from(value).map_err(Error::from)?;
             Ok((name.to_owned(), value))
         };
         stats_map(device).into_iter().map(owned).collect()

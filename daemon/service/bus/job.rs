@@ -12,6 +12,8 @@ use super::turn::Turns;
 use crate::host::Host;
 use crate::host::linux::LinuxHost;
 use crate::logic::duration::micros;
+use crate::logic::error::ErrorKind;
+use crate::logic::outcome::{OnTheBus, Outcome};
 use crate::service::core::lock;
 use crate::service::jobs::Handle;
 use crate::service::setup::Cancel;
@@ -36,6 +38,20 @@ pub struct State {
     pub(in crate::service) progress: f64,
     pub(in crate::service) result: String,
     pub(in crate::service) message: String,
+    pub(in crate::service) error: Option<ErrorKind>,
+    pub(in crate::service) outcomes: Vec<Outcome>,
+}
+
+impl State {
+    /// The name of the error, or empty.
+    pub(in crate::service) fn error(&self) -> &'static str {
+        self.error.map_or("", ErrorKind::on_the_bus)
+    }
+
+    /// The outcomes, as on the bus.
+    pub(in crate::service) fn outcomes(&self) -> Vec<OnTheBus> {
+        self.outcomes.iter().map(Outcome::on_the_bus).collect()
+    }
 }
 
 impl Job {
@@ -90,6 +106,19 @@ impl Job {
         lock(&self.state).message.clone()
     }
 
+    /// The name of the error with which it failed, as for a method; empty while it has not failed.
+    #[zbus(property)]
+    fn error(&self) -> String {
+        lock(&self.state).error().to_owned()
+    }
+
+    /// What became of each target, once it has ended: target, action as in `Manager.Plan`, name of the error, and text for people.
+    /// The target is empty for the job as a whole, the error where nothing failed.
+    #[zbus(property)]
+    fn outcomes(&self) -> Vec<OnTheBus> {
+        lock(&self.state).outcomes()
+    }
+
     /// Ends it early. What has been done stays done; a swap that was being deactivated stays active. The user that asked for the job
     /// may cancel it; others need the permission org.zramd1.manage.
     async fn cancel(
@@ -103,7 +132,13 @@ impl Job {
         Ok(())
     }
 
-    /// It has ended.
+    /// It has ended. The values are those of the properties `Result`, `Message`, `Error` and `Outcomes`.
     #[zbus(signal)]
-    async fn finished(emitter: &SignalEmitter<'_>, result: &str, message: &str) -> zbus::Result<()>;
+    async fn finished(
+        emitter: &SignalEmitter<'_>,
+        result: &str,
+        message: &str,
+        error: &str,
+        outcomes: Vec<OnTheBus>,
+    ) -> zbus::Result<()>;
 }

@@ -8,7 +8,7 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::auth::{self, Action};
-use super::error::{BusError, Name, Result};
+use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
 use super::{device_path, disk_path};
 use crate::logic::overlay::{Command, Override};
@@ -187,7 +187,7 @@ impl Manager {
         match self.core.sample().await.device(name.strip_prefix("/dev/").unwrap_or(&name)) {
             Some(device) => path(device_path(&device.name)),
             None => Err(device_number(&name).and_then(switched_off).unwrap_or_else(|| {
-                BusError::new(Name::NotFound, format!("there is no zram device {name:?}"))
+                Error::new(ErrorKind::NotFound, format!("there is no zram device {name:?}"))
             })),
         }
     }
@@ -197,7 +197,7 @@ impl Manager {
     async fn get_disk(&self, name: String) -> Result<OwnedObjectPath> {
         match self.core.sample().await.disk(&name) {
             Some(disk) => path(disk_path(&disk.name)),
-            None => Err(BusError::new(Name::NotFound, format!("there is no RAM disk {name:?}"))),
+            None => Err(Error::new(ErrorKind::NotFound, format!("there is no RAM disk {name:?}"))),
         }
     }
 
@@ -311,7 +311,7 @@ impl Manager {
     async fn describe(&self) -> Result<String> {
         let snapshot = self.core.sample().await;
         serde_json::to_string(&*snapshot)
-            .map_err(|error| BusError::new(Name::Failed, format!("write JSON: {error}")))
+            .map_err(|error| Error::new(ErrorKind::Failed, format!("write JSON: {error}")))
     }
 
     /// Has StatsUpdated of every device sent to the caller, at this interval (100 ms to an hour), until Unsubscribe or

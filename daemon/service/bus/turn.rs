@@ -11,7 +11,7 @@ use zbus::Connection;
 use zbus::message::Header;
 
 use super::auth;
-use super::error::{BusError, Name, Result};
+use super::error::{Error, ErrorKind, Result};
 use crate::service::core::lock;
 
 /// Waiting calls of one connection to the bus.
@@ -71,7 +71,7 @@ impl Turns {
         let until = paces.entry(user).or_insert(now);
         if *until > now + EACH * (BURST - 1) {
             let message = format!("more than {BURST} at once, and one in {} s after that", EACH.as_secs());
-            return Err(BusError::new(Name::LimitExceeded, message));
+            return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
         *until += EACH;
         Ok(())
@@ -82,7 +82,7 @@ impl Turns {
         let number = waiting.entry(key.clone()).or_default();
         if *number >= most {
             let message = format!("{most} of your calls are waiting already");
-            return Err(BusError::new(Name::LimitExceeded, message));
+            return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
         *number += 1;
         Ok(Place { key, turns: self.clone() })
@@ -110,7 +110,7 @@ mod tests {
         let all = Turns::default();
         let of = |caller: &str| all.place(Key::Caller(caller.to_owned()), MOST);
         let places: Vec<Place> = (0..MOST).map(|_| of(":1.1").unwrap()).collect();
-        assert_eq!(of(":1.1").unwrap_err().name, Name::LimitExceeded);
+        assert_eq!(of(":1.1").unwrap_err().kind, ErrorKind::LimitExceeded);
         drop(of(":1.2").unwrap());
         drop(all.place(Key::User(1000), 1).unwrap());
         drop(places);

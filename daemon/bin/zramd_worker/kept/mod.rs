@@ -84,10 +84,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
     interrupt::watch();
     let mut job = match Job::begin(&words) {
         Ok(job) => job,
-        Err(error) => {
-            eprintln!("zramd-worker: {error}");
-            return Ok(error.exit_status());
-        }
+        Err(error) => return Ok(frame::report(&Err(error))),
     };
     let ended = verb(&mut job, &words);
     Ok(frame::end(job.reporter, &ended))

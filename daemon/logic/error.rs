@@ -1,0 +1,206 @@
+//! What can go wrong: one list of kinds, with the exit status and the name on the bus of each.
+//!
+//! An [`Error`] passes between the programs of zramd as JSON and over the bus by name, so its kind reaches the user unchanged.
+//! The sentence is for people: no program looks into it.
+
+use serde::{Deserialize, Serialize};
+
+use super::exit::ExitStatus;
+
+/// The kind of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorKind {
+    /// The kernel or a program failed.
+    Failed,
+    /// There is no such device, disk or job.
+    NotFound,
+    /// An argument is invalid.
+    InvalidArgument,
+    /// The configuration is invalid; the old one stays.
+    Config,
+    /// This kernel or machine lacks it.
+    Unsupported,
+    /// It would hurt: memory would run out, or something else is in the way.
+    Unsafe,
+    /// Contents would be lost. The same request with `force` is carried out.
+    LosesContents,
+    /// Memory could not take what is in a swap.
+    InsufficientMemory,
+    /// Somebody else set the device up.
+    Unmanaged,
+    /// Somebody uses it.
+    InUse,
+    /// Another request works on it.
+    Busy,
+    /// A RAM disk is too small for what belongs on it.
+    DiskFull,
+    /// There is no room where snapshots are kept.
+    StoreFull,
+    /// A snapshot is damaged.
+    SnapshotCorrupt,
+    /// A RAM disk was not loaded, so it is not saved either.
+    NotLoaded,
+    /// The caller asked for too much at once.
+    LimitExceeded,
+    /// The request was cancelled.
+    Cancelled,
+    /// The machine is busy; the work is tried again later.
+    Postponed,
+    /// Permission denied.
+    NotPermitted,
+    /// The daemon, or the bus, is not running.
+    NotRunning,
+    /// Some of several targets failed.
+    Partly,
+}
+
+/// Every kind with the name on the bus and the exit status. The first with a name is what that name is read as.
+const TABLE: &[(ErrorKind, &str, ExitStatus)] = &[
+    (ErrorKind::Failed, "org.zramd1.Error.Failed", ExitStatus::Failure),
+    (ErrorKind::NotFound, "org.zramd1.Error.NotFound", ExitStatus::NotFound),
+    (ErrorKind::InvalidArgument, "org.zramd1.Error.InvalidArgument", ExitStatus::Usage),
+    (ErrorKind::Config, "org.zramd1.Error.ConfigInvalid", ExitStatus::Failure),
+    (ErrorKind::Unsupported, "org.zramd1.Error.NotSupported", ExitStatus::Unsupported),
+    (ErrorKind::Unsafe, "org.zramd1.Error.Unsafe", ExitStatus::Refused),
+    (ErrorKind::LosesContents, "org.zramd1.Error.LosesContents", ExitStatus::Refused),
+    (ErrorKind::InsufficientMemory, "org.zramd1.Error.InsufficientMemory", ExitStatus::Refused),
+    (ErrorKind::Unmanaged, "org.zramd1.Error.Unmanaged", ExitStatus::Refused),
+    (ErrorKind::InUse, "org.zramd1.Error.InUse", ExitStatus::Failure),
+    (ErrorKind::Busy, "org.zramd1.Error.Busy", ExitStatus::Failure),
+    (ErrorKind::DiskFull, "org.zramd1.Error.DiskFull", ExitStatus::Refused),
+    (ErrorKind::StoreFull, "org.zramd1.Error.StoreFull", ExitStatus::Refused),
+    (ErrorKind::SnapshotCorrupt, "org.zramd1.Error.SnapshotCorrupt", ExitStatus::Failure),
+    (ErrorKind::NotLoaded, "org.zramd1.Error.NotLoaded", ExitStatus::Refused),
+    (ErrorKind::LimitExceeded, "org.zramd1.Error.LimitExceeded", ExitStatus::Failure),
+    (ErrorKind::Cancelled, "org.zramd1.Error.Cancelled", ExitStatus::Failure),
+    (ErrorKind::Postponed, "org.zramd1.Error.Postponed", ExitStatus::Failure),
+    (ErrorKind::NotPermitted, "org.freedesktop.DBus.Error.AccessDenied", ExitStatus::NotPermitted),
+    (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.ServiceUnknown", ExitStatus::Failure),
+    (ErrorKind::Partly, "org.zramd1.Error.Partly", ExitStatus::Partly),
+    // Names that only the bus or its library uses.
+    (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.NameHasNoOwner", ExitStatus::Failure),
+    (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.NoServer", ExitStatus::Failure),
+    (ErrorKind::NotPermitted, "org.freedesktop.DBus.Error.AuthFailed", ExitStatus::NotPermitted),
+    (
+        ErrorKind::NotPermitted,
+        "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
+        ExitStatus::NotPermitted,
+    ),
+    (ErrorKind::Unsupported, "org.freedesktop.DBus.Error.NotSupported", ExitStatus::Unsupported),
+    (ErrorKind::Unsupported, "org.freedesktop.DBus.Error.UnknownMethod", ExitStatus::Unsupported),
+    (ErrorKind::InvalidArgument, "org.freedesktop.DBus.Error.InvalidArgs", ExitStatus::Usage),
+    (ErrorKind::NotFound, "org.freedesktop.DBus.Error.UnknownObject", ExitStatus::NotFound),
+    (ErrorKind::NotFound, "org.freedesktop.DBus.Error.UnknownInterface", ExitStatus::NotFound),
+];
+
+impl ErrorKind {
+    /// Every kind with its name on the bus, for documentation and tests.
+    pub fn all() -> impl Iterator<Item = (ErrorKind, &'static str)> {
+        let mut seen = std::collections::BTreeSet::new();
+        TABLE.iter().filter(move |(kind, ..)| seen.insert(*kind)).map(|(kind, name, _)| (*kind, *name))
+    }
+
+    fn row(self) -> &'static (ErrorKind, &'static str, ExitStatus) {
+        TABLE.iter().find(|(kind, ..)| *kind == self).unwrap_or(&TABLE[0])
+    }
+
+    /// The exit status of a program that ends with it.
+    pub fn exit_status(self) -> ExitStatus {
+        self.row().2
+    }
+
+    /// The name on the bus.
+    pub fn on_the_bus(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The kind for a name on the bus. Unknown names are plain failures.
+    pub fn of_bus(name: &str) -> ErrorKind {
+        TABLE.iter().find(|(_, known, _)| *known == name).map_or(ErrorKind::Failed, |(kind, ..)| *kind)
+    }
+
+    /// Whether the request was at fault or came at a wrong time, and nothing is wrong with the machine.
+    pub fn is_slip(self) -> bool {
+        matches!(
+            self,
+            ErrorKind::NotFound
+                | ErrorKind::InvalidArgument
+                | ErrorKind::Unsafe
+                | ErrorKind::LosesContents
+                | ErrorKind::Config
+                | ErrorKind::Unmanaged
+                | ErrorKind::Busy
+        )
+    }
+}
+
+/// What went wrong: the kind, and one sentence that names the object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// What kind of error.
+    pub kind: ErrorKind,
+    /// The sentence.
+    pub message: String,
+}
+
+impl Error {
+    /// An error of this kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error { kind, message: message.into() }
+    }
+
+    /// A plain failure.
+    pub fn failed(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Failed, message)
+    }
+
+    /// Both in one sentence, with the kind of the first.
+    #[must_use]
+    pub fn join(mut self, Error { message, .. }: Error) -> Error {
+        self.message.push_str("; ");
+        self.message.push_str(&message);
+        self
+    }
+
+    /// The exit status of a program that ends with it.
+    pub fn exit_status(&self) -> ExitStatus {
+        self.kind.exit_status()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_one_name_and_one_status() {
+        for (kind, name) in ErrorKind::all() {
+            assert_eq!(ErrorKind::of_bus(name), kind, "{name}");
+            let statuses =
+                TABLE.iter().filter(|(other, ..)| *other == kind).map(|(.., status)| status.code());
+            assert!(statuses.into_iter().all(|code| code == kind.exit_status().code()), "{name}");
+        }
+        assert_eq!(ErrorKind::all().count(), ErrorKind::Partly as usize + 1);
+        assert_eq!(ErrorKind::of_bus("org.example.Unheard"), ErrorKind::Failed);
+    }
+
+    #[test]
+    fn the_statuses_are_what_scripts_depend_on() {
+        for (kind, code) in [
+            (ErrorKind::Failed, 1),
+            (ErrorKind::Config, 1),
+            (ErrorKind::InvalidArgument, 2),
+            (ErrorKind::NotFound, 4),
+            (ErrorKind::Unsupported, 5),
+            (ErrorKind::Unsafe, 7),
+            (ErrorKind::LosesContents, 7),
+            (ErrorKind::InsufficientMemory, 7),
+            (ErrorKind::Unmanaged, 7),
+            (ErrorKind::NotPermitted, 77),
+        ] {
+            assert_eq!(kind.exit_status().code(), code, "{kind:?}");
+        }
+    }
+}
