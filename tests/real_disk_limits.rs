@@ -11,15 +11,16 @@ mod private_bus;
 mod session;
 mod support;
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use kept::Kept;
-use private_bus::run;
+use private_bus::{call, run};
 use session::Session;
 use support::eventually;
-use zbus::MessageStream;
+use zbus::{MessageStream, OwnedObjectPath, OwnedVariant};
 
 /// Whether a process that nobody waits for has ended.
 fn has_ended(pid: &str) -> bool {
@@ -100,6 +101,46 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
     fs::write(&file, "third").unwrap();
     let said = session.ok(&["disk", "save", kept.name]);
     assert!(said.contains(": snapshot "), "{said}");
+}
+
+#[test]
+fn a_cancelled_save_ends_its_command_and_is_no_failure() {
+    let kept = Kept::new("cancelled");
+    let folder = tempfile::tempdir().unwrap();
+    let (script, note) = (folder.path().join("before"), folder.path().join("note"));
+    fs::write(&script, "exit 0").unwrap();
+    let lines = format!("size = \"16MiB\"\nhook-time-limit = \"90s\"\npre-save = [\"/bin/sh\", {script:?}]");
+    let Some(session) = Session::begin(&kept.section(&lines)) else { return };
+    session.ok(&["reload"]);
+    session.ok(&["disk", "save", kept.name]);
+    fs::write(&script, HANGS.replace("NOTE", note.to_str().unwrap())).unwrap();
+    run(async {
+        let client = session.bus().client().await;
+        let disk = format!("/org/zramd1/disk/{}", kept.name);
+        let read = async |path: &str, interface: &str, property: &str| {
+            let method = "org.freedesktop.DBus.Properties.Get";
+            let value: OwnedVariant = call(&client, path, method, &(interface, property)).await.unwrap();
+            String::try_from(value).unwrap()
+        };
+        let options = HashMap::<String, OwnedVariant>::new();
+        let job: OwnedObjectPath = call(&client, &disk, "org.zramd1.RamDisk.Save", &options).await.unwrap();
+        assert!(eventually(|| note.exists()), "the command begins");
+        call::<_, ()>(&client, &job, "org.zramd1.Job.Cancel", &()).await.unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let result = loop {
+            let result = read(&job, "org.zramd1.Job", "Result").await;
+            if !result.is_empty() || Instant::now() >= deadline {
+                break result;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        assert_eq!(result, "cancelled");
+        assert_eq!(read(&disk, "org.zramd1.RamDisk", "LastSaveResult").await, "ok", "of the save before");
+    });
+    let pid = fs::read_to_string(&note).unwrap();
+    assert!(eventually(|| has_ended(&pid)), "{pid}");
+    // For the save at the end of the session.
+    fs::write(&script, "exit 0").unwrap();
 }
 
 #[test]

@@ -14,12 +14,12 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long it has to end once it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs a program with its words, `limit` at most; `tick` is called while it runs.
+/// Runs a program with its words, `limit` at most, and no longer than `go_on` says so, which is asked while it runs.
 pub fn run(
     words: &[String],
     variables: &[(&str, &str)],
     limit: Duration,
-    mut tick: impl FnMut(),
+    mut go_on: impl FnMut() -> bool,
 ) -> Result<(), HostError> {
     let Some((program, words)) = words.split_first() else { return Ok(()) };
     let mut command = Command::new(program);
@@ -30,41 +30,48 @@ pub fn run(
     let mut child =
         command.process_group(0).spawn().map_err(|error| HostError::io(program.as_str(), "run", &error))?;
     let group = process::group(&child);
-    if let Some(status) = wait(program, &mut child, limit, &mut tick)? {
+    let last = Instant::now() + limit;
+    if let Some(status) = wait(program, &mut child, last, &mut go_on)? {
         if status.success() {
             return Ok(());
         }
         return Err(HostError::text(program.as_str(), "failed", status.to_string().replacen(": ", " ", 1)));
     }
+    let is_late = Instant::now() >= last;
     let deadline = Instant::now() + GRACE;
     process::end_group(group, Signal::TERM);
     // Also of its children some may take their time to end, or not listen.
     let is_left = || group.is_some_and(|group| test_kill_process_group(group).is_ok());
-    wait(program, &mut child, GRACE, &mut tick)?;
+    wait(program, &mut child, deadline, &mut || {
+        go_on();
+        true
+    })?;
     while is_left() && Instant::now() < deadline {
-        tick();
+        go_on();
         std::thread::sleep(LOOK);
     }
     process::end_group(group, Signal::KILL);
     child.wait().map_err(|error| HostError::io(program.as_str(), "wait for", &error))?;
-    let message = format!("it took longer than {} s, and was ended", limit.as_secs());
+    let message = if is_late {
+        format!("it took longer than {} s, and was ended", limit.as_secs())
+    } else {
+        "it was ended early".to_owned()
+    };
     Err(HostError::text(program.as_str(), "failed", message))
 }
 
-/// Waits for the end of a process; nothing when it has not ended in time.
+/// Waits for the end of a process; nothing when it has not ended in time, or is not to go on.
 fn wait(
     program: &str,
     child: &mut Child,
-    limit: Duration,
-    tick: &mut impl FnMut(),
+    deadline: Instant,
+    go_on: &mut impl FnMut() -> bool,
 ) -> Result<Option<std::process::ExitStatus>, HostError> {
-    let deadline = Instant::now() + limit;
     loop {
         let ended = child.try_wait().map_err(|error| HostError::io(program, "wait for", &error))?;
-        if ended.is_some() || Instant::now() >= deadline {
+        if ended.is_some() || Instant::now() >= deadline || !go_on() {
             return Ok(ended);
         }
-        tick();
         std::thread::sleep(LOOK);
     }
 }
@@ -75,7 +82,7 @@ mod tests {
 
     fn shell(script: &str, limit: Duration) -> Result<(), HostError> {
         let words = ["/bin/sh", "-c", script].map(str::to_owned);
-        run(&words, &[("ZRAMD_DISK", "logs")], limit, || {})
+        run(&words, &[("ZRAMD_DISK", "logs")], limit, || true)
     }
 
     #[test]
@@ -83,8 +90,8 @@ mod tests {
         assert_eq!(shell("test $ZRAMD_DISK = logs", GRACE), Ok(()));
         let error = shell("exit 3", GRACE).unwrap_err();
         assert_eq!(error.to_string(), "/bin/sh: failed: exit status 3");
-        assert!(run(&["/nowhere".to_owned()], &[], GRACE, || {}).is_err());
-        assert_eq!(run(&[], &[], GRACE, || {}), Ok(()));
+        assert!(run(&["/nowhere".to_owned()], &[], GRACE, || true).is_err());
+        assert_eq!(run(&[], &[], GRACE, || true), Ok(()));
     }
 
     #[test]
@@ -93,6 +100,13 @@ mod tests {
         let error = shell("sleep 60 & wait", Duration::from_millis(50)).unwrap_err();
         assert!(error.to_string().contains("took longer"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn what_is_not_to_go_on_is_ended() {
+        let words = ["/bin/sleep", "600"].map(str::to_owned);
+        let error = run(&words, &[], Duration::from_secs(600), || false).unwrap_err();
+        assert!(error.to_string().contains("ended early"), "{error}");
     }
 
     #[test]
@@ -108,7 +122,7 @@ mod tests {
         let words = ["/bin/sh", "-c", &waits].map(str::to_owned);
         // On a busy machine it takes its time to begin.
         let pid = [1, 4, 16, 64].into_iter().find_map(|limit| {
-            let error = run(&words, &[], Duration::from_secs(limit), || {}).unwrap_err();
+            let error = run(&words, &[], Duration::from_secs(limit), || true).unwrap_err();
             assert!(error.to_string().contains(&format!("longer than {limit} s")), "{error}");
             std::fs::read_to_string(&note).ok()
         });

@@ -50,7 +50,8 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     };
     if filled.state == LoadState::Passthrough {
         keep::mark_passthrough(name, true)?;
-    } else if let Err(error) = job.hook(Hook::PostRestore, "load") {
+    } else if let Err(stopped) = job.hook(Hook::PostRestore, "load") {
+        let error = sentence(&stopped);
         filled.message.push_str(&format!("; post-restore: {error}"));
         warn(name, &format!("post-restore: {error}"));
     }

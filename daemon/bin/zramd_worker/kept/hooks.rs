@@ -10,7 +10,7 @@ use zramd::engine::keep::{self, Kept};
 use zramd::engine::work::Stopped;
 use zramd::engine::{Error, ErrorKind};
 use zramd::host::Host;
-use zramd::host::linux::{LinuxHost, hook, work};
+use zramd::host::linux::{LinuxHost, hook, interrupt, work};
 use zramd::logic::duration::micros;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::unit_disk::hook_unit;
@@ -49,7 +49,7 @@ impl Hook {
     }
 
     /// Runs the command as a child.
-    fn run(self, kept: &Kept, reason: &str, tick: impl FnMut()) -> Result<(), Error> {
+    fn run(self, kept: &Kept, reason: &str, go_on: impl FnMut() -> bool) -> Result<(), Error> {
         let request = &kept.request;
         let place = request.place();
         let variables = [
@@ -58,20 +58,25 @@ impl Hook {
             ("ZRAMD_MOUNT_POINT", request.mount.mount_point.as_str()),
             ("ZRAMD_REASON", reason),
         ];
-        Ok(hook::run(self.words(kept), &variables, time_limit(kept), tick)?)
+        Ok(hook::run(self.words(kept), &variables, time_limit(kept), go_on)?)
     }
 
     /// Has PID 1 run it, and waits for its end.
-    fn run_unit(self, kept: &Kept, reason: &str, tick: impl FnMut()) -> Result<(), Error> {
+    fn run_unit(self, kept: &Kept, reason: &str, go_on: impl FnMut() -> bool) -> Result<(), Error> {
         let name = &kept.request.name;
         let (unit, work) = (hook_unit(name), work_name(name));
         let ask = |words: Option<&[String]>| work::ask(Path::new("/"), &work, words).map_err(Error::failed);
         ask(Some(&[self.key(), name, reason].map(str::to_owned)))?;
         let asked = micros(LinuxHost::new("/").monotonic());
         // PID 1 has a socket of its own, so this also works before the bus has started and after it has ended.
-        let start = ["systemctl", "--no-ask-password", "--quiet", "start", &unit].map(str::to_owned);
-        let started = hook::run(&start, &[], time_limit(kept) + UNIT, tick);
+        let systemctl =
+            |verb: &str| ["systemctl", "--no-ask-password", "--quiet", verb, &unit].map(str::to_owned);
+        let started = hook::run(&systemctl("start"), &[], time_limit(kept) + UNIT, go_on);
         ask(None)?;
+        if started.is_err() {
+            // The unit does not end with the program that started it, but at worst by its own time limit.
+            hook::run(&systemctl("stop"), &[], UNIT, || true).ok();
+        }
         started?;
         let file = work::read(Path::new("/"), &work);
         let file: Option<Work<IgnoredAny>> = file.and_then(|text| serde_json::from_str(&text).ok());
@@ -91,14 +96,25 @@ fn work_name(disk: &str) -> String {
 }
 
 impl Job {
-    /// Runs a hook of this disk, if it has one.
-    pub(super) fn hook(&mut self, hook: Hook, reason: &str) -> Result<(), Error> {
+    /// Runs a hook of this disk, if it has one, and ends it when the work is cancelled.
+    pub(super) fn hook(&mut self, hook: Hook, reason: &str) -> Result<(), Stopped> {
         let (kept, extended) = (&self.kept, &mut self.extended);
         if hook.words(kept).is_empty() {
             return Ok(());
         }
-        let tick = || extend(extended);
-        if self.hook_units { hook.run_unit(kept, reason, tick) } else { hook.run(kept, reason, tick) }
+        let go_on = || {
+            extend(extended);
+            !interrupt::is_asked()
+        };
+        let done =
+            if self.hook_units { hook.run_unit(kept, reason, go_on) } else { hook.run(kept, reason, go_on) };
+        done.map_err(|error| {
+            if interrupt::is_asked() {
+                Stopped::Cancelled(format!("{}: cancelled during {}", kept.request.name, hook.key()))
+            } else {
+                error.into()
+            }
+        })
     }
 }
 
@@ -113,7 +129,7 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
         if hook.words(&kept).is_empty() {
             return Err(Stopped::from(Error::new(ErrorKind::NotFound, format!("{name} has no {key}"))));
         }
-        hook.run(&kept, reason, || {})?;
+        hook.run(&kept, reason, || !interrupt::is_asked())?;
         Ok(format!("{name}: {key} has ended"))
     }))
 }

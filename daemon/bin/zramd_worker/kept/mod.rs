@@ -231,13 +231,14 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     }
     let mut notes = Vec::new();
     let mut left_out = BTreeMap::new();
-    if let Err(error) = job.hook(Hook::PreSave, reason) {
+    match job.hook(Hook::PreSave, reason) {
+        Ok(()) => {}
         // What is not saved at the end is lost, whatever state it is in.
-        if !last {
-            let error = Error::failed(format!("{name}: pre-save: {error}"));
-            return Err(failed_save(job, error.into()));
+        Err(stopped) if last => notes.push(format!("pre-save: {}", sentence(&stopped))),
+        Err(Stopped::Failed(error)) => {
+            return Err(failed_save(job, Error::failed(format!("{name}: pre-save: {error}"))));
         }
-        notes.push(format!("pre-save: {error}"));
+        Err(stopped) => return Err(stopped),
     }
     let request = Request { reason, force: false, last };
     let saved = job.watched(|calls, disk, watcher| disk::save(calls, disk, request, watcher));
@@ -265,9 +266,10 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         }
         Err(Stopped::Cancelled(message)) if last => {
             // Whoever asked for an early end, what is in the disk is lost with it.
-            return Err(failed_save(job, Error::failed(message).into()));
+            return Err(failed_save(job, Error::failed(message)));
         }
-        Err(stopped) => return Err(failed_save(job, stopped)),
+        Err(Stopped::Failed(error)) => return Err(failed_save(job, error)),
+        Err(stopped) => return Err(stopped),
     };
     for note in &notes {
         warn(name, note);
@@ -292,17 +294,17 @@ fn sentence(stopped: &Stopped) -> String {
     }
 }
 
-fn failed_save(job: &Job, stopped: Stopped) -> Stopped {
-    let text = sentence(&stopped);
+fn failed_save(job: &Job, error: Error) -> Stopped {
+    let text = error.to_string();
     let noted = job.publish(|status| {
         status.last_save_usec = clock::unix_usec();
         status.last_save_result = "failed".to_owned();
         status.last_save_message = text;
     });
-    match (stopped, noted) {
-        (Stopped::Failed(error), Err(other)) => Stopped::Failed(error.join(other)),
-        (stopped, _) => stopped,
-    }
+    Stopped::Failed(match noted {
+        Ok(()) => error,
+        Err(other) => error.join(other),
+    })
 }
 
 fn refresh(job: &mut Job, words: &Words) -> Result<String, Stopped> {
