@@ -337,6 +337,25 @@ fn every_word_that_a_device_may_have_is_described() {
     }
 }
 
+#[test]
+fn every_reason_for_an_omission_is_described() {
+    use zramd::logic::disk::omitted::Reason;
+    let text = &promised()["org.zramd1.RamDisk"].properties["LastSaveOmitted"].documentation;
+    // `entry` and `refused` are reasons of a load.
+    for reason in [
+        Reason::Attributes,
+        Reason::Damaged,
+        Reason::Format,
+        Reason::Holes,
+        Reason::Lease,
+        Reason::Path,
+        Reason::Unreadable,
+        Reason::Other,
+    ] {
+        assert!(text.contains(&format!("`{}`", reason.word())), "{reason:?}: {text}");
+    }
+}
+
 /// What only GetStats and StatsUpdated have is described there, with its type.
 #[test]
 fn every_key_of_a_sample_is_described() {

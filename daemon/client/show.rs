@@ -195,6 +195,12 @@ fn filesystem(view: &MountView) -> Properties {
 
 /// The properties of a disk, as of `org.zramd1.RamDisk`.
 pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
+    let omitted: Vec<String> = view
+        .status
+        .last_save_omitted
+        .iter()
+        .map(|(reason, count)| format!("{}={count}", reason.word()))
+        .collect();
     vec![
         ("Name", view.name.clone()),
         ("MountPoint", escaped(&view.mount_point, false)),
@@ -212,6 +218,7 @@ pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
         ("LastSaveTimestamp", view.status.last_save_usec.to_string()),
         ("NextSaveTimestamp", next_save_usec.to_string()),
         ("LastSaveResult", view.status.last_save_result.clone()),
+        ("LastSaveOmitted", words(&omitted)),
         ("StoreBytes", view.status.store_bytes.to_string()),
         ("SnapshotCount", view.status.snapshots.len().to_string()),
     ]
@@ -257,6 +264,7 @@ fn words(items: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::client::fixture;
+    use crate::logic::disk::omitted::Reason;
 
     #[test]
     fn properties_are_as_in_the_golden_files() {
@@ -273,6 +281,14 @@ mod tests {
         fixture::golden("show-swap", &render(&device(&fixture::swap()), &[], false));
         fixture::golden("show-filesystem", &render(&device(&fixture::filesystem()), &[], false));
         fixture::golden("show-disk", &render(&disk(&snapshot.disks[1], 0), &[], false));
+    }
+
+    #[test]
+    fn omitted_entries_are_counted_by_reason() {
+        let mut view = DiskView::default();
+        view.status.last_save_omitted = [(Reason::Unreadable, 1), (Reason::Lease, 2)].into();
+        let wanted = ["LastSaveOmitted".to_owned()];
+        assert_eq!(render(&disk(&view, 0), &wanted, true), "lease=2 unreadable=1\n");
     }
 
     #[test]

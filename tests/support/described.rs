@@ -89,6 +89,7 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("Generation", "/status/generation"),
             ("LastSaveTimestamp", "/status/last_save_usec"),
             ("LastSaveResult", "/status/last_save_result"),
+            ("LastSaveOmitted", "/status/last_save_omitted"),
             ("StoreBytes", "/status/store_bytes"),
             ("SnapshotCount", "/status/snapshots"),
         ],

@@ -35,6 +35,22 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// The word, as in JSON and on the bus.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Reason::Lease => "lease",
+            Reason::Unreadable => "unreadable",
+            Reason::Path => "path",
+            Reason::Attributes => "attributes",
+            Reason::Holes => "holes",
+            Reason::Damaged => "damaged",
+            Reason::Format => "format",
+            Reason::Entry => "entry",
+            Reason::Refused => "refused",
+            Reason::Other => "other",
+        }
+    }
+
     /// For people, after a number of files.
     pub const fn text(self) -> &'static str {
         match self {
@@ -154,6 +170,14 @@ mod tests {
         both.add(|| b"x".to_vec(), Reason::Unreadable, "I/O error");
         both.extend(&omitted);
         assert_eq!((both.count(), both.named.len()), (14, NAMED));
+    }
+
+    #[test]
+    fn words_are_those_of_json() {
+        use Reason::*;
+        for reason in [Lease, Unreadable, Path, Attributes, Holes, Damaged, Format, Entry, Refused, Other] {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `org.zramd1.RamDisk`: a disk of `[ramdisk.NAME]`, and its snapshots.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zbus::message::Header;
@@ -139,6 +140,15 @@ impl RamDisk {
     #[zbus(property)]
     async fn last_save_result(&self) -> String {
         self.view().await.status.last_save_result
+    }
+
+    /// How many entries the last save left out or could not keep whole, by reason: `attributes` (kept without user attributes),
+    /// `damaged` (kept with zeros in unreadable places), `format` (an archive cannot hold it), `holes` (too many), `lease` (held by
+    /// another program), `path` (too long), `unreadable`, or `other`. Empty when there are none. Their names are in the journal.
+    #[zbus(property)]
+    async fn last_save_omitted(&self) -> BTreeMap<String, u64> {
+        let omitted = self.view().await.status.last_save_omitted;
+        omitted.into_iter().map(|(reason, count)| (reason.word().to_owned(), count)).collect()
     }
 
     /// Bytes that all its snapshots take.

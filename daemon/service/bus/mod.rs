@@ -72,6 +72,7 @@ pub const EMITTING: [(&str, &[&str]); 6] = [
             "Generation",
             "LastSaveTimestamp",
             "LastSaveResult",
+            "LastSaveOmitted",
             "StoreBytes",
             "SnapshotCount",
         ],
