@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
@@ -142,6 +142,25 @@ fn too_many_attributes_cost_only_themselves() {
     assert_eq!(rustix::fs::getxattr(place.join("many"), "trusted.kept", &mut value), Ok(1));
 }
 
+/// A process with a lease on the file.
+fn hold(file: &Path) -> Child {
+    let mut holder = Command::new("python3")
+        .arg(repository("tests/support/lease.py"))
+        .arg(file)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    holder
+}
+
+fn release(mut holder: Child) {
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+}
+
 #[test]
 fn a_lease_of_a_user_costs_that_file_only() {
     if !has_program("python3") {
@@ -151,22 +170,43 @@ fn a_lease_of_a_user_costs_that_file_only() {
     small(trial.place());
     let leased = trial.place().join("leased");
     fs::write(&leased, "x").unwrap();
-    let mut holder = Command::new("python3")
-        .arg(repository("tests/support/lease.py"))
-        .arg(&leased)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut ready = [0; 6];
-    std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    let holder = hold(&leased);
     let manifest = saved(&trial);
     assert_eq!(manifest.omitted.counts, [(Reason::Lease, 1)].into(), "{:?}", manifest.omitted);
     assert_eq!(manifest.omitted.named[0].path, "leased");
     assert_eq!(trial.verify(1).unwrap().found.entries, picture(trial.place()).len() as u64 - 1);
     // Once it is given up the next save has the file, although nothing about it has changed.
-    drop(holder.stdin.take());
-    holder.wait().unwrap();
+    release(holder);
+    let Saved::Written { manifest, .. } = trial.save_as(trial::ASKED).unwrap() else {
+        panic!("not saved again")
+    };
+    assert!(manifest.omitted.is_empty(), "{:?}", manifest.omitted);
+}
+
+/// Where a walk alone decides whether anything has changed: a lease that ends changes nothing that a walk sees.
+#[test]
+fn a_save_without_changes_counts_what_it_left_out_and_does_not_forget_it() {
+    if !has_program("python3") {
+        return skip("needs python3");
+    }
+    // Not in memory, if that can be.
+    let folder = tempfile::tempdir().unwrap();
+    let mut trial = Trial::new();
+    trial.disk.place = folder.path().to_owned();
+    trial.load().unwrap();
+    small(trial.place());
+    let leased = trial.place().join("leased");
+    fs::write(&leased, "x").unwrap();
+    Calls::new().wait_for_tick();
+    let holder = hold(&leased);
+    assert_eq!(saved(&trial).omitted.counts, [(Reason::Lease, 1)].into());
+    for _ in 0..2 {
+        let Saved::Unchanged { generation, omitted } = trial.save_as(trial::ASKED).unwrap() else {
+            panic!("saved again")
+        };
+        assert_eq!((generation, omitted.counts), (1, [(Reason::Lease, 1)].into()));
+    }
+    release(holder);
     let Saved::Written { manifest, .. } = trial.save_as(trial::ASKED).unwrap() else {
         panic!("not saved again")
     };

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use support::{has_program, skip};
-use trial::{ASKED, FORCED, Trial, picture, small};
+use trial::{ASKED, FORCED, Trial, picture, small, unchanged};
 use zramd::engine::disk::{self, Request, Saved};
 use zramd::host::linux::disk::Calls;
 use zramd::logic::disk::manifest::Consistency;
@@ -110,7 +110,7 @@ fn mapped_writes_are_saved(trial: &Trial) {
     let requests = [('a', LAST), ('b', ASKED), ('c', Request { reason: "timer", ..ASKED })];
     for (number, (letter, request)) in (2..).zip(requests) {
         let store = picture(&trial.disk.store);
-        assert_eq!(trial.save_as(ASKED), Ok(Saved::Unchanged(number - 1)));
+        assert_eq!(trial.save_as(ASKED), Ok(unchanged(number - 1)));
         assert!(picture(&trial.disk.store) == store, "nothing is written");
         mapper.write(letter);
         Calls::new().wait_for_tick();

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use support::{has_program, skip};
-use trial::{ASKED, FORCED, Trial, change, noise, picture, small};
+use trial::{ASKED, FORCED, Trial, change, noise, picture, small, unchanged};
 use zramd::engine::ErrorKind;
 use zramd::engine::disk::{self, Request, Saved};
 use zramd::host::Errno;
@@ -247,7 +247,7 @@ fn nothing_is_written_when_nothing_has_changed() {
     trial.load().unwrap();
     let before = picture(&trial.disk.store);
     for _ in 0..2 {
-        assert_eq!(trial.save_as(ASKED), Ok(Saved::Unchanged(1)));
+        assert_eq!(trial.save_as(ASKED), Ok(unchanged(1)));
     }
     assert!(picture(&trial.disk.store) == before);
     // Every kind of change is one.
@@ -377,7 +377,7 @@ fn saves_of_users_take_the_place_of_their_own_only() {
     }
     assert_eq!(trial.generations(), [5, 2, 1]);
     // What the timer finds saved already is its own from then on.
-    assert_eq!(trial.save_as(timer), Ok(Saved::Unchanged(5)));
+    assert_eq!(trial.save_as(timer), Ok(unchanged(5)));
     write("six");
     trial.save_as(BY_USER).unwrap();
     write("seven");
@@ -412,7 +412,7 @@ fn a_save_that_would_write_the_same_archive_writes_none() {
         fs::set_permissions(trial.place().join("big"), fs::Permissions::from_mode(mode)).unwrap();
     }
     for _ in 0..2 {
-        assert_eq!(trial.save_as(ASKED), Ok(Saved::Unchanged(1)));
+        assert_eq!(trial.save_as(ASKED), Ok(unchanged(1)));
     }
 }
 
@@ -642,7 +642,7 @@ fn a_skeleton_has_everything_but_contents() {
     std::thread::sleep(std::time::Duration::from_millis(20));
     trial.save().unwrap();
     fs::write(trial.place().join("big"), "other contents").unwrap();
-    assert!(matches!(trial.save_as(ASKED), Ok(Saved::Unchanged(_))));
+    assert!(matches!(trial.save_as(ASKED), Ok(Saved::Unchanged { .. })));
     fs::write(trial.place().join("a/new"), "").unwrap();
     assert!(matches!(trial.save_as(ASKED), Ok(Saved::Written { .. })));
     // The last contents that were kept stay.

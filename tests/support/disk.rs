@@ -12,6 +12,7 @@ use zramd::engine::disk::{self, Disk, Loaded, Request, Saved};
 use zramd::host::Errno;
 use zramd::host::linux::disk::Calls;
 use zramd::host::linux::disk::script::Fault;
+use zramd::logic::disk::omitted::Omitted;
 use zramd::logic::disk::{Mode, OnFailure};
 
 /// A disk in a folder of its own, which goes with it.
@@ -22,6 +23,11 @@ pub struct Trial {
 
 pub const ASKED: Request<'static> = Request { reason: "asked", force: false, last: false };
 pub const FORCED: Request<'static> = Request { force: true, ..ASKED };
+
+/// A save that had nothing to write, and left nothing out.
+pub fn unchanged(generation: u64) -> Saved {
+    Saved::Unchanged { generation, omitted: Omitted::default() }
+}
 
 /// Ways in which a call goes wrong.
 pub const FAULTS: [Fault; 8] = [

@@ -201,11 +201,15 @@ fn say_loaded(disk: &Disk, loaded: &Loaded) {
 
 fn say_saved(disk: &Disk, saved: &Saved) {
     match saved {
-        Saved::Unchanged(number) => println!("{}: nothing has changed since snapshot {number}", disk.name),
+        Saved::Unchanged { generation, omitted } => {
+            say_left_out(disk, omitted);
+            println!("{}: nothing has changed since snapshot {generation}", disk.name);
+        }
         Saved::Written { generation, manifest, pruned, warnings } => {
             for warning in warnings {
                 eprintln!("{}: {warning}", disk.name);
             }
+            say_left_out(disk, &manifest.omitted);
             let (files, size) = (manifest.contents.files, size_text(manifest.archive_bytes));
             println!(
                 "{}: snapshot {generation}: {files} files in {size}, {} pruned",

@@ -9,6 +9,7 @@ use crate::host::linux::disk::{BTRFS, Calls, SUBVOLUME_ROOT};
 use crate::host::{Errno, HostError};
 use crate::logic::disk::choose::{self, Experience, Limits};
 use crate::logic::disk::manifest::{BY_USER, Consistency, FORMAT, Manifest, size_text};
+use crate::logic::disk::omitted::Omitted;
 use crate::logic::disk::state::{Place, SaveOutcome, SaveRecord, State};
 
 use super::archive::check;
@@ -41,7 +42,12 @@ pub struct Request<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
     /// Nothing had changed since this generation: nothing was written.
-    Unchanged(u64),
+    Unchanged {
+        /// N.
+        generation: u64,
+        /// What is on the disk and not in it.
+        omitted: Omitted,
+    },
     /// This generation was written.
     Written {
         /// N.
@@ -63,7 +69,7 @@ pub fn save(calls: &Calls, disk: &Disk, request: Request<'_>, watcher: Watcher<'
     let was = state.clone();
     let saved = save_locked(calls, disk, request, &store, &mut state, watcher);
     let (outcome, generation, message) = match &saved {
-        Ok(Saved::Unchanged(generation)) => (SaveOutcome::Unchanged, Some(*generation), None),
+        Ok(Saved::Unchanged { generation, .. }) => (SaveOutcome::Unchanged, Some(*generation), None),
         Ok(Saved::Written { generation, .. }) => (SaveOutcome::Saved, Some(*generation), None),
         Err(error) => (SaveOutcome::Failed, None, Some(error.to_string())),
     };
@@ -81,7 +87,7 @@ pub fn save(calls: &Calls, disk: &Disk, request: Request<'_>, watcher: Watcher<'
             (Ok(mut saved), Err(error)) => {
                 match &mut saved {
                     Saved::Written { warnings, .. } => warnings.push(error.to_string()),
-                    Saved::Unchanged(_) => return Err(error),
+                    Saved::Unchanged { .. } => return Err(error),
                 }
                 Ok(saved)
             }
@@ -118,8 +124,16 @@ fn save_locked(
     let mut tree = walk_settled(calls, place.as_fd(), disk.mode)?;
     if let Some((generation, manifest)) = unchanged(disk, state, &listing, &tree).filter(|_| !request.force) {
         let live = Source { place: &place, snapshot: None, tree };
-        if !live.tree.hides_changes || is_same(calls, &live, disk, manifest, watcher)? {
-            return still(store, request, generation, manifest);
+        let same = if live.tree.hides_changes {
+            compare(calls, &live, disk, manifest, watcher)?
+        } else if state.loaded_now(&boot_id) == Some(generation) {
+            // What it lacks was never on the disk.
+            Some(live.tree.omitted.clone())
+        } else {
+            Some(manifest.omitted.clone())
+        };
+        if let Some(omitted) = same {
+            return still(store, request, generation, manifest, omitted);
         }
         tree = live.tree;
     }
@@ -141,13 +155,14 @@ fn save_locked(
     let packed = write_archive(calls, &source, disk, Some(&draft), "saving", watcher);
     let tree = source.end(calls);
     let same = newest(disk, &listing).filter(|(number, _)| !request.force && !pruned.contains(number));
-    if let (Ok((_, exact, output)), Some((number, manifest))) = (&packed, same)
+    if let (Ok((packed, exact, output)), Some((number, manifest))) = (&packed, same)
         && output.is_of(manifest)
     {
         store.discard(&draft);
-        state.fingerprint = tree.fingerprint.filter(|_| *exact);
+        // What could not be read this time may be readable the next.
+        state.fingerprint = tree.fingerprint.filter(|_| *exact && packed.omitted.is_lasting());
         state.fingerprint_of = Some(number);
-        return still(store, request, number, manifest);
+        return still(store, request, number, manifest, packed.omitted.clone());
     }
     let mut warnings: Vec<String> = tree.mounts.iter().map(|path| not_saved(path)).collect();
     let written = packed.and_then(|(packed, exact, output)| {
@@ -188,12 +203,8 @@ fn save_locked(
     };
     // From here on the new generation is safe.
     state.unclean = false;
-    // What could not be read this time may be readable the next.
     state.fingerprint = tree.fingerprint.filter(|_| exact && manifest.omitted.is_lasting());
     state.fingerprint_of = Some(number);
-    if !manifest.omitted.is_empty() {
-        warnings.push(manifest.omitted.report());
-    }
     match prune(store, disk, loaded) {
         Ok(gone) => pruned.extend(gone),
         Err(error) => warnings.push(error.to_string()),
@@ -249,11 +260,17 @@ pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Pla
 
 /// Nothing has changed since this generation. One that a user asked for becomes one like all others, if another reason would
 /// have made it now: those of users are the first to go.
-fn still(store: &Store, request: Request<'_>, number: u64, manifest: &Manifest) -> Result<Saved, Error> {
+fn still(
+    store: &Store,
+    request: Request<'_>,
+    number: u64,
+    manifest: &Manifest,
+    omitted: Omitted,
+) -> Result<Saved, Error> {
     if manifest.is_by_user() && request.reason != BY_USER {
         store.describe(number, &Manifest { reason: request.reason.to_owned(), ..manifest.clone() })?;
     }
-    Ok(Saved::Unchanged(number))
+    Ok(Saved::Unchanged { generation: number, omitted })
 }
 
 /// Refuses one that a user asked for when it does not fit into the limit besides those that it may not replace.
@@ -290,17 +307,17 @@ fn newest<'a>(disk: &Disk, listing: &'a Listing) -> Option<(u64, &'a Manifest)> 
     Some((newest.number, manifest))
 }
 
-/// Whether an archive of the disk would be that of this manifest, byte for byte. It is made, but not written: where nothing
-/// has changed, nothing wears the store.
-fn is_same(
+/// Makes an archive of the disk without writing it, since every write wears the store. If it is that of this manifest, byte for
+/// byte: what was left out.
+fn compare(
     calls: &Calls,
     source: &Source<'_>,
     disk: &Disk,
     manifest: &Manifest,
     watcher: Watcher<'_>,
-) -> Result<bool, Error> {
-    let (_, _, made) = write_archive(calls, source, disk, None, "comparing", watcher)?;
-    Ok(made.is_of(manifest))
+) -> Result<Option<Omitted>, Error> {
+    let (packed, _, made) = write_archive(calls, source, disk, None, "comparing", watcher)?;
+    Ok(made.is_of(manifest).then_some(packed.omitted))
 }
 
 /// The generations that have to go so that the store is likely to have room.

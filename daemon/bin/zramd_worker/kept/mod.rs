@@ -5,7 +5,6 @@ mod fill;
 pub mod hooks;
 mod snapshots;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -212,7 +211,7 @@ fn left_out(name: &str, omitted: &Omitted) -> String {
         return String::new();
     }
     warn(name, &omitted.report());
-    format!("; {} left out: {}", omitted.count(), omitted.summary())
+    format!("; {} left out or not whole: {}", omitted.count(), omitted.summary())
 }
 
 /// For what goes wrong without making the rest useless.
@@ -230,7 +229,6 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         be_idle();
     }
     let mut notes = Vec::new();
-    let mut left_out = BTreeMap::new();
     match job.hook(Hook::PreSave, reason) {
         Ok(()) => {}
         // What is not saved at the end is lost, whatever state it is in.
@@ -242,11 +240,12 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     }
     let request = Request { reason, force: false, last };
     let saved = job.watched(|calls, disk, watcher| disk::save(calls, disk, request, watcher));
-    let (result, message) = match saved {
-        Ok(Saved::Unchanged(number)) => ("unchanged", format!("nothing has changed since snapshot {number}")),
+    let (result, mut message, omitted) = match saved {
+        Ok(Saved::Unchanged { generation, omitted }) => {
+            ("unchanged", format!("nothing has changed since snapshot {generation}"), omitted)
+        }
         Ok(Saved::Written { generation, manifest, pruned, warnings }) => {
             notes.extend(warnings);
-            left_out.clone_from(&manifest.omitted.counts);
             let (files, size) = (manifest.contents.files, human(manifest.archive_bytes));
             let pruned = match pruned.len() {
                 0 => String::new(),
@@ -257,12 +256,8 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
                 0 => String::new(),
                 count => format!(", without {count} that cannot be saved (sockets, mounts)"),
             };
-            // Without names: everybody may read this.
-            let omitted = match manifest.omitted.count() {
-                0 => String::new(),
-                count => format!("; {count} skipped or not whole: {}", manifest.omitted.summary()),
-            };
-            ("ok", format!("snapshot {generation}: {files} {noun} in {size}{pruned}{skipped}{omitted}"))
+            let message = format!("snapshot {generation}: {files} {noun} in {size}{pruned}{skipped}");
+            ("ok", message, manifest.omitted)
         }
         Err(Stopped::Cancelled(message)) if last => {
             // Whoever asked for an early end, what is in the disk is lost with it.
@@ -274,14 +269,13 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     for note in &notes {
         warn(name, note);
     }
+    message.push_str(&left_out(name, &omitted));
     let text = message.clone();
     job.publish(|status| {
         status.last_save_usec = clock::unix_usec();
         status.last_save_result = result.to_owned();
         status.last_save_message = text;
-        if result == "ok" {
-            status.last_save_omitted = left_out;
-        }
+        status.last_save_omitted = omitted.counts;
         status.store_problem.clear();
     })?;
     Ok(format!("{name}: {message}"))
