@@ -593,6 +593,19 @@ mod tests {
         }
     }
 
+    /// What is kept of the blocks before is less than one number, so no block is parsed twice, however many there are.
+    #[test]
+    fn a_map_of_any_length_is_parsed_once() {
+        let segment = |at| Segment { offset: (1 << 60) + 2 * at, length: 1 };
+        let segments: Vec<Segment> = (0..limits::SEGMENTS as u64).map(segment).collect();
+        let mut map = Map::new(limits::SIZE);
+        for block in map_text(&segments).as_chunks::<BLOCK>().0 {
+            assert!(!map.is_complete() && map.take(block).is_ok());
+            assert!(map.rest.capacity() < 2 * 20, "{}", map.rest.capacity());
+        }
+        assert_eq!(map.segments(), segments);
+    }
+
     #[test]
     fn blocks_are_those_of_every_archive_so_far() {
         // What the crate `tar` 0.4 has made of the same fields.
