@@ -471,3 +471,17 @@ fn no_preset_enables_a_unit() {
     assert_eq!(disabled.len(), enabled_by_somebody.len());
     assert!(!preset.lines().any(|line| line.starts_with("enable")));
 }
+
+/// The administrator enables the daemon: a call on the bus must not start it. The package recipes install what the manifest has.
+#[test]
+fn nothing_makes_the_bus_start_the_daemon() {
+    for (path, entry) in manifest() {
+        assert!(!path.contains("/dbus-1/system-services/") && !path.contains("/dbus-1/services/"), "{path}");
+        let Entry::File(source, _) = entry else { continue };
+        // The first is what dbus-daemon reads; the second is the name by which it has PID 1 start a unit.
+        if source.starts_with("units/") {
+            let text = read(&source);
+            assert!(!text.contains("[D-BUS Service]") && !text.contains("Alias=dbus-"), "{source}");
+        }
+    }
+}
