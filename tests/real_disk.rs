@@ -258,7 +258,8 @@ fn a_snapshot_that_does_not_fit_is_refused_before_the_disk_goes_and_a_pin_outliv
     let before = device();
     let refused = session.command(&["disk", "restore", kept.name, "1"]).output().unwrap();
     let messages = texts(&refused).1;
-    assert!(!refused.status.success() && messages.contains("too small"), "{refused:?}");
+    assert!(!refused.status.success() && !messages.contains("large"), "{refused:?}");
+    assert!(!kept.published().contains("large"), "{}", kept.published());
     assert_eq!((device(), fs::read_to_string(&file).unwrap().as_str()), (before, "stays"));
 
     session.ok(&["disk", "resize", kept.name, "16MiB"]);
@@ -268,4 +269,21 @@ fn a_snapshot_that_does_not_fit_is_refused_before_the_disk_goes_and_a_pin_outliv
     let first = listed.lines().find(|line| line.trim_start().starts_with("1 "));
     assert!(first.is_some_and(|line| line.contains("pinned: asked for")), "{listed}");
     assert!(!Path::new("/run/zramd/disks/pinned.restore").exists());
+}
+
+#[test]
+fn names_of_files_are_for_root_only() {
+    let kept = Kept::new("too-small");
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
+    session.ok(&["reload"]);
+    fs::write(kept.mount_point().join("wages"), vec![1; 10 << 20]).unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    assert!(setup(&["revert"]).status.success());
+    session.write(&kept.section("size = \"8MiB\"\non-failure = \"fail\""));
+    let job = session.fails(&["reload"], 1);
+    let public = [job, kept.published()].concat();
+    assert!(public.contains("10.0 MiB") && !public.contains("wages"), "{public}");
+    let config = session.bus().bus().config();
+    let applied = setup(&["--config", config.to_str().unwrap(), "apply"]);
+    assert!(!applied.status.success() && texts(&applied).1.contains("wages"), "{applied:?}");
 }

@@ -141,14 +141,17 @@ impl ErrorKind {
 pub struct Error {
     /// What kind of error.
     pub kind: ErrorKind,
-    /// The sentence.
+    /// The sentence. Every user may read it, on the bus and in `/run/zramd`.
     pub message: String,
+    /// What only root may read, such as names of files: printed where the error occurs, and not passed on. Often empty.
+    #[serde(skip)]
+    pub private: String,
 }
 
 impl Error {
     /// An error of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into() }
+        Error { kind, message: message.into(), private: String::new() }
     }
 
     /// A plain failure.
@@ -158,16 +161,37 @@ impl Error {
 
     /// Both in one sentence, with the kind of the first.
     #[must_use]
-    pub fn join(mut self, Error { message, .. }: Error) -> Error {
-        self.message.push_str("; ");
-        self.message.push_str(&message);
+    pub fn join(mut self, Error { message, private, .. }: Error) -> Error {
+        append(&mut self.message, &message);
+        append(&mut self.private, &private);
         self
+    }
+
+    /// With something that only root may read.
+    #[must_use]
+    pub fn with_private(mut self, text: impl Into<String>) -> Error {
+        self.private = text.into();
+        self
+    }
+
+    /// The sentence and what only root may read.
+    pub fn full(&self) -> String {
+        let mut full = self.message.clone();
+        append(&mut full, &self.private);
+        full
     }
 
     /// The exit status of a program that ends with it.
     pub fn exit_status(&self) -> ExitStatus {
         self.kind.exit_status()
     }
+}
+
+fn append(text: &mut String, more: &str) {
+    if !text.is_empty() && !more.is_empty() {
+        text.push_str("; ");
+    }
+    text.push_str(more);
 }
 
 #[cfg(test)]

@@ -41,6 +41,12 @@ impl Kept {
         mounts.lines().find(|line| line.contains(&at))?.split(' ').nth(2).map(str::to_owned)
     }
 
+    /// All that zramd says of it in public files.
+    pub fn published(&self) -> String {
+        let files = [format!("disks/{}", self.name), format!("work/disk-{}", self.name)];
+        files.map(|file| fs::read_to_string(format!("/run/zramd/{file}.json")).unwrap()).concat()
+    }
+
     pub fn size(&self) -> u64 {
         let space = rustix::fs::statvfs(self.mount_point()).unwrap();
         space.f_blocks * space.f_frsize

@@ -14,6 +14,8 @@ use zramd::logic::disk::{Mode, OnFailure, is_disk_name};
 use zramd::logic::disk_status::FOLDER;
 use zramd::logic::exit::ExitStatus;
 
+use super::frame;
+
 /// What `--help` says.
 pub const HELP: &str = "load|save|verify|export|adopt|pin|unpin|delete|list NAME [--spec FILE] [--store DIR] [--place DIR] [--target DIR] \
     [--mode skeleton|snapshot] [--keep N] [--limit BYTES] [--on-failure empty|passthrough|fail] [--seed DIR] [--trial] \
@@ -142,7 +144,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
     Ok(match done {
         Ok(()) => ExitStatus::Success,
         Err(error) => {
-            eprintln!("zramd-worker: {error}");
+            frame::fail(&error);
             error.exit_status()
         }
     })

@@ -22,7 +22,7 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
         seen = true;
         match outcome {
             Outcome::Off(_) => println!("zram{number}: {outcome}"),
-            Outcome::Stays(_) => eprintln!("<4>zram{number}: {outcome}"),
+            Outcome::Stays(_) => frame::warn(&format!("zram{number}: {outcome}")),
         }
     });
     if done.is_ok() && !seen {
@@ -84,7 +84,7 @@ impl Units<LinuxHost> for Pid1 {
             && let Err(error) = pid_1::start(&units)
         {
             // What counts is what is on then.
-            eprintln!("<4>{error}");
+            frame::warn(&error.to_string());
         }
         Ok(known)
     }

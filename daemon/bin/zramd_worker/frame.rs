@@ -18,6 +18,11 @@ pub fn reply() {
 
 /// Reports how something ended: as text for people and the journal, or as the reply to another program.
 pub fn report(ended: &Result<String, Error>) -> ExitStatus {
+    if let Err(Error { private, .. }) = ended
+        && !private.is_empty()
+    {
+        warn(private);
+    }
     if REPLY.load(Ordering::Relaxed) {
         // A result of strings can always be written.
         println!("{}", serde_json::to_string(ended).unwrap_or_default());
@@ -28,6 +33,12 @@ pub fn report(ended: &Result<String, Error>) -> ExitStatus {
         }
     }
     ended.as_ref().map_or_else(Error::exit_status, |_| ExitStatus::Success)
+}
+
+/// Prints a warning, which only root reads: to the journal with its priority, or to a terminal.
+pub fn warn(text: &str) {
+    let journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    eprintln!("{}{text}", if journal { "<4>" } else { "warning: " });
 }
 
 /// Tells people something besides how it ends.

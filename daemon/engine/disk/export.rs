@@ -6,14 +6,14 @@ use std::path::Path;
 use crate::engine::{Error, ErrorKind};
 use crate::host::linux::disk::Calls;
 use crate::host::{Errno, HostError};
-use crate::logic::disk::manifest::{Manifest, Unusable, refuse_size};
+use crate::logic::disk::manifest::{Manifest, Unusable};
 use crate::logic::disk::state::Root;
 
 use super::archive::{Found, check};
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::load::unpack;
 use super::store::{Generation, Store};
-use super::trouble::{Trouble, at};
+use super::trouble::{Trouble, at, check_fit};
 use super::{Disk, Progress, Watcher, refuse_kernel, root};
 
 /// What was found in a generation that is good.
@@ -142,13 +142,11 @@ impl<'a> Site<'a> {
     ) -> Result<Extracted, Error> {
         let (calls, to) = (self.calls, self.to);
         if self.unnamed.is_some() {
-            wipe(calls, self.folder.as_fd()).map_err(|trouble| below(to, trouble))?;
+            wipe(calls, self.folder.as_fd(), to)?;
         }
         let room = calls.file_system(self.folder.as_fd()).map_err(at(to.display(), "look at"))?;
-        if let Some(why) = refuse_size(&manifest.contents, room.free_bytes(), room.space.free_inodes) {
-            let message = format!("{}, snapshot {}: {}: {why}", disk.name, found.number, to.display());
-            return Err(Error::new(ErrorKind::DiskFull, message));
-        }
+        let what = format!(", snapshot {}: {}", found.number, to.display());
+        check_fit(disk, &what, &manifest.contents, room.free_bytes(), room.space.free_inodes)?;
         work(Options { mode: manifest.mode, threads: 2, doing: "exporting", total: manifest.contents.bytes })
     }
 
@@ -162,8 +160,7 @@ impl<'a> Site<'a> {
     fn clear(&self, error: Error) -> Error {
         let path = || self.to.display();
         let (calls, folder) = (self.calls, self.folder.as_fd());
-        let wiped = wipe(calls, folder).map_err(|trouble| Error::from(below(self.to, trouble)));
-        let gone = wiped.and_then(|()| match &self.unnamed {
+        let gone = wipe(calls, folder, self.to).and_then(|()| match &self.unnamed {
             Some((above, partial, _)) => {
                 calls.remove(above.as_fd(), partial.as_bytes(), true).map_err(at(path(), "remove"))
             }
@@ -188,10 +185,7 @@ pub fn check_size(calls: &Calls, disk: &Disk, number: u64) -> Result<(), Error> 
     let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
     let room = calls.file_system(place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
     let bytes = if room.space.total_bytes == 0 { u64::MAX } else { room.space.total_bytes };
-    match refuse_size(&manifest.contents, bytes, room.total_inodes) {
-        Some(why) => Err(Error::new(ErrorKind::DiskFull, format!("{}, snapshot {number}: {why}", disk.name))),
-        None => Ok(()),
-    }
+    check_fit(disk, &format!(", snapshot {number}"), &manifest.contents, bytes, room.total_inodes)
 }
 
 fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, Generation), Error> {

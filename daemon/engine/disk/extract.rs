@@ -3,11 +3,13 @@
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::host::Errno;
+use crate::engine::Error;
 use crate::host::linux::disk::{Calls, Subject};
+use crate::host::{Errno, HostError};
 use crate::logic::disk::Mode;
 use crate::logic::disk::directories::{Directories, TOP};
 use crate::logic::disk::entry::{Attribute, Body, Entry, Kind, Segment};
@@ -17,7 +19,7 @@ use crate::logic::disk::paths;
 
 use super::archive::{ArchiveReader, Names, Refused};
 use super::ladder::Ladder;
-use super::trouble::{Trouble, in_tree, is_of_entry};
+use super::trouble::{Trouble, at, in_tree, is_of_entry};
 use super::walk::{LOST_AND_FOUND, is_of_fsck, is_reserved, join};
 use super::{Progress, Watcher};
 
@@ -581,15 +583,17 @@ pub fn is_empty(calls: &Calls, root: BorrowedFd<'_>) -> Result<bool, Trouble> {
     Ok(true)
 }
 
-/// Removes everything below `root`.
-pub fn wipe(calls: &Calls, root: BorrowedFd<'_>) -> Result<(), Trouble> {
-    let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
+/// Removes everything below `root`, which is at `path`. Only root may read the names of what cannot be removed.
+pub fn wipe(calls: &Calls, root: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+    let magic = calls.file_system(root).map_err(at(path.display(), "look at the file system of"))?.magic;
     let mut names = Directories::default();
     let mut ladder = Ladder::new(calls, root);
     let mut pending = vec![(TOP, false)];
     let failed = |names: &Directories, number, name: &[u8], operation, errno| {
         let directory = names.path(number);
-        in_tree(&if name.is_empty() { directory } else { join(&directory, name) }, operation)(errno)
+        let name = shown(&if name.is_empty() { directory } else { join(&directory, name) });
+        let error = HostError::new(format!("what is in {}", path.display()), operation, errno);
+        Error::from(Trouble::Tree(error)).with_private(format!("{operation} {name}: {errno}"))
     };
     while let Some((number, listed)) = pending.pop() {
         if listed {

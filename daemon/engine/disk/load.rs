@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use crate::engine::{Error, ErrorKind};
 use crate::host::linux::disk::Calls;
 use crate::host::{Errno, HostError};
-use crate::logic::disk::manifest::{Manifest, Unusable, refuse_size};
+use crate::logic::disk::manifest::{Manifest, Unusable};
 use crate::logic::disk::state::{LoadRecord, Outcome, Place, Root, State};
 use crate::logic::disk::{Mode, OnFailure};
 
@@ -19,7 +19,7 @@ use super::pack::pack;
 use super::pipe::{AHEAD, CHUNK, Chunk, Chunks, Pipe};
 use super::save::identify;
 use super::store::{Generation, Listing, Store};
-use super::trouble::{Trouble, at};
+use super::trouble::{Trouble, at, check_fit};
 use super::walk::walk;
 use super::{Disk, Watcher, refuse_kernel, root};
 
@@ -41,9 +41,9 @@ pub struct Loaded {
     pub unclean: bool,
     /// Whether there was nothing to do, since this very directory had been loaded in this boot.
     pub already: bool,
-    /// Generations that could not be loaded, and why.
+    /// Generations that could not be loaded, and why. Without names of files: everybody may read it.
     pub refused: Vec<(u64, String)>,
-    /// What else should be known.
+    /// What else should be known. It may name files: only root may read it.
     pub warnings: Vec<String>,
     /// Why the store could not be written to, and what that means for saving; nothing when it could be.
     pub store_problem: Option<String>,
@@ -161,7 +161,7 @@ impl<'a> Job<'a> {
 
     /// Removes what is in the disk; the root is what it was before.
     fn empty(&self) -> Result<(), Error> {
-        wipe(self.calls, self.place.as_fd())?;
+        wipe(self.calls, self.place.as_fd(), &self.disk.place)?;
         let restored = root::restore(self.calls, self.place.as_fd(), &self.was);
         restored.map_err(at(self.disk.place.display(), "restore the owner and mode of"))
     }
@@ -271,7 +271,7 @@ impl<'a> Job<'a> {
             OnFailure::Empty => Outcome::Empty,
             OnFailure::Passthrough => Outcome::Passthrough,
         };
-        warnings.insert(0, reason.message);
+        warnings.insert(0, reason.full());
         Ok(Loaded { refused, warnings, ..Loaded::new(outcome) })
     }
 
@@ -328,13 +328,8 @@ impl<'a> Job<'a> {
                 .calls
                 .file_system(self.place.as_fd())
                 .map_err(at(self.disk.place.display(), "look at"))?;
-            let why = refuse_size(&manifest.contents, found.free_bytes(), found.space.free_inodes);
-            if let Some(why) = why {
-                return Err(Error::new(
-                    ErrorKind::DiskFull,
-                    format!("{} is not loaded: {why}", self.disk.name),
-                ));
-            }
+            let (bytes, inodes) = (found.free_bytes(), found.space.free_inodes);
+            check_fit(self.disk, " is not loaded", &manifest.contents, bytes, inodes)?;
         }
         Ok(())
     }
@@ -362,10 +357,8 @@ impl<'a> Job<'a> {
         let tree = walk(self.calls, source, mode)?;
         let found =
             self.calls.file_system(self.place.as_fd()).map_err(at(self.disk.place.display(), "look at"))?;
-        if let Some(why) = refuse_size(&tree.contents, found.free_bytes(), found.space.free_inodes) {
-            let message = format!("{} is not filled from {}: {why}", self.disk.name, seed.display());
-            return Err(Error::new(ErrorKind::DiskFull, message));
-        }
+        let what = format!(" is not filled from {}", seed.display());
+        check_fit(self.disk, &what, &tree.contents, found.free_bytes(), found.space.free_inodes)?;
         let options = Options { mode, threads: threads(), doing: "copying", total: tree.contents.bytes };
         let (mut pipe, receiver) = Pipe::new();
         std::thread::scope(|scope| {

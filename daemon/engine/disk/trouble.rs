@@ -6,6 +6,9 @@ use std::io;
 use crate::engine::{Error, ErrorKind};
 use crate::host::{Errno, HostError};
 use crate::logic::disk::limits::shown;
+use crate::logic::disk::manifest::{Contents, refuse_size};
+
+use super::Disk;
 
 /// A failure on the way from an archive to a tree or back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,6 +97,16 @@ fn or_full(error: HostError, full: ErrorKind) -> Error {
         Some(Errno::NOSPC | Errno(libc::EDQUOT)) => Error::new(full, error.to_string()),
         _ => Error::from(error),
     }
+}
+
+/// Refuses contents that do not fit. Only root may read the names of the biggest files.
+pub fn check_fit(disk: &Disk, what: &str, contents: &Contents, bytes: u64, inodes: u64) -> Result<(), Error> {
+    let Some(why) = refuse_size(contents, bytes, inodes) else { return Ok(()) };
+    let error = Error::new(ErrorKind::DiskFull, format!("{}{what}: {why}", disk.name));
+    Err(match contents.biggest_text().as_str() {
+        "" => error,
+        names => error.with_private(format!("{}: {names}", disk.name)),
+    })
 }
 
 /// What went wrong in the store.

@@ -64,6 +64,17 @@ impl Contents {
     pub fn inodes(&self) -> u64 {
         self.files.saturating_add(self.directories).saturating_add(self.others)
     }
+
+    /// The biggest files by name, for root. Empty when there are none.
+    pub fn biggest_text(&self) -> String {
+        let names: Vec<String> = self
+            .biggest
+            .iter()
+            .take(5)
+            .map(|file| format!("{} ({})", file.path, size_text(file.bytes)))
+            .collect();
+        if names.is_empty() { String::new() } else { format!("the biggest files are {}", names.join(", ")) }
+    }
 }
 
 /// A manifest.
@@ -145,7 +156,7 @@ impl Manifest {
     }
 }
 
-/// Why what a generation holds does not fit into a disk with this much room.
+/// Why what a generation holds does not fit into a disk with this much room. Without names: everybody may read it.
 pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Option<String> {
     let (bytes, inodes) = (contents.occupied_bytes, contents.inodes());
     let short = if bytes > free_bytes {
@@ -155,15 +166,7 @@ pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Op
     } else {
         return None;
     };
-    let biggest: Vec<String> = contents
-        .biggest
-        .iter()
-        .take(5)
-        .map(|file| format!("{} ({})", file.path, size_text(file.bytes)))
-        .collect();
-    let biggest =
-        if biggest.is_empty() { String::new() } else { format!("; the biggest are {}", biggest.join(", ")) };
-    Some(format!("the disk is too small: {short}{biggest}"))
+    Some(format!("the disk is too small: {short}"))
 }
 
 /// Bytes for people: `3.2 GiB`.
@@ -216,7 +219,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said_with_the_biggest_files() {
+    fn what_does_not_fit_is_said_without_names() {
         let file = Sized { path: "journal/a".to_owned(), bytes: 3 << 20 };
         let contents = Contents {
             files: 2,
@@ -227,10 +230,8 @@ pub(crate) mod tests {
         };
         assert_eq!(refuse_size(&contents, 4 << 20, 3), None);
         let reason = refuse_size(&contents, 3 << 20, 3).unwrap();
-        assert_eq!(
-            reason,
-            "the disk is too small: 4.0 MiB are needed and 3.0 MiB are free; the biggest are journal/a (3.0 MiB)"
-        );
+        assert_eq!(reason, "the disk is too small: 4.0 MiB are needed and 3.0 MiB are free");
+        assert_eq!(contents.biggest_text(), "the biggest files are journal/a (3.0 MiB)");
         assert!(refuse_size(&contents, 4 << 20, 2).unwrap().contains("3 files are there and 2 can be made"));
         assert_eq!(size_text(1023), "1023 bytes");
         assert_eq!(size_text(u64::MAX), "16384.0 PiB");

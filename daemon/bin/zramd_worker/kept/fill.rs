@@ -99,9 +99,11 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     let number_of_entries = loaded.extracted.entries;
     let entries = entries(number_of_entries);
     let size = human(loaded.extracted.bytes);
-    // Where none is left to be refused, the first warning says so.
-    let none_left = || loaded.warnings.first().filter(|_| loaded.outcome == Outcome::Empty);
-    let refused = loaded.refused.first().map(|(_, why)| why).or_else(none_left).cloned().unwrap_or_default();
+    let refused = match loaded.refused.first() {
+        Some((_, why)) => why.clone(),
+        None if loaded.outcome == Outcome::Empty => "those that are broken were set aside".to_owned(),
+        None => String::new(),
+    };
     let (state, mut message) = match (loaded.outcome, loaded.generation) {
         (outcome, Some(number)) if loaded.already => {
             let state = if outcome == Outcome::Fallback { LoadState::Fallback } else { LoadState::Loaded };

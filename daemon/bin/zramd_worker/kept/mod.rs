@@ -216,7 +216,7 @@ fn left_out(name: &str, omitted: &Omitted) -> String {
 
 /// For what goes wrong without making the rest useless.
 fn warn(name: &str, text: &str) {
-    eprintln!("<4>{name}: {text}");
+    frame::warn(&format!("{name}: {text}"));
 }
 
 fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
