@@ -82,7 +82,7 @@ pub struct DiskStatus {
     pub last_save_result: String,
     /// What there is to say about it, for people.
     pub last_save_message: String,
-    /// How many files were left out of that save, or are not in it as they were, for which reason.
+    /// How many entries the last save that did not fail left out or could not keep whole, by reason.
     pub last_save_omitted: BTreeMap<Reason, u64>,
     /// What the files of all snapshots take, in bytes.
     pub store_bytes: u64,

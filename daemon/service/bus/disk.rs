@@ -142,9 +142,10 @@ impl RamDisk {
         self.view().await.status.last_save_result
     }
 
-    /// How many entries the last save left out or could not keep whole, by reason: `attributes` (kept without user attributes),
-    /// `damaged` (kept with zeros in unreadable places), `format` (an archive cannot hold it), `holes` (too many), `lease` (held by
-    /// another program), `path` (too long), `unreadable`, or `other`. Empty when there are none. Their names are in the journal.
+    /// How many entries the last save that did not fail left out or could not keep whole, by reason: `attributes` (kept without
+    /// user attributes), `damaged` (kept with zeros in unreadable places), `format` (an archive cannot hold it), `holes` (too many),
+    /// `lease` (held by another program), `path` (too long), `unreadable`, or `other`. Empty when there are none. Their names are
+    /// in the journal.
     #[zbus(property)]
     async fn last_save_omitted(&self) -> BTreeMap<String, u64> {
         let omitted = self.view().await.status.last_save_omitted;
