@@ -43,6 +43,20 @@ pub(super) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     read_lines(open_regular(path)?, LARGEST)
 }
 
+/// Reads until the end or until `data` is full; how many bytes that is.
+pub(super) fn fill(mut file: File, data: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < data.len() {
+        match file.read(&mut data[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
 /// `/proc/self/mountinfo` below `root`, without lines that are too long for a mount of ours.
 pub(super) fn read_mountinfo(root: &Path) -> io::Result<Vec<u8>> {
     read_lines(open_regular(&below(root, "/proc/self/mountinfo"))?, LONGEST_MOUNT)

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{Advice, Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
-use super::files::read_mountinfo;
+use super::files::{fill, read_mountinfo};
 use crate::host::HostError;
 use crate::logic::proc::parse_mountinfo;
 
@@ -146,19 +146,8 @@ impl Medium {
 
 /// Reads the beginning of a file; how many bytes that is.
 pub fn read_file(path: &Path, data: &mut [u8]) -> Result<usize, HostError> {
-    use std::io::Read;
-    let fail = |error: std::io::Error| HostError::io(path.display().to_string(), "read", &error);
-    let mut file = File::open(path).map_err(fail)?;
-    let mut filled = 0;
-    while filled < data.len() {
-        match file.read(&mut data[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(fail(error)),
-        }
-    }
-    Ok(filled)
+    let read = File::open(path).and_then(|file| fill(file, data));
+    read.map_err(|error| HostError::io(path.display().to_string(), "read", &error))
 }
 
 #[cfg(test)]

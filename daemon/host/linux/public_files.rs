@@ -1,9 +1,10 @@
 //! Contents of files that every user may read.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use super::files::fill;
 
 /// Most that is taken of one file, so that a sample has many kinds.
 const MOST_OF_FILE: usize = 64 << 10;
@@ -31,7 +32,8 @@ pub fn read_below(folder: &Path, data: &mut [u8]) -> usize {
             left.extend(inside);
         } else if let Some(file) = open(&path) {
             let most = (data.len() - filled).min(MOST_OF_FILE);
-            filled += read(file, &mut data[filled..filled + most]);
+            // One that cannot be read to its end is left out.
+            filled += fill(file, &mut data[filled..filled + most]).unwrap_or(0);
         }
     }
     filled
@@ -50,20 +52,6 @@ fn open(path: &Path) -> Option<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     is_public(file.metadata().ok()?).then_some(file)
-}
-
-/// Reads until the end, an error, or `data` is full; how many bytes that is.
-fn read(mut file: File, data: &mut [u8]) -> usize {
-    let mut filled = 0;
-    while filled < data.len() {
-        match file.read(&mut data[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-    filled
 }
 
 #[cfg(test)]
