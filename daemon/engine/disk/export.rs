@@ -90,7 +90,7 @@ struct Site<'a> {
     folder: OwnedFd,
     /// What is to be as it was when nothing comes of it.
     was: Root,
-    /// The folder above, the name there until all is there, and the name from then on; nothing for a folder of somebody else.
+    /// The directory above, the name until everything is there, and the name after that. None for a directory that existed.
     unnamed: Option<(OwnedFd, String, String)>,
 }
 

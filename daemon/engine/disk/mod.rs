@@ -41,7 +41,7 @@ pub use trouble::Trouble;
 pub struct Disk {
     /// Its name, for messages.
     pub name: String,
-    /// The folder of its generations, `/var/lib/zramd/disks/NAME`. It is made when it is not there.
+    /// The directory of its generations, `/var/lib/zramd/disks/NAME`. It is created when it does not exist.
     pub store: PathBuf,
     /// Where it is mounted when it is loaded and saved: a place that nobody else uses.
     pub place: PathBuf,
@@ -63,7 +63,7 @@ pub struct Disk {
     /// Takes a plain directory as the disk, and a store that may be gone after a reboot: for trying things out.
     #[serde(default)]
     pub trial: bool,
-    /// A folder in memory, where it is written down as well what was loaded in this boot: the store may be full, or read-only.
+    /// A directory in memory that also records what was loaded in this boot: the store may be full, or read-only.
     #[serde(default)]
     pub notes: Option<PathBuf>,
     /// A generation that is not pruned for now, since it is about to be restored.

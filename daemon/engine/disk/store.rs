@@ -1,4 +1,4 @@
-//! The folder of a disk's generations.
+//! The directory of a disk's generations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -111,7 +111,7 @@ pub struct Store {
     spared: Option<u64>,
 }
 
-/// A file in another folder.
+/// A file in another directory.
 #[derive(Debug)]
 struct Note {
     folder: Box<Store>,
@@ -161,7 +161,7 @@ impl Store {
         }
     }
 
-    /// The note about this very folder, whatever its path is.
+    /// The note about this directory, whatever its path is.
     fn note_in(&self, notes: &Path) -> Result<Note, Errno> {
         let calls = &self.calls;
         let meta = calls.look(self.fd(), b"")?;
@@ -224,7 +224,7 @@ impl Store {
         Ok(self.calls.lock(self.fd(), &self.path, PATIENCE)?)
     }
 
-    /// The folder.
+    /// The directory.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }

@@ -22,7 +22,7 @@ pub const SNAPSHOT: &str = ".zramd-snapshot";
 
 const PAGE: u64 = 4096;
 const EXT: u64 = 0xef53;
-/// The folder in which fsck leaves what it finds.
+/// The directory in which fsck leaves what it finds.
 pub const LOST_AND_FOUND: &[u8] = b"lost+found";
 
 /// A directory; its name is in [`Tree::names`].
@@ -89,7 +89,7 @@ fn occupied(meta: &Meta) -> u64 {
     if meta.size > 16 * PAGE { whole.min(meta.occupied.div_ceil(PAGE).saturating_mul(PAGE)) } else { whole }
 }
 
-/// Whether a name at the top of a disk belongs to its file system, and not to its users: the folder of fsck on ext4 as long as
+/// Whether a name at the top of a disk belongs to its file system, and not to its users: the directory of fsck on ext4 as long as
 /// there is nothing in it, and the snapshot of a save that was interrupted.
 pub fn is_reserved(calls: &Calls, root: BorrowedFd<'_>, magic: u64, name: &[u8]) -> Result<bool, Errno> {
     if magic == BTRFS && name == SNAPSHOT.as_bytes() {
@@ -104,7 +104,7 @@ pub fn is_reserved(calls: &Calls, root: BorrowedFd<'_>, magic: u64, name: &[u8])
     }
 }
 
-/// Whether this is the path of the folder in which fsck leaves what it finds; it stays, whatever is in it.
+/// Whether this is the path of the directory in which fsck leaves what it finds; it stays, whatever is in it.
 pub fn is_of_fsck(magic: u64, path: &[u8]) -> bool {
     magic == EXT && path == LOST_AND_FOUND
 }

@@ -68,7 +68,7 @@ pub fn classify(name: &str) -> StoreFile {
     }
 }
 
-/// Whether this can be the name of a disk: it becomes a folder and part of unit names.
+/// Whether this can be the name of a disk: it becomes a directory and part of unit names.
 pub fn is_disk_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.bytes().all(plain)
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_a_disk_is_one_folder() {
+    fn a_name_of_a_disk_is_one_directory() {
         for name in ["logs", "a.b-c_D9"] {
             assert!(is_disk_name(name), "{name}");
         }

@@ -125,12 +125,12 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
             (LoadState::Loaded, format!("snapshot {number} loaded: {entries}, {size}{left_out}"))
         }
         (Outcome::FirstUse, None) if number_of_entries > 1 => {
-            (LoadState::Loaded, format!("first use, filled from the folder below: {entries}, {size}"))
+            (LoadState::Loaded, format!("first use, filled from the directory below: {entries}, {size}"))
         }
         (Outcome::FirstUse, None) => (LoadState::Empty, "first use, empty".to_owned()),
         (Outcome::Passthrough, None) => (
             LoadState::Passthrough,
-            "no snapshot can be loaded: the folder on disk is used instead".to_owned(),
+            "no snapshot can be loaded: the directory on disk is used instead".to_owned(),
         ),
         (_, None) => (LoadState::Empty, "no snapshot can be loaded: it begins empty".to_owned()),
     };

@@ -199,7 +199,7 @@ impl Job {
     }
 }
 
-/// So many files, folders and all else.
+/// A number of files, directories and others.
 fn entries(count: u64) -> String {
     let noun = if count == 1 { "entry" } else { "entries" };
     format!("{count} {noun}")

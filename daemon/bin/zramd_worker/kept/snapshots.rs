@@ -37,7 +37,7 @@ pub(super) fn verify(job: &mut Job, words: &Words) -> Result<String, Stopped> {
 }
 
 pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let to = words.rest.first().ok_or_else(|| Error::failed("into which folder?"))?;
+    let to = words.rest.first().ok_or_else(|| Error::failed("into which directory?"))?;
     let number = generation(words, 1)?;
     let to = PathBuf::from(to);
     let extracted = job.watched(|calls, disk, watcher| disk::export(calls, disk, number, &to, watcher))?;

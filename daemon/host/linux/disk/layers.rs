@@ -43,7 +43,7 @@ impl Calls {
         layers
     }
 
-    /// The file system of the folder of a file, which may have been removed while it is in use.
+    /// The file system of the directory of a file, which may have been removed while it is in use.
     fn around(&self, file: &Path) -> Option<FileSystem> {
         let folder = self.open_directory(file.parent()?).ok()?;
         self.file_system(folder.as_fd()).ok()
