@@ -9,6 +9,8 @@ use zramd::logic::drain::Outcome;
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::unit_text::{setup_unit, swap_unit};
 
+use super::frame;
+
 /// What `--help` says of `drain`.
 pub const HELP: &str = "switch compressed swap off before hibernation";
 /// What `--help` says of `refill`.
