@@ -255,7 +255,7 @@ impl Manager {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
-        self.core.unset_override(&name, &options).await
+        self.core.owned(&call, self.core.unset_override(&name, &options).await?).await
     }
 
     /// What Reload would do: action, object, detail. Actions are `create`, `activate`, `adapt`, `reactivate`,
