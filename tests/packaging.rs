@@ -65,14 +65,6 @@ fn with_cargo_toml<T>(look: impl FnOnce(&DeValue) -> T) -> T {
     look(&DeValue::Table(DeTable::parse(&text).unwrap().into_inner()))
 }
 
-/// The files that cargo-deb or cargo-generate-rpm packages.
-fn assets(of: &str, mut add: impl FnMut(&DeValue)) {
-    with_cargo_toml(|cargo| {
-        let assets = &cargo["package"].get_ref()["metadata"].get_ref()[of].get_ref()["assets"];
-        assets.get_ref().as_array().unwrap().iter().for_each(|asset| add(asset.get_ref()));
-    });
-}
-
 fn text<'a>(value: &'a DeValue, key: &str) -> &'a str {
     value[key].get_ref().as_str().unwrap()
 }
@@ -149,43 +141,6 @@ fn install_follows_the_manifest() {
 }
 
 #[test]
-fn cargo_deb_packages_the_manifest() {
-    let mut found = Files::new();
-    assets("deb", |asset| {
-        if let Some(words) = asset.as_array() {
-            let word = |index: usize| words[index].get_ref().as_str().unwrap();
-            let mode = u32::from_str_radix(word(2), 8).unwrap();
-            insert(&mut found, word(1), Entry::File(word(0).to_owned(), mode));
-        } else {
-            insert(&mut found, text(asset, "dest"), Entry::Link(text(asset, "link_name").to_owned()));
-        }
-    });
-    // As debian/rules has it.
-    let wanted: Files = manifest()
-        .into_iter()
-        .map(|(path, entry)| (path.replace("/zsh/site-functions/", "/zsh/vendor-completions/"), entry))
-        .collect();
-    assert_eq!(found, wanted);
-}
-
-#[test]
-fn cargo_generate_rpm_packages_the_manifest() {
-    let mut found = Files::new();
-    assets("generate-rpm", |asset| {
-        let mode = u32::from_str_radix(text(asset, "mode"), 8).unwrap();
-        insert(&mut found, text(asset, "dest"), Entry::File(text(asset, "source").to_owned(), mode));
-    });
-    let mut wanted = manifest();
-    for (destination, entry) in manifest() {
-        if let Entry::Link(link) = entry {
-            let copy = wanted[&target(&destination, &link)].clone();
-            wanted.insert(destination, copy);
-        }
-    }
-    assert_eq!(found, wanted);
-}
-
-#[test]
 fn the_spec_packages_the_manifest() {
     const MACROS: [(&str, &str); 9] = [
         ("%{_bindir}", "/usr/bin"),
@@ -213,32 +168,6 @@ fn the_spec_packages_the_manifest() {
     }
     found.sort();
     assert_eq!(found, manifest().into_keys().collect::<Vec<_>>());
-}
-
-#[test]
-fn both_rpm_packages_run_the_same_scripts() {
-    let spec = read("packaging/fedora/zramd.spec");
-    let macros = read("packaging/fedora/macros.elsewhere");
-    let expanded = |line: &str| {
-        let Some((name, units)) = line.strip_prefix("%systemd_").and_then(|line| line.split_once(' ')) else {
-            return line.replace("%%", "%");
-        };
-        let (_, body) = macros.split_once(&format!("\n%systemd_{name}() ")).unwrap();
-        body.lines().next().unwrap().replace("%{*}", units)
-    };
-    for (key, name) in [
-        ("post_install_script", "post"),
-        ("pre_uninstall_script", "preun"),
-        ("post_uninstall_script", "postun"),
-    ] {
-        let (_, script) = spec.split_once(&format!("\n%{name}\n")).unwrap();
-        let (script, _) = script.split_once("\n\n").unwrap();
-        let script: String = script.lines().map(|line| expanded(line) + "\n").collect();
-        let found = with_cargo_toml(|cargo| {
-            text(cargo["package"].get_ref()["metadata"].get_ref()["generate-rpm"].get_ref(), key).to_owned()
-        });
-        assert_eq!(found, script, "{key}");
-    }
 }
 
 /// The part of a script that tells which other programs are here.
