@@ -1,5 +1,5 @@
-//! The benchmark with pages of the live swap, and with a dictionary, on the running kernel. Needs root and zram; elsewhere each test
-//! says why it was skipped. The machine is left as it was found.
+//! The benchmark with pages of the live swap, on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+//! The machine is left as it was found.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod support;
@@ -14,11 +14,9 @@ use serde_json::Value;
 use support::{bench_run, can_use_real_kernel, real_kernel_lock, skip};
 use zramd::engine::benchmark::sample::{Source, collect};
 use zramd::engine::scratch::Scratch;
-use zramd::host::Host;
 use zramd::host::linux::LinuxHost;
 use zramd::host::linux::cgroup::MemoryCgroup;
-use zramd::logic::algorithm::{Algorithm, parse_comp_algorithm};
-use zramd::logic::attribute::Attribute;
+use zramd::logic::algorithm::Algorithm;
 use zramd::logic::benchmark::random::Random;
 use zramd::logic::config::settings::PageSource;
 use zramd::logic::record::Undo;
@@ -180,50 +178,4 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
     assert!(!Path::new(&format!("/sys/block/zram{number}")).exists());
     // Named algorithms are nobody's verdict.
     assert_eq!(fs::read("/var/lib/zramd/benchmark.json").ok(), verdict);
-}
-
-#[test]
-fn a_dictionary_is_compared_and_forgotten() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
-    let mut host = LinuxHost::new("/");
-    let scratch = Scratch::create(&mut host, &BTreeSet::new()).unwrap();
-    let text = host.read_attribute(scratch.number(), Attribute::CompAlgorithm).unwrap();
-    let takes_parameters = scratch.takes_parameters(&host);
-    scratch.release(&mut host).unwrap();
-    let (offered, _) = parse_comp_algorithm(&text);
-    let Some(name) = ["zstd", "lz4"].into_iter().find(|name| offered.iter().any(|other| other == name))
-    else {
-        return skip("needs a kernel with zstd or lz4");
-    };
-    if !takes_parameters {
-        return skip("needs a kernel that takes parameters for algorithms (6.12)");
-    }
-    let report = bench(&["--dictionary", "--generator", "--algorithms", name, "--seconds", "5"]);
-    let rows = report["results"].as_array().unwrap();
-    let row = |dictionary: bool| {
-        rows.iter().find(|row| row["parameters"].get("dict").is_some() == dictionary).unwrap()
-    };
-    let (with, without) = (row(true), row(false));
-    println!("{}", report["dictionary"]["conclusion"]);
-    assert_eq!(with["parameters"]["dict"], "trained", "no path, and nothing of its contents");
-    assert!(with["excluded"].as_str().unwrap().contains("does not keep"), "{with}");
-    assert!(with["read"]["requests"].as_u64().unwrap() > 500, "it was really measured: {with}");
-    let ratio = |row: &Value| row["ratio_payload"].as_f64().unwrap();
-    assert!((ratio(with) / ratio(without) - 1.0).abs() > 0.001, "the kernel took it: {with} {without}");
-    assert_eq!(report["verdict"]["algorithm"], name);
-    assert_eq!(report["verdict"]["parameters"].as_object().unwrap().len(), 0);
-    let dictionary = &report["dictionary"];
-    assert!((1024..=65536).contains(&dictionary["bytes"].as_u64().unwrap()), "{dictionary}");
-    assert_eq!(dictionary["compared"][0]["algorithm"], name);
-    let trained = dictionary["trained_pages"].as_u64().unwrap();
-    let measured = report["data"]["pages"].as_u64().unwrap();
-    assert!(trained <= measured && measured <= 8192, "{dictionary}");
-    let better = dictionary["compared"][0]["better_than_verdict"].as_f64();
-    assert_eq!(dictionary["wins"], better.is_some_and(|share| share >= 0.1));
-    // What was kept of the run is its report.
-    let work = fs::read_to_string("/run/zramd/work/benchmark.json").unwrap();
-    assert!(!work.contains("/proc/self/fd"), "{work}");
 }

@@ -521,12 +521,6 @@ pub struct BenchRun {
     /// Read so many pages at once with every algorithm: 2 to the power of each, for example 0-3
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clusters)]
     pub page_cluster: Vec<RangeInclusive<u8>>,
-    /// Also try a dictionary that is trained on half of the pages: an experiment, and never the verdict.
-    ///
-    /// A dictionary is made of the contents of the pages. It is only ever in memory and gone with the end of the run, so that no device can have
-    /// it at the next boot; whether it would win, and by how much, is told.
-    #[arg(long)]
-    pub dictionary: bool,
     /// What counts: latency, balanced or capacity, instead of what the configuration says; the verdict is not kept if that is another
     #[arg(long, value_name = "NAME", value_parser = ["latency", "balanced", "capacity"], hide_possible_values = true)]
     pub profile: Option<String>,

@@ -23,7 +23,6 @@ use crate::logic::benchmark::score::Profile;
 use crate::logic::exit::ExitStatus;
 use crate::logic::policy::span;
 use crate::logic::table;
-use crate::logic::units::human;
 use crate::logic::work::Work;
 
 /// Name of the work and verb of `zramd-worker`.
@@ -73,9 +72,6 @@ fn for_worker(words: &BenchRun) -> Result<Vec<OsString>, Error> {
     if words.generator {
         out.push("--generator".into());
     }
-    if words.dictionary {
-        out.push("--dictionary".into());
-    }
     if let Some(profile) = &words.profile {
         out.extend(["--profile".into(), profile.into()]);
     }
@@ -96,8 +92,7 @@ fn for_daemon(words: &BenchRun) -> Result<HashMap<&'static str, Variant<'static>
     if words.data.is_some() {
         return Err(Error::new(ErrorKind::NotPermitted, "--data takes root: run it with sudo"));
     }
-    let mut options =
-        HashMap::from([("generator", words.generator.into()), ("dictionary", words.dictionary.into())]);
+    let mut options = HashMap::from([("generator", words.generator.into())]);
     if !words.algorithms.is_empty() {
         let names: Vec<String> = words.algorithms.iter().map(ToString::to_string).collect();
         options.insert("algorithms", names.into());
@@ -227,15 +222,6 @@ pub fn text(report: &Report) -> String {
         ));
     } else {
         out.push_str(&format!("Suggested: vm.page-cluster = {}.\n", report.verdict.page_cluster));
-    }
-    if let Some(dictionary) = &report.dictionary {
-        out.push_str(&format!(
-            "Experiment: {}. {} trained with {} other pages in {:.1} s, forgotten since.\n",
-            dictionary.conclusion,
-            human(dictionary.bytes),
-            dictionary.trained_pages,
-            dictionary.training_seconds
-        ));
     }
     let us = |ns: f64| ns / 1000.0;
     out.push_str(&format!(

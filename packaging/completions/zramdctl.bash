@@ -338,7 +338,7 @@ _zramdctl() {
             return 0
             ;;
         zramdctl__subcmd__bench__subcmd__run)
-            opts="-a -c -h --algorithms --data --generator --page-cluster --dictionary --profile --threads --seconds --chart --json --color --no-ask-password --config --help"
+            opts="-a -c -h --algorithms --data --generator --page-cluster --profile --threads --seconds --chart --json --color --no-ask-password --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -21,7 +21,7 @@ use super::{configured, frame};
 
 /// What `--help` says.
 pub const HELP: &str = "[--idle] [--boot] [--profile NAME] [--algorithm NAME]... [--data FILE | --generator | --process PID...] \
-    [--page-cluster N]... [--dictionary] [--threads N] [--seconds N]";
+    [--page-cluster N]... [--threads N] [--seconds N]";
 
 /// Name of the work.
 const NAME: &str = "benchmark";
@@ -56,7 +56,6 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
             Long("data") => {
                 parsed.source = Some(Source::File(PathBuf::from(parser.value().map_err(text)?)));
             }
-            Long("dictionary") => options.dictionary = true,
             Long("generator") => parsed.source = Some(Source::Generator),
             Long("process") => {
                 let process = parser.value().map_err(text)?.parse().map_err(text)?;

@@ -3,7 +3,6 @@
 //! [`measure::pass`] times requests one by one and is the same for everything that is measured; [`super::scratch`] has the device.
 
 mod calibrated;
-mod dictionary;
 pub mod guard;
 pub mod keep;
 pub mod load;

@@ -23,8 +23,6 @@ pub struct Options {
     pub page_clusters: Vec<u32>,
     /// See `page_clusters`.
     pub every_cluster: bool,
-    /// Also with a dictionary that is trained on half of the pages.
-    pub dictionary: bool,
     /// Threads for throughput; 0 is one per CPU.
     pub threads: usize,
     /// Nobody waits for it: with the lowest priority, and only while nobody else wants the machine.
@@ -45,7 +43,6 @@ impl Default for Options {
             profile: Profile::default(),
             page_clusters: vec![0, 1, 2, 3],
             every_cluster: false,
-            dictionary: false,
             threads: 0,
             idle: false,
             budget: BUDGET,

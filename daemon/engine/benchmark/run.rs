@@ -4,18 +4,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::dictionary::{self, Trained};
 use super::measure::{Direction, Pass, Spec, pass};
 use super::options::Options;
 use super::sample::{self, Sample, Source, collect};
-use super::trial::{
-    Trial, contenders, disturbed, eligible, experiments, map, memory_of_all, rows, scores, worth,
-};
+use super::trial::{Trial, contenders, disturbed, map, memory_of_all, rows, scores};
 use crate::engine::gather;
 use crate::engine::scratch::Scratch;
 use crate::engine::work::Stopped;
 use crate::engine::{Error, ErrorKind};
-use crate::host::linux::{clock, interrupt, memory_file, pages::Pages, priority};
+use crate::host::linux::{clock, interrupt, pages::Pages, priority};
 use crate::host::{Host, MachineFile};
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::advice;
@@ -73,7 +70,6 @@ struct Run<'a, H: Host> {
     scratch: Scratch,
     node: PathBuf,
     sample: Sample,
-    trained: Option<Trained>,
     report: &'a mut dyn FnMut(f64, &str),
 }
 
@@ -100,22 +96,20 @@ pub fn run<H: Host>(
         priority::lowest();
     }
     report(0.0, "collecting pages");
-    let most = if options.dictionary { 2 * PAGES } else { PAGES };
-    let sample = collect(host, &options.source, &options.configured, pages_that_fit(host, options, most)?);
+    let sample = collect(host, &options.source, &options.configured, pages_that_fit(host, options)?);
     if interrupt::is_asked() {
         return Err(cancelled());
     }
-    let mut sample = sample?;
+    let sample = sample?;
     if sample.pages.count() < LEAST_PAGES {
         let (found, from) = (sample.pages.count(), &sample.data.description);
         let message =
             format!("{from}: {found} of them can be compressed, and a benchmark takes {LEAST_PAGES}");
         return Err(Error::failed(message).into());
     }
-    let trained = if options.dictionary { Some(train(&mut sample, report)?) } else { None };
     let scratch = Scratch::create(host, &options.configured)?;
     let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
-    let mut run = Run { host, options, begun, pressure, scratch, node, sample, trained, report };
+    let mut run = Run { host, options, begun, pressure, scratch, node, sample, report };
     let mut measured = run.measure();
     // However it ended, the device goes.
     let Run { host, scratch, .. } = run;
@@ -130,16 +124,6 @@ pub fn run<H: Host>(
         (Err(Stopped::Failed(error)), Err(other)) => Err(Stopped::Failed(error.join(other))),
         (Err(stopped), _) => Err(stopped),
     }
-}
-
-/// Gives the second half of the sample to a dictionary.
-fn train(sample: &mut Sample, report: &mut dyn FnMut(f64, &str)) -> Result<Trained, Stopped> {
-    report(0.0, "training a dictionary");
-    // The library that trains has buffers of its own.
-    memory_file::keep_all_in_memory().map_err(Error::from)?;
-    let trained = dictionary::train(&mut sample.pages)?;
-    sample.data.pages = sample.pages.count() as u64;
-    Ok(trained)
 }
 
 fn look<H: Host>(host: &H) -> Pressure {
@@ -158,9 +142,9 @@ fn cancelled() -> Stopped {
 }
 
 /// How many pages can be spared.
-fn pages_that_fit<H: Host>(host: &H, options: &Options, most: usize) -> Result<usize, Stopped> {
+fn pages_that_fit<H: Host>(host: &H, options: &Options) -> Result<usize, Stopped> {
     let available = gather::memory(host)?.available_kib * 1024;
-    let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(most).min(most);
+    let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(PAGES).min(PAGES);
     if pages < LEAST_PAGES {
         let available = human(available);
         return Err(options.postponed(&format!("only {available} of memory are available")));
@@ -174,13 +158,7 @@ impl<H: Host> Run<'_, H> {
     }
 
     fn left(&self) -> Duration {
-        self.budget().saturating_sub(self.elapsed())
-    }
-
-    /// What may be spent on measuring, and what was spent on training.
-    fn budget(&self) -> Duration {
-        let training = self.trained.as_ref().map_or(0.0, |trained| trained.seconds);
-        self.options.budget + Duration::from_secs_f64(training)
+        self.options.budget.saturating_sub(self.elapsed())
     }
 
     /// How long it may take, with so many algorithms.
@@ -188,12 +166,12 @@ impl<H: Host> Run<'_, H> {
         let each = self.options.page_clusters.len().max(4);
         let clusters = CLUSTERS + CLUSTER * u32::try_from(each).unwrap_or(4);
         let several = if self.options.every_cluster { algorithms } else { 0 };
-        self.budget() + DEVICE + clusters * u32::try_from(several).unwrap_or(0)
+        self.options.budget + DEVICE + clusters * u32::try_from(several).unwrap_or(0)
     }
 
     /// Between two measurements: says how far it is, and ends it when somebody wants that or the machine needs it.
     fn check(&mut self, doing: &str) -> Result<(), Stopped> {
-        let share = self.elapsed().as_secs_f64() / self.budget().as_secs_f64();
+        let share = self.elapsed().as_secs_f64() / self.options.budget.as_secs_f64();
         (self.report)(share.min(0.99), doing);
         if interrupt::is_asked() {
             return Err(cancelled());
@@ -215,14 +193,11 @@ impl<H: Host> Run<'_, H> {
     fn candidates(&self) -> Result<(Vec<Candidate>, Vec<String>), Error> {
         let offered = self.scratch.offered(self.host)?;
         let takes_parameters = self.scratch.takes_parameters(self.host);
-        let mut list: Vec<Candidate> = if self.options.algorithms.is_empty() {
+        let list = if self.options.algorithms.is_empty() {
             candidates::default(&offered, takes_parameters)
         } else {
             self.options.algorithms.iter().cloned().map(candidates::candidate).collect()
         };
-        if self.trained.is_some() && takes_parameters {
-            list.extend(candidates::with_dictionary(&list));
-        }
         Ok((list, offered))
     }
 
@@ -256,10 +231,9 @@ impl<H: Host> Run<'_, H> {
         // The time that the reads of several pages will take is kept.
         while rounds < ROUNDS && self.left() > self.options.budget.mul_f64(0.15) {
             let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
-            let mut again = contenders(&eligible(&trials, &scored));
+            let mut again = contenders(&scored);
             if rounds < ROUNDS_FOR_P99 {
                 again.extend(disturbed(&trials, &baseline));
-                again.extend(experiments(&trials));
                 again.sort_unstable();
                 again.dedup();
             }
@@ -273,8 +247,7 @@ impl<H: Host> Run<'_, H> {
                 self.again(&mut trials[index], slot, rounds)?;
             }
         }
-        let scores = scores(&trials, self.options.profile, &circumstances, &baseline);
-        let scored = eligible(&trials, &scores);
+        let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
         let mut choice =
             verdict::choose(&scored, &self.options.before, usual(&offered), self.options.profile);
         let provisional = missed(&trials);
@@ -298,7 +271,6 @@ impl<H: Host> Run<'_, H> {
             baseline,
             results: rows,
             page_clusters,
-            dictionary: self.trained.as_ref().map(|trained| worth(&trials, &scores, trained, &choice)),
             threads: u32::try_from(self.threads()).unwrap_or(1),
             seconds: 0.0,
             limit_seconds: self.limit(trials.len()).as_secs_f64(),
@@ -310,10 +282,7 @@ impl<H: Host> Run<'_, H> {
 
     fn configure(&mut self, algorithm: &Algorithm) -> Result<(), Error> {
         let bytes = (self.sample.pages.count().max(BASELINE_PAGES) * self.sample.pages.page_size()) as u64;
-        match &self.trained {
-            Some(trained) => self.scratch.configure(self.host, &trained.placed(algorithm), bytes),
-            None => self.scratch.configure(self.host, algorithm, bytes),
-        }
+        self.scratch.configure(self.host, algorithm, bytes)
     }
 
     fn baseline(&mut self, algorithm: &Algorithm) -> Result<(Pass, Pass), Stopped> {

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::dictionary::Trained;
 use super::measure::Pass;
 use crate::engine::{Error, ErrorKind};
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::candidates::Candidate;
-use crate::logic::benchmark::dictionary::{self, Compared, Dictionary};
 use crate::logic::benchmark::report::{Baseline, Row, Timing};
 use crate::logic::benchmark::score::{self, Circumstances, Figures, Profile};
 use crate::logic::benchmark::statistics::Estimate;
@@ -114,7 +112,7 @@ pub(super) fn memory_of_all(early: (usize, u64), late: (usize, u64), compressed:
     (bytes + each * (all - late.0) as f64) / all as f64
 }
 
-/// The score of each that was measured, whether it can be chosen or not.
+/// The score of each that can be chosen, and why not for the others.
 pub(super) fn scores(
     trials: &[Trial],
     profile: Profile,
@@ -126,50 +124,12 @@ pub(super) fn scores(
     let cap = score::cap_ns(&figures);
     let one = |trial: &Trial| match &trial.failed {
         Some(error) => Err(error.message.clone()),
-        None => score::score(profile, &trial.figures(baseline), circumstances, cap),
+        None => score::score(profile, &trial.figures(baseline), circumstances, cap).and_then(|score| {
+            let never = &trial.candidate.never;
+            if never.is_empty() { Ok(score) } else { Err(never.clone()) }
+        }),
     };
     trials.iter().map(|trial| (trial.candidate.algorithm.to_string(), one(trial))).collect()
-}
-
-/// The same for those that can be chosen, and why not for the others.
-pub(super) fn eligible(trials: &[Trial], scores: &[Scored]) -> Vec<Scored> {
-    let one = |(trial, (name, score)): (&Trial, &Scored)| {
-        let never = &trial.candidate.never;
-        (
-            name.clone(),
-            score.clone().and_then(|score| if never.is_empty() { Ok(score) } else { Err(never.clone()) }),
-        )
-    };
-    trials.iter().zip(scores).map(one).collect()
-}
-
-/// What a dictionary is worth: each algorithm with it beside itself without, and beside the verdict.
-pub(super) fn worth(trials: &[Trial], scores: &[Scored], trained: &Trained, choice: &Choice) -> Dictionary {
-    let score = |name: &str| scores.iter().find(|(other, _)| other == name)?.1.as_ref().ok().copied();
-    let figures = |trial: &Trial| {
-        let (read, write) = (trial.read.usual_ns().value, trial.write.usual_ns().value);
-        (trial.ratio_total(), read, write)
-    };
-    let verdict = score(&choice.algorithm).map(|score| score.value);
-    let measured = || trials.iter().filter(|trial| trial.failed.is_none());
-    let with = measured().filter(|trial| trial.candidate.never == dictionary::NEVER);
-    let compared: Vec<Compared> = with
-        .filter_map(|with| {
-            let name = &with.candidate.algorithm.name;
-            let without = measured().find(|trial| trial.candidate.algorithm.to_string() == *name)?;
-            let own = score(&with.candidate.algorithm.to_string());
-            Some(dictionary::compare(name, figures(with), figures(without), own, verdict))
-        })
-        .collect();
-    let (wins, conclusion) = dictionary::conclude(&compared);
-    Dictionary {
-        bytes: trained.bytes,
-        trained_pages: trained.pages,
-        training_seconds: trained.seconds,
-        compared,
-        wins,
-        conclusion,
-    }
 }
 
 /// Those between whom it is close and whose scores are not sure enough; none when nobody is left to be told apart.
@@ -183,12 +143,6 @@ pub(super) fn contenders(scored: &[Scored]) -> Vec<usize> {
         return Vec::new();
     }
     close.into_iter().map(|(index, _)| index).collect()
-}
-
-/// Those with a dictionary.
-pub(super) fn experiments(trials: &[Trial]) -> impl Iterator<Item = usize> {
-    let measured = trials.iter().enumerate().filter(|(_, trial)| trial.failed.is_none());
-    measured.filter(|(_, trial)| trial.candidate.never == dictionary::NEVER).map(|(index, _)| index)
 }
 
 /// Those whose reads were so slow in one of a hundred cases that they cannot be chosen: the machine may have been busy.

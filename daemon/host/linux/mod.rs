@@ -21,7 +21,6 @@ mod loops;
 #[cfg(not(debug_assertions))]
 mod math;
 pub mod medium;
-pub mod memory_file;
 mod mkfs;
 mod mount;
 pub mod pages;

@@ -1,6 +1,5 @@
 //! What is measured.
 
-use super::dictionary;
 use crate::logic::algorithm::Algorithm;
 
 /// An algorithm that is measured.
@@ -52,21 +51,6 @@ pub fn candidate(algorithm: Algorithm) -> Candidate {
     Candidate { algorithm, never: never.to_owned() }
 }
 
-/// Those of `candidates` that take a dictionary, with one.
-pub fn with_dictionary(candidates: &[Candidate]) -> Vec<Candidate> {
-    let plain = candidates.iter().filter(|candidate| candidate.algorithm.parameters.is_empty());
-    let taking = plain.filter(|candidate| dictionary::TAKES_ONE.contains(&candidate.algorithm.name.as_str()));
-    taking
-        .map(|candidate| Candidate {
-            algorithm: Algorithm {
-                name: candidate.algorithm.name.clone(),
-                parameters: vec![(dictionary::PARAMETER.to_owned(), dictionary::TRAINED.to_owned())],
-            },
-            never: dictionary::NEVER.to_owned(),
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,15 +68,6 @@ mod tests {
             ["zstd", "zstd(level=1)", "zstd(level=-1)", "new", "842"]
         );
         assert_eq!(names(&["zstd"], false), ["zstd"]);
-    }
-
-    #[test]
-    fn a_dictionary_is_tried_and_never_chosen() {
-        let offered: Vec<String> = ["lzo", "lz4", "zstd", "deflate"].map(str::to_owned).into();
-        let with = with_dictionary(&default(&offered, true));
-        let names: Vec<String> = with.iter().map(|candidate| candidate.algorithm.to_string()).collect();
-        assert_eq!(names, ["lz4(dict=trained)", "zstd(dict=trained)"]);
-        assert!(with.iter().all(|candidate| !candidate.never.is_empty()));
     }
 
     #[test]

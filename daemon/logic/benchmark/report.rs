@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::dictionary::Dictionary;
 use super::score::{Circumstances, Profile};
 use super::statistics::Estimate;
 
@@ -30,9 +29,6 @@ pub struct Report {
     pub results: Vec<Row>,
     /// Reads of 2^n pages.
     pub page_clusters: Vec<Cluster>,
-    /// What a trained dictionary would be worth, where that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dictionary: Option<Dictionary>,
     /// CPUs that throughput was measured with.
     pub threads: u32,
     /// How long it took, from the first page to the end of the device.

@@ -38,7 +38,8 @@ fn stored(profile: Profile) -> std::result::Result<Stored<Brief>, Unusable> {
 }
 
 /// The options of Run.
-const OPTIONS: &str = "profile (s), algorithms (as), page-clusters (as), threads (u), seconds (d), generator (b), dictionary (b)";
+const OPTIONS: &str =
+    "profile (s), algorithms (as), page-clusters (as), threads (u), seconds (d), generator (b)";
 
 /// The parameter of an algorithm that names a file.
 const DICTIONARY: &str = "dict";
@@ -78,7 +79,6 @@ fn words(options: &Options) -> Result<Vec<String>> {
                 each("--seconds", vec![seconds.to_string()])
             }
             ("generator", Variant::Bool(is_set)) => flag("--generator", *is_set),
-            ("dictionary", Variant::Bool(is_set)) => flag("--dictionary", *is_set),
             _ => {
                 return Err(invalid(format!(
                     "there is no option `{name}` of this type; there are {OPTIONS}"
@@ -177,7 +177,7 @@ impl Benchmark {
     }
 
     /// Measures, which takes about two seconds. Options, which mean what those of `zramdctl bench run` do: `profile` (s), `algorithms`
-    /// (as), `page-clusters` (as), `threads` (u), `seconds` (d), `generator` (b), `dictionary` (b).
+    /// (as), `page-clusters` (as), `threads` (u), `seconds` (d), `generator` (b).
     #[zbus(out_args("job"))]
     async fn run(
         &self,
@@ -247,7 +247,7 @@ mod tests {
             ("threads", 1_u32.into(), &["--threads=1"]),
             ("seconds", 0.5.into(), &["--seconds=0.5"]),
             ("generator", true.into(), &["--generator"]),
-            ("dictionary", false.into(), &[]),
+            ("generator", false.into(), &[]),
         ] {
             let words = words_of(name, value).unwrap();
             assert_eq!(words, [&["--now"], expected].concat(), "{name}");
