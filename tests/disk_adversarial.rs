@@ -1,6 +1,8 @@
 //! Trees as a hostile user makes them: everything that can be kept comes back, what cannot is named, and nothing else is lost.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "support/kept.rs"]
+mod kept;
 mod support;
 #[path = "support/disk.rs"]
 mod trial;
@@ -15,9 +17,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use kept::Kept;
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
-use support::{has_program, repository, skip};
+use support::{has_program, real_kernel_lock, repository, skip};
 use trial::{Trial, picture, small};
 use zramd::engine::disk::{self, Saved};
 use zramd::host::linux::disk::Calls;
@@ -25,6 +28,7 @@ use zramd::logic::disk::limits;
 use zramd::logic::disk::manifest::Manifest;
 use zramd::logic::disk::omitted::Reason;
 use zramd::logic::disk::state::Outcome;
+use zramd::logic::disk_place;
 
 /// A tmpfs for as long as it lives.
 struct Mounted(PathBuf);
@@ -260,24 +264,21 @@ fn chain(root: &Path, depth: usize, name: &[u8], files: usize) -> OwnedFd {
     at
 }
 
-/// Does this with so many MiB of memory at most.
-fn within(trial: &Trial, verb: &str, mib: u64) {
-    let limit = format!("ulimit -d {}; exec \"$@\"", mib << 10);
+/// A directory that is removed.
+struct Place(PathBuf);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        fs::remove_dir(&self.0).ok();
+    }
+}
+
+/// Has the worker do this with a configured disk, as its units do, in at most 96 MiB of memory.
+fn within(config: &Path, verb: &str, name: &str) {
+    let limit = format!("ulimit -d {}; exec \"$@\"", 96 << 10);
     let output = Command::new("sh")
-        .args([
-            "-c",
-            &limit,
-            "sh",
-            env!("CARGO_BIN_EXE_zramd-worker"),
-            "disk",
-            verb,
-            "trial",
-            "--trial",
-            "--store",
-        ])
-        .arg(&trial.disk.store)
-        .arg("--place")
-        .arg(trial.place())
+        .args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_zramd-worker"), "kept", verb, name, "--config"])
+        .arg(config)
         .output()
         .unwrap();
     assert!(output.status.success(), "{verb}: {output:?}");
@@ -285,18 +286,30 @@ fn within(trial: &Trial, verb: &str, mib: u64) {
 
 /// Saves, verifies and loads in a memory that is far below the square of the depth.
 fn deep(depth: usize, name: &[u8]) -> Option<Box<Manifest>> {
-    let (trial, mounted) = on_tmpfs()?;
-    drop(chain(trial.place(), depth, name, 10));
-    within(&trial, "save", 96);
-    within(&trial, "verify", 96);
+    if !rustix::process::geteuid().is_root() {
+        skip("needs root");
+        return None;
+    }
+    let _lock = real_kernel_lock();
+    let kept = Kept::new("test-deep");
+    let config = kept.store().with_file_name("zramd.toml");
+    fs::write(&config, kept.section("size = \"1GiB\"")).unwrap();
+    let place = Place(PathBuf::from(disk_place::place(kept.name)));
+    fs::create_dir_all(&place.0).unwrap();
+    let mounted = Mounted::new(&place.0)?;
+    within(&config, "load", kept.name);
+    drop(chain(&place.0, depth, name, 10));
+    within(&config, "save", kept.name);
+    within(&config, "verify", kept.name);
     drop(mounted);
-    let _mounted = Mounted::new(trial.place()).unwrap();
-    within(&trial, "load", 96);
+    let _mounted = Mounted::new(&place.0)?;
+    within(&config, "load", kept.name);
+    let mut trial = Trial::new();
+    trial.disk.store = kept.store();
     let status = disk::status(&Calls::new(), &trial.disk).unwrap();
+    let manifest = status.newest().map(|(_, manifest)| Box::new(manifest.clone()));
     assert_eq!(status.state.load.unwrap().outcome, Outcome::Loaded);
-    let (_, manifest) =
-        disk::status(&Calls::new(), &trial.disk).unwrap().newest().map(|(n, m)| (n, m.clone())).unwrap();
-    Some(Box::new(manifest))
+    manifest
 }
 
 #[test]

@@ -6,7 +6,6 @@ mod bench_ramdisk;
 mod bench_swap;
 mod benchmark;
 mod configured;
-mod disk;
 mod drain;
 mod frame;
 mod kept;
@@ -36,7 +35,6 @@ const VERBS: &[Verb] = &[
     Verb { name: pressure::LOAD, help: bench_swap::LOAD_HELP, run: bench_swap::load },
     Verb { name: guard::VERB, help: bench_swap::GUARD_HELP, run: bench_swap::guard },
     Verb { name: "benchmark", help: benchmark::HELP, run: benchmark::run },
-    Verb { name: "disk", help: disk::HELP, run: disk::run },
     Verb {
         name: "maintain",
         help: "compress idle pages again, write them back, as the configuration asks",

@@ -1,5 +1,5 @@
 //! `zramd-worker kept`: what happens to the RAM disks of the configuration that are kept: loaded, saved, checked, and what is
-//! done with their snapshots. `disk` is the same without a configuration.
+//! done with their snapshots.
 
 mod fill;
 pub mod hooks;
