@@ -1,26 +1,29 @@
-//! The completions that are packaged, as their shells load and use them.
+//! The completions that packaging/install has zramdctl print, as their shells load and use them.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
-use std::path::Path;
+use std::fs;
 use std::process::Command;
 
-use support::{has_program, repository, skip, texts};
+use support::{has_program, skip, texts};
 
-/// What a shell prints for a script, in which `$1` is the file and nothing of this user's counts.
-fn said(shell: &str, words: &[&str], script: &str, file: &Path) -> Option<String> {
+/// What a shell prints for a script, in which `$1` is the file with its completions and nothing of this user's counts.
+fn said(shell: &str, words: &[&str], script: &str, name: &str) -> Option<String> {
     if !has_program(shell) {
         skip(&format!("needs {shell}"));
         return None;
     }
     let home = tempfile::tempdir().unwrap();
+    let file = home.path().join(name);
+    let printed = Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(["completions", shell]).output().unwrap();
+    fs::write(&file, &printed.stdout).unwrap();
     let output = Command::new(shell)
         .args(words)
         .args(["-c", script])
         // fish counts arguments without a name for the script.
         .args((shell != "fish").then_some("test"))
-        .arg(file)
+        .arg(&file)
         .env("HOME", home.path())
         .env_remove("XDG_CONFIG_HOME")
         .output()
@@ -33,7 +36,6 @@ fn said(shell: &str, words: &[&str], script: &str, file: &Path) -> Option<String
 
 #[test]
 fn bash_completes() {
-    let file = repository("packaging/completions/zramdctl.bash");
     // As readline does it: words, the index of the one that is being completed, and the function for the command.
     let script = r#"
         source "$1"
@@ -43,32 +45,30 @@ fn bash_completes() {
             "$function" zramdctl "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
             echo "${COMPREPLY[*]}"
         done"#;
-    let Some(said) = said("bash", &["--norc", "--noprofile"], script, &file) else { return };
+    let Some(said) = said("bash", &["--norc", "--noprofile"], script, "zramdctl") else { return };
     assert_eq!(said, "bench\nsave\nzram-generator\n");
 }
 
 #[test]
 fn fish_completes() {
-    let file = repository("packaging/completions/zramdctl.fish");
     // clap's scripts for fish know commands and options, not the words that a command takes.
     let script = r"
         source $argv[1]
         for line in 'zramdctl ben' 'zramdctl disk sa' 'zramdctl import --wri'
             complete -C $line | string replace -r '\t.*' ''
         end";
-    let Some(said) = said("fish", &["--no-config"], script, &file) else { return };
+    let Some(said) = said("fish", &["--no-config"], script, "zramdctl.fish") else { return };
     assert_eq!(said, "bench\nsave\n--write\n");
 }
 
 /// zsh completes on a terminal only: that the function loads, and is there for the command.
 #[test]
 fn zsh_loads_it() {
-    let folder = repository("packaging/completions");
     let script = r#"
-        fpath=("$1" $fpath)
+        fpath=("${1%/*}" $fpath)
         autoload -Uz compinit && compinit -u -D
         autoload +X _zramdctl
         print $_comps[zramdctl] ${${functions[_zramdctl]}[(w)1]:+loaded}"#;
-    let Some(said) = said("zsh", &["-f"], script, &folder) else { return };
+    let Some(said) = said("zsh", &["-f"], script, "_zramdctl") else { return };
     assert_eq!(said, "_zramdctl loaded\n");
 }

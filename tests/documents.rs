@@ -1,5 +1,4 @@
-//! Manual pages, completions and the outputs in README. UPDATE_GOLDEN=1 writes the pages and the completions anew;
-//! `tests/captures` the outputs, as root.
+//! Manual pages and the outputs in README. UPDATE_GOLDEN=1 writes the pages anew, `tests/captures` the outputs, as root.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect, clippy::format_push_string)]
 
 #[path = "support/introspection.rs"]
@@ -387,23 +386,11 @@ fn org_zramd1_5_is_current() {
 }
 
 #[test]
-fn completions_are_current() {
-    for (shell, file) in [("bash", "zramdctl.bash"), ("zsh", "_zramdctl"), ("fish", "zramdctl.fish")] {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(["completions", shell]).output().unwrap();
-        golden(&format!("packaging/completions/{file}"), &String::from_utf8(output.stdout).unwrap());
-    }
-}
-
-#[test]
 fn all_of_it_is_installed() {
     let manifest = text("packaging/manifest");
-    for folder in ["packaging/man", "packaging/completions"] {
-        for file in fs::read_dir(repository(folder)).unwrap() {
-            let name = file.unwrap().file_name().into_string().unwrap();
-            let listed = manifest.contains(&format!("{folder}/{name} "));
-            assert_eq!(listed, !name.ends_with(".in"), "{folder}/{name}");
-        }
+    for file in fs::read_dir(repository("packaging/man")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert_eq!(manifest.contains(&format!("packaging/man/{name} ")), !name.ends_with(".in"), "{name}");
     }
     for name in PAGES {
         let section = name.rsplit('.').next().unwrap();

@@ -77,13 +77,14 @@ fn sources_exist_and_links_lead_to_what_is_installed() {
             Entry::Link(link) => {
                 assert!(files.contains_key(&target(destination, link)), "{destination} leads nowhere");
             }
-            Entry::File(source, _) => match source.strip_prefix("target/release/") {
-                Some(program) => {
+            Entry::File(source, _) => {
+                if let Some(program) = source.strip_prefix("target/release/") {
                     let declared = format!("name = \"{program}\"");
                     assert!(read("Cargo.toml").contains(&declared), "{program} is no program");
+                } else if !source.starts_with("completions:") {
+                    assert!(repository(source).is_file(), "{source} does not exist");
                 }
-                None => assert!(repository(source).is_file(), "{source} does not exist"),
-            },
+            }
         }
     }
 }
@@ -102,12 +103,16 @@ fn install_follows_the_manifest() {
             fs::write(built, source).unwrap();
         }
     }
-    let install = |root: &Path| {
+    let zramdctl = Path::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let install = |root: &Path, zramdctl: &Path| {
         let mut command = Command::new(repository("packaging/install"));
-        command.env("CARGO_TARGET_DIR", &target).arg("--destdir").arg(root).output().unwrap()
+        command.env("CARGO_TARGET_DIR", &target).env("ZRAMDCTL", zramdctl);
+        command.arg("--destdir").arg(root).output().unwrap()
     };
-    let output = install(&root);
+    let output = install(&root, zramdctl);
     assert!(output.status.success(), "{output:?}");
+    let printed = Command::new(zramdctl).args(["completions", "zsh"]).output().unwrap().stdout;
+    assert_eq!(fs::read(root.join("usr/share/zsh/site-functions/_zramdctl")).unwrap(), printed);
 
     let mut found = Files::new();
     let mut folders = vec![root.clone()];
@@ -134,10 +139,10 @@ fn install_follows_the_manifest() {
     }
     assert_eq!(found, wanted);
 
+    let other = folder.path().join("other");
+    assert!(!install(&other, Path::new("/bin/false")).status.success(), "no completions");
     fs::remove_file(target.join("release/zramd")).unwrap();
-    let output = install(&folder.path().join("other"));
-    assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("run packaging/build first"), "{output:?}");
+    assert!(!install(&other, zramdctl).status.success(), "a program is missing");
 }
 
 #[test]
