@@ -28,7 +28,6 @@ pub mod policy;
 pub mod proc;
 pub mod raw_path;
 pub mod record;
-pub mod rounding;
 pub mod signature;
 pub mod snapshot;
 pub mod space;

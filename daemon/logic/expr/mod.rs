@@ -9,8 +9,6 @@ mod tests;
 
 use std::fmt;
 
-use super::rounding;
-
 /// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expr(Node);
@@ -211,9 +209,11 @@ fn binary(
             return Err(EvaluationError::new("it divides by zero"));
         }
         Binary::Divide => a / b,
-        Binary::Modulo => rounding::remainder(a, b),
-        Binary::Power => rounding::power(a, b)
-            .ok_or_else(|| EvaluationError::new("an exponent has to be a whole number up to 1024"))?,
+        Binary::Modulo => a % b,
+        Binary::Power if b.fract() != 0.0 || b.abs() > 1024.0 => {
+            return Err(EvaluationError::new("an exponent has to be a whole number up to 1024"));
+        }
+        Binary::Power => a.powf(b),
     })
 }
 
@@ -229,13 +229,13 @@ fn call(function: Function, arguments: &[Node], variables: &Variables) -> Result
         Function::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         Function::Round => match values.get(1) {
             Some(_) if first == 0.0 => return Err(EvaluationError::new("it rounds to a multiple of zero")),
-            Some(value) => rounding::round(value / first) * first,
-            None => rounding::round(first),
+            Some(value) => (value / first).round() * first,
+            None => first.round(),
         },
-        Function::Floor => rounding::floor(first),
-        Function::Ceil => rounding::ceil(first),
+        Function::Floor => first.floor(),
+        Function::Ceil => first.ceil(),
         Function::Abs => first.abs(),
-        Function::Int => rounding::trunc(first),
+        Function::Int => first.trunc(),
         Function::If => first,
     })
 }
@@ -245,7 +245,7 @@ pub fn size_in_bytes(mib: f64) -> Result<u64, EvaluationError> {
     if mib < 0.0 {
         return Err(EvaluationError::new("a size cannot be negative"));
     }
-    let bytes = rounding::trunc(mib * MIB);
+    let bytes = (mib * MIB).trunc();
     // 2^63 is far beyond any memory and still exact in both types.
     if bytes.is_nan() || bytes >= 9_223_372_036_854_775_808.0 {
         return Err(EvaluationError::new("a size this large cannot be meant"));

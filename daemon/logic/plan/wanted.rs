@@ -243,7 +243,7 @@ fn disk_size(device: &DeviceSettings, facts: &Facts) -> Result<u64, Refusal> {
             return Err(Refusal::new(ErrorKind::Unsupported, &device.origin, UNKNOWN_MEMORY));
         }
         SizeRule::Fraction { fraction, max } => {
-            let mib = crate::logic::rounding::floor(fraction * variables(facts).ram_mib);
+            let mib = (fraction * variables(facts).ram_mib).floor();
             (size_in_bytes(mib).unwrap_or(u64::MAX), max)
         }
     };

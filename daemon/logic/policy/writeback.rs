@@ -115,7 +115,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
 
 /// A share, 0 to 1, of an amount, in thousandths.
 fn part(bytes: u64, share: f64) -> u64 {
-    let thousandths = crate::logic::rounding::floor(share * 1000.0);
+    let thousandths = (share * 1000.0).floor();
     let thousandths = (0..=1000_u16).rev().find(|step| f64::from(*step) <= thousandths).unwrap_or(0);
     bytes / 1000 * u64::from(thousandths) + bytes % 1000 * u64::from(thousandths) / 1000
 }

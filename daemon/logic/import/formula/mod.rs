@@ -10,8 +10,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use crate::logic::rounding;
-
 /// What counts as no difference.
 const NEARLY: f64 = 8.0 * f64::EPSILON;
 
@@ -216,13 +214,13 @@ fn call(name: &str, values: &[f64]) -> Option<f64> {
         ("min" | "max", [first, ..]) if first.is_nan() => f64::NAN,
         ("min", [first, rest @ ..]) => rest.iter().fold(*first, |a, b| a.min(*b)),
         ("max", [first, rest @ ..]) => rest.iter().fold(*first, |a, b| a.max(*b)),
-        ("int", [value]) => rounding::trunc(*value),
-        ("ceil", [value]) => rounding::ceil(*value),
-        ("floor", [value]) => rounding::floor(*value),
+        ("int", [value]) => value.trunc(),
+        ("ceil", [value]) => value.ceil(),
+        ("floor", [value]) => value.floor(),
         ("abs", [value]) => value.abs(),
         ("sign", [value]) => value.signum(),
-        ("round", [value]) => rounding::round(*value),
-        ("round", [modulus, value]) => rounding::round(value / modulus) * modulus,
+        ("round", [value]) => value.round(),
+        ("round", [modulus, value]) => (value / modulus).round() * modulus,
         ("e", []) => std::f64::consts::E,
         ("pi", []) => std::f64::consts::PI,
         ("print", []) => 0.0,
