@@ -23,12 +23,12 @@ const COUNT: usize = 1024;
 
 /// Half of each page is noise, so that it takes half a page.
 fn half_noise() -> Pages {
-    let mut random = zramd::logic::benchmark::random::Random::new(1);
+    let mut random = fastrand::Rng::with_seed(1);
     let mut pages = Pages::new(COUNT).unwrap();
     let half = pages.page_size() / 2;
     for index in 0..COUNT {
         for word in pages.page_mut(index)[..half].chunks_mut(8) {
-            word.copy_from_slice(&random.number().to_ne_bytes());
+            word.copy_from_slice(&random.u64(..).to_ne_bytes());
         }
     }
     pages

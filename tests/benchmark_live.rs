@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use fastrand::Rng;
 use serde_json::Value;
 use support::{bench_run, can_use_real_kernel, real_kernel_lock, skip};
 use zramd::engine::benchmark::sample::{Source, collect};
@@ -17,7 +18,6 @@ use zramd::engine::scratch::Scratch;
 use zramd::host::linux::LinuxHost;
 use zramd::host::linux::cgroup::MemoryCgroup;
 use zramd::logic::algorithm::Algorithm;
-use zramd::logic::benchmark::random::Random;
 use zramd::logic::config::settings::PageSource;
 use zramd::logic::record::Undo;
 use zramd::logic::stat::BlockStat;
@@ -38,9 +38,9 @@ fn contents(index: usize) -> [u8; PAGE] {
     if index.is_multiple_of(SAME_FILLED) {
         return [u8::try_from(1 + index % 251).unwrap(); PAGE];
     }
-    let mut random = Random::new(index as u64);
+    let mut random = Rng::with_seed(index as u64);
     for word in page[..PAGE / 2].chunks_mut(8) {
-        word.copy_from_slice(&random.number().to_ne_bytes());
+        word.copy_from_slice(&random.u64(..).to_ne_bytes());
     }
     page
 }

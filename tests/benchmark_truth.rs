@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fastrand::Rng;
 use serde_json::Value;
 use support::{can_use_real_kernel, has_program, in_a_better_moment, real_kernel_lock, skip};
 use zramd::engine::benchmark::measure::{Direction, Pass, Spec, pass};
@@ -21,7 +22,6 @@ use zramd::host::linux::pages::Pages;
 use zramd::host::linux::public_files;
 use zramd::logic::algorithm::Algorithm;
 use zramd::logic::benchmark::candidates;
-use zramd::logic::benchmark::random::Random;
 use zramd::logic::benchmark::score::{Circumstances, Figures, Profile, cap_ns, score};
 use zramd::logic::benchmark::statistics::Estimate;
 use zramd::logic::benchmark::verdict::{Before, MARGIN, Scored, choose};
@@ -269,8 +269,8 @@ fn kinds(folder: &Path) -> Vec<(&'static str, PathBuf)> {
     let script = format!("find . -type f -print0 | sort -z | xargs -0 head -qc 65536 | head -c {most}");
     let sources = Path::new(&registry).join("registry/src");
     let source = Command::new("sh").args(["-c", &script]).current_dir(sources).output().unwrap().stdout;
-    let mut random = Random::new(5);
-    let noise: Vec<u8> = (0..PAGES * PAGE / 8).flat_map(|_| random.number().to_ne_bytes()).collect();
+    let mut random = Rng::with_seed(5);
+    let noise: Vec<u8> = (0..PAGES * PAGE / 8).flat_map(|_| random.u64(..).to_ne_bytes()).collect();
     [
         ("heap of an interpreter", pages_of(&fs::read(heap).unwrap())),
         ("program text", program_text()),

@@ -13,8 +13,8 @@ use crate::host::linux::public_files;
 use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
 use crate::logic::attribute::Attribute;
 use crate::logic::benchmark::calibrate::{Class, Target};
-use crate::logic::benchmark::random::Random;
 use crate::logic::benchmark::synthetic;
+use fastrand::Rng;
 
 /// Pages of a class that are compressed to know its size.
 const PROBE: usize = 512;
@@ -36,7 +36,7 @@ pub(super) fn collect<H: Host>(
         return Ok(None);
     };
     // The same pages in every run on this machine: two runs differ by its statistics only.
-    let mut random = Random::new(1);
+    let mut random = Rng::with_seed(1);
     let mut probes = vec![
         (Class::Sparse, generated(PROBE, synthetic::sparse, &mut random)?),
         (Class::Program, generated(PROBE, synthetic::compressible, &mut random)?),
@@ -70,7 +70,7 @@ pub(super) fn collect<H: Host>(
     Ok(Some(sample))
 }
 
-fn generated(count: usize, kind: fn(&mut [u8], &mut Random), random: &mut Random) -> Result<Pages, Error> {
+fn generated(count: usize, kind: fn(&mut [u8], &mut Rng), random: &mut Rng) -> Result<Pages, Error> {
     let mut pages = Pages::new(count)?;
     for index in 0..count {
         kind(pages.page_mut(index), random);
@@ -110,9 +110,9 @@ fn compressed_size<H: Host>(
 }
 
 /// A class, as likely as its share.
-fn draw(shares: &[(Class, f64)], random: &mut Random) -> Class {
+fn draw(shares: &[(Class, f64)], random: &mut Rng) -> Class {
     const PARTS: u64 = 1 << 20;
-    let mut roll = random.below(PARTS) as f64 / PARTS as f64;
+    let mut roll = random.u64(..PARTS) as f64 / PARTS as f64;
     for (class, share) in shares {
         if roll < *share {
             return *class;
@@ -123,7 +123,7 @@ fn draw(shares: &[(Class, f64)], random: &mut Random) -> Class {
 }
 
 /// Fills a page as one of a class.
-fn fill(page: &mut [u8], class: Class, probes: &[(Class, Pages)], random: &mut Random) {
+fn fill(page: &mut [u8], class: Class, probes: &[(Class, Pages)], random: &mut Rng) {
     match class {
         Class::Sparse => synthetic::sparse(page, random),
         Class::Program => synthetic::compressible(page, random),
@@ -131,7 +131,7 @@ fn fill(page: &mut [u8], class: Class, probes: &[(Class, Pages)], random: &mut R
         Class::File => {
             let files = probes.iter().find(|(class, _)| *class == Class::File);
             if let Some((_, files)) = files {
-                let index = usize::try_from(random.below(files.count() as u64)).unwrap_or(0);
+                let index = random.usize(..files.count());
                 page.copy_from_slice(files.page(index));
             }
         }

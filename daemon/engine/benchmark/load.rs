@@ -8,8 +8,8 @@ use crate::engine::Error;
 use crate::host::linux::files::read_optional;
 use crate::host::linux::pressed::{become_expendable, enter, major_faults, read_at, size, standard_input};
 use crate::logic::benchmark::latency::Latency;
-use crate::logic::benchmark::random::Random;
 use crate::logic::benchmark::swap::{Load, counter};
+use fastrand::Rng;
 
 const PAGE: usize = 4096;
 /// Random accesses at most.
@@ -44,12 +44,12 @@ pub fn run(processes: &Path, bytes: usize) -> Result<Load, Error> {
     let sequential_in = counted("pswpin")? - came_in;
 
     let came_in = counted("pswpin")?;
-    let mut random = Random::new(1);
+    let mut random = Rng::with_seed(1);
     let mut times = Vec::with_capacity(ACCESSES);
     let count = (memory.len() / PAGE) as u64;
     let all = Instant::now();
     for _ in 0..ACCESSES {
-        let at = usize::try_from(random.below(count)).unwrap_or(0) * PAGE;
+        let at = usize::try_from(random.u64(..count)).unwrap_or(0) * PAGE;
         let faults = major_faults();
         let began = Instant::now();
         touch(&mut memory[at..at + PAGE]);

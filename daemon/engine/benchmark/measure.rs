@@ -10,8 +10,8 @@ use crate::host::linux::direct::Direct;
 use crate::host::linux::interrupt;
 use crate::host::linux::pages::Pages;
 use crate::logic::benchmark::latency::at_share;
-use crate::logic::benchmark::random::Random;
 use crate::logic::benchmark::statistics::Estimate;
+use fastrand::Rng;
 
 /// Which way the data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
     // Only whole requests: a shorter one is another thing.
     requests.retain(|first| first + size <= spec.pages.end.min(data.count()));
     if let Some(seed) = spec.shuffle {
-        Random::new(seed).shuffle(&mut requests);
+        Rng::with_seed(seed).shuffle(&mut requests);
     }
     let threads = spec.threads.clamp(1, requests.len().max(1));
     let share = requests.len().div_ceil(threads).max(1);

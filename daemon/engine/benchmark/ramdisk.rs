@@ -19,8 +19,8 @@ use crate::logic::benchmark::latency::Latency;
 use crate::logic::benchmark::ramdisk::{
     Access, BLOCK, Cliff, Contents, Pass, Report, Row, SCHEMA_VERSION, size,
 };
-use crate::logic::benchmark::random::Random;
 use crate::logic::units::human;
+use fastrand::Rng;
 
 /// File system on zram: the one that zramd makes when nobody says another.
 const FS_TYPE: &str = "ext4";
@@ -287,14 +287,14 @@ impl Run<'_> {
 
     /// As ioping does it: one request at a time; what went through the page cache and should not is dropped from it before.
     fn random(&mut self, medium: &Medium, access: Access, contents: Contents) -> Result<Latency, Stopped> {
-        let mut random = Random::new(self.size);
+        let mut random = Rng::with_seed(self.size);
         let pages = self.size / PAGE as u64;
         let per_block = BLOCK / PAGE as u64;
         let mut times = Vec::with_capacity(REQUESTS);
         let all = Instant::now();
         while times.len() < REQUESTS && all.elapsed().as_secs_f64() < PATIENCE {
             self.reporter.check()?;
-            let page = random.below(pages);
+            let page = random.u64(..pages);
             if access == Access::Dropped {
                 medium.drop_cache()?;
             }

@@ -16,12 +16,12 @@ use crate::host::linux::pages::Pages;
 use crate::host::linux::process_memory::{ProcessMemory, maps, others};
 use crate::logic::attribute::Attribute;
 use crate::logic::benchmark::calibrate::Target;
-use crate::logic::benchmark::random::Random;
 use crate::logic::benchmark::report::Data;
 use crate::logic::benchmark::{maps as mappings, synthetic};
 use crate::logic::config::settings::PageSource;
 use crate::logic::stat::{BdStat, MmStat};
 use crate::logic::units::human;
+use fastrand::Rng;
 
 /// Where the pages are to come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub fn collect<H: Host>(
     wanted: usize,
 ) -> Result<Sample, Error> {
     let seed = host.random().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let private = match source {
         Source::Generator => return generate(wanted),
         Source::File(path) => return file(path, wanted, &mut random),
@@ -157,7 +157,7 @@ fn is_same_filled(page: &[u8]) -> bool {
 fn generate(wanted: usize) -> Result<Sample, Error> {
     let mut basket = Basket::new(wanted)?;
     // The same pages in every run: two runs differ by the machine only.
-    let mut random = Random::new(1);
+    let mut random = Rng::with_seed(1);
     while !basket.is_full() {
         synthetic::fill(basket.free(), &mut random);
         basket.keep();
@@ -185,7 +185,7 @@ pub fn open(path: &Path) -> Result<(OwnedFd, u64), Error> {
     Ok((file, size))
 }
 
-fn file(path: &Path, wanted: usize, random: &mut Random) -> Result<Sample, Error> {
+fn file(path: &Path, wanted: usize, random: &mut Rng) -> Result<Sample, Error> {
     let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
     let (file, size) = open(path)?;
     let mut basket = Basket::new(wanted)?;
@@ -198,7 +198,7 @@ fn file(path: &Path, wanted: usize, random: &mut Random) -> Result<Sample, Error
     } else {
         // Of so many, hardly one comes twice.
         let mut seen = BTreeSet::new();
-        let numbers = std::iter::repeat_with(|| random.below(count)).filter(|number| seen.insert(*number));
+        let numbers = std::iter::repeat_with(|| random.u64(..count)).filter(|number| seen.insert(*number));
         read_pages(&file, &mut basket, numbers).map_err(failed)?;
     }
     if basket.kept == 0 {
@@ -302,7 +302,7 @@ fn calibrating_swap<H: Host>(host: &H) -> Result<Option<(FilledSwap, Target)>, E
 }
 
 /// Pages of that, if they are enough. Few: reading one marks it as used.
-fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<Sample>, Error> {
+fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sample>, Error> {
     let page = host.page_size();
     let Some(filled) = fullest_swap(host)? else { return Ok(None) };
     let compressed = filled.compressed();
@@ -319,7 +319,7 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<
     let (mut tries, mut seen) = (0_u64, BTreeSet::new());
     while !basket.is_full() && (!tries.is_multiple_of(8) || begun.elapsed() < PATIENCE) {
         let among = if tries.is_multiple_of(2) { slots } else { front };
-        let first = random.below((among / RUN as u64).max(1));
+        let first = random.u64(..(among / RUN as u64).max(1));
         tries += 1;
         if !seen.insert(first) || device.read(first * RUN as u64 * page, run.bytes_mut()).is_err() {
             continue;
@@ -343,7 +343,7 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Random) -> Result<Option<
 }
 
 /// Pages of processes, each page as likely as any other; nothing when there is none.
-fn processes_pages(processes: &[u32], wanted: usize, random: &mut Random) -> Result<Option<Sample>, Error> {
+fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result<Option<Sample>, Error> {
     let root = Path::new("/");
     let mut ranges: Vec<(u32, Range<u64>)> = Vec::new();
     for process in processes {
@@ -368,7 +368,7 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Random) -> Res
     let mut seen = BTreeSet::new();
     let begun = Instant::now();
     while !basket.is_full() && begun.elapsed() < PATIENCE {
-        let at = random.below(total);
+        let at = random.u64(..total);
         let index = ends.partition_point(|end| *end <= at);
         let (process, range) = &ranges[index];
         let address = (range.end - (ends[index] - at)) / page * page;

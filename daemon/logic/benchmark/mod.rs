@@ -12,7 +12,6 @@ pub mod latency;
 pub mod maps;
 pub mod quiet;
 pub mod ramdisk;
-pub mod random;
 pub mod report;
 pub mod score;
 pub mod statistics;

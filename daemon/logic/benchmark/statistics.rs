@@ -50,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::logic::benchmark::random::Random;
+    use fastrand::Rng;
 
     #[test]
     fn few_values_say_little() {
@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_truth_as_often_as_it_says() {
-        let mut random = Random::new(11);
+        let mut random = Rng::with_seed(11);
         let held = (0..1000).filter(|_| {
-            let values: Vec<f64> = (0..31).map(|_| random.below(1_000_000) as f64).collect();
+            let values: Vec<f64> = (0..31).map(|_| random.u64(..1_000_000) as f64).collect();
             let estimate = Estimate::of(&values);
             estimate.low <= 500_000.0 && 500_000.0 <= estimate.high
         });

@@ -4,10 +4,10 @@
 //! was measured with the memory of a desktop (lz4 2.63, lzo-rle 2.74, lzo 2.77, zstd 3.37); `tests/benchmark.rs` measures it on the running
 //! kernel. Shares and lengths were fitted to that, nothing else was.
 
-use super::random::Random;
+use fastrand::Rng;
 
 /// Fills a page with what such pages hold.
-type Kind = fn(&mut [u8], &mut Random);
+type Kind = fn(&mut [u8], &mut Rng);
 
 /// Kinds of pages, with their shares in percent.
 const KINDS: [(u64, Kind); 5] = [(38, objects), (23, text), (24, sparse), (5, numbers), (10, noise)];
@@ -16,18 +16,18 @@ const KINDS: [(u64, Kind); 5] = [(38, objects), (23, text), (24, sparse), (5, nu
 const COMPRESSIBLE: u64 = 90;
 
 /// Fills a page as one of all kinds.
-pub fn fill(page: &mut [u8], random: &mut Random) {
-    let roll = random.below(100);
+pub fn fill(page: &mut [u8], random: &mut Rng) {
+    let roll = random.u64(..100);
     fill_as(roll, page, random);
 }
 
 /// Fills a page as one of the kinds that compress.
-pub fn compressible(page: &mut [u8], random: &mut Random) {
-    let roll = random.below(COMPRESSIBLE);
+pub fn compressible(page: &mut [u8], random: &mut Rng) {
+    let roll = random.u64(..COMPRESSIBLE);
     fill_as(roll, page, random);
 }
 
-fn fill_as(mut roll: u64, page: &mut [u8], random: &mut Random) {
+fn fill_as(mut roll: u64, page: &mut [u8], random: &mut Rng) {
     for (share, kind) in KINDS {
         if roll < share {
             return kind(page, random);
@@ -42,23 +42,23 @@ fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
 }
 
 /// Structures of a heap, of a few kinds: a header, pointers into two regions, small numbers, room for growth.
-fn objects(page: &mut [u8], random: &mut Random) {
-    let regions: [u64; 2] = std::array::from_fn(|_| 0x7F00_0000_0000 | (random.below(1 << 24) << 16));
+fn objects(page: &mut [u8], random: &mut Rng) {
+    let regions: [u64; 2] = std::array::from_fn(|_| 0x7F00_0000_0000 | (random.u64(..1 << 24) << 16));
     // Of each kind, the header and what its words are.
     let kinds: [(u64, Vec<u64>); 4] = std::array::from_fn(|_| {
-        let header = (random.below(64) << 4) | 1;
-        (header, (0..2 + random.below(6)).map(|_| random.below(9)).collect())
+        let header = (random.u64(..64) << 4) | 1;
+        (header, (0..2 + random.u64(..6)).map(|_| random.u64(..9)).collect())
     });
     let mut at = 0;
     while at < page.len() {
-        let (header, words) = &kinds[index(random, kinds.len())];
+        let (header, words) = &kinds[random.usize(..kinds.len())];
         put(page, at, &header.to_le_bytes());
         at += 8;
         for word in words {
             let word = match word {
-                0..=1 => regions[index(random, regions.len())] | (random.below(1 << 10) << 4),
-                2 => random.below(16),
-                3 if random.below(10) < 3 => random.below(1 << 32),
+                0..=1 => regions[random.usize(..regions.len())] | (random.u64(..1 << 10) << 4),
+                2 => random.u64(..16),
+                3 if random.u64(..10) < 3 => random.u64(..1 << 32),
                 3 => 1,
                 _ => 0,
             };
@@ -68,12 +68,8 @@ fn objects(page: &mut [u8], random: &mut Random) {
     }
 }
 
-fn index(random: &mut Random, length: usize) -> usize {
-    usize::try_from(random.below(length as u64)).unwrap_or(0)
-}
-
 /// Words, the frequent ones short and often.
-fn text(page: &mut [u8], random: &mut Random) {
+fn text(page: &mut [u8], random: &mut Rng) {
     const WORDS: &[&str] = &[
         "the",
         "of",
@@ -115,20 +111,20 @@ fn text(page: &mut [u8], random: &mut Random) {
     let mut phrases: Vec<std::ops::Range<usize>> = Vec::new();
     while at < page.len() {
         // What was said before is often said again.
-        if !phrases.is_empty() && random.below(10) < 6 {
-            let again = page[phrases[index(random, phrases.len())].clone()].to_vec();
+        if !phrases.is_empty() && random.u64(..10) < 6 {
+            let again = page[phrases[random.usize(..phrases.len())].clone()].to_vec();
             put(page, at, &again);
             at += again.len();
             continue;
         }
         let begun = at;
-        for _ in 0..=random.below(5) {
+        for _ in 0..=random.u64(..5) {
             // The square makes the first words of the list the frequent ones.
-            let share = (random.below(1 << 16) * random.below(1 << 16)) >> 16;
+            let share = (random.u64(..1 << 16) * random.u64(..1 << 16)) >> 16;
             let word = WORDS[usize::try_from((share * WORDS.len() as u64) >> 16).unwrap_or(0)].as_bytes();
-            let mark = MARKS[index(random, MARKS.len())];
-            let letters: [u8; 5] = std::array::from_fn(|_| b'a' + random.below(26).to_le_bytes()[0]);
-            let rare: &[u8] = if random.below(6) == 0 { &letters } else { &[] };
+            let mark = MARKS[random.usize(..MARKS.len())];
+            let letters: [u8; 5] = std::array::from_fn(|_| random.u8(b'a'..=b'z'));
+            let rare: &[u8] = if random.u64(..6) == 0 { &letters } else { &[] };
             for part in [word, &[mark], rare] {
                 put(page, at, part);
                 at += part.len();
@@ -139,28 +135,26 @@ fn text(page: &mut [u8], random: &mut Random) {
 }
 
 /// Mostly nothing: tables that are hardly filled, stacks that were deep once.
-pub fn sparse(page: &mut [u8], random: &mut Random) {
+pub fn sparse(page: &mut [u8], random: &mut Rng) {
     page.fill(0);
-    for _ in 0..8 + random.below(40) {
-        let at = usize::try_from(random.below(page.len() as u64 / 8)).unwrap_or(0) * 8;
-        put(page, at, &random.below(1 << 16).to_le_bytes());
+    for _ in 0..8 + random.u64(..40) {
+        let at = random.usize(..page.len() / 8) * 8;
+        put(page, at, &random.u64(..1 << 16).to_le_bytes());
     }
 }
 
 /// Lists of numbers of about the same size.
-fn numbers(page: &mut [u8], random: &mut Random) {
-    let base = random.below(1 << 20);
+fn numbers(page: &mut [u8], random: &mut Rng) {
+    let base = random.u64(..1 << 20);
     for at in (0..page.len()).step_by(4) {
-        let number = u32::try_from(base + random.below(1 << 8)).unwrap_or(0);
+        let number = u32::try_from(base + random.u64(..1 << 8)).unwrap_or(0);
         put(page, at, &number.to_le_bytes());
     }
 }
 
 /// What is compressed or encrypted already.
-pub fn noise(page: &mut [u8], random: &mut Random) {
-    for at in (0..page.len()).step_by(8) {
-        put(page, at, &random.number().to_le_bytes());
-    }
+pub fn noise(page: &mut [u8], random: &mut Rng) {
+    random.fill(page);
 }
 
 #[cfg(test)]
@@ -171,7 +165,7 @@ mod tests {
     fn shares_make_a_whole_and_pages_are_filled() {
         assert_eq!(KINDS.iter().map(|(share, _)| share).sum::<u64>(), 100);
         assert_eq!(KINDS.last().unwrap().0, 100 - COMPRESSIBLE);
-        let mut random = Random::new(1);
+        let mut random = Rng::with_seed(1);
         for _ in 0..200 {
             let mut page = [0xAA; 4096];
             fill(&mut page, &mut random);
