@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
@@ -17,7 +19,7 @@ use super::worker::absolute;
 use super::{out, read};
 use crate::engine::{Error, ErrorKind};
 use crate::host::Host;
-use crate::host::linux::{LinuxHost, clock, process};
+use crate::host::linux::{LinuxHost, process};
 use crate::logic::disk::is_disk_name;
 use crate::logic::disk_place::STORES;
 use crate::logic::disk_status::LoadState;
@@ -112,9 +114,9 @@ fn moment(usec: u64) -> String {
     if usec == 0 {
         return "never".to_owned();
     }
-    let clock::LocalTime { date: (year, month, day), time: (hour, minute, second), .. } =
-        clock::local_moment(usec);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    let moment = i64::try_from(usec).ok().and_then(|usec| Timestamp::from_microsecond(usec).ok());
+    let moment = moment.map(|moment| moment.to_zoned(TimeZone::system()).strftime("%F %T").to_string());
+    moment.unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn list(snapshot: &Snapshot) -> String {

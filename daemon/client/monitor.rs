@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
+use jiff::Zoned;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use zbus::fdo::{DBusProxy, ManagedObjects, NameOwnerChangedStream, ObjectManagerProxy, PropertiesProxy};
 use zbus::message::Type;
@@ -13,7 +14,6 @@ use super::connect::Bus;
 use super::job::Finished;
 use super::world::{Event, News, Objects, World};
 use super::{out, value};
-use crate::host::linux::clock::local_time;
 use crate::logic::error::Error;
 use crate::logic::exit::ExitStatus;
 use crate::service::{NAME, ROOT, stream};
@@ -145,6 +145,28 @@ fn read(message: &Message) -> Option<News> {
 }
 
 fn show(event: &Event, form: Form) -> bool {
-    let now = local_time();
-    out::line(&if form.json { event.json(&now.to_string()) } else { event.line(&now.clock()) })
+    let now = stamp(&Zoned::now(), form);
+    out::line(&if form.json { event.json(&now) } else { event.line(&now) })
+}
+
+/// `08:10:21.123`, or as JSON RFC 3339: `2026-11-21T08:10:21.123+01:00`.
+fn stamp(moment: &Zoned, form: Form) -> String {
+    moment.strftime(if form.json { "%FT%T%.3f%:z" } else { "%T%.3f" }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+    use jiff::tz::{Offset, TimeZone};
+
+    use super::*;
+
+    #[test]
+    fn lines_have_the_time_of_day_and_json_has_rfc_3339() {
+        let zone = TimeZone::fixed(Offset::from_seconds(-5400).unwrap());
+        let moment = date(2026, 3, 9).at(8, 5, 1, 7_000_000).to_zoned(zone).unwrap();
+        let stamp = |json| stamp(&moment, Form { json, stats: None });
+        assert_eq!(stamp(true), "2026-03-09T08:05:01.007-01:30");
+        assert_eq!(stamp(false), "08:05:01.007");
+    }
 }

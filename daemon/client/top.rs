@@ -15,7 +15,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::looks::{COLUMNS, FIRST_FIGURE, Look};
 use super::out;
 use crate::engine::sample;
-use crate::host::linux::clock::local_time;
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::error::{Error, ErrorKind};
 use crate::logic::exit::ExitStatus;
@@ -186,8 +185,7 @@ fn pressure() -> Option<Pressure> {
 }
 
 fn clock() -> String {
-    let (hour, minute, second) = local_time().time;
-    format!("{hour:02}:{minute:02}:{second:02}")
+    jiff::Zoned::now().strftime("%T").to_string()
 }
 
 #[cfg(test)]

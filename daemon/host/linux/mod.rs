@@ -1,7 +1,7 @@
 //! The real machine.
 //!
 //! All paths are taken below a root folder, which is `/` except in tests, so that path building and parsing can be tried
-//! on a copied tree. The only module with `unsafe`: loop devices, the device mapper, `swapon`, `swapoff`, `fork`, `localtime_r`,
+//! on a copied tree. The only module with `unsafe`: loop devices, the device mapper, `swapon`, `swapoff`, `fork`,
 //! `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate wraps, and names that C has for functions of the crate libm.
 
 mod block;
