@@ -173,10 +173,9 @@ fn udev_removes_links_only_where_zramd_has_a_record() {
     }
 }
 
-/// The budget of the generator: a person's boot pays for it every time. Looked at while it writes its last file, which is a
-/// full pipe here and so keeps it waiting.
+/// Looked at while it writes its last file, which is a full pipe here and so keeps it waiting.
 #[test]
-fn the_generator_stays_below_3_mib_and_starts_no_child() {
+fn the_generator_starts_no_child() {
     use rustix::fs::{CWD, FileType, Mode, OFlags};
     let root = root(CONFIGURATION, true);
     let out = root.path().join("generated");
@@ -201,15 +200,8 @@ fn the_generator_stays_below_3_mib_and_starts_no_child() {
         assert!(std::time::Instant::now() < deadline && stat()[0] != "Z", "it never came to the last file");
         std::thread::yield_now();
     }
-    let status = proc("status");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let peak: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
     let faults_of_children = stat()[8].clone();
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(faults_of_children, "0", "no child was waited for");
-    // Without optimisation the program is several times as large; the budget is for what is shipped.
-    let budget = if cfg!(debug_assertions) { 8 * 1024 } else { 3 * 1024 };
-    assert!(peak <= budget, "{peak} KiB");
-    eprintln!("peak {peak} KiB");
 }

@@ -13,23 +13,6 @@ use crate::logic::exit::ExitStatus;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
-    // What is typed most has nothing to parse; building the parser takes longer than reading all devices.
-    if std::env::args_os().skip(1).eq(["list"]) || std::env::args_os().len() == 1 {
-        return ended(list::run(&Cli::default(), &List::default()));
-    }
-    parse_and_run()
-}
-
-fn ended(result: Result<ExitStatus, Error>) -> ExitStatus {
-    result.unwrap_or_else(|error| {
-        out::error(&error.message);
-        error.exit_status()
-    })
-}
-
-/// Not part of `main`: it takes ten pages of stack, all of which are touched when it is entered.
-#[inline(never)]
-fn parse_and_run() -> ExitStatus {
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -40,7 +23,10 @@ fn parse_and_run() -> ExitStatus {
         }
     };
     let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));
-    ended(run(&cli, command))
+    run(&cli, command).unwrap_or_else(|error| {
+        out::error(&error.message);
+        error.exit_status()
+    })
 }
 
 fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {

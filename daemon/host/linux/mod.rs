@@ -2,7 +2,7 @@
 //!
 //! All paths are taken below a root folder, which is `/` except in tests, so that path building and parsing can be tried
 //! on a copied tree. The only module with `unsafe`: loop devices, the device mapper, `swapon`, `swapoff`, `fork`,
-//! `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate wraps, and names that C has for functions of the crate libm.
+//! `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate wraps.
 
 mod block;
 pub mod cancel;
@@ -18,8 +18,6 @@ pub mod hook;
 pub mod interrupt;
 pub mod lock;
 mod loops;
-#[cfg(not(debug_assertions))]
-mod math;
 pub mod medium;
 mod mkfs;
 mod mount;
