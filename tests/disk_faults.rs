@@ -10,6 +10,7 @@ use std::path::Path;
 
 use support::{FAULTS, FORCED, Picture, Trial, change, copy, is_kill, picture, small};
 use zramd::engine::disk::{self, Saved};
+use zramd::host::Errno;
 use zramd::host::linux::disk::Calls;
 use zramd::host::linux::disk::script::Fault;
 use zramd::logic::disk::omitted::Omitted;
@@ -55,6 +56,47 @@ fn a_save_may_fail_anywhere() {
 #[test]
 fn a_save_may_fail_anywhere_where_all_files_have_names() {
     walk_through_a_save(Calls::all_named);
+}
+
+/// Another program removes a directory while it is listed, or it cannot be read: the others are saved as they are.
+#[test]
+fn a_directory_that_cannot_be_listed_costs_only_itself() {
+    let saved = |fault| {
+        let trial = Trial::new();
+        trial.load().unwrap();
+        for name in ["a", "b", "c/deep", "d"] {
+            fs::create_dir_all(trial.place().join(name)).unwrap();
+            fs::write(trial.place().join(name).join("file"), name).unwrap();
+        }
+        let whole = picture(trial.place());
+        let calls = Calls::with_fault(fault);
+        let saved = disk::save(&calls, &trial.disk, FORCED, &mut |_| true).ok()?;
+        let Saved::Written { manifest, .. } = saved else { panic!("nothing was written") };
+        trial.reboot();
+        trial.load().unwrap();
+        Some((calls.transcript(), whole, picture(trial.place()), manifest))
+    };
+    let transcript = saved(None).unwrap().0;
+    let mut cases = 0;
+    for call in (1..=transcript.len()).filter(|call| transcript[call - 1].starts_with("getdents")) {
+        for errno in [Errno::NOENT, Errno::IO] {
+            // Without the listing of the disk itself, or of the store, nothing is saved.
+            let Some((_, whole, found, manifest)) = saved(Some((call, Fault::Fail(errno)))) else { continue };
+            if manifest.omitted.is_empty() && found == whole {
+                continue;
+            }
+            cases += 1;
+            let mut missing = whole.keys().filter(|path| !found.contains_key(*path));
+            let lost = missing.next().unwrap();
+            assert!(missing.all(|path| path.starts_with(lost)), "{errno} at call {call}: {found:?}");
+            assert!(
+                found.iter().all(|(path, text)| whole[path] == *text),
+                "{errno} at call {call}: {found:?}"
+            );
+            assert_eq!(manifest.omitted.count(), u64::from(errno == Errno::IO), "{errno} at call {call}");
+        }
+    }
+    assert_eq!(cases, 10, "five directories, in two ways");
 }
 
 /// What is missing is named, or below what is named, and everything else is as it was.

@@ -61,6 +61,13 @@ impl<'a> Ladder<'a> {
         }
     }
 
+    /// Closes a directory, and what is below it: its number is used again.
+    pub fn forget(&mut self, number: usize) {
+        while self.open.last().is_some_and(|(open, _)| *open >= number) {
+            self.open.pop();
+        }
+    }
+
     fn last(&self) -> BorrowedFd<'_> {
         self.open.last().map_or(self.root, |(_, opened)| opened.as_fd())
     }

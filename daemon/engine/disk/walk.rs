@@ -246,7 +246,9 @@ impl Walk<'_> {
         let (names, opened) = match listed {
             Err(errno) if is_top => return Err(in_tree(b"", "list")(errno)),
             Err(errno) => {
+                // The next directory gets the same number.
                 self.tree.names.remove_last();
+                ladder.forget(number);
                 return if is_gone(errno) { Ok(()) } else { self.unreadable(above, &name, "list", errno) };
             }
             Ok(listed) => listed,
