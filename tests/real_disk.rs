@@ -237,7 +237,7 @@ fn a_disk_that_cannot_be_saved_stays_and_says_why_in_one_sentence() {
     Command::new("sh").args(["-c", "head -c 1M /dev/urandom >\"$1\"", "sh"]).arg(&file).status().unwrap();
     let reverted = setup(&["revert"]);
     let messages = texts(&reverted).1;
-    assert_eq!(reverted.status.code(), Some(1), "{reverted:?}");
+    assert_eq!(reverted.status.code(), Some(7), "{reverted:?}");
     assert!(messages.starts_with("error: unsaved is not saved: "), "{messages}");
     fs::remove_file(&file).unwrap();
 }
@@ -280,7 +280,7 @@ fn names_of_files_are_for_root_only() {
     session.ok(&["disk", "save", kept.name]);
     assert!(setup(&["revert"]).status.success());
     session.write(&kept.section("size = \"8MiB\"\non-failure = \"fail\""));
-    let job = session.fails(&["reload"], 1);
+    let job = session.fails(&["reload"], 7);
     let public = [job, kept.published()].concat();
     assert!(public.contains("10.0 MiB") && !public.contains("wages"), "{public}");
     let config = session.bus().bus().config();

@@ -171,9 +171,9 @@ fn verdict(loaded: &Loaded) -> Option<Finding> {
 fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<Finding> {
     let Some(survey) = survey else { return Vec::new() };
     let is_new = |problem: &&Problem| {
-        let section = section_of(&problem.origin.key);
         let said = |finding: &Finding| {
-            Some(&finding.remedy) == problem.hint.as_ref() || section.as_ref() == Some(&finding.object)
+            Some(&finding.remedy) == problem.hint.as_ref()
+                || (!problem.about.is_empty() && problem.about == finding.object)
         };
         !loaded.problems.contains(problem) && !known.iter().any(said)
     };
@@ -387,6 +387,7 @@ mod tests {
     use super::*;
     use crate::client::fixture;
     use crate::logic::config;
+    use crate::logic::config::problem::Origin;
     use crate::logic::error::ErrorKind;
     use crate::logic::plan::Plan;
     use crate::logic::record::Target;
@@ -478,10 +479,13 @@ mod tests {
     fn differences_are_said_once() {
         let configuration = loaded("[zram0]\n[zram1]\nzram-sise = \"1GiB\"\n");
         let origin = configuration.merged.sections["zram0"].origin.clone();
-        let planner = |message: &str| Problem::warning(origin.clone(), message);
+        let at = |key: &str, message: &str| {
+            Problem::warning(Origin { key: key.to_owned(), ..origin.clone() }, message)
+        };
+        let planner = |message: &str| at("zram0", message);
         let mut problems = configuration.problems.clone();
-        problems.push(planner("refused for a reason"));
-        problems.push(planner("/dev/sda2 has priority 100, above its 5"));
+        problems.push(at("zram4", "refused for a reason"));
+        problems.push(planner("/dev/sda2 has priority 100, above its 5").about("/dev/sda2"));
         problems.push(planner("zswap is on").hint("boot with zswap.enabled=0"));
         let refused =
             Change { kind: Some(ErrorKind::Unsafe), ..change(4, Action::Refuse, "refused for a reason") };

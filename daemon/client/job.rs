@@ -175,7 +175,12 @@ impl Finished {
         let (done, failed): (Vec<_>, Vec<_>) =
             self.outcomes.into_iter().partition(|(error, _)| error.is_none());
         let kind = if done.is_empty() { error } else { ErrorKind::Partly };
-        let failed = failed.into_iter().map(|(error, text)| answered(error.unwrap_or(kind), &text).message);
+        let last = failed.iter().rposition(|(error, _)| *error == Some(ErrorKind::Config));
+        let failed = failed.into_iter().enumerate().map(|(index, (error, text))| match error {
+            // Once for all of them.
+            Some(ErrorKind::Config) if last != Some(index) => text,
+            _ => answered(error.unwrap_or(kind), &text).message,
+        });
         let done = done.into_iter().map(|(_, text)| format!("done: {text}"));
         Err(Error::new(kind, failed.chain(done).collect::<Vec<String>>().join("\n")))
     }

@@ -10,7 +10,7 @@ use zbus::message::Type;
 use zbus::proxy::CacheProperties;
 use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
-use super::connect::Bus;
+use super::connect::{Bus, answered};
 use super::job::Finished;
 use super::world::{Event, News, Objects, World};
 use super::{out, value};
@@ -37,7 +37,8 @@ pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Error> {
     let mut signals = MessageStream::for_match_rule(rule, bus.connection(), NonZeroUsize::new(QUEUE)).await?;
     let daemon = DBusProxy::new(bus.connection()).await?;
     let mut owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await?;
-    let mut world = World::new(begin(&bus, form).await?);
+    let mut world =
+        World::new(begin(&bus, form).await.map_err(|error| answered(error.kind, &error.message))?);
     let failed = |error| Error::failed(format!("cannot wait for Ctrl-C: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     if !show(&world.greeting(), form) {
@@ -51,7 +52,7 @@ pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Error> {
                 None => return Err(Error::failed("the system bus is gone")),
             },
             there = presence(&mut owners) => match there {
-                Some(true) => Some(News::Came(begin(&bus, form).await?)),
+                Some(true) => Some(News::Came(begin(&bus, form).await.map_err(|error| answered(error.kind, &error.message))?)),
                 Some(false) => Some(News::Left),
                 None => return Err(Error::failed("the system bus is gone")),
             },

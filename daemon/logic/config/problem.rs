@@ -86,17 +86,38 @@ pub struct Problem {
     pub message: String,
     /// What to write instead, when that is known.
     pub hint: Option<String>,
+    /// Another object that it is about, such as a swap of somebody else; otherwise empty.
+    pub about: String,
 }
 
 impl Problem {
     /// Something that makes its section or file unusable.
     pub fn error(origin: Origin, message: impl Into<String>) -> Problem {
-        Problem { severity: Severity::Error, origin, message: message.into(), hint: None }
+        Problem {
+            severity: Severity::Error,
+            origin,
+            message: message.into(),
+            hint: None,
+            about: String::new(),
+        }
     }
 
     /// Something that is ignored.
     pub fn warning(origin: Origin, message: impl Into<String>) -> Problem {
-        Problem { severity: Severity::Warning, origin, message: message.into(), hint: None }
+        Problem {
+            severity: Severity::Warning,
+            origin,
+            message: message.into(),
+            hint: None,
+            about: String::new(),
+        }
+    }
+
+    /// Adds another object that it is about.
+    #[must_use]
+    pub fn about(mut self, object: impl Into<String>) -> Problem {
+        self.about = object.into();
+        self
     }
 
     /// Adds what to write instead.

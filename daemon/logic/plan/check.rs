@@ -428,13 +428,14 @@ pub(super) fn neighbours(
         *priority >= 0 && swap.priority > *priority && !swap.zram_number().is_some_and(is_ours)
     };
     for swap in facts.swaps.iter().filter(better) {
-        problems.push(warn(
+        let problem = warn(
             format!(
                 "{} has priority {}, above its {priority}: zram is only used when that is full",
                 swap.path, swap.priority
             ),
             format!("write swap-priority = {} or more", swap.priority.saturating_add(1).min(32767)),
-        ));
+        );
+        problems.push(problem.about(swap.path.to_string()));
     }
     for other in &facts.other_managers {
         let message = format!(

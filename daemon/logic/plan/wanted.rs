@@ -105,7 +105,7 @@ pub(super) fn problem(
     message: impl Into<String>,
     hint: Option<String>,
 ) -> Problem {
-    Problem { severity, origin: origin.clone(), message: message.into(), hint }
+    Problem { severity, origin: origin.clone(), message: message.into(), hint, about: String::new() }
 }
 
 fn item(target: Target) -> Item {
