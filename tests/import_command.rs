@@ -72,11 +72,7 @@ fn links_hide_what_is_below_them_and_programs_are_not_run_unasked() {
 #[test]
 fn what_is_not_configured_is_said_so() {
     let root = tempfile::tempdir().unwrap();
-    for (peer, file) in [
-        ("zram-tools", "/etc/default/zramswap"),
-        ("zramd-go", "/etc/default/zramd"),
-        ("log2ram", "/etc/log2ram.conf"),
-    ] {
+    for (peer, file) in [("zram-tools", "/etc/default/zramswap"), ("log2ram", "/etc/log2ram.conf")] {
         let output = import(root.path(), &[peer]);
         assert_eq!(output.status.code(), Some(4), "{peer}");
         assert!(texts(&output).1.contains(file), "{peer}");

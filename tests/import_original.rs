@@ -183,12 +183,9 @@ fn sizes(toml: &str, mem_total_kib: u64, cmdline: &str) -> Sizes {
 /// What the other programs know.
 const NAMES: &[&str] = &[
     "ALGO",
-    "ALGORITHM",
     "COMP_ALG",
-    "FRACTION",
     "LOG_DISK_SIZE",
     "MAX_SIZE",
-    "NUM_DEVICES",
     "PAGE_CLUSTERS",
     "PATH_DISK",
     "PERCENT",
@@ -239,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_imported_loads(text in "(\\[zram[0-3+]?\\]?|zram-size|mount-point|options|fs-type|SIZE|PATH_DISK|PORTION|ALGO|FRACTION|NUM_DEVICES|zram-fraction|set!n|[ \t]|=|:|#|\"|\\\\|\n|\n|ram|/|[0-9]|[a-z(),;]|ż|\u{1}){0,40}") {
+    fn whatever_is_imported_loads(text in "(\\[zram[0-3+]?\\]?|zram-size|mount-point|options|fs-type|SIZE|PATH_DISK|PORTION|ALGO|zram-fraction|set!n|[ \t]|=|:|#|\"|\\\\|\n|\n|ram|/|[0-9]|[a-z(),;]|ż|\u{1}){0,40}") {
         for peer in Peer::ALL {
             let imported = import(peer, &[("/f".into(), text.clone())], &Values::default());
             let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");
@@ -253,7 +250,7 @@ proptest! {
     ) {
         let lines: Vec<String> = lines.iter().map(|(name, value)| format!("{name}='{value}'")).collect();
         let text = lines.join("\n");
-        for peer in [Peer::ZramTools, Peer::OldZramd, Peer::Log2ram, Peer::PopZram] {
+        for peer in [Peer::ZramTools, Peer::Log2ram, Peer::PopZram] {
             let imported = import(peer, &[("/f".into(), text.clone())], &Values::default());
             let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");
             prop_assert!(loaded.problems.is_empty(), "{}\n{}\n{:?}", text, imported.toml, loaded.problems);

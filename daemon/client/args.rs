@@ -241,8 +241,6 @@ pub enum PeerName {
     ZramGenerator,
     /// Debian's zram-tools
     ZramTools,
-    /// The older, unrelated zramd written in Go
-    ZramdGo,
     /// log2ram
     Log2ram,
     /// What Pop!_OS ships
@@ -255,7 +253,6 @@ impl PeerName {
         match self {
             PeerName::ZramGenerator => Peer::ZramGenerator,
             PeerName::ZramTools => Peer::ZramTools,
-            PeerName::ZramdGo => Peer::OldZramd,
             PeerName::Log2ram => Peer::Log2ram,
             PeerName::PopZram => Peer::PopZram,
         }

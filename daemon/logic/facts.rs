@@ -229,8 +229,8 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
         file: "/etc/default/zramd",
         needs: &["/usr/bin/zramd"],
         unless: &[],
-        import: Some("zramd-go"),
-        remedy: "take its settings over with `zramdctl import zramd-go`, then remove its package and /etc/default/zramd",
+        import: None,
+        remedy: "remove its package and /etc/default/zramd",
     },
 ];
 

@@ -36,7 +36,6 @@ impl Peer {
                 suffix: ".conf",
             },
             Peer::ZramTools => single(&["/etc/default/zramswap"]),
-            Peer::OldZramd => single(&["/etc/default/zramd"]),
             Peer::Log2ram => single(&["/etc/log2ram.conf"]),
             // The package ships the first; its program reads the second.
             Peer::PopZram => single(&["/etc/default/pop-zram", "/etc/pop-zram"]),

@@ -10,7 +10,6 @@ mod formula;
 mod generator;
 mod ini;
 mod log2ram;
-mod old_zramd;
 mod original;
 mod pop_zram;
 mod refused;
@@ -26,8 +25,6 @@ pub enum Peer {
     ZramGenerator,
     /// Debian's zram-tools.
     ZramTools,
-    /// The older, unrelated program with zramd's name, written in Go.
-    OldZramd,
     /// log2ram.
     Log2ram,
     /// What Pop!_OS ships.
@@ -36,15 +33,13 @@ pub enum Peer {
 
 impl Peer {
     /// Every one.
-    pub const ALL: [Peer; 5] =
-        [Peer::ZramGenerator, Peer::ZramTools, Peer::OldZramd, Peer::Log2ram, Peer::PopZram];
+    pub const ALL: [Peer; 4] = [Peer::ZramGenerator, Peer::ZramTools, Peer::Log2ram, Peer::PopZram];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Peer::ZramGenerator => "zram-generator",
             Peer::ZramTools => "zram-tools",
-            Peer::OldZramd => "zramd-go",
             Peer::Log2ram => "log2ram",
             Peer::PopZram => "pop-zram",
         }
@@ -123,7 +118,6 @@ pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &Values) -> Impor
     let draft = match peer {
         Peer::ZramGenerator => generator::import(files, values),
         Peer::ZramTools => zram_tools::import(files),
-        Peer::OldZramd => old_zramd::import(files),
         Peer::Log2ram => log2ram::import(files),
         Peer::PopZram => pop_zram::import(files),
     };

@@ -237,15 +237,6 @@ pub const ROWS: &[Row] = &[
     ("zram-tools", 1_048_576, "", OTHER, &["zram0 644245094 swap 100 discard zstd,auto"]),
     ("zram-tools-default", 1_048_576, "", OTHER, &["zram0 268435456 swap 100 discard lz4,auto"]),
     ("zram-tools-odd", 1_048_576, "", OTHER, &["zram0 2147483648 swap 100 discard lz4,auto"]),
-    (
-        "zramd-go",
-        1_048_576,
-        "",
-        OTHER,
-        &["zram0 268435456 swap 10 discard lz4,auto", "zram1 268435456 swap 10 discard lz4,auto"],
-    ),
-    ("zramd-go-default", 1_048_576, "", OTHER, &["zram0 1073741824 swap 100 discard zstd,auto"]),
-    ("zramd-go-default", 33_554_432, "", OTHER, &["zram0 8589934592 swap 100 discard zstd,auto"]),
     ("log2ram", 1_048_576, "", OTHER, &[]),
     (
         "log2ram-zram",
