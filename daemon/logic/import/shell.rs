@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::document::{self, Draft};
-use super::generator::plain_size;
 use crate::logic::algorithm::Algorithm;
+use crate::logic::expr::Expr;
 
 /// One assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,18 +43,19 @@ pub fn read(program: &str, known: &[&str], files: &[(PathBuf, String)], draft: &
     let mut variables = Variables::default();
     for (file, text) in files {
         for (index, line) in text.lines().enumerate() {
-            let mut found = Vec::new();
-            if let Err(why) = assignments(line, &mut found) {
-                draft.warn(file, Some(index + 1), format!("{why}; it was left out"));
-            }
-            for (name, value) in found {
-                if !known.contains(&name.as_str()) {
-                    draft.warn(file, Some(index + 1), unknown(program, &name, known));
+            match assignment(line) {
+                Ok(None) => {}
+                Err(why) => draft.warn(file, Some(index + 1), format!("{why}; this line was left out")),
+                Ok(Some((name, value))) if !known.contains(&name) => {
+                    draft.warn(file, Some(index + 1), unknown(program, name, known));
                     draft.row(format!("{name}={value}"), "", format!("{program} does not know it"));
-                    continue;
                 }
-                let variable = Variable { file: file.clone(), line: index + 1, name: name.clone(), value };
-                variables.0.insert(name, variable);
+                Ok(Some((name, value))) => {
+                    let name = name.to_owned();
+                    let variable =
+                        Variable { file: file.clone(), line: index + 1, name: name.clone(), value };
+                    variables.0.insert(name, variable);
+                }
             }
         }
     }
@@ -71,45 +72,46 @@ fn unknown(program: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The assignments of one line; an error says what else is on it.
-fn assignments(line: &str, found: &mut Vec<(String, String)>) -> Result<(), String> {
-    let mut rest = line.trim();
-    rest = rest.strip_prefix("export ").unwrap_or(rest);
-    loop {
-        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';');
-        if rest.is_empty() || rest.starts_with('#') {
-            return Ok(());
-        }
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let (name, behind) = rest.split_at(end);
-        let Some(behind) = behind.strip_prefix('=').filter(|_| !name.is_empty()) else {
-            return Err(format!("`{rest}` is no assignment"));
-        };
-        let (value, behind) = word(behind).map_err(|why| format!("`{name}` {why}"))?;
-        found.push((name.to_owned(), value));
-        rest = behind;
+/// The assignment of a line, if it has one; an error says what else it is.
+fn assignment(line: &str) -> Result<Option<(&str, String)>, String> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
+    let is_name = |name: &str| name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+    match line.split_once('=') {
+        Some((name, value)) if !name.is_empty() && is_name(name) => match word(value) {
+            Ok(value) => Ok(Some((name, value))),
+            Err(why) => Err(format!("`{name}` {why}")),
+        },
+        _ => Err(format!("`{line}` is no assignment")),
     }
 }
 
-/// One word as the shell reads it, and what follows.
-fn word(text: &str) -> Result<(String, &str), &'static str> {
+/// One word as the shell reads it, with nothing but a comment behind it.
+fn word(text: &str) -> Result<String, &'static str> {
     let mut value = String::new();
     let mut quote = None;
-    let mut letters = text.char_indices();
-    while let Some((at, letter)) = letters.next() {
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
         match (letter, quote) {
             ('\'' | '"', None) => quote = Some(letter),
             (letter, Some(open)) if letter == open => quote = None,
             ('$' | '`', None | Some('"')) => {
                 return Err("is worked out by a shell, which an import does not run");
             }
-            ('\\', None | Some('"')) => value.extend(letters.next().map(|(_, letter)| letter)),
-            (letter, None) if letter.is_whitespace() || letter == ';' => return Ok((value, &text[at..])),
+            ('\\', None | Some('"')) => value.extend(letters.next()),
+            (' ' | '\t' | ';', None) => {
+                let rest = letters.as_str().trim_start_matches([' ', '\t', ';']);
+                let is_over = rest.is_empty() || rest.starts_with('#');
+                return if is_over { Ok(value) } else { Err("is more than one assignment") };
+            }
             ('(' | '&' | '|' | '<' | '>', None) => return Err("is more than an assignment"),
             _ => value.push(letter),
         }
     }
-    if quote.is_some() { Err("has a quote that is not closed") } else { Ok((value, "")) }
+    if quote.is_some() { Err("has a quote that is not closed") } else { Ok(value) }
 }
 
 /// A whole number, or the default with a warning.
@@ -129,15 +131,14 @@ pub fn mebibytes(variable: Option<&Variable>, default: u64, draft: &mut Draft) -
     if let Ok(number) = value.parse::<u64>() {
         return number.to_string();
     }
-    let (text, size) = match plain_size(value) {
-        Some(plain) => {
-            let taken = if plain == value { "it plainly means" } else { &plain };
-            (format!("`{}` takes a number of MiB; `{value}` was taken as {taken}", variable.name), plain)
-        }
-        None => {
-            let text = format!("`{value}` is no number of MiB for {}; {default} was taken", variable.name);
-            (text, default.to_string())
-        }
+    let (text, size) = if Expr::parse(value).is_ok() {
+        (
+            format!("`{}` takes a number of MiB; zramd takes `{value}` as it is", variable.name),
+            value.to_owned(),
+        )
+    } else {
+        let text = format!("`{value}` is no number of MiB for {}; {default} was taken", variable.name);
+        (text, default.to_string())
     };
     draft.warn(&variable.file, Some(variable.line), text);
     size
@@ -182,35 +183,31 @@ pub fn was(variable: Option<&Variable>, name: &str, default: &str) -> String {
 mod tests {
     use super::*;
 
-    fn check(line: &str, expected: &[(&str, &str)], error: &str) {
-        let mut found = Vec::new();
-        let result = assignments(line, &mut found);
-        let expected: Vec<_> = expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        assert_eq!(found, expected, "{line}");
-        assert_eq!(result.is_err(), !error.is_empty(), "{line}: {result:?}");
-        assert!(result.err().unwrap_or_default().contains(error), "{line}");
-    }
-
     #[test]
     fn assignments_are_read_as_the_shell_reads_them() {
-        check("# ALGO=lz4", &[], "");
-        check("", &[], "");
-        check("ALGO=lz4", &[("ALGO", "lz4")], "");
-        check("  export ALGO='lz4' # fast", &[("ALGO", "lz4")], "");
-        check("A=\"x y\"z B=\\ c;C=", &[("A", "x yz"), ("B", " c"), ("C", "")], "");
-        check("PATH_DISK=\"/var/log;/home/a\"", &[("PATH_DISK", "/var/log;/home/a")], "");
-        check("A='$HOME'", &[("A", "$HOME")], "");
-        check("A=a#b", &[("A", "a#b")], "");
+        for (line, expected) in [
+            ("# ALGO=lz4", None),
+            ("", None),
+            ("ALGO=lz4", Some(("ALGO", "lz4"))),
+            ("  export ALGO='lz4' # fast", Some(("ALGO", "lz4"))),
+            ("A=\"x y\"z\\ a;", Some(("A", "x yz a"))),
+            ("C=", Some(("C", ""))),
+            ("PATH_DISK=\"/var/log;/home/a\"", Some(("PATH_DISK", "/var/log;/home/a"))),
+            ("A='$HOME'", Some(("A", "$HOME"))),
+            ("A=a#b", Some(("A", "a#b"))),
+        ] {
+            let expected = expected.map(|(name, value)| (name, value.to_owned()));
+            assert_eq!(assignment(line), Ok(expected), "{line}");
+        }
     }
 
     #[test]
     fn what_a_shell_would_have_to_run_is_left_out() {
-        check("SIZE=$((2*1024))", &[], "worked out by a shell");
-        check("SIZE=\"`nproc`\"", &[], "worked out by a shell");
-        check("A=1; rm -rf /", &[("A", "1")], "is no assignment");
-        check("A = 1", &[], "is no assignment");
-        check("A='x", &[], "not closed");
-        check("A=(1 2)", &[], "more than an assignment");
+        for line in
+            ["SIZE=$((2*1024))", "SIZE=\"`nproc`\"", "A=1; rm -rf /", "A=1 B=2", "A = 1", "A='x", "A=(1 2)"]
+        {
+            assert!(assignment(line).is_err(), "{line}");
+        }
     }
 
     #[test]

@@ -14,8 +14,6 @@ use super::{Program, Values};
 use crate::logic::proc::zram_number;
 use size::Given;
 
-pub use size::plain as plain_size;
-
 /// One device: the last setting of each key.
 #[derive(Debug)]
 struct Device {
