@@ -239,7 +239,7 @@ fn programs_are_run_on_request_and_what_they_print_is_put_in() {
         .unwrap();
     let (toml, said) = texts(&output);
     assert!(output.status.success(), "{said}");
-    assert!(toml.contains("zram-size = \"ram / (4 * 2 + 1)\""), "{toml}\n{said}");
+    assert!(toml.contains("zram-size = \"ram / ((4 * 2) + 1)\""), "{toml}\n{said}");
     for line in
         ["a -> 4", "b -> a * 2", "b -> b + 1", "c -> printed nothing", "d -> printed nothing", "/bin/sh"]
     {

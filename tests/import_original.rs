@@ -50,6 +50,8 @@ fn any_size() -> impl Strategy<Value = String> {
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("min({a}; {b})")),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("max[{a}, {b}]")),
             inner.clone().prop_map(|a| format!("({a})")),
+            inner.clone().prop_map(|a| format!("log[2, {a} + 1] + e()")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("max({a} - {b} + 1, {a} % 7 ^ 2 + 1)")),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("(ram<4096)*({a}) + (ram>=4096)*({b})")),
             inner.prop_map(|a| format!("round(64, {a}) + 64")),
         ]

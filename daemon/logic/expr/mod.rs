@@ -1,13 +1,20 @@
 //! Size expressions: `min(ram / 2, 4GiB)`.
 //!
-//! A value is a number of MiB. Bare numbers are MiB as in zram-generator, numbers with a unit are converted, `50%` is a
-//! share of RAM. Precedence from loose to tight: `? :`, `||`, `&&`, comparisons, `+ -`, `* / %`, unary `- !`, `^`.
+//! A value is a number of MiB. The language is that of zram-generator 1.2, whose evaluator is fasteval 0.2: the same
+//! operators, functions, brackets and order of evaluation, with the same results. zramd adds units, shares of RAM (`50%`),
+//! `? :`, `if`, `swap` and `cpus`. Three things differ from fasteval, and `import` rewrites them:
+//!
+//! * `K`, `M`, `G` and `T` are powers of 1024 bytes. In fasteval `4G` is 4·10⁹, which makes 4·10⁹ MiB. Its other suffix
+//!   letters (`k m u n p`) are errors here, because `512m` would be half a MiB.
+//! * `25% + 1` and `25% - 1` are a share of RAM and a number. In fasteval `%` is the remainder there.
+//! * There is no `print`.
 
+mod functions;
 mod parse;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use functions::Function;
 
 /// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,21 +24,69 @@ pub struct Expr(Node);
 enum Node {
     /// MiB, or just a number.
     Number(f64),
-    /// A number with its unit.
-    Amount(f64, String),
     /// A percentage of RAM.
     Share(f64),
     Variable(Variable),
-    Unary(Unary, Box<Node>),
-    Binary(Binary, Box<Node>, Box<Node>),
-    Choice(Box<Node>, Box<Node>, Box<Node>),
-    Call(Function, Vec<Node>),
+    Minus(Box<Node>),
+    Not(Box<Node>),
+    /// Operands, and the operators between them.
+    Chain(Vec<Node>, Vec<Operator>),
+    Call(&'static Function, Vec<Node>),
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Variable {
+    Ram,
+    Swap,
+    Cpus,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Power,
+    Remainder,
+    Divide,
+    Multiply,
+    Subtract,
+    Add,
+    Less,
+    LessEqual,
+    Equal,
+    NotEqual,
+    GreaterEqual,
+    Greater,
+    And,
+    Or,
+}
+
+/// Operators with the same precedence, tightest first, and whether they are applied from right to left. As in fasteval,
+/// each arithmetic operator has a precedence of its own: `10 * 7 % 4` is `10 * (7 % 4)`.
+const PRECEDENCE: [(&[Operator], bool); 9] = [
+    (&[Operator::Power], true),
+    (&[Operator::Remainder], false),
+    (&[Operator::Divide], false),
+    (&[Operator::Multiply], true),
+    (&[Operator::Subtract], false),
+    (&[Operator::Add], true),
+    (
+        &[
+            Operator::Less,
+            Operator::LessEqual,
+            Operator::Equal,
+            Operator::NotEqual,
+            Operator::GreaterEqual,
+            Operator::Greater,
+        ],
+        false,
+    ),
+    (&[Operator::And], false),
+    (&[Operator::Or], false),
+];
 
 /// What the machine provides: whole MiB, as zram-generator counts them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Variables {
-    /// `ram`: MemTotal.
+    /// `ram`: MemTotal. Not a number where it is not known.
     pub ram_mib: f64,
     /// `swap`: SwapTotal, before zramd adds any.
     pub swap_mib: f64,
@@ -65,66 +120,11 @@ impl EvaluationError {
     }
 }
 
-/// An enumeration whose variants have a spelling.
-macro_rules! spelled {
-    ($name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        enum $name { $($variant),* }
+const MIB: f64 = 1_048_576.0;
 
-        impl $name {
-            const ALL: &'static [$name] = &[$($name::$variant),*];
-
-            fn text(self) -> &'static str {
-                match self { $($name::$variant => $text),* }
-            }
-        }
-    };
-}
-
-spelled!(Variable { Ram = "ram", Swap = "swap", Cpus = "cpus" });
-spelled!(Unary { Minus = "-", Not = "!" });
-spelled!(Binary {
-    Or = "||", And = "&&",
-    Equal = "==", NotEqual = "!=", LessEqual = "<=", GreaterEqual = ">=", Less = "<", Greater = ">",
-    Add = "+", Subtract = "-", Multiply = "*", Divide = "/", Modulo = "%", Power = "^",
-});
-spelled!(Function {
-    Min = "min", Max = "max", Round = "round", Floor = "floor", Ceil = "ceil", Abs = "abs", Int = "int", If = "if",
-});
-
-impl Binary {
-    /// Higher binds tighter.
-    fn precedence(self) -> u8 {
-        match self {
-            Binary::Or => 1,
-            Binary::And => 2,
-            Binary::Equal
-            | Binary::NotEqual
-            | Binary::LessEqual
-            | Binary::GreaterEqual
-            | Binary::Less
-            | Binary::Greater => 3,
-            Binary::Add | Binary::Subtract => 4,
-            Binary::Multiply | Binary::Divide | Binary::Modulo => 5,
-            Binary::Power => 7,
-        }
-    }
-}
-
-/// Between `* / %` and `^`, so that `-2^2` is −4.
-const UNARY_PRECEDENCE: u8 = 6;
-
-impl Function {
-    /// How many arguments it takes, at least and at most.
-    fn arity(self) -> (usize, usize) {
-        match self {
-            Function::Min | Function::Max => (1, usize::MAX),
-            Function::Round => (1, 2),
-            Function::Floor | Function::Ceil | Function::Abs | Function::Int => (1, 1),
-            Function::If => (3, 3),
-        }
-    }
-}
+/// What is wrong where a size depends on the memory of the machine, and that could not be read.
+pub const UNKNOWN_MEMORY: &str =
+    "how much memory this machine has is not known, because /proc/meminfo cannot be read";
 
 impl Expr {
     /// Understands a text.
@@ -139,105 +139,110 @@ impl Expr {
 
     /// The value in MiB on a machine. Infinite and undefined values are errors.
     pub fn evaluate(&self, variables: &Variables) -> Result<f64, EvaluationError> {
-        evaluate(&self.0, variables)
+        if variables.ram_mib.is_nan() && self.0.needs_memory() {
+            return Err(EvaluationError::new(UNKNOWN_MEMORY));
+        }
+        let value = self.0.value(variables);
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(EvaluationError::new("the value is infinite or undefined, as after a division by zero"))
+        }
     }
 }
 
-fn evaluate(node: &Node, variables: &Variables) -> Result<f64, EvaluationError> {
-    let value = match node {
-        Node::Share(_) | Node::Variable(Variable::Ram | Variable::Swap) if variables.ram_mib.is_nan() => {
-            return Err(EvaluationError::new(UNKNOWN_MEMORY));
+impl Node {
+    fn needs_memory(&self) -> bool {
+        match self {
+            Node::Number(_) | Node::Variable(Variable::Cpus) => false,
+            Node::Share(_) | Node::Variable(Variable::Ram | Variable::Swap) => true,
+            Node::Minus(operand) | Node::Not(operand) => operand.needs_memory(),
+            Node::Chain(nodes, _) | Node::Call(_, nodes) => nodes.iter().any(Node::needs_memory),
         }
-        Node::Number(value) => *value,
-        Node::Amount(value, unit) => value * (super::units::bytes_per(unit).unwrap_or(0) as f64) / MIB,
-        Node::Share(percent) => variables.ram_mib * percent / 100.0,
-        Node::Variable(Variable::Ram) => variables.ram_mib,
-        Node::Variable(Variable::Swap) => variables.swap_mib,
-        Node::Variable(Variable::Cpus) => variables.cpus,
-        Node::Unary(Unary::Minus, operand) => -evaluate(operand, variables)?,
-        Node::Unary(Unary::Not, operand) => truth(evaluate(operand, variables)? == 0.0),
-        Node::Binary(operator, left, right) => return binary(*operator, left, right, variables),
-        Node::Choice(condition, yes, no) => {
-            return evaluate(if evaluate(condition, variables)? == 0.0 { no } else { yes }, variables);
+    }
+
+    fn value(&self, variables: &Variables) -> f64 {
+        let values = |nodes: &[Node]| nodes.iter().map(|node| node.value(variables)).collect();
+        match self {
+            Node::Number(value) => *value,
+            Node::Share(percent) => variables.ram_mib * percent / 100.0,
+            Node::Variable(Variable::Ram) => variables.ram_mib,
+            Node::Variable(Variable::Swap) => variables.swap_mib,
+            Node::Variable(Variable::Cpus) => variables.cpus,
+            Node::Minus(operand) => -operand.value(variables),
+            Node::Not(operand) => truth(equal(operand.value(variables), 0.0)),
+            Node::Chain(operands, operators) => chain(values(operands), operators.clone()),
+            Node::Call(function, arguments) => {
+                let arguments: Vec<f64> = values(arguments);
+                (function.apply)(&arguments)
+            }
         }
-        Node::Call(function, arguments) => return call(*function, arguments, variables),
-    };
-    finite(value)
+    }
 }
 
-const MIB: f64 = 1_048_576.0;
+/// Applies operators in the order of [`PRECEDENCE`].
+fn chain(mut values: Vec<f64>, mut operators: Vec<Operator>) -> f64 {
+    for (level, from_the_right) in PRECEDENCE {
+        let is_next = |operator: &Operator| level.contains(operator);
+        while let Some(at) = if from_the_right {
+            operators.iter().rposition(is_next)
+        } else {
+            operators.iter().position(is_next)
+        } {
+            let right = values.remove(at + 1);
+            values[at] = operators.remove(at).apply(values[at], right);
+        }
+    }
+    values[0]
+}
 
-/// What is wrong where a size depends on the memory of the machine, and that could not be read.
-pub const UNKNOWN_MEMORY: &str =
-    "how much memory this machine has is not known, because /proc/meminfo cannot be read";
+impl Operator {
+    fn apply(self, a: f64, b: f64) -> f64 {
+        match self {
+            Operator::Power => a.powf(b),
+            Operator::Remainder => a % b,
+            Operator::Divide => a / b,
+            Operator::Multiply => a * b,
+            Operator::Subtract => a - b,
+            Operator::Add => a + b,
+            Operator::Less => truth(a < b),
+            Operator::LessEqual => truth(a <= b),
+            Operator::Equal => truth(equal(a, b)),
+            Operator::NotEqual => truth(unequal(a, b)),
+            Operator::GreaterEqual => truth(a >= b),
+            Operator::Greater => truth(a > b),
+            // The value of an operand, not just 0 or 1.
+            Operator::And => {
+                if equal(a, 0.0) {
+                    a
+                } else {
+                    b
+                }
+            }
+            Operator::Or => {
+                if unequal(a, 0.0) {
+                    a
+                } else {
+                    b
+                }
+            }
+        }
+    }
+}
+
+/// The largest difference between numbers that are equal, as in fasteval. Undefined values are neither equal nor unequal.
+const NEARLY: f64 = 8.0 * f64::EPSILON;
+
+fn equal(a: f64, b: f64) -> bool {
+    (a - b).abs() <= NEARLY
+}
+
+fn unequal(a: f64, b: f64) -> bool {
+    (a - b).abs() > NEARLY
+}
 
 fn truth(value: bool) -> f64 {
     f64::from(u8::from(value))
-}
-
-fn finite(value: f64) -> Result<f64, EvaluationError> {
-    if value.is_finite() { Ok(value) } else { Err(EvaluationError::new("the value is not finite")) }
-}
-
-#[allow(clippy::float_cmp)] // `==` in an expression means what it says.
-fn binary(
-    operator: Binary,
-    left: &Node,
-    right: &Node,
-    variables: &Variables,
-) -> Result<f64, EvaluationError> {
-    let a = evaluate(left, variables)?;
-    // Like fasteval: the value of an operand, not just 0 or 1.
-    match operator {
-        Binary::Or if a != 0.0 => return Ok(a),
-        Binary::And if a == 0.0 => return Ok(a),
-        _ => {}
-    }
-    let b = evaluate(right, variables)?;
-    finite(match operator {
-        Binary::Or | Binary::And => b,
-        Binary::Equal => truth(a == b),
-        Binary::NotEqual => truth(a != b),
-        Binary::LessEqual => truth(a <= b),
-        Binary::GreaterEqual => truth(a >= b),
-        Binary::Less => truth(a < b),
-        Binary::Greater => truth(a > b),
-        Binary::Add => a + b,
-        Binary::Subtract => a - b,
-        Binary::Multiply => a * b,
-        Binary::Divide | Binary::Modulo if b == 0.0 => {
-            return Err(EvaluationError::new("it divides by zero"));
-        }
-        Binary::Divide => a / b,
-        Binary::Modulo => a % b,
-        Binary::Power if b.fract() != 0.0 || b.abs() > 1024.0 => {
-            return Err(EvaluationError::new("an exponent has to be a whole number up to 1024"));
-        }
-        Binary::Power => a.powf(b),
-    })
-}
-
-fn call(function: Function, arguments: &[Node], variables: &Variables) -> Result<f64, EvaluationError> {
-    if function == Function::If {
-        let yes = evaluate(&arguments[0], variables)? != 0.0;
-        return evaluate(&arguments[if yes { 1 } else { 2 }], variables);
-    }
-    let values = arguments.iter().map(|node| evaluate(node, variables)).collect::<Result<Vec<_>, _>>()?;
-    let first = values[0];
-    finite(match function {
-        Function::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
-        Function::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        Function::Round => match values.get(1) {
-            Some(_) if first == 0.0 => return Err(EvaluationError::new("it rounds to a multiple of zero")),
-            Some(value) => (value / first).round() * first,
-            None => first.round(),
-        },
-        Function::Floor => first.floor(),
-        Function::Ceil => first.ceil(),
-        Function::Abs => first.abs(),
-        Function::Int => first.trunc(),
-        Function::If => first,
-    })
 }
 
 /// MiB → bytes, cut off below the byte.
@@ -245,43 +250,11 @@ pub fn size_in_bytes(mib: f64) -> Result<u64, EvaluationError> {
     if mib < 0.0 {
         return Err(EvaluationError::new("a size cannot be negative"));
     }
-    let bytes = (mib * MIB).trunc();
+    let bytes = mib * MIB;
     // 2^63 is far beyond any memory and still exact in both types.
     if bytes.is_nan() || bytes >= 9_223_372_036_854_775_808.0 {
         return Err(EvaluationError::new("a size this large cannot be meant"));
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Checked above.
     Ok(bytes as u64)
-}
-
-impl fmt::Display for Expr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Every operator in parentheses, so that the text means the same whatever the precedence is.
-impl fmt::Display for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Node::Number(value) => write!(f, "{value}"),
-            Node::Amount(value, unit) => write!(f, "{value}{unit}"),
-            // The parentheses keep what follows from making it a modulo.
-            Node::Share(percent) => write!(f, "({percent}%)"),
-            Node::Variable(variable) => f.write_str(variable.text()),
-            Node::Unary(operator, operand) => write!(f, "({}{operand})", operator.text()),
-            Node::Binary(operator, a, b) => write!(f, "({a} {} {b})", operator.text()),
-            Node::Choice(condition, yes, no) => write!(f, "({condition} ? {yes} : {no})"),
-            Node::Call(function, arguments) => {
-                write!(f, "{}(", function.text())?;
-                for (index, argument) in arguments.iter().enumerate() {
-                    if index > 0 {
-                        f.write_str(", ")?;
-                    }
-                    argument.fmt(f)?;
-                }
-                f.write_str(")")
-            }
-        }
-    }
 }

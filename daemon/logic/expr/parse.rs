@@ -1,20 +1,42 @@
-//! Text → tree: tokens by `winnow`, then precedence climbing, with the place of every mistake.
+//! Text → tree: tokens by `winnow`, then a value and any number of operators with further values, with the place of every
+//! mistake.
 
 use winnow::Parser;
 use winnow::ascii::float;
 use winnow::error::ContextError;
 use winnow::token::{one_of, take_while};
 
-use super::{Binary, ExprError, Function, Node, UNARY_PRECEDENCE, Unary, Variable};
+use super::functions::{FUNCTIONS, Function, IF};
+use super::{ExprError, MIB, Node, Operator, Variable};
 use crate::logic::units::{bytes_per, meant_unit};
 
-/// Longest text that is looked at, in bytes.
+/// Longest text that is looked at, in bytes. That of fasteval.
 const LONGEST: usize = 4096;
-/// Deepest nesting.
+/// Deepest nesting. That of fasteval.
 const DEEPEST: usize = 32;
+/// A longer spelling before its beginning.
+const OPERATORS: [(&str, Operator); 14] = [
+    ("<=", Operator::LessEqual),
+    ("<", Operator::Less),
+    ("==", Operator::Equal),
+    ("!=", Operator::NotEqual),
+    (">=", Operator::GreaterEqual),
+    (">", Operator::Greater),
+    ("&&", Operator::And),
+    ("||", Operator::Or),
+    ("^", Operator::Power),
+    ("%", Operator::Remainder),
+    ("/", Operator::Divide),
+    ("*", Operator::Multiply),
+    ("-", Operator::Subtract),
+    ("+", Operator::Add),
+];
+const VARIABLES: [(&str, Variable); 3] =
+    [("ram", Variable::Ram), ("swap", Variable::Swap), ("cpus", Variable::Cpus)];
+const BRACKETS: [(&str, &str); 2] = [("(", ")"), ("[", "]")];
 
 pub(super) fn parse(text: &str) -> Result<Node, ExprError> {
-    let mut parser = ExprParser { text, at: 0, depth: 0 };
+    let mut parser = ExprParser { text, at: 0 };
     if text.len() > LONGEST {
         return Err(parser.error(0..1, format!("the expression is longer than {LONGEST} bytes")));
     }
@@ -23,7 +45,7 @@ pub(super) fn parse(text: &str) -> Result<Node, ExprError> {
         let error = parser.error(0..text.len().max(1), "the expression is empty");
         return Err(with_hint(error, "write a size, such as \"4GiB\" or \"ram / 2\""));
     }
-    let node = parser.choice()?;
+    let node = parser.choice(0)?;
     if parser.rest().is_empty() {
         return Ok(node);
     }
@@ -37,7 +59,6 @@ fn with_hint(error: ExprError, hint: impl Into<String>) -> ExprError {
 struct ExprParser<'a> {
     text: &'a str,
     at: usize,
-    depth: usize,
 }
 
 impl<'a> ExprParser<'a> {
@@ -78,77 +99,65 @@ impl<'a> ExprParser<'a> {
             '#' | ';' => with_hint(error, "a comment goes behind the closing quote"),
             '=' => with_hint(error, "write == to compare"),
             ')' => with_hint(error, "there is no matching ("),
+            ']' => with_hint(error, "there is no matching ["),
             _ => error,
         }
     }
 
-    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, ExprError>) -> Result<T, ExprError> {
-        self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(self.error(
-                self.at..self.at + 1,
-                format!("the expression is nested deeper than {DEEPEST} levels"),
-            ));
+    fn choice(&mut self, depth: usize) -> Result<Node, ExprError> {
+        let condition = self.chain(depth)?;
+        if !self.take("?") {
+            return Ok(condition);
         }
-        let result = parse(self);
-        self.depth -= 1;
-        result
+        let yes = self.choice(depth + 1)?;
+        if !self.take(":") {
+            return Err(with_hint(self.unexpected(), "write condition ? value : other value"));
+        }
+        let no = self.choice(depth + 1)?;
+        Ok(Node::Call(&IF, vec![condition, yes, no]))
     }
 
-    fn choice(&mut self) -> Result<Node, ExprError> {
-        self.deeper(|parser| {
-            let condition = parser.operators(0)?;
-            if !parser.take("?") {
-                return Ok(condition);
-            }
-            let yes = parser.choice()?;
-            if !parser.take(":") {
-                return Err(with_hint(parser.unexpected(), "write condition ? value : other value"));
-            }
-            let no = parser.choice()?;
-            Ok(Node::Choice(Box::new(condition), Box::new(yes), Box::new(no)))
-        })
+    fn chain(&mut self, depth: usize) -> Result<Node, ExprError> {
+        let first = self.operand(depth)?;
+        let (mut operands, mut operators) = (vec![first], Vec::new());
+        while let Some((_, operator)) = OPERATORS.iter().find(|(token, _)| self.take(token)) {
+            operators.push(*operator);
+            operands.push(self.operand(depth)?);
+        }
+        Ok(if operators.is_empty() { operands.remove(0) } else { Node::Chain(operands, operators) })
     }
 
-    /// Operators that bind at least as tightly as `least`.
-    fn operators(&mut self, least: u8) -> Result<Node, ExprError> {
-        let mut left = self.operand()?;
-        // Two characters before one, so that `<=` is not taken for `<`.
-        while let Some(operator) =
-            Binary::ALL.iter().copied().find(|operator| self.rest().starts_with(operator.text()))
-        {
-            let precedence = operator.precedence();
-            if precedence < least {
-                break;
-            }
-            self.take(operator.text());
-            let right_associative = operator == Binary::Power;
-            let least = if right_associative { precedence } else { precedence + 1 };
-            let right = self.deeper(|parser| parser.operators(least))?;
-            left = Node::Binary(operator, Box::new(left), Box::new(right));
+    fn operand(&mut self, depth: usize) -> Result<Node, ExprError> {
+        if depth > DEEPEST {
+            let message = format!("the expression is nested deeper than {DEEPEST} levels");
+            return Err(self.error(self.at..self.at + 1, message));
         }
-        Ok(left)
-    }
-
-    fn operand(&mut self) -> Result<Node, ExprError> {
-        for operator in Unary::ALL {
-            if self.take(operator.text()) {
-                let operand = self.deeper(|parser| parser.operators(UNARY_PRECEDENCE))?;
-                return Ok(Node::Unary(*operator, Box::new(operand)));
-            }
+        if self.take("+") {
+            return self.operand(depth + 1);
         }
-        if self.take("(") {
-            let inner = self.choice()?;
-            if !self.take(")") {
-                return Err(with_hint(self.unexpected(), "a closing ) is missing"));
+        if self.take("-") {
+            return Ok(Node::Minus(Box::new(self.operand(depth + 1)?)));
+        }
+        if self.take("!") {
+            return Ok(Node::Not(Box::new(self.operand(depth + 1)?)));
+        }
+        if let Some(close) = self.open() {
+            let inner = self.choice(depth + 1)?;
+            if !self.take(close) {
+                return Err(with_hint(self.unexpected(), format!("a closing {close} is missing")));
             }
             return Ok(inner);
         }
         match self.rest().chars().next() {
             Some(letter) if letter.is_ascii_digit() || letter == '.' => self.number(),
-            Some(letter) if letter.is_alphabetic() || letter == '_' => self.name(),
+            Some(letter) if letter.is_alphabetic() || letter == '_' => self.name(depth),
             _ => Err(self.unexpected()),
         }
+    }
+
+    /// Takes an opening bracket, and gives the one that closes it.
+    fn open(&mut self) -> Option<&'static str> {
+        BRACKETS.iter().find(|(open, _)| self.take(open)).map(|(_, close)| *close)
     }
 
     fn number(&mut self) -> Result<Node, ExprError> {
@@ -158,25 +167,19 @@ impl<'a> ExprParser<'a> {
         let parsed: Result<f64, ContextError> = float.parse_next(&mut input);
         let value = parsed.map_err(|_| self.unexpected())?;
         self.at = self.text.len() - input.len();
-        if !value.is_finite() {
-            return Err(self.error(start..self.at, "this number is too large"));
-        }
         let unit_start = self.at;
         let unit = self.letters();
-        if !unit.is_empty() {
-            if bytes_per(unit).is_none() {
-                return Err(self.unknown_unit(start, unit_start, unit));
-            }
-            self.blanks();
-            return Ok(Node::Amount(value, unit.to_owned()));
-        }
-        if self.is_percent_sign() {
+        let node = if !unit.is_empty() {
+            let Some(bytes) = bytes_per(unit) else { return Err(self.unknown_unit(start, unit_start, unit)) };
+            Node::Number(value * (bytes as f64) / MIB)
+        } else if self.is_percent_sign() {
             self.at += 1;
-            self.blanks();
-            return Ok(Node::Share(value));
-        }
+            Node::Share(value)
+        } else {
+            Node::Number(value)
+        };
         self.blanks();
-        Ok(Node::Number(value))
+        Ok(node)
     }
 
     fn unknown_unit(&self, number_start: usize, unit_start: usize, unit: &str) -> ExprError {
@@ -194,7 +197,7 @@ impl<'a> ExprParser<'a> {
     fn is_percent_sign(&self) -> bool {
         let Some(behind) = self.rest().strip_prefix('%') else { return false };
         let next = behind.trim_start().chars().next();
-        !next.is_some_and(|letter| letter.is_alphanumeric() || matches!(letter, '(' | '.' | '_' | '!'))
+        !next.is_some_and(|letter| letter.is_alphanumeric() || matches!(letter, '(' | '[' | '.' | '_' | '!'))
     }
 
     fn letters(&mut self) -> &'a str {
@@ -209,64 +212,67 @@ impl<'a> ExprParser<'a> {
         taken
     }
 
-    fn name(&mut self) -> Result<Node, ExprError> {
+    fn name(&mut self, depth: usize) -> Result<Node, ExprError> {
         let start = self.at;
         let name = self.letters();
         let end = self.at;
         self.blanks();
-        if let Some(function) = Function::ALL.iter().find(|function| function.text() == name) {
-            return self.arguments(*function, start..end);
+        let known = FUNCTIONS.iter().chain([&IF]).find(|function| function.name == name);
+        if let Some(function) = known {
+            return self.call(function, start..end, depth);
         }
-        let Some(variable) = Variable::ALL.iter().find(|variable| variable.text() == name) else {
+        let Some((_, variable)) = VARIABLES.iter().find(|(known, _)| *known == name) else {
             return Err(self.unknown_name(name, start..end));
         };
         // zram-generator takes `ram()` for `ram`.
-        if self.take("(") && !self.take(")") {
+        if self.open().is_some_and(|close| !self.take(close)) {
             return Err(self.error(start..end, format!("`{name}` takes no arguments")));
         }
         Ok(Node::Variable(*variable))
     }
 
     fn unknown_name(&self, name: &str, span: std::ops::Range<usize>) -> ExprError {
-        let known = Variable::ALL.iter().map(|v| v.text()).chain(Function::ALL.iter().map(|f| f.text()));
+        let functions = FUNCTIONS.iter().chain([&IF]).map(|function| function.name);
+        let known = VARIABLES.iter().map(|(name, _)| *name).chain(functions);
         let lower = name.to_lowercase();
         let near = known
+            .filter(|word| word.len() > 2)
             .map(|word| (strsim::damerau_levenshtein(&lower, word), word))
             .filter(|(distance, _)| *distance <= 1)
             .min();
         let error = self.error(span, format!("there is no `{name}`"));
         match near {
             Some((_, word)) => with_hint(error, format!("did you mean `{word}`?")),
-            None => {
-                with_hint(error, "known are ram, swap, cpus, min, max, round, floor, ceil, abs, int and if")
-            }
+            None => with_hint(error, "variables are ram, swap and cpus; zramd.toml(5) lists the functions"),
         }
     }
 
-    fn arguments(&mut self, function: Function, span: std::ops::Range<usize>) -> Result<Node, ExprError> {
-        let name = function.text();
-        if !self.take("(") {
-            return Err(with_hint(
-                self.error(span, format!("`{name}` is a function")),
-                format!("write {name}(…)"),
-            ));
-        }
+    fn call(
+        &mut self,
+        function: &'static Function,
+        span: std::ops::Range<usize>,
+        depth: usize,
+    ) -> Result<Node, ExprError> {
+        let Function { name, least, most, .. } = function;
+        let Some(close) = self.open() else {
+            let hint = if *most == 0 { format!("write {name}()") } else { format!("write {name}(…)") };
+            return Err(with_hint(self.error(span, format!("`{name}` is a function")), hint));
+        };
         let mut arguments = Vec::new();
-        if !self.take(")") {
-            loop {
-                arguments.push(self.choice()?);
-                if self.take(")") {
-                    break;
-                }
-                if !self.take(",") {
-                    return Err(with_hint(self.unexpected(), "arguments are separated by , and closed by )"));
-                }
+        while !self.take(close) {
+            if !arguments.is_empty() && !self.take(",") && !self.take(";") {
+                let hint = format!("arguments are separated by , and closed by {close}");
+                return Err(with_hint(self.unexpected(), hint));
             }
+            arguments.push(self.choice(depth + 1)?);
         }
-        let (least, most) = function.arity();
-        if arguments.len() < least || arguments.len() > most {
-            let wanted = if least == most { least.to_string() } else { format!("at least {least}") };
-            let plural = if wanted == "1" { "" } else { "s" };
+        if arguments.len() < *least || arguments.len() > *most {
+            let wanted = match *most {
+                most if most == *least => least.to_string(),
+                usize::MAX => format!("at least {least}"),
+                most => format!("{least} or {most}"),
+            };
+            let plural = if wanted.ends_with('1') { "" } else { "s" };
             let message = format!("`{name}` takes {wanted} argument{plural}, not {}", arguments.len());
             return Err(self.error(span, message));
         }

@@ -27,9 +27,9 @@ fn values() {
         ("ram()", 7825.0),
         ("min(ram / 2, 4GiB)", 3912.5),
         ("max(swap, cpus, 7)", 100.0),
-        ("10*7%4", 2.0),
+        ("10*7%4", 30.0),
         ("2^3^2", 512.0),
-        ("-2^2", -4.0),
+        ("-2^2", 4.0),
         ("2 - 3 - 4", -5.0),
         ("ram < 4GiB ? ram : 4GiB", 4096.0),
         ("ram < 4GiB ? 1 : ram < 8GiB ? 2 : 3", 2.0),
@@ -40,6 +40,9 @@ fn values() {
         ("round(4.5) + round(256, ram)", 5.0 + 7936.0),
         ("floor(1.9) + ceil(1.1) + abs(-3) + int(-1.5)", 5.0),
         ("1 == 1 && 2 != 3 && 2 <= 2", 1.0),
+        ("25% + 1MiB - 1KiB * 1024", 1956.25),
+        ("min[ram; 4GiB]", 4096.0),
+        ("min(ram, 1 / 0)", 7825.0),
     ] {
         assert_eq!(value(text), expected, "{text}");
     }
@@ -67,6 +70,7 @@ fn mistakes_are_placed_and_explained() {
         ("ram/", "/", "ends too early", "missing"),
         ("4Ki", "4Ki", "`Ki` is no unit", "4KiB"),
         ("500k", "500k", "`k` is no unit", "500KiB"),
+        ("512m", "512m", "`m` is no unit", "512MiB"),
         ("4 GB", "G", "`G` is not expected", ""),
         ("ram/2 # half", "#", "`#` is not expected", "closing quote"),
         ("min(1, 2", "2", "ends too early", "closed by )"),
@@ -74,9 +78,12 @@ fn mistakes_are_placed_and_explained() {
         ("1)", ")", "`)` is not expected", "no matching ("),
         ("min()", "min", "takes at least 1 argument", ""),
         ("floor(1, 2)", "floor", "takes 1 argument,", ""),
+        ("log(1, 2, 3)", "log", "takes 1 or 2 arguments,", ""),
+        ("e * 100", "e", "is a function", "write e()"),
+        ("[1)", ")", "`)` is not expected", "closing ]"),
         ("min", "min", "is a function", "min(…)"),
         ("ram = 5", "=", "`=` is not expected", "=="),
-        ("frobnicate", "frobnicate", "there is no `frobnicate`", "known are"),
+        ("frobnicate", "frobnicate", "there is no `frobnicate`", "variables are"),
         ("ram(5)", "ram", "takes no arguments", ""),
     ] {
         let error = Expr::parse(text).expect_err(text);
@@ -88,7 +95,17 @@ fn mistakes_are_placed_and_explained() {
 
 #[test]
 fn what_has_no_value_is_an_error() {
-    for text in ["1 / 0", "ram % 0", "0 / 0", "round(0, 5)", "10^1000", "(-8)^0.5"] {
+    for text in [
+        "1 / 0",
+        "ram % 0",
+        "0 / 0",
+        "round(0, 5)",
+        "10^1000",
+        "(-8)^0.5",
+        "1e999",
+        "log(-1)",
+        "min(0 / 0, 1)",
+    ] {
         assert!(Expr::parse(text).unwrap().evaluate(&MACHINE).is_err(), "{text}");
     }
     assert!(size_in_bytes(-5.0).is_err());
@@ -101,50 +118,216 @@ fn nesting_and_length_have_limits() {
     assert!(Expr::parse(&"(".repeat(1000)).is_err());
     assert!(Expr::parse(&"-".repeat(1000)).is_err());
     assert!(Expr::parse(&"1+".repeat(4000)).is_err());
-    assert!(Expr::parse(&format!("{}1", "2^".repeat(500))).is_err());
+    assert!(Expr::parse(&"1?".repeat(1000)).is_err());
+    assert!(Expr::parse(&format!("{}1", "2^".repeat(2000))).is_ok());
+    let brackets = |count| format!("{}ram{}", "(".repeat(count), ")".repeat(count));
+    for (count, is_accepted) in [(32, true), (33, false)] {
+        assert_eq!(Expr::parse(&brackets(count)).is_ok(), is_accepted, "{count}");
+        assert_eq!(fasteval(&brackets(count), 1.0).is_some(), is_accepted, "{count}");
+    }
 }
 
-fn node() -> impl Strategy<Value = Node> {
+#[test]
+fn unknown_memory_matters_only_where_it_is_used() {
+    let machine = Variables { ram_mib: f64::NAN, swap_mib: f64::NAN, cpus: 4.0 };
+    for (text, expected) in [("cpus * 256", Some(1024.0)), ("ram < 5 ? 1 : 2", None), ("min(1, 50%)", None)] {
+        assert_eq!(Expr::parse(text).unwrap().evaluate(&machine).ok(), expected, "{text}");
+    }
+}
+
+/// What zram-generator works out.
+fn fasteval(text: &str, ram: f64) -> Option<f64> {
+    let mut names = |name: &str, arguments: Vec<f64>| (name == "ram" && arguments.is_empty()).then_some(ram);
+    fasteval::ez_eval(text, &mut names).ok()
+}
+
+fn ours(text: &str, ram: f64) -> f64 {
+    let variables = Variables { ram_mib: ram, swap_mib: 0.0, cpus: 1.0 };
+    Expr::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}")).0.value(&variables)
+}
+
+/// To the last bit, but that there is one kind of undefined value.
+fn same(a: f64, b: f64) -> bool {
+    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+}
+
+#[test]
+fn the_order_of_evaluation_is_that_of_fasteval() {
+    for text in [
+        "min(ram / 2, 4096)",
+        "ram * 3 / 4",
+        "ram * 0.1 * 3",
+        "ram / 3 / 7",
+        "ram / 3 * 7",
+        "10*7%4",
+        "10/7%4",
+        "9%7%4",
+        "-2^2",
+        "- 2^2",
+        "-ram^2",
+        "!2^2",
+        "2^3^2",
+        "2^-2",
+        "1 - 2 + 3 - 4",
+        "0.1 + 0.2 + 0.3",
+        "100 - 3 * 2 / 7",
+        "1 < 2 == 1",
+        "3 > 2 > 1",
+        "1 || 0 && 0",
+        "(ram<4096)*ram + (ram>=4096)*4096",
+        "ram>4096 && 4096 || ram",
+        "!ram + 1",
+        "!(ram - ram) * 7",
+        "!!ram",
+        "!1e-16",
+        "0.1 + 0.2 == 0.3",
+        "0 || ram",
+        "0 && ram",
+        "5 && 7",
+        "0/0 && 7",
+        "0/0 || 7",
+        "0/0 == 0/0",
+        "0/0 != 0/0",
+        "- -5",
+        "--5 + 6",
+        "2--3",
+        "2+-3",
+        "+ram",
+        "-+-ram",
+        "ram()",
+        "ram [ ]",
+        "max[ram; 3]",
+        "[ram + (1 * [2])]",
+        "min(3, 0/0, 2)",
+        "min(0/0, 2)",
+        "max(1/0, 2)",
+        "min(ram, 1e999)",
+        "round(64, ram / 3)",
+        "round(0, 5)",
+        "round(ram / 3)",
+        "round(-2.5) + round(2.5)",
+        "int(ram/3) + ceil(ram/7) + floor(ram/9) + abs(-3) + sign(-4)",
+        "sign(0) + sign(-0)",
+        "-7 % 4",
+        "7.5 % -2",
+        "1e20 % 7",
+        "ram % 0",
+        "1/0",
+        "e() * 100 + pi()",
+        "log(100) + log(2, 8) + log(10, 1000)",
+        "1.5e3",
+        "5e-1 * ram",
+        "1E+3",
+        ".5*ram",
+        "1.",
+        "\tram\r\n",
+        "50 % 30",
+        "50%30",
+        "50%(ram)",
+        "50%[ram]",
+    ] {
+        for ram in [512.0, 782.0, 7825.0, 16000.0] {
+            let expected = fasteval(text, ram).unwrap_or_else(|| panic!("{text}: fasteval refuses it"));
+            let value = ours(text, ram);
+            assert!(same(value, expected), "{text} is {value}, not {expected}");
+        }
+    }
+}
+
+#[test]
+fn what_fasteval_refuses_and_zramd_does_not_add_is_refused() {
+    for text in [
+        "",
+        "*",
+        "ram ram",
+        "5 ram",
+        "1..2",
+        "1.2.3",
+        "1e",
+        "1e5.5",
+        "min()",
+        "min(1,)",
+        "min(1 2)",
+        "min(,1)",
+        "(ram",
+        "ram)",
+        "[ram)",
+        "min[1)",
+        "floor(1, 2)",
+        "log(1, 2, 3)",
+        "pi(1)",
+        "ram(1)",
+        "f(1)",
+        "e",
+        "π",
+        "ram and 1",
+        "ram or 1",
+        "inf",
+        "NaN",
+        "5e3k",
+        "=5",
+        "ram = 5",
+        "ram & 1",
+    ] {
+        assert_eq!(fasteval(text, 1000.0), None, "{text}");
+        assert!(Expr::parse(text).is_err(), "{text}");
+    }
+}
+
+/// Where a text means something else here, on purpose.
+#[test]
+fn differences_from_fasteval() {
+    for (text, theirs, here) in [
+        ("4K", Some(4e3), Some(4.0 / 1024.0)),
+        ("4M", Some(4e6), Some(4.0)),
+        ("4G", Some(4e9), Some(4096.0)),
+        ("4T", Some(4e12), Some(4_194_304.0)),
+        ("4k", Some(4e3), None),
+        ("4m", Some(4e-3), None),
+        ("4u", Some(4e-6), None),
+        ("4µ", Some(4e-6), None),
+        ("4n", Some(4e-9), None),
+        ("4p", Some(4e-12), None),
+        ("50% + 1", Some(0.0), Some(501.0)),
+        ("50% - 3", Some(2.0), Some(497.0)),
+        ("print(ram)", Some(1000.0), None),
+    ] {
+        assert_eq!(fasteval(text, 1000.0), theirs, "{text}");
+        assert_eq!(Expr::parse(text).ok().map(|_| ours(text, 1000.0)), here, "{text}");
+    }
+}
+
+/// An expression that fasteval reads.
+fn any_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
-        (0u32..10_000).prop_map(|n| Node::Number(f64::from(n) / 4.0)),
-        ((0u32..64), prop::sample::select(vec!["B", "KiB", "M", "GiB"]))
-            .prop_map(|(n, unit)| Node::Amount(f64::from(n), unit.to_owned())),
-        (0u32..200).prop_map(|n| Node::Share(f64::from(n))),
-        prop::sample::select(Variable::ALL.to_vec()).prop_map(Node::Variable),
+        3 => Just("ram".to_owned()),
+        3 => (0u32..5000).prop_map(|number| number.to_string()),
+        2 => (0.0..10.0f64).prop_map(|number| number.to_string()),
+        1 => prop::sample::select(vec!["ram()", "e()", "pi[]", "1e3", "2.5E-3", ".5", "7.", "ram^2", "2^3^2", "-3^2"])
+            .prop_map(str::to_owned),
     ];
-    leaf.prop_recursive(4, 24, 3, |inner| {
-        let boxed = || inner.clone().prop_map(Box::new);
+    let operators = vec!["+", "-", "*", "/", " % ", "^", "<", "<=", "==", "!=", ">=", ">", "&&", "||"];
+    let functions =
+        vec!["int", "ceil", "floor", "round", "abs", "sign", "log", "sin", "atan", "+", "-", "!", "- !"];
+    leaf.prop_recursive(5, 48, 4, move |inner| {
+        let pair = (prop::sample::select(operators.clone()), inner.clone());
         prop_oneof![
-            (prop::sample::select(Unary::ALL.to_vec()), boxed()).prop_map(|(o, a)| Node::Unary(o, a)),
-            (prop::sample::select(Binary::ALL.to_vec()), boxed(), boxed())
-                .prop_map(|(o, a, b)| Node::Binary(o, a, b)),
-            (boxed(), boxed(), boxed()).prop_map(|(a, b, c)| Node::Choice(a, b, c)),
-            prop::collection::vec(inner.clone(), 1..4).prop_map(|args| Node::Call(Function::Min, args)),
-            inner.prop_map(|a| Node::Call(Function::Floor, vec![a])),
-        ]
-    })
-}
-
-/// Text in the subset that both zramd and fasteval read the same way.
-fn common_text() -> impl Strategy<Value = String> {
-    let leaf = prop_oneof![(1u32..500).prop_map(|n| n.to_string()), Just("ram".to_owned())];
-    leaf.prop_recursive(4, 24, 3, |inner| {
-        let operators = vec!["+", "-", "*", "/", "<", ">=", "==", "&&", "||"];
-        prop_oneof![
-            (inner.clone(), prop::sample::select(operators), inner.clone())
-                .prop_map(|(a, o, b)| format!("({a} {o} {b})")),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("min({a}, {b})")),
-            inner.prop_map(|a| format!("floor({a})")),
+            4 => (inner.clone(), prop::collection::vec(pair, 1..5)).prop_map(|(first, pairs)| {
+                let pairs = pairs.into_iter().map(|(operator, value)| format!("{operator} {value}"));
+                first + &pairs.collect::<String>()
+            }),
+            1 => (inner.clone(), prop::bool::ANY)
+                .prop_map(|(inner, square)| if square { format!("[{inner}]") } else { format!("({inner})") }),
+            1 => (prop::sample::select(functions.clone()), inner.clone())
+                .prop_map(|(function, inner)| format!("{function}({inner})")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("round[{a}, {b}]")),
+            1 => (inner.clone(), inner.clone(), inner).prop_map(|(a, b, c)| format!("min({a}, max({b}; {c}))")),
         ]
     })
 }
 
 proptest! {
-    #[test]
-    fn printing_and_parsing_are_inverse(node in node()) {
-        let expr = Expr(node);
-        prop_assert_eq!(Expr::parse(&expr.to_string()), Ok(expr));
-    }
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_text_makes_it_panic(text in "[ -~é%()?:]{0,40}") {
@@ -154,12 +337,33 @@ proptest! {
     }
 
     #[test]
-    fn it_agrees_with_fasteval(text in common_text()) {
-        let mut names = |name: &str, _: Vec<f64>| (name == "ram").then_some(MACHINE.ram_mib);
-        let theirs = fasteval::ez_eval(&text, &mut names).unwrap();
-        match Expr::parse(&text).unwrap().evaluate(&MACHINE) {
-            Ok(ours) => prop_assert!((ours - theirs).abs() <= theirs.abs() * 1e-12, "{} = {} or {}", text, ours, theirs),
-            Err(_) => prop_assert!(text.contains('/'), "{}", text),
+    fn any_expression_has_the_value_that_fasteval_gives_it(text in any_text(), ram in 1u32..1_000_000) {
+        let ram = f64::from(ram);
+        match fasteval(&text, ram) {
+            Some(expected) => {
+                let value = ours(&text, ram);
+                prop_assert!(same(value, expected), "{} is {}, not {}", text, value, expected);
+            }
+            None => prop_assert!(Expr::parse(&text).is_err(), "{}", text),
+        }
+    }
+
+    /// Neither program reads what is no expression, but for what zramd adds.
+    #[test]
+    fn any_text_of_fasteval_is_accepted(text in "([0-9]{1,3}|ram|min|log|e|[-+*/^!()\\[\\],;<>=&| .]|\\(|\\)){1,12}") {
+        if let Some(expected) = fasteval(&text, 1000.0) {
+            let value = ours(&text, 1000.0);
+            prop_assert!(same(value, expected), "{} is {}, not {}", text, value, expected);
+        }
+    }
+
+    #[test]
+    fn powers_and_logarithms_are_those_of_fasteval(x in -20.0..20.0f64, y in -20.0..20.0f64) {
+        let names = ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "log"];
+        let calls = names.iter().flat_map(|name| [format!("{name}({x})"), format!("{name}({x} / 20)")]);
+        for text in calls.chain([format!("({x})^({y})"), format!("({x})^{}", y.round()), format!("log({x}, {y})")]) {
+            let (value, expected) = (ours(&text, 1.0), fasteval(&text, 1.0).unwrap());
+            prop_assert!(same(value, expected), "{} is {}, not {}", text, value, expected);
         }
     }
 }

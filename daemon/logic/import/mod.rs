@@ -6,11 +6,9 @@
 mod algorithms;
 mod document;
 pub mod files;
-mod formula;
 mod generator;
 mod ini;
 mod log2ram;
-mod original;
 mod pop_zram;
 mod refused;
 mod shell;

@@ -79,11 +79,8 @@ pub const ROWS: &[Row] = &[
         "",
         REFUSES,
         &[
-            "zram0 4096 swap 100 discard auto",
             "zram1 2147483648 swap 100 discard auto",
             "zram2 4102553600 swap 100 discard auto",
-            "zram3 4102553600 swap 100 discard auto",
-            "zram4 285032508 swap 100 discard auto",
             "zram5 4102553600 swap 100 discard auto",
             "zram6 4102553600 swap 100 discard auto",
             "zram9 1025638400 swap 100 discard auto",
@@ -216,10 +213,11 @@ pub const ROWS: &[Row] = &[
         "",
         REFUSES,
         &[
-            "zram0 34359738368 swap 100 discard auto",
+            "zram0 33554432000000000 swap 100 discard auto",
             "zram1 1073741824 swap 100 discard auto",
             "zram2 805306368 swap 100 discard auto",
             "zram3 536870912 swap 100 discard auto",
+            "zram4 315652828 swap 100 discard auto",
         ],
     ),
     (

@@ -1,6 +1,6 @@
 //! One device of zram-generator as a section of zramd.
 
-use super::size::{self, Given, REFUSED};
+use super::size::{Given, REFUSED, translate};
 use super::{Device, Draft, Setting};
 use crate::logic::expr::Expr;
 use crate::logic::import::algorithms;
@@ -84,14 +84,6 @@ impl<'a> Translator<'a> {
         self.section.off = true;
     }
 
-    /// The text of a setting without a comment behind it.
-    fn text(&mut self, setting: &'a Setting) -> &'a str {
-        let Some(without) = &setting.without_comment else { return &setting.value };
-        let text = "zram-generator takes the comment behind the value for part of it; it was left out";
-        self.warn(setting, text);
-        without
-    }
-
     fn size(&mut self) {
         let fraction = self.get("zram-fraction");
         let max = self.get("max-zram-size");
@@ -104,12 +96,12 @@ impl<'a> Translator<'a> {
             return self.fraction(fraction, max);
         }
         let Some(setting) = self.get("zram-size") else { return self.default_size() };
-        if setting.value.is_empty() || setting.without_comment.as_deref() == Some("") {
+        if setting.value.is_empty() {
             self.warn(setting, format!("{REFUSED}; an empty size was taken for the default"));
             self.leave_out(setting, "empty");
             return self.default_size();
         }
-        match size::translate(setting, self.given, true) {
+        match translate(&setting.value, self.given) {
             Ok(size) => {
                 for text in size.warnings {
                     self.warn(setting, text);
@@ -132,7 +124,7 @@ impl<'a> Translator<'a> {
                 self.section.set("zram-fraction", "0.5");
             }
             Some(setting) => {
-                let text = self.text(setting);
+                let text = setting.value.as_str();
                 let share = text.strip_suffix('%').and_then(|percent| percent.trim_end().parse::<f64>().ok());
                 if let Some(percent) = share {
                     self.warn(setting, format!("{REFUSED}; `{text}` was taken as a share of RAM"));
@@ -160,7 +152,7 @@ impl<'a> Translator<'a> {
 
     /// A whole number of MiB, or `none`.
     fn limit(&mut self, setting: &'a Setting, key: &str) {
-        let text = self.text(setting);
+        let text = setting.value.as_str();
         let older = if setting.key == key { "" } else { "an older name" };
         if text == "none" {
             return self.set(setting, key, "\"none\"", older);
@@ -173,19 +165,16 @@ impl<'a> Translator<'a> {
             // Beyond what a number in TOML and the arithmetic of sizes hold, it is no limit.
             Ok(number) if number < 1 << 43 => self.set(setting, key, &number.to_string(), older),
             Ok(_) => self.set(setting, key, "\"none\"", "more than any machine has"),
-            Err(_) => match size::plain(text).filter(|text| Expr::parse(text).is_ok()) {
-                Some(plain) => {
-                    let taken = if plain == text { "it plainly means" } else { &plain };
-                    self.warn(setting, format!("{REFUSED}; `{text}` was taken as {taken}"));
-                    self.set(setting, key, &document::size(&plain), older);
-                }
-                None => self.switch_off(setting, &format!("`{text}` is no limit")),
-            },
+            Err(_) if Expr::parse(text).is_ok() => {
+                self.warn(setting, format!("{REFUSED}; zramd takes `{text}` as it is"));
+                self.set(setting, key, &document::size(text), older);
+            }
+            Err(_) => self.switch_off(setting, &format!("`{text}` is no limit")),
         }
     }
 
     fn role(&mut self) -> Role {
-        let mut fs_type = self.get("fs-type").map(|setting| (setting, self.text(setting)));
+        let mut fs_type = self.get("fs-type").map(|setting| (setting, setting.value.as_str()));
         if let Some((setting, "")) = fs_type {
             self.warn(setting, "an empty fs-type cannot be formatted; it was taken for none");
             self.leave_out(setting, "empty");
@@ -235,7 +224,7 @@ impl<'a> Translator<'a> {
 
     /// Writes the mount point; tells whether there is one.
     fn mount_point(&mut self, setting: &'a Setting) -> bool {
-        let text = self.text(setting);
+        let text = setting.value.as_str();
         if text.is_empty() {
             self.warn(setting, format!("{REFUSED}; an empty mount-point was taken for none"));
             self.leave_out(setting, "empty");
@@ -255,11 +244,11 @@ impl<'a> Translator<'a> {
 
     fn resident_limit(&mut self, role: Role) {
         let Some(setting) = self.get("zram-resident-limit") else { return };
-        if setting.value.is_empty() || setting.without_comment.as_deref() == Some("") {
+        if setting.value.is_empty() {
             self.warn(setting, format!("{REFUSED}; an empty limit was taken for none"));
             return self.leave_out(setting, "empty");
         }
-        match size::translate(setting, self.given, false) {
+        match translate(&setting.value, self.given) {
             Ok(size) => {
                 for text in size.warnings {
                     self.warn(setting, text);
@@ -281,7 +270,7 @@ impl<'a> Translator<'a> {
 
     fn algorithms(&mut self) {
         let Some(setting) = self.get("compression-algorithm") else { return };
-        let found = algorithms::parse(self.text(setting));
+        let found = algorithms::parse(&setting.value);
         for text in found.warnings {
             self.warn(setting, text);
         }
@@ -301,7 +290,7 @@ impl<'a> Translator<'a> {
 
     fn writeback(&mut self) {
         let Some(setting) = self.get("writeback-device") else { return };
-        let text = self.text(setting);
+        let text = setting.value.as_str();
         match path(text) {
             Some(path) => {
                 let warning = "zram-generator sets this device and nothing ever writes to it; zramd only takes one that is \
@@ -320,7 +309,7 @@ impl<'a> Translator<'a> {
     /// Priority and options, which belong to swap and to mounts.
     fn activation(&mut self, role: Role) {
         if let Some(setting) = self.get("swap-priority") {
-            let text = self.text(setting);
+            let text = setting.value.as_str();
             match text.parse::<i32>() {
                 _ if role != Role::Swap => self.leave_out(setting, "means nothing for a file system"),
                 Ok(priority @ -1..=32767) => {
@@ -335,7 +324,7 @@ impl<'a> Translator<'a> {
             }
         }
         if let Some(setting) = self.get("options") {
-            let text = self.text(setting);
+            let text = setting.value.as_str();
             if role == Role::Raw {
                 self.leave_out(setting, "means nothing for a device that is not used");
             } else {

@@ -8,11 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::document::Draft;
-use super::formula::Formula;
 use super::ini::{self, Setting};
 use super::{Program, Values};
 use crate::logic::proc::zram_number;
-use size::Given;
 
 /// One device: the last setting of each key.
 #[derive(Debug)]
@@ -152,9 +150,4 @@ impl Device {
         }
         self.keys.insert(key, setting);
     }
-}
-
-/// What a program prints, when that is written in the configuration itself.
-fn formula(text: &str, given: &Given) -> Result<Formula, String> {
-    Ok(Formula::parse(text.trim())?.with(&given.known))
 }

@@ -1,52 +1,30 @@
-//! Size expressions: to the byte what zram-generator makes of them, or an honest refusal.
+//! Size expressions: zramd reads them as zram-generator does, but for suffix letters and the variables of `set!` lines.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::Setting;
-use crate::logic::expr::{Expr, Variables, size_in_bytes};
-use crate::logic::import::formula::{Formula, Lack};
+use crate::logic::expr::Expr;
 use crate::logic::units::meant_unit;
 
-/// Amounts of RAM in MiB for which both programs have to agree.
-const SAMPLES: [f64; 24] = [
-    64.0,
-    128.0,
-    256.0,
-    500.0,
-    512.0,
-    782.0,
-    1000.0,
-    1024.0,
-    1989.0,
-    2048.0,
-    3913.0,
-    4096.0,
-    7825.0,
-    7972.0,
-    8192.0,
-    15876.0,
-    16000.0,
-    16384.0,
-    32000.0,
-    65536.0,
-    131_072.0,
-    262_144.0,
-    524_288.0,
-    1_048_576.0,
-];
 /// What is said when the original stops at something.
 pub const REFUSED: &str = "zram-generator refuses this and so sets up no device at all";
+/// fasteval's suffix letters, as decimal exponents.
+const SUFFIXES: [(char, &str); 10] = [
+    ('p', "e-12"),
+    ('n', "e-9"),
+    ('u', "e-6"),
+    ('µ', "e-6"),
+    ('m', "e-3"),
+    ('k', "e3"),
+    ('K', "e3"),
+    ('M', "e6"),
+    ('G', "e9"),
+    ('T', "e12"),
+];
 
-/// What `set!` lines give.
-#[derive(Debug, Default)]
-pub struct Given {
-    /// Variables whose value is known.
-    pub known: BTreeMap<String, Formula>,
-    /// Variables that a program would have to be run for.
-    pub programs: BTreeSet<String>,
-}
+/// The variables of `set!` lines, with an expression for zramd where it is known what their program prints.
+pub type Given = BTreeMap<String, Option<String>>;
 
-/// A size for zramd.
+/// An expression for zramd.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Size {
     /// The expression.
@@ -55,207 +33,145 @@ pub struct Size {
     pub warnings: Vec<String>,
 }
 
-/// What a value amounts to. `bounded` says that the original cannot do what it says when it is absurdly large.
-pub fn translate(setting: &Setting, given: &Given, bounded: bool) -> Result<Size, String> {
+/// What zramd has to read for `value`.
+pub fn translate(value: &str, given: &Given) -> Result<Size, String> {
     let mut warnings = Vec::new();
-    let mut value = setting.value.as_str();
-    let mut parsed = Formula::parse(value);
-    if let (Err(_), Some(without)) = (&parsed, &setting.without_comment) {
-        value = without;
-        parsed = Formula::parse(value);
-        warnings.push(format!("{REFUSED}, because a comment has to stand on its own line; it was left out"));
-    }
-    let text = match parsed {
-        Ok(formula) => match large_number(&formula).filter(|_| bounded) {
-            Some(text) => {
-                warnings.push(format!(
-                    "zram-generator multiplies by powers of 1000 and then by 1 MiB, and cannot set up what `{value}` comes \
-                     to; {text} was taken"
-                ));
-                text
-            }
-            None => exact(value, &formula, given, &mut warnings)?,
-        },
-        Err(error) => {
-            let text = plain(value).ok_or_else(|| format!("`{value}` is no size: {error}"))?;
-            if warnings.is_empty() {
-                let taken = if text == value { "it plainly means" } else { &text };
-                warnings.push(format!("{REFUSED}; `{value}` was taken as {taken}"));
-            }
-            text
+    let text = literal(value, given, &mut warnings)?;
+    let error = match (Expr::parse(&text), Expr::parse(value)) {
+        (Ok(_), _) => return Ok(Size { text, warnings }),
+        // `2GiB`, `50%`: only zramd knows units.
+        (Err(_), Ok(_)) => {
+            let warnings = vec![format!("{REFUSED}; zramd takes `{value}` as it is")];
+            return Ok(Size { text: value.to_owned(), warnings });
         }
+        (Err(_), Err(error)) if given.is_empty() => error,
+        (Err(error), Err(_)) => error,
     };
-    Ok(Size { text, warnings })
+    let hint = error.hint.map_or(String::new(), |hint| format!(" ({hint})"));
+    Err(format!("`{value}` is no size: {}{hint}", error.message))
 }
 
-/// The expression that is the same to the byte.
-fn exact(
-    value: &str,
-    formula: &Formula,
-    given: &Given,
-    warnings: &mut Vec<String>,
-) -> Result<String, String> {
-    let formula = mended(formula, given, warnings).with(&given.known);
-    let text = formula.print().map_err(|lack| missing(&lack, given))?;
-    for (digits, suffix) in formula.suffixed() {
-        let unit = meant_unit(&suffix.to_string());
-        let unit = unit.map_or(String::new(), |unit| format!("; write {digits}{unit} if that was meant"));
-        let number = Formula::parse(&format!("{digits}{suffix}")).ok().and_then(|number| number.value(0.0));
-        warnings.push(format!(
-            "`{digits}{suffix}` is {} MiB to zram-generator, which was kept{unit}",
-            number.unwrap_or_default()
-        ));
-    }
-    same_everywhere(&formula, &text)?;
-    // The text as it was written, where zramd reads it the same way.
-    let written = Expr::parse(value).is_ok_and(|written| Expr::parse(&text) == Ok(written));
-    Ok(if written { value.to_owned() } else { text })
-}
-
-/// What a text that the original refuses plainly means: `2GiB`, `50%`, `4 Ki`, `512mb`.
-pub fn plain(value: &str) -> Option<String> {
-    if Expr::parse(value).is_ok() {
-        return Some(value.to_owned());
-    }
-    let letters = value.find(char::is_alphabetic)?;
-    let (number, unit) = value.split_at(letters);
-    let number: f64 = number.trim().parse().ok()?;
-    let unit = Some(unit).filter(|unit| unit.len() <= 3).and_then(meant_unit)?;
-    Some(format!("{number}{unit}")).filter(|text| Expr::parse(text).is_ok())
-}
-
-/// `32G`: more than any machine has, when it is taken as the original takes it.
-fn large_number(formula: &Formula) -> Option<String> {
-    match formula {
-        Formula::Number(_, Some((digits, suffix))) if "MGT".contains(*suffix) => {
-            Some(format!("{digits}{suffix}iB")).filter(|text| Expr::parse(text).is_ok())
-        }
-        _ => None,
-    }
-}
-
-/// With names that are only written wrongly put right: `RAM`, and `e` and `pi` without parentheses.
-fn mended(formula: &Formula, given: &Given, warnings: &mut Vec<String>) -> Formula {
-    let mut names = BTreeMap::new();
-    for name in formula.variables() {
-        let meant = match name {
-            "ram" => continue,
-            _ if given.known.contains_key(name) || given.programs.contains(name) => continue,
-            "e" | "pi" => Formula::Call(name.to_owned(), Vec::new()),
-            _ if name.eq_ignore_ascii_case("ram") => Formula::Variable("ram".to_owned()),
-            _ => continue,
+/// The same text with exponents for suffix letters, and with what variables stand for.
+fn literal(value: &str, given: &Given, warnings: &mut Vec<String>) -> Result<String, String> {
+    let (mut text, mut rest) = (String::new(), value);
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            'a'..='z' | 'A'..='Z' | '_' => {
+                rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())
+            }
+            '0'..='9' | '.' => number(rest),
+            other => other.len_utf8(),
         };
-        if names.insert(name.to_owned(), meant).is_none() {
+        let (token, behind) = rest.split_at(length);
+        rest = behind;
+        match given.get(token) {
+            Some(Some(known)) => {
+                text.push_str(known);
+                // `n()` is `n`.
+                let empty = |open, close| {
+                    rest.trim_start().strip_prefix(open)?.trim_start().strip_prefix::<char>(close)
+                };
+                rest = empty('(', ')').or_else(|| empty('[', ']')).unwrap_or(rest);
+            }
+            Some(None) => return Err(format!("it needs what the program of `set!{token}` prints")),
+            None => text.push_str(token),
+        }
+        let next = rest.chars().next();
+        let is_number = |token: &str| token.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+        if let Some((letter, power)) = SUFFIXES.into_iter().find(|(letter, _)| Some(*letter) == next)
+            && is_number(token)
+            && !token.contains(['e', 'E'])
+        {
+            let unit = meant_unit(&letter.to_string());
+            let unit = unit.map_or(String::new(), |unit| format!("; write {token}{unit} if that was meant"));
             warnings.push(format!(
-                "{REFUSED}, because it knows no `{name}`; it was taken for what it plainly means"
+                "`{token}{letter}` is {token}{power} MiB to zram-generator, which was kept{unit}"
             ));
+            text.push_str(power);
+            rest = &rest[letter.len_utf8()..];
+        } else if next == Some('%') && is_number(&text) {
+            // Directly behind a number, zramd could take it for a share of RAM.
+            text.push(' ');
         }
     }
-    formula.with(&names)
+    Ok(text)
 }
 
-fn missing(lack: &Lack, given: &Given) -> String {
-    match lack {
-        Lack::Variable(name) if given.programs.contains(name) => {
-            format!("it needs what the program of `set!{name}` prints")
-        }
-        Lack::Variable(name) => format!("nothing gives `{name}` a value"),
-        Lack::Function(name) => format!("zramd has no function `{name}`"),
-        Lack::Number => "it has a number in it that is too large".to_owned(),
-    }
-}
-
-/// Whether zramd makes the same number of bytes of it.
-fn same_everywhere(formula: &Formula, text: &str) -> Result<(), String> {
-    let expr = Expr::parse(text).map_err(|error| format!("zramd cannot read it: {}", error.message))?;
-    let mut sizes = 0;
-    for ram in SAMPLES {
-        // Neither of them looks at the processors or at other swap.
-        let variables = Variables { ram_mib: ram, swap_mib: 0.0, cpus: 1.0 };
-        let ours = expr.evaluate(&variables).and_then(size_in_bytes);
-        // Nothing can be so large; zramd says so, and the kernel tells the original.
-        let theirs = formula.bytes(ram).filter(|bytes| *bytes < 1 << 63);
-        if let (Err(error), Some(_)) = (&ours, theirs) {
-            return Err(format!("zramd cannot work it out: {}", error.message));
-        }
-        if ours.ok() != theirs {
-            return Err(format!("zramd would make another size of it on a machine with {ram} MiB of RAM"));
-        }
-        sizes += usize::from(theirs.is_some());
-    }
-    if sizes == 0 { Err("it is no size, however much RAM there is".to_owned()) } else { Ok(()) }
+/// The length of a number: digits, dots, and an exponent with its sign.
+fn number(text: &str) -> usize {
+    let mut before = ' ';
+    text.find(|c: char| {
+        let is_sign = matches!(c, '+' | '-') && matches!(before, 'e' | 'E');
+        before = c;
+        !(c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E') || is_sign)
+    })
+    .unwrap_or(text.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
 
-    fn setting(raw: &str) -> Setting {
-        let (mut settings, _) = super::super::ini::read(std::path::Path::new("f"), &format!("k={raw}\n"));
-        settings.remove(0)
-    }
+    use super::*;
+    use crate::logic::expr::Variables;
 
     fn given() -> Given {
-        let known = BTreeMap::from([("n".to_owned(), Formula::parse("8 * 1024").unwrap())]);
-        Given { known, programs: BTreeSet::from(["x".to_owned()]) }
+        let known = |text: &str| Some(text.to_owned());
+        Given::from([("n".into(), known("(8 * 1024)")), ("m".into(), known("4")), ("x".into(), None)])
     }
 
     #[test]
-    fn sizes_are_carried_over() {
-        for (raw, text, warning) in [
-            ("min(ram / 2, 4096)", "min(ram / 2, 4096)", ""),
-            ("ram*0.8", "ram*0.8", ""),
-            ("ram * 3 / 4", "ram * (3 / 4)", ""),
-            ("0", "0", ""),
-            ("n * 3/4", "8 * 1024 * (3 / 4)", ""),
-            ("500k", "500000", "500KiB if"),
-            ("1u", "0.000001", "0.000001 MiB"),
-            ("32G", "32GiB", "cannot set up"),
-            ("1.5T", "1.5TiB", "cannot set up"),
-            ("min(ram, 4G)", "min(ram, 4000000000)", "4GiB if"),
-            ("2GiB", "2GiB", "refuses"),
-            ("4Ki", "4KiB", "refuses"),
-            ("512 mb", "512MiB", "refuses"),
-            ("50%", "50%", "refuses"),
-            ("RAM/2", "ram / 2", "no `RAM`"),
-            ("e*100", "2.718281828459045 * 100", "no `e`"),
-            ("ram / 2 # half", "ram / 2", "own line"),
-            ("50% ; half", "50%", "own line"),
-            ("min(ram ; 4096)", "min(ram, 4096)", ""),
+    fn expressions_are_carried_over() {
+        for (value, text, warnings) in [
+            ("min(ram / 2, 4096)", "min(ram / 2, 4096)", 0),
+            ("ram*0.8", "ram*0.8", 0),
+            ("ram * 3 / 4", "ram * 3 / 4", 0),
+            ("log(ram) + 1e3 - .5E-2", "log(ram) + 1e3 - .5E-2", 0),
+            ("min[ram ; 4096]", "min[ram ; 4096]", 0),
+            ("n * 3/4", "(8 * 1024) * 3/4", 0),
+            ("ram / n_n()", "", 0),
+            ("500k", "500e3", 1),
+            ("1.5T", "1.5e12", 1),
+            ("min(ram, 4G) + 1u", "min(ram, 4e9) + 1e-6", 2),
+            ("50% + 1", "50 % + 1", 0),
+            ("m% + 1", "4 % + 1", 0),
+            ("ram%7", "ram%7", 0),
+            ("2GiB", "2GiB", 1),
+            ("50%", "50%", 1),
         ] {
-            let size =
-                translate(&setting(raw), &given(), true).unwrap_or_else(|error| panic!("{raw}: {error}"));
-            assert_eq!(size.text, text, "{raw}");
-            assert_eq!(size.warnings.is_empty(), warning.is_empty(), "{raw}: {:?}", size.warnings);
-            assert!(size.warnings.concat().contains(warning), "{raw}: {:?}", size.warnings);
+            match translate(value, &given()) {
+                Ok(size) => {
+                    assert_eq!((size.text.as_str(), size.warnings.len()), (text, warnings), "{value}");
+                }
+                Err(error) => assert_eq!(text, "", "{value}: {error}"),
+            }
         }
     }
 
     #[test]
-    fn what_cannot_be_carried_over_says_why() {
-        for (raw, reason) in [
-            ("-5", "no size, however"),
-            ("0/0", "no size, however"),
-            ("1/0", "no size, however"),
-            ("min(ram, 1/0)", "cannot work it out"),
-            ("ram * x", "program of `set!x`"),
-            ("ram * y", "nothing gives `y`"),
-            ("log(ram)", "no function `log`"),
-            ("1e999", "too large"),
-            ("ram ^ 0.5", "an exponent has to be a whole number"),
-            ("large", "nothing gives"),
-            ("5 apples", "is no size"),
-            ("", "is no size"),
-        ] {
-            let error = translate(&setting(raw), &given(), true).expect_err(raw);
-            assert!(error.contains(reason), "{raw}: {error}");
+    fn what_is_no_expression_is_refused() {
+        for value in
+            ["ram * x", "ram * y", "large", "5 apples", "4Ki", "", "RAM/2", "e*100", "print(ram)", "1e3k"]
+        {
+            assert!(translate(value, &given()).is_err(), "{value}");
         }
     }
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    #[test]
-    fn a_limit_that_is_never_reached_stays_one() {
-        let size = translate(&setting("2G"), &given(), false).unwrap();
-        assert_eq!(size.text, "2000000000");
-        assert!(size.warnings[0].contains("write 2GiB"));
+        #[test]
+        fn what_zram_generator_accepts_has_the_same_value(text in "([0-9]{1,2}[kKMGTmunpµ]?|[0-9]e[0-9]|ram|m|[-+*/%<>!() ]|\\(|\\)){1,9}") {
+            let mut names = |name: &str, arguments: Vec<f64>| match name {
+                "ram" if arguments.is_empty() => Some(1000.0),
+                "m" if arguments.is_empty() => Some(4.0),
+                _ => None,
+            };
+            if let Ok(expected) = fasteval::ez_eval(&text, &mut names) {
+                let size = translate(&text, &given()).unwrap();
+                let machine = Variables { ram_mib: 1000.0, swap_mib: 0.0, cpus: 1.0 };
+                let value = Expr::parse(&size.text).unwrap().evaluate(&machine).ok();
+                prop_assert_eq!(value, Some(expected).filter(|value| value.is_finite()), "{}", text);
+            }
+        }
     }
 }
