@@ -141,7 +141,7 @@ pub fn adopt<H: Host>(
         match planner::adopt::record(number, &plan, &facts, &found, activation) {
             Ok(Some(record)) => save(host, &record).map(|()| true),
             Ok(None) => Ok(false),
-            Err((kind, why)) => Err(Error::new(kind.into(), format!("zram{number}: {why}"))),
+            Err((kind, why)) => Err(Error::new(kind, format!("zram{number}: {why}"))),
         }
     })
 }

@@ -152,7 +152,7 @@ pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Res
 /// What the planner refused although the survey had nothing against it.
 fn refused(item: &Item) -> Option<Outcome> {
     let kind = item.kind.filter(|_| item.decision == Decision::Refused)?;
-    let error = Error::new(kind.into(), format!("{}: {}", item.target, item.reason));
+    let error = Error::new(kind, format!("{}: {}", item.target, item.reason));
     Some(Outcome { target: item.target.clone(), done: Vec::new(), warnings: Vec::new(), errors: vec![error] })
 }
 

@@ -29,7 +29,7 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
         Command::Down(target) => down(target),
         Command::Check(files) => Ok(check(invocation, files)),
         Command::Generate { folder, by_systemd } => generate(invocation, folder, *by_systemd),
-        Command::View => reply(serve::view(invocation)),
+        Command::View => reply(Ok(serve::view(invocation))),
         Command::Propose(targets) => reply(serve::propose(invocation, targets)),
         Command::CarryOut(targets) => reply(serve::carry_out(invocation, targets)),
         Command::UnitsAreInPlace => reply(serve::units_are_in_place(invocation)),

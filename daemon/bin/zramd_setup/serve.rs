@@ -36,9 +36,9 @@ fn cmdline() -> String {
     files::read_optional(Path::new("/"), "/proc/cmdline").unwrap_or_default()
 }
 
-pub fn view(invocation: &Invocation) -> Result<View, Error> {
+pub fn view(invocation: &Invocation) -> View {
     let (loaded, files) = load(invocation);
-    Ok(View::of(&loaded, files))
+    View::of(&loaded, files)
 }
 
 fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Result<Survey, Error> {

@@ -62,7 +62,7 @@ struct Pid1;
 
 impl Units<LinuxHost> for Pid1 {
     fn follow(&mut self, _: &mut LinuxHost) -> Result<(), Error> {
-        Ok(pid_1::follow_configuration()?)
+        pid_1::follow_configuration()
     }
 
     fn stop(&mut self, _: &mut LinuxHost, number: u32) -> Result<(), Error> {
