@@ -26,7 +26,7 @@ pub fn answered(kind: ErrorKind, text: &str) -> Error {
     match kind {
         ErrorKind::NotRunning => Error::new(kind, NOT_RUNNING),
         ErrorKind::Config => Error::new(kind, format!("{text} (`zramdctl check` shows the place)")),
-        ErrorKind::LosesContents => Error::new(kind, format!("{text} (--force lets go of them)")),
+        ErrorKind::LosesContents => Error::new(kind, format!("{text} (--force discards them)")),
         _ => Error::new(kind, text),
     }
 }

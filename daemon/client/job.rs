@@ -287,7 +287,7 @@ mod tests {
         // What failed comes first, what `--force` would lift says so, and what was done is not hidden.
         let some =
             finished(Some(lost), &[(None, "zram0: create"), (Some(lost), "zram1: an ext4 would be lost")]);
-        let message = "zram1: an ext4 would be lost (--force lets go of them)\ndone: zram0: create";
+        let message = "zram1: an ext4 would be lost (--force discards them)\ndone: zram0: create";
         assert_eq!(some.lines(), Err(Error::new(ErrorKind::Partly, message)));
     }
 }
