@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::process::Stdio;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -271,8 +272,11 @@ fn worker(words: &[&str]) -> std::result::Result<(), Error> {
         let message = "the store of a RAM disk is for root only; run it with sudo";
         return Err(Error::new(ErrorKind::NotPermitted, message));
     }
-    let reply: String =
-        process::ask(process::worker().arg("kept").args(words), process::WORKER_LIMIT, |_| {})?;
+    // In our process group, so that Ctrl-C ends it too.
+    let mut command = process::worker();
+    command.arg("kept").args(words).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| Error::failed(format!("run zramd-worker: {error}")))?;
+    let reply: String = process::reply("zramd-worker", &output)?;
     out::line(&reply);
     Ok(())
 }

@@ -198,6 +198,11 @@ pub fn ask<T: DeserializeOwned>(
 ) -> Result<T, Error> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = output(command.stdin(Stdio::null()).stdout(Stdio::piped()), &name, limit, watch)?;
+    reply(&name, &output)
+}
+
+/// The reply of a program of zramd that has ended.
+pub fn reply<T: DeserializeOwned>(name: &str, output: &Output) -> Result<T, Error> {
     serde_json::from_slice::<Result<T, Error>>(&output.stdout).unwrap_or_else(|error| {
         Err(Error::failed(format!("{name}: {}, without a reply ({error})", output.status)))
     })
