@@ -104,7 +104,7 @@ fn invalid(message: impl Into<String>) -> Error {
 /// Follows what runs report, whoever started them.
 pub async fn follow_reports(core: Arc<Core>) {
     if let Err(error) = reports(&core).await {
-        tracing::warn!(%error, "cannot follow what maintenance reports");
+        log::warn!("cannot follow what maintenance reports: {error}");
     }
 }
 
@@ -181,7 +181,7 @@ pub async fn follow_configuration(core: &Arc<Core>) {
     match core.mode {
         Mode::Systemd => {
             if let Err(error) = timer(core, asked.every_seconds.is_some()).await {
-                tracing::warn!("{MAINTENANCE_TIMER}: {}", error.message);
+                log::warn!("{MAINTENANCE_TIMER}: {}", error.message);
             }
         }
         Mode::Direct => {

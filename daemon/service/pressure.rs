@@ -45,7 +45,7 @@ pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
         let task = tokio::spawn(async move {
             if let Err(error) = sleep_and_look(&core, thresholds).await {
                 let hint = hint(&error);
-                tracing::warn!(%error, "cannot follow memory pressure in {FILE}: {hint}");
+                log::warn!("cannot follow memory pressure in {FILE}: {error}; {hint}");
                 note(&core, Level::None);
             }
         });
@@ -121,7 +121,7 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
 fn note(core: &Core, level: Level) {
     let text = (level != Level::None).then(|| level.word());
     if let Err(error) = files::replace(Path::new("/"), PRESSURE_LEVEL, text) {
-        tracing::warn!("{error}");
+        log::warn!("{error}");
     }
     core.changed.notify_one();
 }

@@ -42,11 +42,11 @@ pub fn run(options: Options) -> ExitStatus {
     match runtime.map(|runtime| runtime.block_on(serve(options))) {
         Ok(Ok(())) => ExitStatus::Success,
         Ok(Err(error)) => {
-            tracing::error!("{error}");
+            log::error!("{error}");
             ExitStatus::Failure
         }
         Err(error) => {
-            tracing::error!("cannot start: {error}");
+            log::error!("cannot start: {error}");
             ExitStatus::Failure
         }
     }
@@ -96,7 +96,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     tokio::spawn(notify::keep_watchdog_fed());
     match view(&core).await {
         Ok(view) => core.set_view(view),
-        Err(error) => tracing::error!("cannot read the configuration: {error}"),
+        Err(error) => log::error!("cannot read the configuration: {error}"),
     }
     core.enter(Phase::Running);
     tokio::spawn(maintenance::follow_reports(Arc::clone(&core)));
@@ -160,7 +160,7 @@ async fn adopt(core: &Arc<Core>) {
     if core.mode == Mode::Systemd
         && let Err(error) = files::replace(Path::new("/"), PROVISIONED, Some(""))
     {
-        tracing::warn!("{error}");
+        log::warn!("{error}");
     }
 }
 

@@ -86,7 +86,7 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
             core.fulfil(request);
             if let Err(error) = done {
                 // The next change tries again; a connection that is gone ends the daemon elsewhere.
-                tracing::warn!(%error, "cannot publish a change");
+                log::warn!("cannot publish a change: {error}");
             }
             let quiet = tokio::time::timeout(SETTLED, core.changed.notified()).await.is_err();
             if quiet || Instant::now() > latest {

@@ -23,14 +23,14 @@ pub fn begin(core: &Arc<Core>) {
     let devices = Arc::clone(core);
     tokio::spawn(async move {
         if let Err(error) = follow_devices(&devices).await {
-            tracing::warn!(%error, "cannot watch for zram devices that come and go");
+            log::warn!("cannot watch for zram devices that come and go: {error}");
         }
     });
     for path in ["/proc/swaps", "/proc/self/mountinfo"] {
         let core = Arc::clone(core);
         tokio::spawn(async move {
             if let Err(error) = follow_table(&core, path).await {
-                tracing::warn!(%error, "cannot watch {path}");
+                log::warn!("cannot watch {path}: {error}");
             }
         });
     }

@@ -93,7 +93,7 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> R
     let details: HashMap<&str, &str> = HashMap::new();
     let flags = if call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH) { INTERACTIVE } else { 0 };
     let no_polkit = |error: zbus::Error| {
-        tracing::debug!(%error, "polkit does not answer");
+        log::debug!("polkit does not answer: {error}");
         denied(action, "only root may, because polkit is not there to allow others")
     };
     let answer = connection
