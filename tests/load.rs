@@ -112,7 +112,7 @@ fn afterwards(bus: &PrivateBus) -> u64 {
         figures::is_idle(bus.pid(), Duration::from_secs(3)),
         "somebody who is gone still costs something"
     );
-    figures::memory(bus.pid()).anonymous
+    figures::anonymous(bus.pid())
 }
 
 #[test]

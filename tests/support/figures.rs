@@ -1,23 +1,12 @@
 //! What a process costs, from `/proc`.
-#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Memory in KiB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
-    /// Its share of everything it has mapped.
-    pub pss: u64,
-    /// What no file stands behind: its heap and stacks.
-    pub anonymous: u64,
-}
-
-/// The memory of a process now.
-pub fn memory(pid: u32) -> Memory {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
-    Memory { pss: field(&text, "Pss:"), anonymous: field(&text, "Anonymous:") }
+/// What no file stands behind, its heap and stacks, in KiB.
+pub fn anonymous(pid: u32) -> u64 {
+    field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap(), "Anonymous:")
 }
 
 fn field(text: &str, name: &str) -> u64 {
