@@ -57,8 +57,8 @@ impl Operation {
         match self.verb {
             // From before it begins to after it is done.
             None => &[Moment::After(3), Moment::After(25)],
-            // `Adopt` looks for what has to be changed before it notes anything.
-            Some("carry-out") if self.call[2] != "Adopt" => {
+            // `Adopt` and `Reload` find out what has to be changed before they note anything.
+            Some("carry-out") if !["Adopt", "Reload"].contains(&self.call[2]) => {
                 &[Moment::After(7), Moment::Noted, Moment::Begun, Moment::Done]
             }
             Some(_) => &[Moment::After(7), Moment::Begun, Moment::Done],

@@ -389,6 +389,7 @@ mod tests {
     use crate::logic::config;
     use crate::logic::config::problem::Origin;
     use crate::logic::error::ErrorKind;
+    use crate::logic::facts::Facts;
     use crate::logic::plan::Plan;
     use crate::logic::record::Target;
 
@@ -469,8 +470,8 @@ mod tests {
         let found = drained(&standing);
         assert_eq!(codes(&found), ["swap-drained"; 2]);
         assert_eq!(found[1].object, "zram2");
-        let plan = Plan::default();
-        let survey = Survey { plan, changes: vec![change(2, Action::Remove, "not configured")] };
+        let (plan, facts) = (Plan::default(), Facts::default());
+        let survey = Survey { plan, changes: vec![change(2, Action::Remove, "not configured")], facts };
         assert_eq!(planned(&found, &loaded("[zram2]"), Some(&survey)), []);
         assert_eq!(codes(&planned(&[], &loaded("[zram2]"), Some(&survey))), ["not-in-line"]);
     }
@@ -499,6 +500,7 @@ mod tests {
                 refused,
                 change(5, Action::Activate, "swap"),
             ],
+            facts: Facts::default(),
         };
         let known = [
             finding(Level::Warning, "swap-off", "zram5", String::new(), ""),

@@ -24,6 +24,8 @@ pub struct Survey {
     pub plan: Plan,
     /// Target by target, in the order in which it is to be done.
     pub changes: Vec<Change>,
+    /// What was known.
+    pub facts: Facts,
 }
 
 /// What to reload, and how.
@@ -48,17 +50,20 @@ pub fn survey<H: Host>(
     let mut facts = gather(host, &loaded.settings)?;
     measure_disks(host, &mut facts, &scope.disks);
     facts.unit_mounts = scope.disks.iter().map(|disk| disk.mount_point.clone()).collect();
-    let mut settings = loaded.settings.clone();
-    if scope.only.as_ref().is_some_and(|only| only.iter().all(|target| *target == Target::Vm)) {
+    let planned = |settings| planner::plan(settings, loaded.problems.clone(), &facts, Activation::Managed);
+    let compare = |plan| changes(plan, &facts, activation, &scope.disks, scope.forced);
+    let plan = planned(&loaded.settings);
+    let only_vm = scope.only.as_ref().is_some_and(|only| only.iter().all(|target| *target == Target::Vm));
+    let mut changes = if only_vm {
         // Settings alone do not bring the swap that they are for.
-        settings.devices.clear();
-    }
-    let plan = planner::plan(&settings, loaded.problems.clone(), &facts, Activation::Managed);
-    let mut changes = changes(&plan, &facts, activation, &scope.disks, scope.forced);
+        compare(&planned(&Settings { devices: Vec::new(), ..loaded.settings.clone() }))
+    } else {
+        compare(&plan)
+    };
     if let Some(only) = &scope.only {
         changes.retain(|change| only.contains(&change.target));
     }
-    Ok(Survey { plan, changes })
+    Ok(Survey { plan, changes, facts })
 }
 
 fn measure_disks<H: Host>(host: &H, facts: &mut Facts, disks: &[UnitDisk]) {
@@ -71,16 +76,16 @@ fn measure_disks<H: Host>(host: &H, facts: &mut Facts, disks: &[UnitDisk]) {
 }
 
 /// Sections of whose overrides some change nothing, with what remains of the drop-in: the section is no longer in the
-/// configuration, or the configuration says the same now. `item_of` plans a target with these files. With `targets`, only those
-/// are looked at.
+/// configuration, or the configuration says the same now. `files` are those of `loaded`. With `targets`, only those are looked at.
 pub fn obsolete_overrides(
     files: &[(PathBuf, String)],
-    overrides: &[Override],
+    loaded: &Loaded,
+    survey: &Survey,
     targets: &[Target],
-    item_of: impl Fn(&Target, &[(PathBuf, String)]) -> Result<Option<Item>, Error>,
-) -> Result<BTreeMap<String, Option<String>>, Error> {
+) -> BTreeMap<String, Option<String>> {
+    let overrides = &loaded.merged.overrides;
     let mut obsolete = BTreeMap::new();
-    for (at, (path, text)) in files.iter().enumerate() {
+    for (path, text) in files {
         let Some(section) = section_of_path(path) else { continue };
         let Some(target) = Target::of_section(section) else { continue };
         let written = Overlay::parse(text);
@@ -92,17 +97,18 @@ pub fn obsolete_overrides(
             continue;
         }
         let mut rest = written.clone();
-        let with = |overlay: &Overlay| {
-            let mut files = files.to_vec();
-            files[at].1 = overlay.text(section);
-            item_of(&target, &files)
-        };
         for command in written.by() {
             let fewer = rest.without(command);
             let is_literal = |found: &Override| Some(&found.value) == found.configured.as_ref();
             let mut own =
                 overrides.iter().filter(|found| found.object == section && found.command == command);
-            if own.all(is_literal) || is_same(with(&rest)?.as_ref(), with(&fewer)?.as_ref()) {
+            let is_planned_anyway = || {
+                let gone = written.values.keys().filter(|key| !fewer.values.contains_key(*key));
+                let settings = loaded.without(section, gone);
+                let plan = planner::plan(&settings, Vec::new(), &survey.facts, Activation::Managed);
+                is_same(survey.plan.item(&target), plan.item(&target))
+            };
+            if own.all(is_literal) || is_planned_anyway() {
                 rest = fewer;
             }
         }
@@ -111,7 +117,7 @@ pub fn obsolete_overrides(
             obsolete.insert(section.to_owned(), text);
         }
     }
-    Ok(obsolete)
+    obsolete
 }
 
 /// Whether the same is planned for a target. Of one that is skipped or refused that is not known.

@@ -192,16 +192,36 @@ pub struct Proposal {
     pub view: View,
     /// Target by target.
     pub tasks: Vec<Task>,
-    /// Sections whose overrides, or some of them, change nothing any more, with what remains of the drop-in.
-    #[serde(default)]
-    pub obsolete: BTreeMap<String, Option<String>>,
+    /// Overrides that change nothing any more, if there are any.
+    pub obsolete: Option<Obsolete>,
+    /// How the units have to change; nothing when PID 1 knows the right ones.
+    pub units: Option<UnitChange>,
+}
+
+/// Overrides that change nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Obsolete {
+    /// What remains of the drop-in of each section.
+    pub sections: BTreeMap<String, Option<String>>,
+    /// The configuration without them.
+    pub view: View,
+}
+
+/// Units that are written and removed before PID 1 reloads, by their paths below its directory; `None` removes. Empty where the
+/// generator writes them all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct UnitChange {
+    /// Texts of files.
+    pub files: BTreeMap<String, Option<String>>,
+    /// Targets of symbolic links.
+    pub links: BTreeMap<String, Option<String>>,
 }
 
 impl Proposal {
     /// The proposal for these changes.
     pub fn of(view: View, changes: &[Change], unit_of: impl Fn(&str) -> Option<String>) -> Proposal {
         let tasks = changes.iter().map(|change| Task::of(change, &unit_of)).collect();
-        Proposal { view, tasks, obsolete: BTreeMap::new() }
+        Proposal { view, tasks, ..Proposal::default() }
     }
 }
 

@@ -70,6 +70,8 @@ pub struct Core {
     pub mode: Mode,
     /// One change to the machine at a time.
     pub lane: tokio::sync::Mutex<()>,
+    /// How many changes have begun.
+    pub changes: AtomicU64,
     /// One plan at a time: everybody may have one made, and each takes a process, and a thread that samples are read on, too.
     pub planning: tokio::sync::Mutex<()>,
     /// Calls that wait, by caller.
@@ -108,6 +110,7 @@ impl Core {
             source,
             mode,
             lane: tokio::sync::Mutex::new(()),
+            changes: AtomicU64::new(0),
             planning: tokio::sync::Mutex::new(()),
             turns: Turns::default(),
             jobs: Mutex::default(),

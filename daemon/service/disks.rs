@@ -8,7 +8,7 @@ use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode};
 use super::jobs::Handle;
 use super::operations::{Options, invalid, none, only_force, with_overlay};
-use super::reconcile::{Wish, reconcile};
+use super::reconcile::{Wish, With, reconcile};
 use super::systemd::{DONE, Systemd, Verb};
 use super::work::Order;
 use crate::logic::overlay::{Command, Overlay};
@@ -122,12 +122,12 @@ impl Core {
             for target in &targets {
                 self.source.ask::<bool>(&["take-down", &target.to_string()], &handle.cancel).await?;
             }
-            reconcile(self, handle, wish.clone()).await
+            reconcile(self, handle, wish.clone(), With::Nothing).await
         };
         let Err(error) = result.await else { return Ok(()) };
         let error = self.give_up_restore(handle, &disk.name, error).await;
         // As it was, as far as that goes.
-        reconcile(self, &handle.quietly(), wish).await.ok();
+        reconcile(self, &handle.quietly(), wish, With::Nothing).await.ok();
         Err(error)
     }
 

@@ -1,5 +1,7 @@
 //! Work that blocks, beside the thread that answers callers.
 
+use tokio::task::JoinError;
+
 use super::bus::error::{Error, ErrorKind};
 
 /// Runs `work` on a blocking thread.
@@ -10,7 +12,12 @@ where
     T: Send + 'static,
     E: Into<Error> + Send + 'static,
 {
-    match tokio::task::spawn_blocking(work).await {
+    joined(tokio::task::spawn_blocking(work).await)
+}
+
+/// What a task returns.
+pub fn joined<T, E: Into<Error>>(done: Result<Result<T, E>, JoinError>) -> Result<T, Error> {
+    match done {
         Ok(result) => result.map_err(Into::into),
         Err(error) => Err(Error::new(ErrorKind::Failed, format!("the work ended early: {error}"))),
     }

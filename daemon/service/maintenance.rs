@@ -15,7 +15,7 @@ use super::core::{Core, Mode, lock};
 use super::jobs::Handle;
 use super::journal;
 use super::operations::Options;
-use super::reconcile::{Wish, reconcile};
+use super::reconcile::{Wish, With, reconcile};
 use super::systemd::{Systemd, Verb};
 use super::watch::watched;
 use super::work::Order;
@@ -149,7 +149,7 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
         Step::Recreate => {
             let _guard = core.lane.lock().await;
             let wish = Wish::one(Target::Device(resize.number), false);
-            reconcile(&core, &Handle::unwatched(), wish).await
+            reconcile(&core, &Handle::unwatched(), wish, With::Nothing).await
         }
         Step::Add(bytes) => {
             let mut options = Options::default();

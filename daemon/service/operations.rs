@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use zbus::{Array, OwnedObjectPath, Variant};
 
@@ -10,13 +12,16 @@ pub use super::bus::options::Options;
 use super::core::Core;
 use super::jobs::Handle;
 use super::lane;
-use super::reconcile::{Before, NOTHING, Wish, announce, must_be_valid, propose, reconcile, take_back, view};
+use super::reconcile::{Before, NOTHING, Wish, With, propose, reconcile, view};
 use crate::engine::control;
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::overlay::{Command, ENABLED, Overlay, file_name};
 use crate::logic::proc::device_number;
 use crate::logic::record::Target;
 use crate::logic::units::human;
+
+/// How long the caller of `Reload` waits for the plan. Linux holds back who looks at a device while it recompresses its pages.
+const PLANNING: Duration = Duration::from_secs(2);
 
 /// Longest string that an option may be.
 const LONGEST: usize = 4096;
@@ -110,10 +115,27 @@ impl Core {
     /// Reads the configuration again and brings it about.
     pub async fn reload(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
         let wish = Wish::everything(only_force(options)?);
-        // Refused before there is a job, so that the caller sees why at once.
-        must_be_valid(&view(self).await?)?;
+        let changes = self.changes.load(Ordering::SeqCst);
+        let (core, planned) = (Arc::clone(self), wish.clone());
+        let mut planning = tokio::spawn(async move {
+            let _alone = core.planning.lock().await;
+            propose(&core, &planned).await
+        });
+        // Mistakes are refused before there is a job, so that the caller sees why at once.
+        let proposal = match tokio::time::timeout(PLANNING, &mut planning).await {
+            Ok(done) => Some(Box::new(lane::joined(done)?)),
+            Err(_) => None,
+        };
         self.start("reload", String::new(), move |core, handle| async move {
-            reconcile(&core, &handle, wish).await
+            let with = if core.changes.load(Ordering::SeqCst) != changes {
+                // Another change, for which this job has waited, makes the proposal out of date.
+                With::Nothing
+            } else if let Some(proposal) = proposal {
+                With::Proposal(proposal)
+            } else {
+                With::Proposal(Box::new(lane::joined(planning.await)?))
+            };
+            reconcile(&core, &handle, wish, with).await
         })
         .await
     }
@@ -150,26 +172,9 @@ impl Core {
         }
         let before = Before { section: section.clone(), text: None, creates: true };
         let wish = Wish { before: Some(before), ..Wish::one(Target::Device(number), false) };
-        announce(&wish).await?;
-        set_overlay(&section, Some(overlay)).await?;
-        let handle = Handle::unwatched();
-        if let Err(error) = self.mistakes_in(&section).await {
-            take_back(self, &handle, wish).await?;
-            return Err(error);
-        }
-        reconcile(self, &handle, wish).await?;
+        let text = drop_in(&section, &overlay);
+        reconcile(self, &Handle::unwatched(), wish, With::Section(text)).await?;
         Ok(section)
-    }
-
-    /// An error when the section of the moment has mistakes, unknown keys included: whoever asks is there to be told.
-    async fn mistakes_in(&self, section: &str) -> Result<()> {
-        let file = file_name(section);
-        let view = view(self).await?;
-        let found = view.sections.get(section).map(|found| found.problems.as_slice()).unwrap_or_default();
-        let own = found.iter().filter(|(place, _)| place.ends_with(&file));
-        // What is only a warning in a file is refused here.
-        let messages: Vec<String> = own.map(|(_, message)| message.clone()).collect();
-        if messages.is_empty() { Ok(()) } else { Err(invalid(messages.join("; "))) }
     }
 
     /// Takes a device away, until the next boot if a file asks for it.
@@ -207,9 +212,8 @@ impl Core {
         // When it stays in use, it stays configured so.
         let before = Before { section: section.clone(), text, creates: false };
         let wish = Wish { before: Some(before), ..Wish::gone(Target::Device(number), forced) };
-        announce(&wish).await?;
-        set_overlay(&section, (!forget).then_some(overlay)).await?;
-        reconcile(self, handle, wish).await?;
+        let text = drop_in(&section, &overlay).filter(|_| !forget);
+        reconcile(self, handle, wish, With::Section(text)).await?;
         // The sentence below says more.
         handle.outcomes(Vec::new());
         // One that was there before it was ours stays.
@@ -315,13 +319,14 @@ impl Core {
     pub async fn adopt(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
         none(options)?;
         self.start("adopt", String::new(), async |core, handle| {
-            let proposal = propose(&core, &Wish::everything(false)).await?;
-            let concerned = proposal.tasks.into_iter().filter(|task| task.by_verdict);
-            let only: std::collections::BTreeSet<Target> = concerned.map(|task| task.target).collect();
-            if only.is_empty() {
+            let mut proposal = propose(&core, &Wish::everything(false)).await?;
+            proposal.tasks.retain(|task| task.by_verdict);
+            if proposal.tasks.is_empty() {
                 return Ok(NOTHING.to_owned());
             }
-            reconcile(&core, &handle, Wish { only: Some(only), ..Wish::everything(false) }).await
+            let only = proposal.tasks.iter().map(|task| task.target.clone()).collect();
+            let wish = Wish { only: Some(only), ..Wish::everything(false) };
+            reconcile(&core, &handle, wish, With::Proposal(Box::new(proposal))).await
         })
         .await
     }
@@ -379,16 +384,9 @@ fn is_transient(number: u32) -> bool {
     text_of(&format!("zram{number}")).is_some_and(|text| Overlay::parse(&text).transient)
 }
 
-/// Writes the section of the moment; nothing, or one that says nothing, removes it.
-async fn set_overlay(section: &str, overlay: Option<Overlay>) -> Result<()> {
-    let section = section.to_owned();
-    let overlay = overlay.filter(|overlay| !overlay.values.is_empty());
-    lane::run(move || {
-        let text = overlay.map(|overlay| overlay.text(&section));
-        files::write_overlay(Path::new("/"), &file_name(&section), text.as_deref())
-            .map_err(crate::engine::Error::failed)
-    })
-    .await
+/// The text of a section of the moment; none for one that says nothing.
+fn drop_in(section: &str, overlay: &Overlay) -> Option<String> {
+    (!overlay.values.is_empty()).then(|| overlay.text(section))
 }
 
 /// Changes the section of the moment and brings that about; when that fails, the section is as it was.
@@ -400,16 +398,14 @@ pub(super) async fn with_overlay(
     command: Option<Command>,
     change: impl FnOnce(&mut Overlay),
 ) -> Result<String> {
-    let text = text_of(section);
-    let old = text.as_deref().map(Overlay::parse).unwrap_or_default();
+    let before = text_of(section);
+    let old = before.as_deref().map(Overlay::parse).unwrap_or_default();
     let mut overlay = old.clone();
     change(&mut overlay);
     if let Some(command) = command {
         overlay.record(&old, command);
     }
-    let before = Before { section: section.to_owned(), text, creates: false };
+    let before = Before { section: section.to_owned(), text: before, creates: false };
     let wish = Wish { before: Some(before), ..wish };
-    announce(&wish).await?;
-    set_overlay(section, Some(overlay)).await?;
-    reconcile(core, handle, wish).await
+    reconcile(core, handle, wish, With::Section(drop_in(section, &overlay))).await
 }

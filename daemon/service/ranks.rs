@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::core::Core;
 use super::jobs::Handle;
 use super::journal;
-use super::reconcile::{NOTHING, Wish, reconcile};
+use super::reconcile::{NOTHING, Wish, With, reconcile};
 use crate::logic::record::Target;
 use crate::logic::snapshot::Snapshot;
 
@@ -60,7 +60,7 @@ async fn bring_in_line(core: &Arc<Core>) -> bool {
     let _guard = core.lane.lock().await;
     // It is right that they are configured and not made.
     let wish = Wish::gone(Target::Vm, false);
-    match reconcile(core, &Handle::unwatched(), wish).await {
+    match reconcile(core, &Handle::unwatched(), wish, With::Nothing).await {
         Ok(done) if done == NOTHING => false,
         Ok(done) => {
             journal::job_ended("vm", "done", &done);

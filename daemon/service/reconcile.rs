@@ -1,8 +1,9 @@
 //! Bringing about what is configured, through PID 1 or directly, target by target; and finishing it after a crash.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,12 +16,12 @@ use super::lane;
 use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
 use crate::engine::{self, control};
-use crate::host::linux::{LinuxHost, files};
+use crate::host::linux::{LinuxHost, files, unit_files};
 use crate::logic::change::Action;
 use crate::logic::outcome::Outcome;
 use crate::logic::overlay::file_name;
 use crate::logic::record::Target;
-use crate::logic::view::{Ended, Proposal, Task, View};
+use crate::logic::view::{Ended, Obsolete, Proposal, Task, UnitChange, View};
 
 /// What is to be brought about. Kept in `/run/zramd/operation` while it is being done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -86,11 +87,6 @@ pub fn interrupted() -> Option<Wish> {
     serde_json::from_str(&text).ok()
 }
 
-/// Notes a wish before anything is written for it, so that a crash in between is finished or undone too.
-pub async fn announce(wish: &Wish) -> Result<()> {
-    note(Some(wish)).await
-}
-
 async fn note(wish: Option<&Wish>) -> Result<()> {
     let text = wish.map(serde_json::to_string).transpose();
     let text = text.map_err(|error| Error::new(ErrorKind::Failed, format!("write JSON: {error}")))?;
@@ -103,7 +99,7 @@ pub async fn view(core: &Core) -> Result<View> {
 }
 
 /// Refuses while the configuration has mistakes.
-pub fn must_be_valid(view: &View) -> Result<()> {
+fn must_be_valid(view: &View) -> Result<()> {
     if view.errors.is_empty() {
         return Ok(());
     }
@@ -137,12 +133,25 @@ pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
     Ok(proposal)
 }
 
+/// What a wish comes with.
+#[derive(Debug)]
+pub enum With {
+    /// Nothing: the configuration is as it is.
+    Nothing,
+    /// A new text for the section of [`Wish::before`]; none removes it.
+    Section(Option<String>),
+    /// What has been found out about it already.
+    Proposal(Box<Proposal>),
+}
+
 /// Fulfils a wish, and says in one sentence what was done.
-pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<String> {
+pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish, with: With) -> Result<String> {
     super::notify::reloading();
+    core.changes.fetch_add(1, Ordering::SeqCst);
     core.enter(Phase::Reloading);
+    // Before anything is written for it, so that a crash in between is finished or undone, too.
     note(Some(&wish)).await?;
-    let done = fulfil(core, handle, &wish).await;
+    let done = begin(core, handle, &wish, with).await;
     let cleared = if done.is_err() { take_back(core, handle, wish).await } else { note(None).await };
     core.enter(Phase::Running);
     core.publish_changes().await;
@@ -150,25 +159,43 @@ pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<
     cleared.and(done)
 }
 
+async fn begin(core: &Arc<Core>, handle: &Handle, wish: &Wish, with: With) -> Result<String> {
+    let proposal = match (with, &wish.before) {
+        (With::Proposal(proposal), _) => *proposal,
+        (With::Section(text), Some(before)) => {
+            write_section(&before.section, text).await?;
+            propose(core, wish).await?
+        }
+        _ => propose(core, wish).await?,
+    };
+    fulfil(core, handle, wish, proposal).await
+}
+
+async fn write_section(section: &str, text: Option<String>) -> Result<()> {
+    let name = file_name(section);
+    let write = move || files::write_overlay(root(), &name, text.as_deref());
+    lane::run(move || write().map_err(engine::Error::failed)).await
+}
+
 /// Puts the section back that was changed for a wish. A wish that failed is not tried again at the next start: its error has been
 /// told.
-pub async fn take_back(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<()> {
+async fn take_back(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<()> {
     if let Some(Before { section, text, creates }) = wish.before {
-        let name = file_name(&section);
-        let put_back = move || files::write_overlay(root(), &name, text.as_deref());
-        lane::run(move || put_back().map_err(engine::Error::failed)).await?;
+        write_section(&section, text).await?;
         // What was taken away for it comes back, and nothing half-done stays. If that fails too, the first error says more.
         if creates || !wish.gone {
             let (gone, forced) = (wish.gone || creates, wish.forced || creates);
             let back = Wish { gone, forced, before: None, ..wish };
-            fulfil(core, &handle.quietly(), &back).await.ok();
+            begin(core, &handle.quietly(), &back, With::Nothing).await.ok();
         }
     }
     note(None).await
 }
 
-async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String> {
-    let mut proposal = propose(core, wish).await?;
+async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Proposal) -> Result<String> {
+    if let Some(before) = wish.before.as_ref().filter(|before| before.creates) {
+        must_be_without_mistakes(&before.section, &proposal.view)?;
+    }
     let _claims = claim_disks(core, handle, &mut proposal.tasks);
     if wish.unset {
         // A section with a mistake would count as gone.
@@ -184,15 +211,18 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
         }
     }
     let report = match core.mode {
-        Mode::Systemd => through_pid_1(core, handle, &proposal.tasks).await?,
+        Mode::Systemd => through_pid_1(core, handle, &proposal.tasks, proposal.units.take()).await?,
         Mode::Direct => directly(core, handle, wish, &proposal.tasks).await?,
     };
     let sentence = report.sentence();
     handle.outcomes(report.outcomes);
     // A file that cannot be read says nothing about what is obsolete.
     let is_known = sentence.is_ok() && !wish.gently && proposal.view.errors.is_empty();
-    if is_known && drop_obsolete(std::mem::take(&mut proposal.obsolete)).await? {
-        proposal.view = view(core).await?;
+    if let Some(Obsolete { sections, view }) = proposal.obsolete.filter(|_| is_known) {
+        for (section, text) in sections {
+            write_section(&section, text).await?;
+        }
+        proposal.view = view;
     }
     core.set_view(proposal.view);
     super::maintenance::follow_configuration(core).await;
@@ -210,16 +240,18 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish) -> Result<String
     Ok(sentence)
 }
 
-/// Removes overrides that change nothing any more. Returns whether there were any.
-async fn drop_obsolete(obsolete: BTreeMap<String, Option<String>>) -> Result<bool> {
-    let found = !obsolete.is_empty();
-    let write = move || {
-        obsolete.iter().try_for_each(|(section, text)| {
-            files::write_overlay(root(), &file_name(section), text.as_deref())
-        })
-    };
-    lane::run(move || write().map_err(engine::Error::failed)).await?;
-    Ok(found)
+/// An error when a section that is created has mistakes, unknown keys included: the caller is there to read it.
+fn must_be_without_mistakes(section: &str, view: &View) -> Result<()> {
+    let file = file_name(section);
+    let found = view.sections.get(section).map(|found| found.problems.as_slice()).unwrap_or_default();
+    let own = found.iter().filter(|(place, _)| place.ends_with(&file));
+    // What is only a warning in a file is refused here.
+    let messages: Vec<&str> = own.map(|(_, message)| message.as_str()).collect();
+    if messages.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::InvalidArgument, messages.join("; ")))
+    }
 }
 
 /// Has to itself the disks that are about to change. One that somebody works on stays as it is: its task becomes a refusal.
@@ -380,15 +412,26 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
 }
 
 /// With systemd: what goes is stopped, the units are brought up to date, what comes is started.
-async fn through_pid_1(core: &Arc<Core>, handle: &Handle, tasks: &[Task]) -> Result<Report> {
+async fn through_pid_1(
+    core: &Arc<Core>,
+    handle: &Handle,
+    tasks: &[Task],
+    units: Option<UnitChange>,
+) -> Result<Report> {
     let connection = core.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
     let pid_1 = Systemd::enter(&connection).await?;
-    let result = with_pid_1(core, &pid_1, handle, tasks).await;
+    let result = with_pid_1(core, &pid_1, handle, tasks, units).await;
     pid_1.leave().await;
     result
 }
 
-async fn with_pid_1(core: &Core, pid_1: &Systemd, handle: &Handle, tasks: &[Task]) -> Result<Report> {
+async fn with_pid_1(
+    core: &Core,
+    pid_1: &Systemd,
+    handle: &Handle,
+    tasks: &[Task],
+    units: Option<UnitChange>,
+) -> Result<Report> {
     let mut report = Report::of(tasks);
     let mut stuck: Vec<&Target> = Vec::new();
     let stops = |disks: bool| {
@@ -404,8 +447,10 @@ async fn with_pid_1(core: &Core, pid_1: &Systemd, handle: &Handle, tasks: &[Task
             report.add(task, Ok(()));
         }
     }
-    let removes = tasks.iter().any(|task| task.action == Action::Remove);
-    bring_units_up_to_date(core, pid_1, removes).await?;
+    if let Some(units) = units {
+        lane::run(move || unit_files::apply(root(), &units).map_err(engine::Error::failed)).await?;
+        pid_1.reload().await?;
+    }
     for task in tasks.iter().filter(|task| !stuck.contains(&&task.target)) {
         let result = match (task.action, &task.start) {
             (action, Some(unit)) if action.starts() => {
@@ -445,18 +490,6 @@ async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
         Some(unit) => pid_1.unit(Verb::Stop, unit, &task.target, handle, || async {}).await,
         None => Ok(()),
     }
-}
-
-/// Has PID 1 know the units of everything that is planned: the generator writes them where zramd is enabled, and
-/// `zramd-setup` for us where it is not.
-async fn bring_units_up_to_date(core: &Core, pid_1: &Systemd, removes: bool) -> Result<()> {
-    let in_place: bool = core.source.ask(&["units", "check"], &Cancel::default()).await?;
-    if in_place && !removes {
-        return Ok(());
-    }
-    pid_1.reload().await?;
-    let written: bool = core.source.ask(&["units", "write"], &Cancel::default()).await?;
-    if written { pid_1.reload().await } else { Ok(()) }
 }
 
 /// What can change while it is in use: a limit through the kernel, options of a mount through PID 1.

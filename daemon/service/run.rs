@@ -11,7 +11,7 @@ use super::bus::benchmark::{self, Benchmark};
 use super::bus::manager::Manager;
 use super::core::{Core, Mode, Phase};
 use super::jobs::Handle;
-use super::reconcile::{NOTHING, Wish, interrupted, reconcile, view};
+use super::reconcile::{NOTHING, Wish, With, interrupted, reconcile, view};
 use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
@@ -147,7 +147,7 @@ async fn adopt(core: &Arc<Core>) {
     };
     if let Some((wish, resumes)) = wish {
         let _guard = core.lane.lock().await;
-        match reconcile(core, &Handle::unwatched(), wish).await {
+        match reconcile(core, &Handle::unwatched(), wish, With::Nothing).await {
             Ok(done) if resumes => journal::resumed(&done),
             Ok(done) if done == NOTHING => {}
             Ok(done) => journal::job_ended("provision", "done", &done),

@@ -150,11 +150,16 @@ impl Bus {
     /// Starts `zramd` and waits until it says that it serves.
     #[track_caller]
     fn serve(&self) -> Guarded {
+        self.ready(self.prepare(bound(&self.program)))
+    }
+
+    /// Starts this command of `zramd` and waits until it says that it serves.
+    #[track_caller]
+    pub fn ready(&self, mut command: Command) -> Guarded {
         let notified = self.folder.path().join("notify");
         fs::remove_file(&notified).ok();
         let socket = UnixDatagram::bind(&notified).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut command = self.prepare(bound(&self.program));
         let daemon = Guarded(command.env("NOTIFY_SOCKET", &notified).spawn().unwrap());
         // It says so only after it has its name; before that it may say that it finishes something.
         let mut message = [0; 512];
@@ -176,6 +181,11 @@ impl Bus {
 
     fn prepare(&self, mut command: Command) -> Command {
         command.arg("--config").arg(self.config());
+        self.connect(command)
+    }
+
+    /// A command that uses this bus and writes to its log.
+    pub fn connect(&self, mut command: Command) -> Command {
         command.env("DBUS_SYSTEM_BUS_ADDRESS", &self.address).env_remove("NOTIFY_SOCKET");
         let log = File::options().create(true).append(true).open(self.log()).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
@@ -195,6 +205,8 @@ fn configuration(folder: &Path) -> String {
     <allow own="org.zramd1"/>
     <allow own="org.freedesktop.PolicyKit1"/>
     <allow send_destination="org.freedesktop.PolicyKit1"/>
+    <allow own="org.freedesktop.systemd1"/>
+    <allow send_destination="org.freedesktop.systemd1"/>
     <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Monitoring"/>
   </policy>"#,
         rustix::process::geteuid().as_raw()

@@ -29,7 +29,7 @@ Commands that the daemon uses (JSON on standard output):
   view                 the configuration
   propose [TARGET...]  what a reload would change
   carry-out [TARGET..] do that without systemd
-  units check|write    are the units in place? write those that the generator does not
+  write-units          write the units that the generator does not
   adapt zramN          change what can be changed while it is in use
 
 Options:
@@ -78,7 +78,6 @@ pub enum Command {
     /// Nothing means everything.
     Propose(Vec<Target>),
     CarryOut(Vec<Target>),
-    UnitsAreInPlace,
     WriteUnits,
     Adapt(u32),
     TakeDown(Target),
@@ -158,9 +157,7 @@ fn command(values: Vec<OsString>) -> Result<Command, String> {
         ("view", []) => Ok(Command::View),
         ("propose", names) => targets(names).map(Command::Propose),
         ("carry-out", names) => targets(names).map(Command::CarryOut),
-        ("units", ["check"]) => Ok(Command::UnitsAreInPlace),
-        ("units", ["write"]) => Ok(Command::WriteUnits),
-        ("units", _) => Err("units takes `check` or `write`".to_owned()),
+        ("write-units", []) => Ok(Command::WriteUnits),
         ("adapt", [name]) => match target(name) {
             Some(Target::Device(number)) => Ok(Command::Adapt(number)),
             _ => Err(format!("`{name}` is no zram device")),
@@ -177,7 +174,9 @@ fn command(values: Vec<OsString>) -> Result<Command, String> {
             .map(Command::Down)
             .ok_or_else(|| format!("`{name}` is neither a device (zram0) nor a RAM disk (ramdisk.NAME)")),
         ("up" | "down" | "adapt", _) => Err(format!("{verb} takes one device, for example `{verb} zram0`")),
-        ("plan" | "apply" | "revert" | "status" | "view", _) => Err(format!("{verb} takes no further words")),
+        ("plan" | "apply" | "revert" | "status" | "view" | "write-units", _) => {
+            Err(format!("{verb} takes no further words"))
+        }
         // The unrelated older zramd had these verbs, and old guides still name them.
         ("start" | "stop", _) => Err(format!(
             "there is no command `{verb}`; use `systemctl {verb} zramd.service`, or `apply` and `revert` without systemd"

@@ -32,7 +32,6 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
         Command::View => reply(Ok(serve::view(invocation))),
         Command::Propose(targets) => reply(serve::propose(invocation, targets)),
         Command::CarryOut(targets) => reply(serve::carry_out(invocation, targets)),
-        Command::UnitsAreInPlace => reply(serve::units_are_in_place(invocation)),
         Command::WriteUnits => reply(serve::write_units(invocation)),
         Command::Adapt(number) => reply(serve::adapt(invocation, *number)),
         Command::TakeDown(target) => reply(serve::take_down(target)),
@@ -249,9 +248,8 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
 fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<ExitStatus, Error> {
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
     let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
-    let asked_for = config::enabled_by_cmdline(&cmdline);
     // A file named on the command line is a wish to see its units; otherwise the owner has to have enabled zramd.
-    if invocation.config.is_none() && !asked_for.unwrap_or_else(|| files::is_enabled(root)) {
+    if invocation.config.is_none() && !files::generates(root, &cmdline) {
         if !by_systemd {
             show::note(
                 "zramd.service is not enabled here, so no units are written (`systemctl enable zramd.service`)",

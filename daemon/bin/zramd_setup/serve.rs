@@ -1,20 +1,21 @@
 //! What the daemon has done by this program, so that it need not carry the planner and the TOML reader all the time. Each
 //! command replies with a [`Result`] as JSON ([`zramd::host::linux::process::ask`]).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use zramd::engine::apply::Outcome;
 use zramd::engine::reload::{self, Scope, Survey, obsolete_overrides};
 use zramd::engine::{self, Error};
 use zramd::host::linux::{LinuxHost, cancel, files, unit_files};
-use zramd::logic::change::UnitDisk;
+use zramd::logic::change::{Action, UnitDisk};
 use zramd::logic::config::{self, Loaded};
 use zramd::logic::exit::ExitStatus;
+use zramd::logic::overlay::section_of_path;
 use zramd::logic::plan::Activation;
 use zramd::logic::record::Target;
-use zramd::logic::unit_text::{self, UnitFile};
-use zramd::logic::view::{Ended, Proposal, View};
+use zramd::logic::unit_text::unit_files;
+use zramd::logic::view::{Ended, Obsolete, Proposal, UnitChange, View};
 
 use super::args::Invocation;
 use super::show;
@@ -56,19 +57,56 @@ fn unit_disks() -> Vec<(UnitDisk, String)> {
 }
 
 pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, Error> {
-    let sources = files::sources(Path::new("/"), invocation.config.as_ref());
-    let files = sources.0.clone();
-    let loaded = config::load_sources(sources, &cmdline());
+    let (files, found) = files::sources(Path::new("/"), invocation.config.as_ref());
+    let read =
+        |files: &[(PathBuf, String)]| config::load_sources((files.to_vec(), found.clone()), &cmdline());
+    let loaded = read(&files);
     let survey = survey(invocation, &loaded, targets)?;
     let disks = unit_disks();
     let unit_of = |name: &str| disks.iter().find(|(disk, _)| disk.name == name).map(|(_, unit)| unit.clone());
-    let names = files.iter().map(|(path, _)| path.display().to_string()).collect();
-    let mut proposal = Proposal::of(View::of(&loaded, names), &survey.changes, unit_of);
-    proposal.obsolete = obsolete_overrides(&files, &loaded.merged.overrides, targets, |target, files| {
-        let loaded = config::load(files, &cmdline());
-        Ok(self::survey(invocation, &loaded, targets)?.plan.item(target).cloned())
-    })?;
-    Ok(proposal)
+    let view = |loaded: &Loaded, files: &[(PathBuf, String)]| {
+        View::of(loaded, files.iter().map(|(path, _)| path.display().to_string()).collect())
+    };
+    let sections = obsolete_overrides(&files, &loaded, &survey, targets);
+    let obsolete = (!sections.is_empty()).then(|| {
+        let mut files = files.clone();
+        files.retain_mut(|(path, text)| match section_of_path(path).and_then(|name| sections.get(name)) {
+            Some(Some(rest)) => {
+                text.clone_from(rest);
+                true
+            }
+            Some(None) => false,
+            None => true,
+        });
+        Obsolete { view: view(&read(&files), &files), sections }
+    });
+    let removes = survey.changes.iter().any(|change| change.action == Action::Remove);
+    let units = (invocation.managed && (removes || !units_are_in_place(&survey)))
+        .then(|| unit_change(&loaded, &survey));
+    Ok(Proposal { obsolete, units, ..Proposal::of(view(&loaded, &files), &survey.changes, unit_of) })
+}
+
+fn units_are_in_place(survey: &Survey) -> bool {
+    unit_files::are_in_place(Path::new("/"), &unit_files(&survey.plan))
+}
+
+/// How the units have to change for everything that is planned, before PID 1 reloads.
+fn unit_change(loaded: &Loaded, survey: &Survey) -> UnitChange {
+    let root = Path::new("/");
+    let wanted = unit_files(&survey.plan);
+    // A file below /run/systemd/system would hide what the generator writes.
+    let generated = files::has_generator(root) && files::generates(root, &cmdline());
+    let by_generator = generated.then(|| unit_files(&engine::plan_elsewhere(&LinuxHost::new(root), loaded)));
+    let is_generated = by_generator.is_some_and(|files| wanted.iter().all(|file| files.contains(file)));
+    unit_files::runtime_change(root, if is_generated { &[] } else { &wanted })
+}
+
+/// Writes the units that PID 1's generator will not.
+pub fn write_units(invocation: &Invocation) -> Result<(), Error> {
+    let (loaded, _) = load(invocation);
+    let scope = Scope { disks: unit_disks().into_iter().map(|(disk, _)| disk).collect(), ..Scope::default() };
+    let survey = reload::survey(&LinuxHost::new("/"), &loaded, Activation::Managed, &scope)?;
+    unit_files::apply(Path::new("/"), &unit_change(&loaded, &survey)).map_err(Error::failed)
 }
 
 pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<Vec<Ended>, Error> {
@@ -78,26 +116,6 @@ pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<Vec<Ende
     let outcomes = reload::carry_out(&mut LinuxHost::new("/"), &loaded, &survey)?;
     let ended = |outcome: Outcome| Ended { target: outcome.target, errors: outcome.errors };
     Ok(outcomes.into_iter().map(ended).collect())
-}
-
-/// The units of everything that is planned.
-fn wanted_units(invocation: &Invocation) -> Result<Vec<UnitFile>, Error> {
-    let (loaded, _) = load(invocation);
-    let scope = Scope { disks: unit_disks().into_iter().map(|(disk, _)| disk).collect(), ..Scope::default() };
-    let survey = reload::survey(&LinuxHost::new("/"), &loaded, Activation::Managed, &scope)?;
-    Ok(unit_text::unit_files(&survey.plan))
-}
-
-pub fn units_are_in_place(invocation: &Invocation) -> Result<bool, Error> {
-    Ok(unit_files::are_in_place(Path::new("/"), &wanted_units(invocation)?))
-}
-
-pub fn write_units(invocation: &Invocation) -> Result<bool, Error> {
-    let wanted = wanted_units(invocation)?;
-    let root = Path::new("/");
-    // What was written earlier would hide what the generator writes from now on.
-    let wanted = if unit_files::are_generated(root, &wanted) { Vec::new() } else { wanted };
-    unit_files::write_runtime(root, &wanted).map_err(Error::failed)
 }
 
 pub fn adapt(invocation: &Invocation, number: u32) -> Result<(), Error> {

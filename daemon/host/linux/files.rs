@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 
 use crate::host::lossy;
+use crate::logic::config::enabled_by_cmdline;
 use crate::logic::config::locate::{self, Entry, EntryKind};
 use crate::logic::config::problem::{Origin, Problem};
 use crate::logic::overlay::{FOLDER, section_of_path};
@@ -319,6 +320,26 @@ pub fn is_enabled(root: &Path) -> bool {
         fs::read_link(unit).is_ok_and(|target| target == Path::new("/dev/null"))
     });
     !masked && UNIT_FOLDERS.iter().any(|folder| is_wanted_in(&root.join(folder)))
+}
+
+/// Directories in which systemd looks for generators, highest first (systemd.generator(7)).
+const GENERATOR_FOLDERS: [&str; 5] = [
+    "run/systemd/system-generators",
+    "etc/systemd/system-generators",
+    "usr/local/lib/systemd/system-generators",
+    "usr/lib/systemd/system-generators",
+    "lib/systemd/system-generators",
+];
+
+/// Whether PID 1 runs the generator: it is installed, and not masked by a link to `/dev/null`.
+pub fn has_generator(root: &Path) -> bool {
+    let paths = GENERATOR_FOLDERS.iter().map(|folder| root.join(folder).join("zramd-generator"));
+    paths.into_iter().find(|path| fs::symlink_metadata(path).is_ok()).is_some_and(|path| path.is_file())
+}
+
+/// Whether the generator writes units: the kernel command line asks for zram, or else `zramd.service` is enabled.
+pub fn generates(root: &Path, cmdline: &str) -> bool {
+    enabled_by_cmdline(cmdline).unwrap_or_else(|| is_enabled(root))
 }
 
 fn is_wanted_in(folder: &Path) -> bool {

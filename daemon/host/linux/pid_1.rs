@@ -27,11 +27,8 @@ fn systemctl(verb: &str, words: &[&str]) -> Result<String, HostError> {
 /// Brings the units in line with the configuration: those of the generator, and those that `zramd-setup` writes where it does not
 /// run.
 pub fn follow_configuration() -> Result<(), Error> {
-    systemctl("daemon-reload", &[])?;
-    if process::ask(process::ours("zramd-setup").args(["units", "write"]), LIMIT, |_| {})? {
-        systemctl("daemon-reload", &[])?;
-    }
-    Ok(())
+    process::ask::<()>(process::ours("zramd-setup").arg("write-units"), LIMIT, |_| {})?;
+    Ok(systemctl("daemon-reload", &[]).map(drop)?)
 }
 
 /// Starts units and waits until they have started.

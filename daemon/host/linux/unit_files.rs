@@ -1,12 +1,14 @@
 //! The units on this machine that zramd wrote: by the generator, and by the daemon where the generator does not run.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::files;
 use crate::logic::change::UnitDisk;
 use crate::logic::unit_disk::{Noted, disk_of_unit};
 use crate::logic::unit_text::{Contents, HEAD, UnitFile, setup_unit};
+use crate::logic::view::UnitChange;
 
 /// Where systemd puts what generators write.
 const GENERATED: &str = "run/systemd/generator";
@@ -29,11 +31,6 @@ pub fn are_in_place(root: &Path, wanted: &[UnitFile]) -> bool {
     wanted.iter().all(|file| [GENERATED, RUNTIME].iter().any(|folder| is_same(&root.join(folder), file)))
 }
 
-/// Whether all these files are where the generator puts them.
-pub fn are_generated(root: &Path, wanted: &[UnitFile]) -> bool {
-    wanted.iter().all(|file| is_same(&root.join(GENERATED), file))
-}
-
 fn is_same(folder: &Path, file: &UnitFile) -> bool {
     let path = folder.join(&file.path);
     match &file.contents {
@@ -42,35 +39,46 @@ fn is_same(folder: &Path, file: &UnitFile) -> bool {
     }
 }
 
-/// Writes these units until the next boot, and removes those of ours that are not among them. Whether that changed
-/// anything.
-pub fn write_runtime(root: &Path, wanted: &[UnitFile]) -> Result<bool, String> {
+/// What changes when these are to be the units that exist until the next boot: those that differ are written, and other units of
+/// ours are removed.
+pub fn runtime_change(root: &Path, wanted: &[UnitFile]) -> UnitChange {
     let folder = root.join(RUNTIME);
-    let mut changed = wanted.iter().any(|file| !is_same(&folder, file));
-    for path in links_below(&folder) {
-        let name = path.strip_prefix(&folder).unwrap_or(&path);
-        if !wanted.iter().any(|file| Path::new(&file.path) == name) {
-            fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            changed = true;
+    let name = |path: PathBuf| Some((path.strip_prefix(&folder).ok()?.to_str()?.to_owned(), None));
+    let mut change = UnitChange {
+        files: ours_below(&folder).into_iter().filter_map(name).collect(),
+        links: links_below(&folder).into_iter().filter_map(name).collect(),
+    };
+    for file in wanted {
+        let (changes, value) = match &file.contents {
+            Contents::Text(text) => (&mut change.files, text),
+            Contents::Link(target) => (&mut change.links, target),
+        };
+        if is_same(&folder, file) {
+            changes.remove(&file.path);
+        } else {
+            changes.insert(file.path.clone(), Some(value.clone()));
         }
     }
-    for path in ours_below(&folder) {
-        let name = path.strip_prefix(&folder).unwrap_or(&path);
-        if !wanted.iter().any(|file| Path::new(&file.path) == name) {
-            remove(&folder, &path)?;
-            changed = true;
-        }
-    }
-    files::write_units(&folder, wanted)?;
-    Ok(changed)
+    change
 }
 
-/// Removes a file of ours, and the folder of a drop-in when it becomes empty.
-fn remove(folder: &Path, path: &Path) -> Result<(), String> {
-    fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    if let Some(parent) = path.parent().filter(|parent| *parent != folder) {
-        // Others may have drop-ins there too.
-        fs::remove_dir(parent).ok();
+/// Makes such a change.
+pub fn apply(root: &Path, change: &UnitChange) -> Result<(), String> {
+    for (name, text) in &change.files {
+        files::replace(root, &format!("{RUNTIME}/{name}"), text.as_deref())?;
+        if let (None, Some((folder, _))) = (text, name.split_once('/')) {
+            // Others may have drop-ins there too.
+            fs::remove_dir(root.join(RUNTIME).join(folder)).ok();
+        }
+    }
+    for (name, target) in &change.links {
+        let path = format!("{RUNTIME}/{name}");
+        files::replace(root, &path, None)?;
+        if let Some(target) = target {
+            let path = root.join(path);
+            let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| symlink(target, &path));
+            made.map_err(|error| format!("{}: {}", path.display(), files::describe(&error)))?;
+        }
     }
     Ok(())
 }

@@ -17,6 +17,8 @@ pub struct Merged {
     pub broken: BTreeSet<String>,
     /// What holds until the next boot instead of what the configuration says, or without it.
     pub overrides: Vec<Override>,
+    /// What the configuration assigns where an override is in force, by section and key.
+    pub configured: BTreeMap<(String, String), Assignment>,
 }
 
 /// Reads files in order, lowest precedence first; overrides come last. An override alone makes no section: it is not used when
@@ -44,7 +46,7 @@ pub fn merge(files: &[(PathBuf, String)], asked: Option<&str>) -> (Merged, Vec<P
                     continue;
                 }
             }
-            match merged.sections.entry(name) {
+            match merged.sections.entry(name.clone()) {
                 Entry::Vacant(entry) => {
                     entry.insert(section);
                 }
@@ -54,7 +56,12 @@ pub fn merge(files: &[(PathBuf, String)], asked: Option<&str>) -> (Merged, Vec<P
                     if overridden.is_none() {
                         known.origin = section.origin;
                     }
-                    known.keys.extend(section.keys);
+                    for (key, assignment) in section.keys {
+                        let before = known.keys.insert(key.clone(), assignment);
+                        if let Some(before) = before.filter(|_| overridden.is_some()) {
+                            merged.configured.insert((name.clone(), key), before);
+                        }
+                    }
                 }
             }
         }

@@ -39,6 +39,25 @@ pub struct Loaded {
     pub disabled_by_cmdline: bool,
 }
 
+impl Loaded {
+    /// What is asked for if the override of a section does not assign these keys.
+    pub fn without<'a>(&self, section: &str, keys: impl IntoIterator<Item = &'a String>) -> Settings {
+        if self.disabled_by_cmdline {
+            return Settings::default();
+        }
+        let mut merged = self.merged.clone();
+        if let Some(found) = merged.sections.get_mut(section) {
+            for key in keys {
+                match self.merged.configured.get(&(section.to_owned(), key.clone())) {
+                    Some(configured) => found.keys.insert(key.clone(), configured.clone()),
+                    None => found.keys.remove(key),
+                };
+            }
+        }
+        assemble::assemble(&merged).0
+    }
+}
+
 /// Reads files, lowest precedence first, together with the kernel command line.
 pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
     let asked_for = enabled_by_cmdline(cmdline);

@@ -1,0 +1,309 @@
+//! What one request costs under systemd: programs started, daemon-reloads, and how often the state file is written.
+//!
+//! The kernel is the running one. PID 1 is a stand-in on a private bus, and `/run` is a tmpfs in a mount namespace, so nothing
+//! of the machine's own systemd is used.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+#[path = "support/private_bus.rs"]
+mod private_bus;
+#[path = "support/session.rs"]
+mod session;
+mod support;
+
+use std::fs::{self, Permissions};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use private_bus::{Bus, Guarded, run};
+use rustix::fs::inotify;
+use zbus::object_server::SignalEmitter;
+use zbus::{OwnedObjectPath, interface};
+
+use session::{swaps, zramdctl};
+use support::{can_use_real_kernel, eventually, has_program, real_kernel_lock, skip};
+
+/// `/run` as systemd has it, with the generator installed and `zramd.service` enabled.
+const RUN: &str = r#"
+mount -t tmpfs tmpfs /run
+mkdir -p /run/zramd /run/systemd/generator /run/systemd/system-generators /run/systemd/system/multi-user.target.wants
+ln -s "$1" /run/systemd/system-generators/zramd-generator
+ln -s /usr/lib/systemd/system/zramd.service /run/systemd/system/multi-user.target.wants/
+: > "$2"
+exec sleep 100000
+"#;
+
+/// `systemctl VERB UNIT`, as far as zramd asks for it. `zramd-setup` is the one that notes its calls.
+const PID_1: &str = r#"
+name=${2#dev-}; name=${name%.swap}
+number=${2#zramd-setup@}; number=${number%.service}
+case $1-$2 in
+reload-) echo daemon-reload >> "$HERE/calls"; rm -rf /run/systemd/generator/*
+    if [ -L /run/systemd/system/multi-user.target.wants/zramd.service ]; then
+        "$HERE/zramd-setup" generate /run/systemd/generator
+    fi ;;
+start-dev-*.swap) [ -e "/run/systemd/system/$2" ] || [ -e "/run/systemd/generator/$2" ] || exit 1
+    "$HERE/zramd-setup" up "$name" >&2 && swapon "/dev/$name" ;;
+stop-dev-*.swap) ! grep -q "^/dev/$name " /proc/swaps || swapoff "/dev/$name" ;;
+stop-zramd-setup@*) "$HERE/zramd-setup" down "$number" >&2 ;;
+esac
+"#;
+
+/// Mounts of their own, for the daemon and what PID 1 starts.
+#[derive(Debug, Clone)]
+struct Namespace {
+    pid: u32,
+    here: PathBuf,
+}
+
+impl Namespace {
+    fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--target={}", self.pid)).arg("--mount").arg("--").arg(program.as_ref());
+        command.env("HERE", &self.here).stdin(Stdio::null());
+        command
+    }
+
+    /// The path of a file in it.
+    fn path(&self, path: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{path}", self.pid))
+    }
+
+    /// What of zramd was called, in order.
+    fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.here.join("calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+struct Pid1(Namespace);
+
+impl Pid1 {
+    fn does(&self, verb: &str, unit: &str) -> bool {
+        self.0.command("/bin/sh").args(["-c", PID_1, "pid-1", verb, unit]).status().unwrap().success()
+    }
+
+    async fn job(&self, verb: &str, unit: &str, emitter: &SignalEmitter<'_>) -> OwnedObjectPath {
+        let path: OwnedObjectPath = "/org/freedesktop/systemd1/job/1".try_into().unwrap();
+        let result = if self.does(verb, unit) { "done" } else { "failed" };
+        Pid1::job_removed(emitter, 1, path.clone(), unit, result).await.unwrap();
+        path
+    }
+}
+
+#[interface(name = "org.freedesktop.systemd1.Manager")]
+impl Pid1 {
+    fn subscribe(&self) {}
+
+    fn unsubscribe(&self) {}
+
+    fn reload(&self) {
+        assert!(self.does("reload", ""));
+    }
+
+    async fn start_unit(
+        &self,
+        unit: String,
+        _mode: String,
+        #[zbus(signal_emitter)] emitter: SignalEmitter<'_>,
+    ) -> OwnedObjectPath {
+        self.job("start", &unit, &emitter).await
+    }
+
+    async fn stop_unit(
+        &self,
+        unit: String,
+        _mode: String,
+        #[zbus(signal_emitter)] emitter: SignalEmitter<'_>,
+    ) -> OwnedObjectPath {
+        self.job("stop", &unit, &emitter).await
+    }
+
+    #[zbus(signal)]
+    async fn job_removed(
+        emitter: &SignalEmitter<'_>,
+        id: u32,
+        job: OwnedObjectPath,
+        unit: &str,
+        result: &str,
+    ) -> zbus::Result<()>;
+}
+
+/// Puts PID 1 on the bus for the rest of the test.
+fn start_pid_1(address: &str, namespace: Namespace) {
+    let address = address.to_owned();
+    let (ready, begun) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        run(async {
+            let connection = zbus::connection::Builder::address(address.as_str())
+                .serve_at("/org/freedesktop/systemd1", Pid1(namespace))
+                .name("org.freedesktop.systemd1")
+                .build();
+            let connection = connection.await.unwrap();
+            ready.send(()).unwrap();
+            connection.closed().await;
+        });
+    });
+    begun.recv().unwrap();
+}
+
+/// The machine, in this order: the daemon ends, what is left is taken away, then others may have it.
+struct Machine {
+    daemon: Option<Guarded>,
+    bus: Bus,
+    namespace: Namespace,
+    _holder: Guarded,
+    _lock: fs::File,
+}
+
+impl Machine {
+    fn start() -> Option<Machine> {
+        if !can_use_real_kernel() {
+            return None;
+        }
+        if !["unshare", "nsenter", "swapon"].into_iter().all(has_program) {
+            skip("needs unshare, nsenter and swapon");
+            return None;
+        }
+        let lock = real_kernel_lock();
+        let bus = Bus::start()?;
+        let here = bus.folder().to_owned();
+        let real = Path::new(env!("CARGO_BIN_EXE_zramd-setup"));
+        // The daemon looks for it beside itself.
+        fs::copy(env!("CARGO_BIN_EXE_zramd"), here.join("zramd")).unwrap();
+        let script = format!(
+            "#!/bin/sh\necho \"$*\" >> '{}'\nexec '{}' \"$@\"\n",
+            here.join("calls").display(),
+            real.display()
+        );
+        fs::write(here.join("zramd-setup"), script).unwrap();
+        fs::set_permissions(here.join("zramd-setup"), Permissions::from_mode(0o755)).unwrap();
+        let mounted = here.join("mounted");
+        let mut holder = Command::new("unshare");
+        holder.args(["--mount", "/bin/sh", "-ec", RUN, "run"]).arg(here.join("zramd-setup")).arg(&mounted);
+        let holder = Guarded(holder.stdin(Stdio::null()).spawn().unwrap());
+        assert!(eventually(|| mounted.exists()), "no mount namespace");
+        let namespace = Namespace { pid: holder.0.id(), here };
+        start_pid_1(bus.address(), namespace.clone());
+        let daemon = bus.ready(bus.connect(namespace.command(bus.folder().join("zramd"))));
+        Some(Machine { daemon: Some(daemon), bus, namespace, _holder: holder, _lock: lock })
+    }
+
+    fn configure(&self, text: &str) {
+        fs::write(self.namespace.path("/run/zramd/zramd.toml"), text).unwrap();
+    }
+
+    /// What `zramdctl` with these words had called, and how often the state file was written.
+    #[track_caller]
+    fn cost(&self, words: &[&str]) -> (Vec<String>, usize) {
+        fs::remove_file(self.namespace.here.join("calls")).ok();
+        let folder = self.namespace.path("/run/zramd");
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).unwrap();
+        inotify::add_watch(&events, folder, inotify::WatchFlags::MOVE).unwrap();
+        let output = zramdctl(self.bus.address(), words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        (self.namespace.calls(), written(&events, c"operation"))
+    }
+
+    /// The swap units in a directory of PID 1's.
+    fn units(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.namespace.path("/run/systemd").join(folder)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name.ends_with(".swap"));
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.daemon = None;
+        for (name, ..) in swaps() {
+            Command::new("swapoff").arg(format!("/dev/{name}")).status().ok();
+        }
+        let setup = env!("CARGO_BIN_EXE_zramd-setup");
+        self.namespace.command(setup).arg("revert").stdout(Stdio::null()).status().ok();
+    }
+}
+
+/// How often a file of this name was put into the directory.
+fn written(events: &OwnedFd, name: &std::ffi::CStr) -> usize {
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut reader = inotify::Reader::new(events, &mut buffer);
+    let mut count = 0;
+    while let Ok(event) = reader.next() {
+        count += usize::from(event.file_name() == Some(name));
+    }
+    count
+}
+
+const TWO: &str = "[zram6]\nzram-size = \"24MiB\"\n[zram7]\nzram-size = \"16MiB\"\n";
+const ONE: &str = "[zram6]\nzram-size = \"24MiB\"\n";
+
+/// What a daemon-reload comes to: the generator plans once.
+const RELOAD: [&str; 2] = ["daemon-reload", "generate /run/systemd/generator"];
+
+#[test]
+fn a_request_is_planned_once() {
+    let Some(machine) = Machine::start() else { return };
+    let costs = |words: &[&str], expected: &[&str]| {
+        let (calls, written) = machine.cost(words);
+        assert_eq!(calls, expected, "{words:?}");
+        assert_eq!(written, 1, "{words:?}: how often the state file was written");
+    };
+    machine.configure(TWO);
+    costs(&["reload"], &["propose --managed", RELOAD[0], RELOAD[1], "up zram6", "up zram7"]);
+    costs(&["resize", "zram6", "32MiB"], &["propose --managed zram6", "down zram6", "up zram6"]);
+    costs(&["limit", "zram6", "8MiB"], &["propose --managed zram6", "adapt zram6"]);
+    // An override that says what the configuration says is dropped, too.
+    costs(&["limit", "zram6", "none"], &["propose --managed zram6", "adapt zram6"]);
+    costs(&["swap", "off", "zram6"], &["propose --managed zram6", "down zram6", RELOAD[0], RELOAD[1]]);
+    costs(&["swap", "on", "zram6"], &["propose --managed zram6", RELOAD[0], RELOAD[1], "up zram6"]);
+    machine.configure(&TWO.replace("16MiB\"", "16MiB\"\nswap-priority = 7"));
+    costs(&["reload"], &["propose --managed", "down zram7", RELOAD[0], RELOAD[1], "up zram7"]);
+    machine.configure(ONE);
+    costs(&["reload"], &["propose --managed", "down zram7", RELOAD[0], RELOAD[1]]);
+    costs(&["reload"], &["propose --managed"]);
+    assert_eq!(machine.units("generator"), ["dev-zram6.swap"]);
+    assert_eq!(machine.units("system"), [""; 0]);
+    let (calls, written) = machine.cost(&["create", "--size", "16MiB"]);
+    let plans = calls.iter().filter(|call| call.starts_with("propose ")).count();
+    assert_eq!((plans, calls.len(), written), (1, 5, 1), "{calls:?}");
+}
+
+#[test]
+fn where_the_generator_writes_nothing_one_reload_is_enough_too() {
+    let Some(machine) = Machine::start() else { return };
+    let enabled = "/run/systemd/system/multi-user.target.wants/zramd.service";
+    machine.configure(ONE);
+    machine.cost(&["reload"]);
+    fs::remove_file(machine.namespace.path(enabled)).unwrap();
+    for (text, expected, units) in [
+        (
+            TWO,
+            &["propose --managed", "daemon-reload", "up zram7"][..],
+            &["dev-zram6.swap", "dev-zram7.swap"][..],
+        ),
+        (ONE, &["propose --managed", "down zram7", "daemon-reload"], &["dev-zram6.swap"]),
+        ("", &["propose --managed", "down zram6", "daemon-reload"], &[]),
+    ] {
+        machine.configure(text);
+        let (calls, written) = machine.cost(&["reload"]);
+        assert_eq!(calls, expected);
+        assert_eq!(written, 1);
+        assert_eq!(machine.units("system"), units);
+        assert_eq!(machine.units("generator"), [""; 0]);
+    }
+    // What was written where it does not run is removed when it does, by the same reload.
+    machine.configure(ONE);
+    machine.cost(&["reload"]);
+    std::os::unix::fs::symlink("/usr/lib/systemd/system/zramd.service", machine.namespace.path(enabled))
+        .unwrap();
+    machine.configure(TWO);
+    let (calls, _) = machine.cost(&["reload"]);
+    assert_eq!(calls, ["propose --managed", RELOAD[0], RELOAD[1], "up zram7"]);
+    assert_eq!(machine.units("system"), [""; 0]);
+    assert_eq!(machine.units("generator"), ["dev-zram6.swap", "dev-zram7.swap"]);
+}
