@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::disk_place::place;
 use super::error::ErrorKind;
 use super::facts::{Facts, Use};
+use super::plan::diff::{changed_in_use, round_up};
 use super::plan::{Activation, Decision, DeviceRequest, Item, Plan, Purpose, RamDiskRequest, Request};
 use super::proc::disk_mount;
 use super::record::{Progress, Record, Target};
@@ -244,12 +245,7 @@ fn device(
 ) -> Change {
     let Some(present) = present else { return change(target, Action::Create, describe(wanted)) };
     let detail = differences(present, wanted).join(", ");
-    let adapted = DeviceRequest {
-        memory_limit: wanted.memory_limit,
-        purpose: adapted_purpose(&present.purpose, &wanted.purpose, activation),
-        ..present.clone()
-    };
-    if adapted != *wanted {
+    if changed_in_use(present, wanted, activation) != *wanted {
         return match &present.purpose {
             Purpose::Swap { .. } => change(target, Action::Recreate, detail),
             _ if forced => change(target, Action::Recreate, detail),
@@ -274,25 +270,6 @@ fn device(
         _ if detail.is_empty() => change(target, Action::Keep, ""),
         _ => change(target, Action::Adapt, detail),
     }
-}
-
-/// What of a purpose can change without making the device anew.
-fn adapted_purpose(present: &Purpose, wanted: &Purpose, activation: Activation) -> Purpose {
-    let mut adapted = present.clone();
-    match (&mut adapted, wanted) {
-        (Purpose::Swap { priority, options }, Purpose::Swap { priority: p, options: o }) => {
-            *priority = *p;
-            options.clone_from(o);
-        }
-        // PID 1 can mount it again with other options; we do not.
-        (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. })
-            if activation != Activation::Direct =>
-        {
-            mount.options.clone_from(&m.options);
-        }
-        _ => {}
-    }
-    adapted
 }
 
 fn describe(request: &DeviceRequest) -> String {
@@ -439,7 +416,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
     }
     let mounted = disk_mount(&facts.mounts, &wanted.name, path);
     let size = mounted.and_then(|mounted| size_option(&mounted.super_options)).unwrap_or(wanted.size);
-    let rounded = super::plan::diff::round_up(wanted.size, facts.page_size.max(1));
+    let rounded = round_up(wanted.size, facts.page_size.max(1));
     // A file system on zram has the size of its device, of which its own line tells.
     if size == rounded || wanted.number.is_some() {
         return change(target, Action::Keep, "");

@@ -173,6 +173,34 @@ enum Change {
     Refuse(String),
 }
 
+/// `present` with everything as in `wanted` that can change without making the device anew. What then still differs cannot.
+pub fn changed_in_use(
+    present: &DeviceRequest,
+    wanted: &DeviceRequest,
+    activation: Activation,
+) -> DeviceRequest {
+    let mut changed = DeviceRequest { memory_limit: wanted.memory_limit, ..present.clone() };
+    match (&mut changed.purpose, &wanted.purpose) {
+        // By deactivating and activating the swap.
+        (Purpose::Swap { priority, options }, Purpose::Swap { priority: p, options: o }) => {
+            *priority = *p;
+            options.clone_from(o);
+        }
+        // PID 1 can mount it again with other options; we do not.
+        (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. })
+            if activation != Activation::Direct =>
+        {
+            mount.options.clone_from(&m.options);
+            // When PID 1 has the device prepared, it mounts it where its unit says.
+            if activation == Activation::Systemd {
+                mount.mount_point.clone_from(&m.mount_point);
+            }
+        }
+        _ => {}
+    }
+    changed
+}
+
 fn change(
     present: &DeviceRequest,
     wanted: &DeviceRequest,
@@ -181,25 +209,8 @@ fn change(
     activation: Activation,
 ) -> Change {
     let number = wanted.number;
-    // What can be changed on a live device is made equal first; what then still differs cannot.
-    let mut adapted = present.clone();
-    adapted.memory_limit = wanted.memory_limit;
-    match (&mut adapted.purpose, &wanted.purpose) {
-        (Purpose::Swap { priority, options }, Purpose::Swap { priority: p, options: o }) => {
-            *priority = *p;
-            options.clone_from(o);
-        }
-        (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. })
-            if activation != Activation::Direct =>
-        {
-            // Where and with which options it is mounted is PID 1's business.
-            mount.mount_point.clone_from(&m.mount_point);
-            mount.options.clone_from(&m.options);
-        }
-        _ => {}
-    }
     let usage = facts.device_use(number);
-    if adapted != *wanted {
+    if changed_in_use(present, wanted, activation) != *wanted {
         let ours_to_stop = match activation {
             Activation::Direct => record.undo.iter().any(|undo| matches!(undo, Undo::SwapOff { .. })),
             Activation::Systemd | Activation::Managed => false,
@@ -402,5 +413,55 @@ fn create_folders(groups: &mut [Group], facts: &Facts) {
         let at = group.after.len() - 1;
         group.after.splice(at..at, steps);
         group.needs = covering.map(|(target, _)| target).or(group.needs.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::plan::MountRequest;
+
+    fn device(purpose: Purpose) -> DeviceRequest {
+        DeviceRequest {
+            number: 0,
+            disk_size: 1 << 20,
+            memory_limit: 0,
+            algorithms: Vec::new(),
+            recompression: Vec::new(),
+            writeback: None,
+            purpose,
+            label: String::new(),
+        }
+    }
+
+    fn swap(priority: i32, options: &str) -> DeviceRequest {
+        device(Purpose::Swap { priority, options: options.to_owned() })
+    }
+
+    fn filesystem(mount_point: &str, options: &str) -> DeviceRequest {
+        let (mount_point, options) = (mount_point.to_owned(), options.to_owned());
+        let mount = MountRequest { mount_point, options, mode: None, uid: None, gid: None };
+        device(Purpose::Filesystem { fs_type: "ext4".to_owned(), mkfs_options: Vec::new(), mount })
+    }
+
+    #[test]
+    fn what_can_change_in_use() {
+        use Activation::{Direct, Managed, Systemd};
+        let all = [Direct, Systemd, Managed];
+        let (swapped, mounted) = (swap(5, ""), filesystem("/srv", "nosuid"));
+        for (present, wanted, expected) in [
+            (&swapped, DeviceRequest { memory_limit: 4096, ..swapped.clone() }, &all[..]),
+            (&swapped, swap(7, "discard"), &all),
+            (&swapped, DeviceRequest { disk_size: 2 << 20, ..swapped.clone() }, &[]),
+            (&swapped, mounted.clone(), &[]),
+            (&mounted, DeviceRequest { memory_limit: 4096, ..mounted.clone() }, &all),
+            (&mounted, filesystem("/srv", "nodev"), &[Systemd, Managed]),
+            (&mounted, filesystem("/mnt", "nosuid"), &[Systemd]),
+            (&mounted, DeviceRequest { label: "other".to_owned(), ..mounted.clone() }, &[]),
+        ] {
+            let can = |activation: &Activation| changed_in_use(present, &wanted, *activation) == wanted;
+            let found: Vec<Activation> = all.into_iter().filter(can).collect();
+            assert_eq!(found, expected, "{present:?} {wanted:?}");
+        }
     }
 }
