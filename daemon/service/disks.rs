@@ -84,17 +84,16 @@ impl Core {
         let pid_1 = Systemd::enter(&connection).await?;
         let target = Target::RamDisk(disk.name.clone());
         let shown = format!("{}.mount", escape_path(&disk.mount_point));
-        let nothing = || async {};
         // Services that need the path stop with it, and are started again with it.
         let users = pid_1.stopping_with(&shown).await;
         let result = async {
-            pid_1.unit(Verb::Stop, &shown, &target, handle, nothing).await?;
-            let mut hidden = pid_1.unit(Verb::Stop, &place_unit(&disk.name), &target, handle, nothing).await;
+            pid_1.unit(Verb::Stop, &shown, &target, handle).await?;
+            let mut hidden = pid_1.unit(Verb::Stop, &place_unit(&disk.name), &target, handle).await;
             // What holds it goes with it, but not before somebody could mount it again with all that is in it.
             if let (Ok(()), Some(number)) = (&hidden, zram_number(&disk.device)) {
-                hidden = pid_1.unit(Verb::Stop, &setup_unit(number), &target, handle, nothing).await;
+                hidden = pid_1.unit(Verb::Stop, &setup_unit(number), &target, handle).await;
             }
-            hidden.and(pid_1.unit(Verb::Start, &shown, &target, handle, nothing).await)
+            hidden.and(pid_1.unit(Verb::Start, &shown, &target, handle).await)
         };
         let result = result.await;
         let result = match result {
@@ -103,10 +102,10 @@ impl Core {
         };
         if result.is_err() {
             // As it was, as far as that goes.
-            pid_1.job(Verb::Start, &shown, None, &Handle::unwatched(), nothing).await.ok();
+            pid_1.job(Verb::Start, &shown, None, &Handle::unwatched()).await.ok();
         }
         for user in users {
-            pid_1.job(Verb::Start, &user, None, &Handle::unwatched(), nothing).await.ok();
+            pid_1.job(Verb::Start, &user, None, &Handle::unwatched()).await.ok();
         }
         pid_1.leave().await;
         result
@@ -173,7 +172,7 @@ impl Core {
 pub async fn save_before_stop(pid_1: &Systemd, handle: &Handle, target: &Target) -> Result<()> {
     let Target::RamDisk(name) = target else { return Ok(()) };
     let unit = format!("zramd-disk-save@{name}.service");
-    let how = pid_1.job(Verb::Start, &unit, Some("main"), handle, || async {}).await?;
+    let how = pid_1.job(Verb::Start, &unit, Some("main"), handle).await?;
     match how.as_str() {
         DONE | "dependency" | "skipped" | "assert" => Ok(()),
         _ => {

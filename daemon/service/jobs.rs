@@ -25,6 +25,9 @@ const MEMORY: Duration = Duration::from_secs(30);
 /// How many of those stay at most.
 const MOST_ENDED: usize = 64;
 
+/// How often progress is looked at.
+pub(super) const LOOK: Duration = Duration::from_millis(250);
+
 /// How long a method without a job waits for its turn: less than callers usually wait for an answer (25 s).
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -106,6 +109,23 @@ impl Handle {
     /// Notes what became of each target, for the end of the job. With none, its sentence is the outcome.
     pub fn outcomes(&self, outcomes: Vec<Outcome>) {
         lock(&self.state).outcomes = outcomes;
+    }
+
+    /// Publishes what `look` finds now and then until `work` ends: how far it is, 0 to 1, or nothing.
+    pub async fn watch<T, F>(&self, work: impl Future<Output = T>, look: impl Fn() -> F) -> T
+    where
+        F: Future<Output = Option<f64>>,
+    {
+        let mut work = std::pin::pin!(work);
+        let mut ticks = tokio::time::interval(LOOK);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = ticks.tick() => if let Some(share) = look().await {
+                    self.progress(share).await;
+                }
+            }
+        }
     }
 
     /// Publishes how far it is, 0 to 1; at most a few times a second.

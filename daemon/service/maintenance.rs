@@ -200,7 +200,7 @@ async fn timer(core: &Core, wanted: bool) -> Result<()> {
     let pid_1 = Systemd::enter(&connection).await?;
     let verb = if wanted { Verb::Start } else { Verb::Stop };
     let handle = Handle::unwatched();
-    let done = pid_1.job(verb, MAINTENANCE_TIMER, None, &handle, || async {}).await;
+    let done = pid_1.job(verb, MAINTENANCE_TIMER, None, &handle).await;
     pid_1.leave().await;
     done.map(drop)
 }

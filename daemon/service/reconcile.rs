@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -363,8 +362,14 @@ async fn used(numbers: &[u32]) -> u64 {
     sum.await.unwrap_or(0)
 }
 
-fn share(begun: u64, left: u64) -> f64 {
-    if begun == 0 { 0.0 } else { begun.saturating_sub(left) as f64 / begun as f64 }
+/// Publishes how many of the pages on these devices have moved, until `work` ends.
+async fn while_pages_move<T>(handle: &Handle, numbers: &[u32], work: impl Future<Output = T>) -> T {
+    let begun = used(numbers).await;
+    let look = async || match begun {
+        0 => None,
+        _ => Some(begun.saturating_sub(used(numbers).await) as f64 / begun as f64),
+    };
+    handle.watch(work, look).await
 }
 
 /// Without systemd: `zramd-setup` does it all; progress is read beside it.
@@ -377,21 +382,14 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
     }
     let busy: Vec<u32> =
         todo.iter().filter(|task| task.action.stops()).filter_map(|task| number(task)).collect();
-    let begun = used(&busy).await;
     let targets: Vec<String> = todo.iter().map(|task| task.target.to_string()).collect();
     let mut words = vec!["carry-out"];
     if wish.forced {
         words.push("--force");
     }
     words.extend(targets.iter().map(String::as_str));
-    let mut work = std::pin::pin!(core.source.ask::<Vec<Ended>>(&words, &handle.cancel));
-    let mut ticks = tokio::time::interval(Duration::from_millis(250));
-    let ended = loop {
-        tokio::select! {
-            done = &mut work => break done?,
-            _ = ticks.tick(), if begun > 0 => handle.progress(share(begun, used(&busy).await)).await,
-        }
-    };
+    let work = core.source.ask::<Vec<Ended>>(&words, &handle.cancel);
+    let ended = while_pages_move(handle, &busy, work).await?;
     for task in todo {
         let errors = ended.iter().filter(|ended| ended.target == task.target).flat_map(|ended| &ended.errors);
         let errors: Vec<&Error> = errors.collect();
@@ -454,7 +452,7 @@ async fn with_pid_1(
     for task in tasks.iter().filter(|task| !stuck.contains(&&task.target)) {
         let result = match (task.action, &task.start) {
             (action, Some(unit)) if action.starts() => {
-                pid_1.unit(Verb::Start, unit, &task.target, handle, || async {}).await
+                pid_1.unit(Verb::Start, unit, &task.target, handle).await
             }
             (Action::Adapt, _) => adapt(core, pid_1, handle, task).await,
             _ => continue,
@@ -471,23 +469,18 @@ async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
     if let Some(number) = number(task) {
         lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
     }
-    let begun = used(&numbers).await;
-    let look = || async {
-        if begun > 0 {
-            handle.progress(share(begun, used(&numbers).await)).await;
-        }
-    };
     if let Some(unit) = &task.stop {
-        pid_1.unit(Verb::Stop, unit, &task.target, handle, look).await?;
+        let stopping = pid_1.unit(Verb::Stop, unit, &task.target, handle);
+        while_pages_move(handle, &numbers, stopping).await?;
         if let Err(error) = save_before_stop(pid_1, handle, &task.target).await {
             // As it was, as far as that goes; the first error says more.
-            pid_1.unit(Verb::Start, unit, &task.target, handle, || async {}).await.ok();
+            pid_1.unit(Verb::Start, unit, &task.target, handle).await.ok();
             return Err(error);
         }
     }
     match &task.setup {
         // Stopped already if the unit was active; if it was not, nobody else stops it.
-        Some(unit) => pid_1.unit(Verb::Stop, unit, &task.target, handle, || async {}).await,
+        Some(unit) => pid_1.unit(Verb::Stop, unit, &task.target, handle).await,
         None => Ok(()),
     }
 }
@@ -498,7 +491,7 @@ async fn adapt(core: &Core, pid_1: &Systemd, handle: &Handle, task: &Task) -> Re
         core.source.ask::<()>(&["adapt", &task.target.to_string()], &Cancel::default()).await?;
     }
     match &task.remount {
-        Some(unit) => pid_1.unit(Verb::Reload, unit, &task.target, handle, || async {}).await,
+        Some(unit) => pid_1.unit(Verb::Reload, unit, &task.target, handle).await,
         None => Ok(()),
     }
 }

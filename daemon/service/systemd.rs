@@ -1,7 +1,5 @@
 //! Asking PID 1: it alone does `swapon`, `swapoff`, `mount` and `umount`, because a sandboxed service has mounts of its own.
 
-use std::time::Duration;
-
 use tokio::sync::Mutex;
 use zbus::{Connection, OwnedVariant};
 
@@ -33,9 +31,6 @@ pub enum Verb {
 pub struct Systemd {
     connection: Connection,
 }
-
-/// How often progress is looked at while PID 1 works.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// How many conversations there are: to PID 1 they are one, which begins with the first and ends with the last.
 static CONVERSATIONS: Mutex<u32> = Mutex::const_new(0);
@@ -107,37 +102,30 @@ impl Systemd {
         units.split_off(1)
     }
 
-    /// Has PID 1 do something with a unit, and waits for its end. `look` is called now and then, for progress.
-    pub async fn unit<F: Future<Output = ()>>(
-        &self,
-        verb: Verb,
-        unit: &str,
-        target: &Target,
-        handle: &Handle,
-        look: impl Fn() -> F,
-    ) -> Result<()> {
+    /// Has PID 1 do something with a unit, and waits for its end.
+    pub async fn unit(&self, verb: Verb, unit: &str, target: &Target, handle: &Handle) -> Result<()> {
         // SIGTERM: swapoff then gives up between two pages, and the swap stays active.
         let give_up = (verb == Verb::Stop).then_some("control");
-        let mut how = self.job(verb, unit, give_up, handle, &look).await?;
-        // The start of any service pulls in swap.target, and with it the swap: it replaces a job that stops the swap.
-        for _ in 0..REPLACED {
-            if how != CANCELED || handle.cancel.is_cancelled() {
-                break;
+        let mut tries = 0;
+        let how = loop {
+            let how = self.job(verb, unit, give_up, handle).await?;
+            // The start of any service pulls in swap.target, and with it the swap: it replaces a job that stops the swap.
+            if how != CANCELED || tries == REPLACED || handle.cancel.is_cancelled() {
+                break how;
             }
-            how = self.job(verb, unit, give_up, handle, &look).await?;
-        }
+            tries += 1;
+        };
         result(verb, unit, target, &how, handle)
     }
 
     /// Has PID 1 do something with a unit, and returns what it says when it is done: `done`, `failed`, …. When the job is
     /// cancelled, the processes of the unit that `give_up` names (`control`, `main`) get SIGTERM.
-    pub async fn job<F: Future<Output = ()>>(
+    pub async fn job(
         &self,
         verb: Verb,
         unit: &str,
         give_up: Option<&str>,
         handle: &Handle,
-        look: impl Fn() -> F,
     ) -> Result<String> {
         let rule = zbus::MatchRule::builder()
             .msg_type(zbus::message::Type::Signal)
@@ -160,7 +148,6 @@ impl Systemd {
         };
         let asked = asked.body();
         let job: zbus::ObjectPath<'_> = asked.deserialize()?;
-        let mut ticks = tokio::time::interval(LOOK);
         loop {
             tokio::select! {
                 signal = stream::next(&mut removed) => {
@@ -179,7 +166,6 @@ impl Systemd {
                         self.call("KillUnit", &(unit, who, SIGTERM)).await.ok();
                     }
                 }
-                _ = ticks.tick() => look().await,
             }
         }
     }

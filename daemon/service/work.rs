@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::Signal;
 
@@ -13,15 +13,12 @@ use serde::de::IgnoredAny;
 
 use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode};
-use super::jobs::Handle;
+use super::jobs::{Handle, LOOK};
 use super::systemd::{DONE, Systemd, Verb};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, process, work};
 use crate::logic::duration::micros;
 use crate::logic::work::{Outcome, Work, ending};
-
-/// How often progress is looked at.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// What `zramd-worker` is to do.
 #[derive(Debug, Clone)]
@@ -71,8 +68,8 @@ impl Core {
         let failed = |message| Error::new(ErrorKind::Failed, message);
         note((!order.words.is_empty()).then_some(&order.words)).map_err(failed)?;
         let pid_1 = Systemd::enter(&connection).await?;
-        let look = || publish(handle, &order.name);
-        let how = pid_1.job(Verb::Start, &order.unit, Some("main"), handle, look).await;
+        let job = pid_1.job(Verb::Start, &order.unit, Some("main"), handle);
+        let how = handle.watch(job, async || progress(&order.name)).await;
         pid_1.leave().await;
         // It has taken them, unless it never began.
         note(None).map_err(failed)?;
@@ -97,7 +94,11 @@ async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
             Ok(None) if Instant::now() >= deadline => {
                 process::end_group(process::group(&child), Signal::KILL);
             }
-            Ok(None) => publish(handle, &order.name).await,
+            Ok(None) => {
+                if let Some(share) = progress(&order.name) {
+                    handle.progress(share).await;
+                }
+            }
             Ok(Some(status)) => break status,
             Err(error) => {
                 handle.cancel.forget();
@@ -114,9 +115,7 @@ pub fn read(name: &str) -> Option<Work<IgnoredAny>> {
     serde_json::from_str(&work::read(Path::new("/"), name)?).ok()
 }
 
-async fn publish(handle: &Handle, name: &str) {
-    // One that has ended is not the one that goes on.
-    if let Some(work) = read(name).filter(|work| work.result.is_none()) {
-        handle.progress(work.progress).await;
-    }
+/// How far a work is. One that has ended is not the one that is watched.
+fn progress(name: &str) -> Option<f64> {
+    read(name).filter(|work| work.result.is_none()).map(|work| work.progress)
 }
