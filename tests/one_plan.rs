@@ -2,7 +2,9 @@
 //!
 //! The kernel is the running one. PID 1 is a stand-in on a private bus, and `/run` is a tmpfs in a mount namespace, so nothing
 //! of the machine's own systemd is used.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used)]
+// The macro of an interface uses every argument, and wants methods.
+#![allow(clippy::used_underscore_binding, clippy::unused_self)]
 
 #[path = "support/private_bus.rs"]
 mod private_bus;
