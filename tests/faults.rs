@@ -18,9 +18,10 @@ use zramd::logic::change::Action;
 use zramd::logic::config::Loaded;
 use zramd::logic::config::problem::Origin;
 use zramd::logic::config::settings::{
-    AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepMode, KeepSettings, Level, MountSettings,
+    AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepSettings, Level, MountSettings,
     RamDiskSettings, Role, Settings, SizeExpr, SizeRule, StoreSettings, VmSettings,
 };
+use zramd::logic::disk::Mode;
 use zramd::logic::expr::Expr;
 use zramd::logic::plan::{Activation, Decision};
 use zramd::logic::record::{Progress, Record, Target, Undo};
@@ -98,7 +99,7 @@ fn settings() -> Loaded {
         name: "logs".to_owned(),
         mount: mount("/var/log"),
         keep: Some(KeepSettings {
-            mode: KeepMode::Snapshot,
+            mode: Mode::Snapshot,
             store: "/var/lib/zramd/disks/logs".to_owned(),
             store_origin: Origin::default(),
             store_limit: None,

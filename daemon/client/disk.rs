@@ -135,7 +135,7 @@ fn list(snapshot: &Snapshot) -> String {
             disk.backend().to_owned(),
             short(disk.size_bytes),
             short(disk.used_bytes),
-            disk.persistence.clone(),
+            disk.persistence.word().to_owned(),
             state.to_owned(),
             if kept { disk.status.snapshots.len().to_string() } else { String::new() },
             if kept { moment(disk.status.last_save_usec) } else { String::new() },
@@ -178,7 +178,7 @@ fn status(disk: &DiskView, next_save_usec: u64) -> String {
         return lines.join("\n") + "\n";
     }
     let status = &disk.status;
-    line("Kept", disk.persistence.clone());
+    line("Kept", disk.persistence.word().to_owned());
     let loaded = match status.load_state {
         LoadState::Loading => "not yet, it is being loaded".to_owned(),
         LoadState::Failed => format!("no: {}", or_nothing(&status.load_message)),
@@ -375,6 +375,7 @@ async fn carry_out<B: Serialize + zbus::DynamicType + Sync>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logic::disk::Persist;
     use crate::logic::disk_status::{DiskStatus, SnapshotLine};
 
     fn disk() -> DiskView {
@@ -407,7 +408,7 @@ mod tests {
             size_bytes: 64 << 20,
             used_bytes: 5 << 20,
             free_bytes: 59 << 20,
-            persistence: "snapshot".to_owned(),
+            persistence: Persist::Snapshot,
             status,
             ..DiskView::default()
         }
@@ -445,7 +446,7 @@ mod tests {
         assert_eq!(files("tmpfs", 7).as_deref(), Some("7 more fit"));
         assert_eq!(files("tmpfs", 0).as_deref(), Some("no more fit: all inodes are in use"));
         assert_eq!(files("btrfs", 0), None, "it makes them as it needs them");
-        let lost = DiskView { persistence: "none".to_owned(), ..disk() };
+        let lost = DiskView { persistence: Persist::None, ..disk() };
         assert!(status(&lost, 0).contains("lost at a reboot"));
     }
 

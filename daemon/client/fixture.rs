@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::read::Policies;
 use crate::logic::derived::{Frame, derive};
+use crate::logic::disk::Persist;
 use crate::logic::health::{Finding, Level};
 use crate::logic::policy::pressure;
 use crate::logic::policy::report::{Action, Budget, Report, Total, Used};
@@ -229,7 +230,7 @@ pub fn machine() -> Snapshot {
                 used_bytes: 5 * MIB,
                 free_bytes: 59 * MIB,
                 free_inodes: 99_000,
-                persistence: "none".to_owned(),
+                persistence: Persist::None,
                 ..DiskView::default()
             },
         ],

@@ -212,7 +212,7 @@ pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
         ("UsedBytes", view.used_bytes.to_string()),
         ("FreeBytes", view.free_bytes.to_string()),
         ("FreeInodes", view.free_inodes.to_string()),
-        ("Persistence", view.persistence.clone()),
+        ("Persistence", view.persistence.word().to_owned()),
         ("LoadState", view.status.load_state.word().to_owned()),
         ("Generation", view.status.generation.to_string()),
         ("LastSaveTimestamp", view.status.last_save_usec.to_string()),

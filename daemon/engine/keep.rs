@@ -13,8 +13,7 @@ use crate::host::linux::disk::Calls;
 use crate::host::linux::{LinuxHost, files};
 use crate::logic::config::Loaded;
 use crate::logic::config::problem::Severity;
-use crate::logic::config::settings::{KeepMode, OnFailure};
-use crate::logic::disk as archive;
+use crate::logic::disk::{self as archive, Mode, OnFailure};
 use crate::logic::disk_place::{STORES, passthrough, place};
 use crate::logic::disk_status::{DiskStatus, FOLDER, SCHEMA_VERSION, SnapshotLine, path};
 use crate::logic::facts::PathKind;
@@ -84,7 +83,7 @@ pub fn orphan(name: &str) -> Option<Kept> {
     let mount =
         MountRequest { mount_point: place(name), options: String::new(), mode: None, uid: None, gid: None };
     let keep = KeepRequest {
-        mode: KeepMode::Snapshot,
+        mode: Mode::Snapshot,
         store,
         store_limit: None,
         generations: u32::MAX,
@@ -152,17 +151,10 @@ impl Kept {
             name: self.request.name.clone(),
             store: PathBuf::from(&self.keep.store),
             place: PathBuf::from(self.request.place()),
-            mode: match self.keep.mode {
-                KeepMode::Skeleton => archive::Mode::Skeleton,
-                KeepMode::Snapshot => archive::Mode::Snapshot,
-            },
+            mode: self.keep.mode,
             keep: self.keep.generations,
             store_limit: self.keep.store_limit,
-            on_failure: match on_failure {
-                OnFailure::Empty => archive::OnFailure::Empty,
-                OnFailure::Passthrough => archive::OnFailure::Passthrough,
-                OnFailure::Fail => archive::OnFailure::Fail,
-            },
+            on_failure,
             seed: self.keep.seed.then(|| below.clone()),
             target: Some(below),
             trial: false,

@@ -9,6 +9,7 @@ use crate::host::{Errno, Host, HostError, MachineFile};
 use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
 use crate::logic::attribute::Attribute;
 use crate::logic::derived::{Frame, derive};
+use crate::logic::disk::Persist;
 use crate::logic::disk_status::LoadState;
 use crate::logic::duration::micros;
 use crate::logic::facts::DeviceFacts;
@@ -333,26 +334,26 @@ fn disks<H: Host>(
 ) -> Result<Vec<DiskView>, Error> {
     let mut found: BTreeMap<String, DiskView> = BTreeMap::new();
     for disk in &config.disks {
-        let view = disk_view(around.host, &disk.name, &disk.mount_point, &disk.persist, around.mounts()?);
+        let view = disk_view(around.host, &disk.name, &disk.mount_point, disk.persist, around.mounts()?);
         if view.mounted || view.status.schema_version > 0 {
             found.insert(disk.name.clone(), view);
         }
     }
     for record in records.values() {
         if let (Target::RamDisk(name), Request::RamDisk(request)) = (&record.target, &record.request) {
-            let persist = request.keep.as_ref().map_or("none", |keep| keep.mode.word());
-            let view = disk_view(around.host, name, &request.mount.mount_point, persist, around.mounts()?);
+            let path = &request.mount.mount_point;
+            let view = disk_view(around.host, name, path, request.persist(), around.mounts()?);
             found.insert(name.clone(), view);
         }
     }
     Ok(found.into_values().collect())
 }
 
-fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: &str, mounts: &[MountLine]) -> DiskView {
+fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: Persist, mounts: &[MountLine]) -> DiskView {
     let mount = proc::disk_mount(mounts, name, path);
     let space = mount.and_then(|_| host.space(path.as_bytes()).ok()).unwrap_or_default();
     let device = mount.and_then(|mount| mount.source.strip_prefix("/dev/"));
-    let status = if persist == "none" { String::new() } else { host.disk_status(name) };
+    let status = if persist == Persist::None { String::new() } else { host.disk_status(name) };
     DiskView {
         name: name.to_owned(),
         mount_point: path.to_owned(),
@@ -364,7 +365,7 @@ fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: &str, mounts: &
         free_bytes: space.total_bytes.saturating_sub(space.used_bytes),
         free_inodes: space.free_inodes,
         device: device.filter(|name| proc::zram_number(name).is_some()).unwrap_or_default().to_owned(),
-        persistence: persist.to_owned(),
+        persistence: persist,
         // Nothing is known of one that was never loaded.
         status: serde_json::from_str(&status).unwrap_or_default(),
     }

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::disk::Persist;
 use super::disk_place::place;
 use super::error::ErrorKind;
 use super::facts::{Facts, Use};
@@ -97,9 +98,9 @@ pub struct UnitDisk {
     pub name: String,
     /// Where.
     pub mount_point: String,
-    /// What of its contents is kept: `none`, `skeleton` or `snapshot`.
+    /// What of its contents is kept.
     #[serde(default)]
-    pub persist: String,
+    pub persist: Persist,
     /// Folder of its snapshots, or empty.
     #[serde(default)]
     pub store: String,
@@ -111,7 +112,7 @@ pub struct UnitDisk {
 impl UnitDisk {
     /// Whether stopping it saves what is in it.
     pub fn is_kept(&self) -> bool {
-        self.persist == "skeleton" || self.persist == "snapshot"
+        self.persist != Persist::None
     }
 }
 
@@ -386,7 +387,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
         Request::RamDisk(request) => Some(UnitDisk {
             name: request.name.clone(),
             mount_point: request.mount.mount_point.clone(),
-            persist: request.keep.as_ref().map_or("none", |keep| keep.mode.word()).to_owned(),
+            persist: request.persist(),
             ..UnitDisk::default()
         }),
         Request::Device(_) | Request::Vm(_) => None,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::derived::Derived;
+use super::disk::Persist;
 use super::disk_status::DiskStatus;
 use super::health::Finding;
 use super::policy::pressure::Level;
@@ -251,9 +252,9 @@ pub struct DiskView {
     /// `zramN` that holds it, or empty for a tmpfs.
     #[serde(default)]
     pub device: String,
-    /// What of its contents is kept over a reboot: `none`, `skeleton` or `snapshot`.
+    /// What of its contents is kept over a reboot.
     #[serde(default)]
-    pub persistence: String,
+    pub persistence: Persist,
     /// How keeping it goes.
     #[serde(default)]
     pub status: DiskStatus,
@@ -272,7 +273,7 @@ impl DiskView {
 
     /// Whether its contents are kept.
     pub fn is_kept(&self) -> bool {
-        self.persistence == "skeleton" || self.persistence == "snapshot"
+        self.persistence != Persist::None
     }
 }
 

@@ -7,6 +7,7 @@
 //!   before it is saved, and one that does not stop keeps the path busy but not the save;
 //! * a timer that saves it, a wish of `sleep.target`, and for the journal a service that has it leave in time.
 
+use super::disk::Persist;
 use super::disk_place::{disk_at, is_at_or_below, passthrough, place};
 use super::duration;
 use super::plan::disk::tmpfs_options;
@@ -91,7 +92,6 @@ pub(super) fn disk_files(request: &RamDiskRequest) -> Vec<UnitFile> {
     if request.keep.is_some() {
         text = text.line("ConditionPathExists", &format!("!{}", passthrough(&request.name)));
     }
-    let persist = request.keep.as_ref().map_or("none", |keep| keep.mode.word());
     let store = request.keep.as_ref().map_or("", |keep| keep.store.as_str());
     let text = text
         .section("Mount")
@@ -100,7 +100,7 @@ pub(super) fn disk_files(request: &RamDiskRequest) -> Vec<UnitFile> {
         .line("Type", "none")
         .line("Options", "bind")
         .section(NOTES)
-        .line("Persist", persist)
+        .line("Persist", request.persist().word())
         .line("Store", store);
     files.push(file(unit.clone(), text));
     if request.number.is_none() {
@@ -223,7 +223,7 @@ pub struct Noted {
     /// Where it appears.
     pub mount_point: String,
     /// What of its contents is kept.
-    pub persist: String,
+    pub persist: Persist,
     /// Folder of its snapshots, or empty.
     pub store: String,
 }
@@ -237,7 +237,7 @@ pub fn disk_of_unit(text: &str) -> Option<Noted> {
     let mount_point = value("Where")?;
     let name =
         value("Description")?.strip_prefix(DISK)?.strip_suffix(&format!(" on {mount_point}"))?.to_owned();
-    let persist = value("Persist").unwrap_or_else(|| "none".to_owned());
+    let persist = value("Persist").and_then(|word| Persist::of_word(&word)).unwrap_or_default();
     Some(Noted { name, mount_point, persist, store: value("Store").unwrap_or_default() })
 }
 
@@ -273,7 +273,7 @@ mod tests {
             let expected = Noted {
                 name: "my-disk".to_owned(),
                 mount_point: "/srv/100% a".to_owned(),
-                persist: "none".to_owned(),
+                persist: Persist::None,
                 store: String::new(),
             };
             assert_eq!(disks.collect::<Vec<_>>(), [expected]);

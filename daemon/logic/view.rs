@@ -99,7 +99,7 @@ impl View {
                 .map(|disk| UnitDisk {
                     name: disk.name.clone(),
                     mount_point: disk.mount.mount_point.clone(),
-                    persist: disk.keep.as_ref().map_or("none", |keep| keep.mode.word()).to_owned(),
+                    persist: disk.keep.as_ref().map(|keep| keep.mode).into(),
                     store: disk.keep.as_ref().map(|keep| keep.store.clone()).unwrap_or_default(),
                     watch: disk.watch,
                 })

@@ -10,9 +10,10 @@ use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{
-    AlgorithmChoice, Backend, DeviceSettings, KeepMode, KeepSettings, MountSettings, OnFailure,
-    RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
+    AlgorithmChoice, Backend, DeviceSettings, KeepSettings, MountSettings, RamDiskSettings, Role, Settings,
+    SizeExpr, SizeRule,
 };
+use crate::logic::disk::{Mode, OnFailure};
 use crate::logic::disk_place::{STORES, is_at_or_below, place};
 use crate::logic::proc::{HIGHEST_DEVICE, zram_number};
 
@@ -178,8 +179,8 @@ fn zram(
 /// How the contents are kept, if they are.
 fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option<KeepSettings> {
     let mode = match reader.word("persist", &["none", "skeleton", "snapshot"], "none") {
-        "skeleton" => KeepMode::Skeleton,
-        "snapshot" => KeepMode::Snapshot,
+        "skeleton" => Mode::Skeleton,
+        "snapshot" => Mode::Snapshot,
         _ => {
             let keys = [
                 "save-interval",
@@ -199,7 +200,7 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
         }
     };
     let interval = match reader.own("save-interval") {
-        None if mode == KeepMode::Snapshot => Some(SAVE_INTERVAL),
+        None if mode == Mode::Snapshot => Some(SAVE_INTERVAL),
         None => None,
         Some(_) => save_interval(reader),
     };

@@ -5,11 +5,10 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::problem::Origin;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::score::Profile;
+use crate::logic::disk::{Mode, OnFailure};
 use crate::logic::expr::Expr;
 use crate::logic::policy::age::Range;
 use crate::logic::policy::pressure::Thresholds;
@@ -317,7 +316,7 @@ pub enum Backend {
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeepSettings {
     /// What of them.
-    pub mode: KeepMode,
+    pub mode: Mode,
     /// Folder of the snapshots, absolute and normalised.
     pub store: String,
     /// Where `store` was written.
@@ -340,36 +339,4 @@ pub struct KeepSettings {
     pub hook_time_limit: Duration,
     /// How long loading or saving may take, however well it goes on.
     pub time_limit: Duration,
-}
-
-/// What is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum KeepMode {
-    /// Folders, owners, modes, and files without contents.
-    Skeleton,
-    /// Everything.
-    Snapshot,
-}
-
-impl KeepMode {
-    /// The word, as in the configuration and on the bus.
-    pub const fn word(self) -> &'static str {
-        match self {
-            KeepMode::Skeleton => "skeleton",
-            KeepMode::Snapshot => "snapshot",
-        }
-    }
-}
-
-/// What is done when no snapshot can be loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnFailure {
-    /// The disk begins empty.
-    Empty,
-    /// The folder on disk stays visible, and no RAM disk is used until the next boot.
-    Passthrough,
-    /// The disk is not mounted, and what needs it fails.
-    Fail,
 }

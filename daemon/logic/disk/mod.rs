@@ -8,6 +8,7 @@ pub mod directories;
 pub mod entry;
 pub mod fingerprint;
 pub mod header;
+mod keep;
 pub mod limits;
 pub mod manifest;
 pub mod omitted;
@@ -15,7 +16,7 @@ pub mod paths;
 pub mod pax;
 pub mod state;
 
-pub use super::config::settings::{KeepMode as Mode, OnFailure};
+pub use keep::{Mode, OnFailure, Persist};
 
 /// What a file of the store is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

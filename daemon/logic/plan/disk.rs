@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::diff::empty;
 use super::{Activation, Group, MountRequest, Request, Step};
-use crate::logic::config::settings::{KeepMode, OnFailure};
+use crate::logic::disk::{Mode, OnFailure, Persist};
 use crate::logic::disk_place::{PLACES, place};
 use crate::logic::facts::Facts;
 use crate::logic::proc::disk_mount;
@@ -43,7 +43,7 @@ pub struct RamDiskRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepRequest {
     /// What of them.
-    pub mode: KeepMode,
+    pub mode: Mode,
     /// Folder of the snapshots.
     pub store: String,
     /// Bytes that all snapshots may take together; nothing is no limit.
@@ -75,6 +75,11 @@ impl RamDiskRequest {
     /// Where the file system itself is mounted.
     pub fn place(&self) -> String {
         if self.is_layered() { place(&self.name) } else { self.mount.mount_point.clone() }
+    }
+
+    /// What of it is kept.
+    pub fn persist(&self) -> Persist {
+        self.keep.as_ref().map(|keep| keep.mode).into()
     }
 
     /// `tmpfs` or `zram`.

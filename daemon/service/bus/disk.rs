@@ -104,7 +104,7 @@ impl RamDisk {
     /// What of its contents is kept over a reboot: `none`, `skeleton` or `snapshot`.
     #[zbus(property)]
     async fn persistence(&self) -> String {
-        self.view().await.persistence
+        self.view().await.persistence.word().to_owned()
     }
 
     /// How it was filled: `empty`, `loading`, `loaded`, `fallback` (from an older snapshot), `passthrough` (the folder on disk
