@@ -551,7 +551,7 @@ fn damages() -> [String; 6] {
 
 fn codes_of_records(machine: &SimMachine) -> Vec<String> {
     let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
-    let found = snapshot.problems.into_iter().filter(|finding| finding.code == "record-damaged");
+    let found = snapshot.problems.into_iter().filter(|finding| finding.code.word() == "record-damaged");
     found.map(|finding| finding.object).collect()
 }
 

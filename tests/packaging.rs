@@ -11,7 +11,7 @@ use std::process::Command;
 
 use support::{has_program, repository, skip};
 use toml::de::{DeTable, DeValue};
-use zramd::logic::health::{Finding, Level};
+use zramd::logic::health::{Code, Finding, Level};
 
 /// What is at a destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,15 +190,12 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
     assert_eq!(others, [first; 2]);
     // Run on what `doctor` prints, it names the files.
     let folder = tempfile::tempdir().unwrap();
-    let finding = |code: &str, object: &str| Finding {
-        level: Level::Warning,
-        code: code.to_owned(),
-        object: object.to_owned(),
-        message: "\"x\"".to_owned(),
-        remedy: String::new(),
-    };
-    let found =
-        [finding("import-offered", "/a"), finding("zswap-active", "/b"), finding("foreign-manager", "/c d")];
+    let finding = |code, object: &str| Finding::new(Level::Warning, code, object, "\"x\"", "");
+    let found = [
+        finding(Code::ImportOffered, "/a"),
+        finding(Code::ZswapActive, "/b"),
+        finding(Code::ForeignManager, "/c d"),
+    ];
     let printed = serde_json::json!({ "schema_version": 1 }).to_string();
     let printed =
         printed.replace('}', &format!(",\"problems\":{}}}", serde_json::to_string(&found).unwrap()));

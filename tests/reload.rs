@@ -273,7 +273,7 @@ fn strangers_and_losses_are_told_apart() {
     machine.change().devices.remove(&0);
     let seen = look(&machine, BEFORE);
     let codes: Vec<(&str, &str)> =
-        seen.problems.iter().map(|found| (found.code.as_str(), found.object.as_str())).collect();
+        seen.problems.iter().map(|found| (found.code.word(), found.object.as_str())).collect();
     assert_eq!(codes, [("device-lost", "zram0")]);
 }
 

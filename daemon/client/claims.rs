@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::host::linux::peer_files::Root;
 use crate::logic::config::{self, settings::Settings};
-use crate::logic::health::{Finding, Level};
+use crate::logic::health::{Code, Finding, Level};
 use crate::logic::import::{self, Peer, Values, files};
 
 /// For each device of ours that the configuration of zram-generator below `root` has, too: that it does. Only to be asked where
@@ -18,15 +18,16 @@ pub fn twice(root: &Path, ours: &Settings) -> Vec<Finding> {
     let theirs = config::load(&[("imported".into(), toml)], "").settings;
     let both = ours.devices.iter().map(|device| device.number);
     let both = both.filter(|number| theirs.devices.iter().any(|device| device.number == *number));
-    both.map(|number| Finding {
-        level: Level::Warning,
-        code: "device-claimed-twice".to_owned(),
-        object: format!("zram{number}"),
-        message: format!(
-            "zram-generator is to set up zram{number} at boot, too; which of the two does is left to chance"
-        ),
-        remedy: "switch zram-generator off before the next boot, as /usr/share/doc/zramd/switching.md says"
-            .to_owned(),
+    both.map(|number| {
+        Finding::new(
+            Level::Warning,
+            Code::DeviceClaimedTwice,
+            &format!("zram{number}"),
+            format!(
+                "zram-generator is to set up zram{number} at boot, too; which of the two does is left to chance"
+            ),
+            "switch zram-generator off before the next boot, as /usr/share/doc/zramd/switching.md says",
+        )
     })
     .collect()
 }

@@ -26,7 +26,7 @@ use crate::logic::config::problem::{Problem, Severity};
 use crate::logic::config::settings::{AlgorithmChoice, DeviceSettings, RamDiskSettings};
 use crate::logic::config::{Loaded, enabled_by_cmdline};
 use crate::logic::exit::ExitStatus;
-use crate::logic::health::{self, Finding, Level};
+use crate::logic::health::{self, Code, Finding, Level};
 use crate::logic::overlay;
 use crate::logic::policy::pressure::UNKNOWN_REMEDY;
 use crate::logic::proc::kernel_version;
@@ -143,10 +143,6 @@ fn has_sections(loaded: &Loaded) -> bool {
     !loaded.settings.devices.is_empty() || !loaded.settings.ramdisks.is_empty()
 }
 
-fn finding(level: Level, code: &str, object: &str, message: String, remedy: &str) -> Finding {
-    Finding { level, code: code.to_owned(), object: object.to_owned(), message, remedy: remedy.to_owned() }
-}
-
 /// A verdict of the benchmark that was to decide and cannot be read. One that is out of date is made again by itself.
 fn verdict(loaded: &Loaded) -> Option<Finding> {
     let settings = &loaded.settings;
@@ -157,9 +153,9 @@ fn verdict(loaded: &Loaded) -> Option<Finding> {
     let why = keep::stored(&read::host(), settings.benchmark.profile).err()?;
     matches!(why, Unusable::Damaged(_)).then(|| {
         let remedy = "run `zramdctl bench run`, which measures again";
-        finding(
+        Finding::new(
             Level::Warning,
-            "verdict-damaged",
+            Code::VerdictDamaged,
             "",
             format!("{why}; auto is what it is without one"),
             remedy,
@@ -171,15 +167,12 @@ fn verdict(loaded: &Loaded) -> Option<Finding> {
 fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<Finding> {
     let Some(survey) = survey else { return Vec::new() };
     let is_new = |problem: &&Problem| {
-        let said = |finding: &Finding| {
-            Some(&finding.remedy) == problem.hint.as_ref()
-                || (!problem.about.is_empty() && problem.about == finding.object)
-        };
+        let said = |finding: &Finding| problem.code == Some(finding.code) && problem.about == finding.object;
         !loaded.problems.contains(problem) && !known.iter().any(said)
     };
     let as_finding = |problem: &Problem| match problem.hint {
         Some(_) => health::config_finding(problem),
-        None => Finding { remedy: "see `zramdctl plan`".to_owned(), ..health::config_finding(problem) },
+        None => health::config_finding(&problem.clone().hint("see `zramdctl plan`")),
     };
     let mut found: Vec<Finding> = survey.plan.problems.iter().filter(is_new).map(as_finding).collect();
     if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
@@ -202,23 +195,23 @@ fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<F
         let detail = &change.detail;
         found.push(match change.action {
             Action::Keep => continue,
-            Action::Refuse => finding(
+            Action::Refuse => Finding::new(
                 Level::Error,
-                "refused",
+                Code::Refused,
                 &name,
                 format!("{name} is not as configured, and stays so: {detail}"),
                 "change its section to what is there, or run `zramdctl reload --force` to let go of contents",
             ),
-            Action::Create => finding(
+            Action::Create => Finding::new(
                 Level::Warning,
-                "not-set-up",
+                Code::NotSetUp,
                 &name,
                 format!("{name} is configured but not set up ({detail})"),
                 "run `zramdctl reload`",
             ),
-            action => finding(
+            action => Finding::new(
                 Level::Warning,
-                "not-in-line",
+                Code::NotInLine,
                 &name,
                 format!("{name} is not as configured; a reload would {action} it ({detail})"),
                 "run `zramdctl reload`",
@@ -231,9 +224,9 @@ fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<F
 /// Swap that has not come back. Nobody looks while the machine sleeps.
 fn drained(standing: &Standing) -> Vec<Finding> {
     let of_swap = |number: &u32| {
-        finding(
+        Finding::new(
             Level::Warning,
-            "swap-drained",
+            Code::SwapDrained,
             &format!("zram{number}"),
             format!("the section of zram{number} is switched off for hibernation (zramd-drain.service)"),
             "unless it is about to sleep, run `/usr/lib/zramd/zramd-worker refill` as root",
@@ -246,17 +239,17 @@ fn drained(standing: &Standing) -> Vec<Finding> {
 fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(kind) = &standing.container {
-        found.push(finding(
+        found.push(Finding::new(
             Level::Warning,
-            "container",
+            Code::Container,
             "",
             format!("this is a container ({kind}), which has no zram devices of its own"),
             "configure zramd on the host",
         ));
     } else if !standing.has_zram {
-        found.push(finding(
+        found.push(Finding::new(
             Level::Error,
-            "zram-missing",
+            Code::ZramMissing,
             "",
             "this kernel has no zram: it is not built in, and there is no module to load".to_owned(),
             "install the rest of the kernel's modules (linux-modules-extra, kernel-modules), or another kernel",
@@ -264,9 +257,9 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     }
     let is_kept = |disk: &RamDiskSettings| disk.keep.is_some();
     if let Some(why) = standing.not_loading.clone().filter(|_| loaded.settings.ramdisks.iter().any(is_kept)) {
-        found.push(finding(
+        found.push(Finding::new(
             Level::Error,
-            "kernel-too-old",
+            Code::KernelTooOld,
             "",
             why,
             "take Linux 5.6 or a later one, or write persist = \"none\"",
@@ -274,9 +267,9 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     }
     let follows = loaded.settings.maintenance.as_ref().is_some_and(|asked| asked.pressure.is_some());
     if follows && !standing.counts_pressure {
-        found.push(finding(
+        found.push(Finding::new(
             Level::Warning,
-            "pressure-unknown",
+            Code::PressureUnknown,
             "",
             "this kernel does not tell how long tasks wait for memory, so pressure in [maintenance] does nothing"
                 .to_owned(),
@@ -284,9 +277,9 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
         ));
     }
     if follows && standing.counts_pressure && !standing.wakes_for_pressure && standing.systemd.is_some() {
-        found.push(finding(
+        found.push(Finding::new(
             Level::Warning,
-            "pressure-needs-rights",
+            Code::PressureNeedsRights,
             "",
             "this kernel wakes only privileged programs when memory is short, and zramd.service has no such rights, so pressure in \
              [maintenance] does nothing"
@@ -296,9 +289,9 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     }
     let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };
     if !systemd.generator {
-        found.push(finding(
+        found.push(Finding::new(
             Level::Warning,
-            "generator-missing",
+            Code::GeneratorMissing,
             "",
             "zramd-generator is not where systemd looks for it, so nothing is set up at the next boot"
                 .to_owned(),
@@ -306,17 +299,17 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
         ));
     }
     if !systemd.enabled {
-        found.push(finding(
+        found.push(Finding::new(
             Level::Warning,
-            "not-enabled",
+            Code::NotEnabled,
             "",
             "zramd.service is not enabled, so nothing is set up at the next boot".to_owned(),
             "run `systemctl enable --now zramd.service`",
         ));
     } else if !systemd.running {
-        found.push(finding(
+        found.push(Finding::new(
             Level::Warning,
-            "daemon-not-running",
+            Code::DaemonNotRunning,
             "",
             "zramd.service does not run, so nobody watches and nothing can be changed".to_owned(),
             "run `systemctl start zramd.service`",
@@ -398,7 +391,7 @@ mod tests {
     }
 
     fn codes(found: &[Finding]) -> Vec<&str> {
-        found.iter().map(|finding| finding.code.as_str()).collect()
+        found.iter().map(|finding| finding.code.word()).collect()
     }
 
     fn change(number: u32, action: Action, detail: &str) -> Change {
@@ -486,8 +479,12 @@ mod tests {
         let planner = |message: &str| at("zram0", message);
         let mut problems = configuration.problems.clone();
         problems.push(at("zram4", "refused for a reason"));
-        problems.push(planner("/dev/sda2 has priority 100, above its 5").about("/dev/sda2"));
-        problems.push(planner("zswap is on").hint("boot with zswap.enabled=0"));
+        problems.push(
+            planner("/dev/sda2 has priority 100, above its 5")
+                .about("/dev/sda2")
+                .code(Code::PriorityInverted),
+        );
+        problems.push(planner("zswap is on").hint("boot with zswap.enabled=0").code(Code::ZswapActive));
         let refused =
             Change { kind: Some(ErrorKind::Unsafe), ..change(4, Action::Refuse, "refused for a reason") };
         let survey = Survey {
@@ -503,16 +500,19 @@ mod tests {
             facts: Facts::default(),
         };
         let known = [
-            finding(Level::Warning, "swap-off", "zram5", String::new(), ""),
-            finding(Level::Warning, "priority-inverted", "/dev/sda2", String::new(), ""),
-            finding(Level::Warning, "zswap-active", "", "zswap".to_owned(), "boot with zswap.enabled=0"),
+            Finding::new(Level::Warning, Code::SwapOff, "zram5", "", ""),
+            Finding::new(Level::Warning, Code::PriorityInverted, "/dev/sda2", "", ""),
+            Finding::new(Level::Warning, Code::ZswapActive, "", "in other words", "do this"),
         ];
         let found = planned(&known, &configuration, Some(&survey));
         assert_eq!(codes(&found), ["config-doubtful", "not-set-up", "not-in-line", "refused"]);
         assert!(planned(&known, &configuration, None).is_empty());
         let broken = loaded("[zram0]\nzram-size = \"oops(\"\n");
         let found = planned(&known, &broken, Some(&survey));
-        assert!(found.iter().all(|finding| finding.code.starts_with("config-")), "{found:?}");
+        assert!(
+            found.iter().all(|finding| [Code::ConfigInvalid, Code::ConfigDoubtful].contains(&finding.code)),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::read::Policies;
 use crate::logic::derived::{Frame, derive};
 use crate::logic::disk::Persist;
-use crate::logic::health::{Finding, Level};
+use crate::logic::health::{Code, Finding, Level};
 use crate::logic::policy::pressure;
 use crate::logic::policy::report::{Action, Budget, Report, Total, Used};
 use crate::logic::snapshot::{
@@ -243,21 +243,20 @@ pub fn machine() -> Snapshot {
             })
             .to_vec(),
         problems: vec![
-            Finding {
-                level: Level::Error,
-                code: "writes-failed".to_owned(),
-                object: "zram1".to_owned(),
-                message: "3 writes to zram1 failed for lack of memory".to_owned(),
-                remedy: "raise or remove zram-resident-limit (now 64.0 MiB)".to_owned(),
-            },
-            Finding {
-                level: Level::Warning,
-                code: "zswap-active".to_owned(),
-                object: String::new(),
-                message: "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
-                    .to_owned(),
-                remedy: crate::logic::health::ZSWAP_REMEDY.to_owned(),
-            },
+            Finding::new(
+                Level::Error,
+                Code::WritesFailed,
+                "zram1",
+                "3 writes to zram1 failed for lack of memory",
+                "raise or remove zram-resident-limit (now 64.0 MiB)",
+            ),
+            Finding::new(
+                Level::Warning,
+                Code::ZswapActive,
+                "",
+                "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty",
+                crate::logic::health::ZSWAP_REMEDY,
+            ),
         ],
         is_outranked: false,
     }

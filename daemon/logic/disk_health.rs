@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::disk_status::LoadState;
 use super::duration;
-use super::health::{Finding, Level, NEARLY_FULL_PERCENT};
+use super::health::{Code, Finding, Level, NEARLY_FULL_PERCENT};
 use super::snapshot::{DiskView, Snapshot};
 use super::units::human;
 
@@ -21,7 +21,7 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     {
         add(
             Level::Warning,
-            "disk-nearly-full",
+            Code::DiskNearlyFull,
             format!(
                 "{} of the {} of {} are in use",
                 human(disk.used_bytes),
@@ -40,14 +40,14 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
         LoadState::Failed => {
             add(
                 Level::Error,
-                "disk-not-loaded",
+                Code::DiskNotLoaded,
                 format!("{name} could not be loaded: {}", status.load_message),
                 log.clone(),
             );
         }
         LoadState::Passthrough => add(
             Level::Error,
-            "disk-passthrough",
+            Code::DiskPassthrough,
             format!(
                 "{name} is not in use: {}; what is written to {} goes to the disk",
                 status.load_message, disk.mount_point
@@ -56,13 +56,13 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
         ),
         LoadState::Fallback => add(
             Level::Warning,
-            "disk-fallback",
+            Code::DiskFallback,
             format!("{name} was filled from snapshot {}, because newer ones are broken", status.generation),
             format!("look at its store, which may be failing: {log}"),
         ),
         LoadState::Empty if !status.refused.is_empty() => add(
             Level::Error,
-            "disk-began-empty",
+            Code::DiskBeganEmpty,
             format!(
                 "{name} began empty, because its newest snapshot could not be loaded: {}",
                 status.refused
@@ -83,7 +83,7 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
         };
         add(
             Level::Warning,
-            "disk-unclean",
+            Code::DiskUnclean,
             format!("the last boot ended without saving {name}{age}"),
             format!("if that happens often, shorten save-interval of [ramdisk.{name}]"),
         );
@@ -91,7 +91,7 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     if !status.store_problem.is_empty() {
         add(
             Level::Error,
-            "store-not-writable",
+            Code::StoreNotWritable,
             format!("{name}: {}", status.store_problem),
             format!("mend that, then run `zramdctl disk save {name}`: what is in {name} is lost otherwise"),
         );
@@ -99,7 +99,7 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     if status.last_save_result == "failed" {
         add(
             Level::Error,
-            "save-failed",
+            Code::SaveFailed,
             format!("the last save of {name} failed: {}", status.last_save_message),
             format!("mend that, then run `zramdctl disk save {name}`"),
         );
@@ -109,7 +109,7 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     if !broken.is_empty() {
         add(
             Level::Warning,
-            "snapshot-broken",
+            Code::SnapshotBroken,
             format!("snapshots of {name} that cannot be loaded: {}", broken.join(", ")),
             format!(
                 "look at the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` deletes one"
@@ -119,7 +119,7 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     if !status.set_aside.is_empty() {
         add(
             Level::Warning,
-            "snapshot-corrupt",
+            Code::SnapshotCorrupt,
             format!("broken snapshots of {name} were set aside: {}", status.set_aside.join(", ")),
             format!(
                 "look at the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` removes what was set aside of one"
@@ -135,7 +135,7 @@ pub(super) fn disks_findings(snapshot: &Snapshot, found: &mut Vec<Finding>) {
     if total > 0 && sum > total {
         found.push(Finding::new(
             Level::Warning,
-            "disks-exceed-memory",
+            Code::DisksExceedMemory,
             "",
             format!(
                 "RAM disks can hold {} together, more than the {} of memory of this machine",
@@ -168,7 +168,7 @@ mod tests {
             let snapshot = Snapshot { disks: vec![disk], memory, ..Snapshot::default() };
             findings(&snapshot, &Surroundings::default())
                 .into_iter()
-                .map(|found| found.code)
+                .map(|found| found.code.to_string())
                 .collect::<Vec<_>>()
         };
         assert_eq!(disk(|_| {}), [""; 0]);

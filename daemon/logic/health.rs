@@ -3,50 +3,15 @@
 //! The daemon shows these as `Problems`, `zramdctl status` and `doctor` print them. Pure: a [`Snapshot`] and a few facts
 //! in, findings out, worst first.
 
-use serde::{Deserialize, Serialize};
-
 use super::config::problem::{Problem, Severity};
 use super::disk_health::{disk_findings, disks_findings};
 use super::facts::OtherManager;
+pub use super::finding::{Code, Finding, Level};
 use super::policy::resize;
 use super::proc::{SwapLine, zram_number};
 use super::record::{Damaged, Target};
 use super::snapshot::{DeviceView, RoleView, Snapshot, StateView};
 use super::units::human;
-
-/// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Level {
-    /// Something does not work, or data was lost.
-    #[default]
-    Error,
-    /// It works, but worse than it could, or not for long.
-    Warning,
-    /// It is as it was asked for, and worth knowing.
-    Note,
-}
-
-/// One finding.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Finding {
-    /// How bad it is.
-    pub level: Level,
-    /// A word for programs, for example `zswap-active`. It never changes meaning.
-    pub code: String,
-    /// What it is about: a device, a file, or empty for the machine.
-    pub object: String,
-    /// One sentence.
-    pub message: String,
-    /// What to do, in one line.
-    pub remedy: String,
-}
-
-impl Finding {
-    pub(super) fn new(level: Level, code: &str, object: &str, message: String, remedy: String) -> Finding {
-        Finding { level, code: code.to_owned(), object: object.to_owned(), message, remedy }
-    }
-}
 
 /// What is known besides the snapshot.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +51,7 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     for name in &around.lost {
         found.push(Finding::new(
             Level::Error,
-            "device-lost",
+            Code::DeviceLost,
             name,
             format!("{name} was set up by zramd but is gone or empty now: somebody else removed or reset it"),
             format!("run `zramd-setup down {name}`, then `zramdctl reload`"),
@@ -96,7 +61,7 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
         let object = damaged.target.as_ref().map_or_else(|| damaged.file.clone(), Target::to_string);
         found.push(Finding::new(
             Level::Error,
-            "record-damaged",
+            Code::RecordDamaged,
             &object,
             damaged.to_string(),
             damaged.remedy(),
@@ -119,7 +84,7 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     found
 }
 
-/// A mistake in the configuration as a finding.
+/// A problem as a finding.
 pub fn config_finding(problem: &Problem) -> Finding {
     let origin = &problem.origin;
     let place = match origin.line {
@@ -127,16 +92,17 @@ pub fn config_finding(problem: &Problem) -> Finding {
         line => format!("{}:{line}", origin.file.display()),
     };
     let (level, code) = match problem.severity {
-        Severity::Error => (Level::Error, "config-invalid"),
-        Severity::Warning => (Level::Warning, "config-doubtful"),
+        Severity::Error => (Level::Error, Code::ConfigInvalid),
+        Severity::Warning => (Level::Warning, Code::ConfigDoubtful),
     };
+    let (code, object) = problem.code.map_or((code, &place), |code| (code, &problem.about));
     let message = if origin.key.is_empty() {
         problem.message.clone()
     } else {
         format!("{}: {}", origin.key, problem.message)
     };
     let remedy = problem.hint.clone().unwrap_or_else(|| "see `zramdctl check`".to_owned());
-    Finding::new(level, code, &place, message, remedy)
+    Finding::new(level, code, object, message, remedy)
 }
 
 fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
@@ -148,7 +114,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
     if device.state == StateView::Unfinished {
         add(
             Level::Error,
-            "unfinished",
+            Code::Unfinished,
             format!("setting up {name} was interrupted, or is going on right now"),
             format!("if it stays so, run `zramd-setup down {name}`, then `zramdctl reload`"),
         );
@@ -156,7 +122,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
     if device.state == StateView::Ready && device.role == RoleView::Swap {
         add(
             Level::Warning,
-            "swap-off",
+            Code::SwapOff,
             format!("{name} is set up as swap but not switched on"),
             format!("run `zramdctl swap on {name}`"),
         );
@@ -164,7 +130,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
     if device.writeback_missing {
         add(
             Level::Warning,
-            "writeback-missing",
+            Code::WritebackMissing,
             format!("{name} was to write pages back, but does without"),
             format!(
                 "`journalctl -b -u zramd-setup@{name}` says why; then `zramdctl swap off {name}` and `swap on`"
@@ -174,7 +140,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
     if stats.io.failed_reads > 0 {
         add(
             Level::Error,
-            "reads-failed",
+            Code::ReadsFailed,
             format!("{} reads of {name} failed: pages of programs or files were lost", stats.io.failed_reads),
             "look into the kernel's log; save what matters and reboot".to_owned(),
         );
@@ -182,7 +148,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
     if stats.io.failed_writes > 0 {
         add(
             Level::Error,
-            "writes-failed",
+            Code::WritesFailed,
             format!("{} writes to {name} failed for lack of memory", stats.io.failed_writes),
             match stats.memory.mem_limit {
                 0 => "give the machine less to do, or add swap on a disk".to_owned(),
@@ -197,7 +163,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
         let full = swap.used_bytes / 1000 * 1000 >= swap.size_bytes / 1000 * FULL_PERMILLE;
         add(
             if full { Level::Error } else { Level::Warning },
-            if full { "swap-full" } else { "swap-nearly-full" },
+            if full { Code::SwapFull } else { Code::SwapNearlyFull },
             format!(
                 "{} of the {} of swap on {name} are in use",
                 human(swap.used_bytes),
@@ -210,7 +176,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
     if limit > 0 && stats.memory.mem_used_total / 100 * 100 >= limit / 100 * NEARLY_FULL_PERCENT {
         add(
             Level::Warning,
-            "memory-limit-near",
+            Code::MemoryLimitNear,
             format!("{name} uses {} of its limit of {}", human(stats.memory.mem_used_total), human(limit)),
             "raise or remove zram-resident-limit: at the limit, writes fail".to_owned(),
         );
@@ -218,7 +184,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
     if stats.derived.huge_share > 0.5 && stats.memory.orig_data_size >= WORTH_JUDGING {
         add(
             Level::Warning,
-            "incompressible",
+            Code::Incompressible,
             format!("more than half of what {name} stores does not compress, so it saves little memory"),
             "add swap on a disk, or a writeback-device or writeback-file for such pages".to_owned(),
         );
@@ -242,7 +208,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
     if around.zswap && !ours.is_empty() {
         found.push(Finding::new(
             Level::Warning,
-            "zswap-active",
+            Code::ZswapActive,
             "",
             "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
                 .to_owned(),
@@ -254,7 +220,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
         if lowest.is_some_and(|lowest| swap.priority >= lowest) {
             found.push(Finding::new(
                 Level::Warning,
-                "priority-inverted",
+                Code::PriorityInverted,
                 &swap.path.to_string(),
                 format!("{} has priority {}, not below that of compressed swap", swap.path, swap.priority),
                 "give it a lower priority (`pri=` in fstab), or raise swap-priority".to_owned(),
@@ -264,14 +230,14 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
     for other in &around.other_managers {
         let (code, message, remedy) = match other.import {
             Some(name) if !around.configured => (
-                "import-offered",
+                Code::ImportOffered,
                 format!("{} {} here, and zramd is not configured", other.name, other.does.verb()),
                 format!(
                     "run `zramdctl import {name}` to see what it would be for zramd, and with --write to keep it"
                 ),
             ),
             _ => (
-                "foreign-manager",
+                Code::ForeignManager,
                 format!(
                     "{} is configured here too; two may claim the same {}",
                     other.name,
@@ -285,7 +251,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
     for setting in snapshot.vm.iter().filter(|setting| setting.is_changed()) {
         found.push(Finding::new(
             Level::Warning,
-            "setting-changed",
+            Code::SettingChanged,
             &setting.name,
             format!("{} was set to {} by zramd, and is {} now: somebody else has changed it", setting.name, setting.set_to, setting.value),
             "write \"keep\" for it into [vm] if that is wanted, or find out who else sets it (sysctl.d, udev, tuned)".to_owned(),
@@ -294,7 +260,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
     if resumes_without_disk(around) {
         found.push(Finding::new(
             Level::Warning,
-            "no-disk-swap-for-hibernation",
+            Code::NoDiskSwapForHibernation,
             "",
             "the kernel is to resume from hibernation, but all active swap is compressed memory, which cannot hold the image".to_owned(),
             "switch on swap on a disk, with a lower priority than that of compressed swap".to_owned(),
@@ -303,7 +269,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
     if let Some(device) = resume_device(&around.cmdline) {
         found.push(Finding::new(
             Level::Error,
-            "resume-on-zram",
+            Code::ResumeOnZram,
             device,
             format!("the kernel is to resume from {device}, whose contents do not survive power-off"),
             "remove resume= from the kernel command line, or name a swap partition on a disk".to_owned(),
@@ -349,7 +315,7 @@ mod tests {
 
     fn codes(device: DeviceView, around: &Surroundings) -> Vec<String> {
         let snapshot = Snapshot { devices: vec![device], ..Snapshot::default() };
-        findings(&snapshot, around).into_iter().map(|finding| finding.code).collect()
+        findings(&snapshot, around).into_iter().map(|finding| finding.code.to_string()).collect()
     }
 
     #[test]
@@ -467,7 +433,7 @@ mod tests {
         };
         assert_eq!(found("150"), []);
         assert_eq!(
-            (found("60")[0].code.as_str(), found("60")[0].object.as_str()),
+            (found("60")[0].code.word(), found("60")[0].object.as_str()),
             ("setting-changed", "vm.swappiness")
         );
     }
@@ -505,7 +471,7 @@ mod tests {
         };
         let found = findings(&Snapshot::default(), &around);
         assert_eq!(
-            (found[0].object.as_str(), found[0].code.as_str()),
+            (found[0].object.as_str(), found[0].code.word()),
             ("/etc/zramd/zramd.toml:3", "config-invalid")
         );
         assert_eq!(found[0].message, "zram0.zram-size: there is no `RAM`");

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::health::{Finding, Level};
+use super::health::{Code, Finding, Level};
 
 /// One section with its assignments, as TOML literals by key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -145,10 +145,10 @@ pub fn findings(overrides: &[Override]) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for one in overrides {
         let (code, message) = match one.standing {
-            Standing::InForce => ("overridden", format!("{}: {}", one.object, one.sentence())),
-            Standing::Orphaned => ("override-orphaned", format!("{}: {}", one.object, one.sentence())),
+            Standing::InForce => (Code::Overridden, format!("{}: {}", one.object, one.sentence())),
+            Standing::Orphaned => (Code::OverrideOrphaned, format!("{}: {}", one.object, one.sentence())),
             Standing::Created => {
-                ("created-at-runtime", format!("{} was created, and lasts until the next boot", one.object))
+                (Code::CreatedAtRuntime, format!("{} was created, and lasts until the next boot", one.object))
             }
         };
         let remedy = format!("{} removes it", one.remedy());

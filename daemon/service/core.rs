@@ -16,7 +16,7 @@ use crate::engine::{Error, sample};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, heap};
 use crate::logic::duration::micros;
-use crate::logic::health::{Finding, Level};
+use crate::logic::health::{Code, Finding, Level};
 use crate::logic::policy::pressure::Thresholds;
 use crate::logic::snapshot::Snapshot;
 use crate::logic::view::View;
@@ -289,16 +289,16 @@ impl Core {
 fn unreadable(last: &Snapshot, begun: Duration, error: &Error) -> Snapshot {
     // The counters keep the time stamps of their own.
     let mut snapshot = Snapshot { timestamp_monotonic_usec: micros(begun), ..last.clone() };
-    snapshot.problems.retain(|found| found.code != "unreadable");
+    snapshot.problems.retain(|found| found.code != Code::Unreadable);
     snapshot.problems.insert(
         0,
-        Finding {
-            level: Level::Error,
-            code: "unreadable".to_owned(),
-            object: String::new(),
-            message: format!("the figures are old, because reading the machine failed: {error}"),
-            remedy: "look at the file that is named".to_owned(),
-        },
+        Finding::new(
+            Level::Error,
+            Code::Unreadable,
+            "",
+            format!("the figures are old, because reading the machine failed: {error}"),
+            "look at the file that is named",
+        ),
     );
     snapshot
 }

@@ -76,7 +76,7 @@ pub fn pressure(level: &str, from: &str, reason: &str) {
 
 /// A device is full or fails while memory is short.
 pub fn alarm(found: &Finding) {
-    let (code, object) = (found.code.as_str(), found.object.as_str());
+    let (code, object) = (found.code.word(), found.object.as_str());
     log::error!(
         MESSAGE_ID = ALARM,
         ZRAMD_PROBLEM = code,
@@ -148,11 +148,9 @@ pub fn inodes_low(name: &str, mount_point: &str, percent: u32, free: u64) {
 /// Logs what has come up and what is gone between two looks.
 pub fn problems(before: &[Finding], now: &[Finding]) {
     // The sentence holds figures that change; the problem is the same by code and object.
-    let has = |list: &[Finding], found: &Finding| {
-        list.iter().any(|other| other.code == found.code && other.object == found.object)
-    };
+    let has = |list: &[Finding], found: &Finding| list.iter().any(|other| other.is_same(found));
     for found in now.iter().filter(|found| !has(before, found)) {
-        let (code, object) = (found.code.as_str(), found.object.as_str());
+        let (code, object) = (found.code.word(), found.object.as_str());
         let level = match found.level {
             Level::Error => log::Level::Error,
             Level::Warning => log::Level::Warn,
@@ -166,7 +164,7 @@ pub fn problems(before: &[Finding], now: &[Finding]) {
     for found in before.iter().filter(|found| !has(now, found)) {
         log::info!(
             MESSAGE_ID = PROBLEM_GONE,
-            ZRAMD_PROBLEM = found.code.as_str(),
+            ZRAMD_PROBLEM = found.code.word(),
             ZRAMD_OBJECT = found.object.as_str();
             "no longer: {}",
             found.message

@@ -81,7 +81,7 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
     loop {
         // The kernel has not woken us for nothing: a swap can be full before a level is known.
         let sample = core.resample().await;
-        for found in alarms.news(&sample.problems) {
+        for found in alarms.news(&sample) {
             journal::alarm(found);
             core.changed.notify_one();
         }
@@ -98,7 +98,7 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
             }
             quiet = if gauge.level == Level::None { quiet + 1 } else { 0 };
             if quiet == QUIET {
-                alarms.calm(&sample.problems);
+                alarms.calm(&sample);
                 return Ok(());
             }
         }

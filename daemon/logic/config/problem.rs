@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::logic::finding::Code;
+
 /// Where a value was written: the last assignment that won.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Origin {
@@ -88,6 +90,9 @@ pub struct Problem {
     pub hint: Option<String>,
     /// Another object that it is about, such as a swap of somebody else; otherwise empty.
     pub about: String,
+    /// What it is as a finding about that object, when it is more than a mistake in the configuration.
+    #[serde(skip)]
+    pub code: Option<Code>,
 }
 
 impl Problem {
@@ -99,6 +104,7 @@ impl Problem {
             message: message.into(),
             hint: None,
             about: String::new(),
+            code: None,
         }
     }
 
@@ -110,6 +116,7 @@ impl Problem {
             message: message.into(),
             hint: None,
             about: String::new(),
+            code: None,
         }
     }
 
@@ -117,6 +124,13 @@ impl Problem {
     #[must_use]
     pub fn about(mut self, object: impl Into<String>) -> Problem {
         self.about = object.into();
+        self
+    }
+
+    /// Adds what it is as a finding.
+    #[must_use]
+    pub fn code(mut self, code: Code) -> Problem {
+        self.code = Some(code);
         self
     }
 

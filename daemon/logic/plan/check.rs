@@ -14,6 +14,7 @@ use crate::logic::config::settings::{
 use crate::logic::disk_place::{disk_at, is_at_or_below};
 use crate::logic::error::ErrorKind;
 use crate::logic::facts::{BackingFacts, Facts, PathKind, Support};
+use crate::logic::finding::Code;
 use crate::logic::record::Target;
 use crate::logic::swap_header::LABEL_BYTES;
 use crate::logic::units::human;
@@ -75,7 +76,8 @@ pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: 
 /// A target whose record cannot be used stays as it is.
 pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option<Refusal> {
     let damaged = facts.damaged_record(target)?;
-    Some(Refusal::new(ErrorKind::Unsafe, origin, damaged.to_string()).hint(damaged.remedy()))
+    let refusal = Refusal::new(ErrorKind::Unsafe, origin, damaged.to_string()).hint(damaged.remedy());
+    Some(refusal.code(Code::RecordDamaged))
 }
 
 fn mount_origin(settings: &DeviceSettings) -> &Origin {
@@ -216,7 +218,7 @@ fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) ->
          its record is lost, run `zramdctl adopt zram{0}`",
         request.number
     );
-    Some(Refusal::new(ErrorKind::Unsafe, &settings.origin, reason).hint(hint))
+    Some(Refusal::new(ErrorKind::Unsafe, &settings.origin, reason).hint(hint).code(Code::DeviceUnmanaged))
 }
 
 fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
@@ -416,11 +418,12 @@ pub(super) fn neighbours(
         |message: String, hint: String| problem(Severity::Warning, &settings.origin, message, Some(hint));
     let mut problems = Vec::new();
     if facts.zswap_is_on() && !zswap_goes_off {
-        problems.push(warn(
+        let problem = warn(
             "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
                 .to_owned(),
             crate::logic::health::ZSWAP_REMEDY.to_owned(),
-        ));
+        );
+        problems.push(problem.code(Code::ZswapActive));
     }
     // One of ours before another is how it was meant.
     let is_ours = |number| facts.records.contains_key(&Target::Device(number));
@@ -435,7 +438,7 @@ pub(super) fn neighbours(
             ),
             format!("write swap-priority = {} or more", swap.priority.saturating_add(1).min(32767)),
         );
-        problems.push(problem.about(swap.path.to_string()));
+        problems.push(problem.about(swap.path.to_string()).code(Code::PriorityInverted));
     }
     for other in &facts.other_managers {
         let message = format!(
@@ -444,7 +447,8 @@ pub(super) fn neighbours(
             other.file,
             other.does.claim()
         );
-        problems.push(warn(message, other.remedy.to_owned()));
+        let problem = warn(message, other.remedy.to_owned()).about(other.file);
+        problems.push(problem.code(Code::ForeignManager));
     }
     problems
 }

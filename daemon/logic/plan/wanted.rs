@@ -17,6 +17,7 @@ use crate::logic::config::settings::{
 use crate::logic::error::ErrorKind;
 use crate::logic::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
 use crate::logic::facts::Facts;
+use crate::logic::finding::Code;
 use crate::logic::policy::strength;
 use crate::logic::record::Target;
 
@@ -31,15 +32,21 @@ pub(super) struct Refusal {
     pub reason: String,
     pub origin: Origin,
     pub hint: Option<String>,
+    pub code: Option<Code>,
 }
 
 impl Refusal {
     pub(super) fn new(kind: ErrorKind, origin: &Origin, reason: impl Into<String>) -> Refusal {
-        Refusal { kind, reason: reason.into(), origin: origin.clone(), hint: None }
+        Refusal { kind, reason: reason.into(), origin: origin.clone(), hint: None, code: None }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn code(mut self, code: Code) -> Refusal {
+        self.code = Some(code);
         self
     }
 }
@@ -95,7 +102,11 @@ pub(super) fn refuse(item: &mut Item, refusal: Refusal, problems: &mut Vec<Probl
     item.decision = Decision::Refused;
     item.kind = Some(refusal.kind);
     item.reason.clone_from(&refusal.reason);
-    problems.push(problem(Severity::Error, &refusal.origin, refusal.reason, refusal.hint));
+    let found = problem(Severity::Error, &refusal.origin, refusal.reason, refusal.hint);
+    problems.push(match refusal.code {
+        Some(code) => found.about(item.target.to_string()).code(code),
+        None => found,
+    });
 }
 
 /// A problem that the planner found.
@@ -105,7 +116,11 @@ pub(super) fn problem(
     message: impl Into<String>,
     hint: Option<String>,
 ) -> Problem {
-    Problem { severity, origin: origin.clone(), message: message.into(), hint, about: String::new() }
+    let found = match severity {
+        Severity::Error => Problem::error(origin.clone(), message),
+        Severity::Warning => Problem::warning(origin.clone(), message),
+    };
+    Problem { hint, ..found }
 }
 
 fn item(target: Target) -> Item {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::logic::health::Finding;
+use crate::logic::finding::{Code, Finding};
 use crate::logic::snapshot::Snapshot;
 
 use super::pressure::LOOK;
 
 /// The findings that are worth it.
-const CODES: [&str; 4] = ["swap-full", "swap-nearly-full", "writes-failed", "memory-limit-near"];
+const CODES: [Code; 4] = [Code::SwapFull, Code::SwapNearlyFull, Code::WritesFailed, Code::MemoryLimitNear];
 /// Share of our swap in use, in percent, from which on it is looked at more often.
 const FILLING: u64 = 70;
 /// How often then: the last pages are soon gone.
@@ -18,20 +18,20 @@ const OFTEN: Duration = Duration::from_millis(500);
 /// What was told.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Alarms {
-    /// By code and object. Of failed writes also what was said of them when memory was last not short: their number only grows.
-    told: BTreeMap<(String, String), Option<String>>,
+    /// By code and object. For failed writes also their number when memory was last not short: it only grows.
+    told: BTreeMap<(Code, String), Option<u64>>,
 }
 
 impl Alarms {
     /// What is to be told now: each thing once about each device.
-    pub fn news<'a>(&mut self, problems: &'a [Finding]) -> Vec<&'a Finding> {
+    pub fn news<'a>(&mut self, snapshot: &'a Snapshot) -> Vec<&'a Finding> {
         let mut news = Vec::new();
-        for found in problems.iter().filter(|found| CODES.contains(&found.code.as_str())) {
-            let key = (found.code.clone(), found.object.clone());
+        for found in snapshot.problems.iter().filter(|found| CODES.contains(&found.code)) {
+            let key = (found.code, found.object.clone());
             let is_known = self
                 .told
                 .get(&key)
-                .is_some_and(|before| before.as_ref().is_none_or(|said| *said == found.message));
+                .is_some_and(|before| before.is_none_or(|count| count == failed_writes(snapshot, &key.1)));
             if !is_known {
                 self.told.insert(key, None);
                 news.push(found);
@@ -41,13 +41,16 @@ impl Alarms {
     }
 
     /// Memory is not short any more: what is not so any more, or is so once more, is told again when it is.
-    pub fn calm(&mut self, problems: &[Finding]) {
-        self.told.retain(|(code, object), said| {
-            let found = problems.iter().find(|found| found.code == *code && found.object == *object);
-            *said = found.filter(|_| code == "writes-failed").map(|found| found.message.clone());
-            found.is_some()
+    pub fn calm(&mut self, snapshot: &Snapshot) {
+        self.told.retain(|(code, object), count| {
+            *count = (*code == Code::WritesFailed).then(|| failed_writes(snapshot, object));
+            snapshot.problems.iter().any(|found| found.code == *code && found.object == *object)
         });
     }
+}
+
+fn failed_writes(snapshot: &Snapshot, device: &str) -> u64 {
+    snapshot.device(device).map_or(0, |device| device.stats.io.failed_writes)
 }
 
 /// How long to wait for the next look.
@@ -81,9 +84,16 @@ mod tests {
         Snapshot { devices: vec![device], ..Snapshot::default() }
     }
 
+    fn seen(snapshot: &Snapshot) -> Snapshot {
+        Snapshot { problems: findings(snapshot, &Surroundings::default()), ..snapshot.clone() }
+    }
+
     fn told(alarms: &mut Alarms, snapshot: &Snapshot) -> Vec<String> {
-        let problems = findings(snapshot, &Surroundings::default());
-        alarms.news(&problems).into_iter().map(|found| format!("{} {}", found.code, found.object)).collect()
+        alarms
+            .news(&seen(snapshot))
+            .into_iter()
+            .map(|found| format!("{} {}", found.code, found.object))
+            .collect()
     }
 
     #[test]
@@ -95,9 +105,9 @@ mod tests {
         assert_eq!(told(&mut alarms, &swap(100)), ["swap-full zram0"]);
         assert_eq!(told(&mut alarms, &swap(96)), [""; 0]);
         // It stays as full while memory is short now and then.
-        alarms.calm(&findings(&swap(96), &Surroundings::default()));
+        alarms.calm(&seen(&swap(96)));
         assert_eq!(told(&mut alarms, &swap(96)), [""; 0]);
-        alarms.calm(&findings(&swap(10), &Surroundings::default()));
+        alarms.calm(&seen(&swap(10)));
         assert_eq!(told(&mut alarms, &swap(96)), ["swap-nearly-full zram0"]);
     }
 
@@ -115,7 +125,7 @@ mod tests {
         snapshot.devices[0].stats.io.failed_writes = 2;
         assert_eq!(told(&mut alarms, &snapshot), [""; 0]);
         // The number never falls: what counts is whether it grows when memory is short again.
-        alarms.calm(&findings(&snapshot, &Surroundings::default()));
+        alarms.calm(&seen(&snapshot));
         assert_eq!(told(&mut alarms, &snapshot), [""; 0]);
         snapshot.devices[0].stats.io.failed_writes = 3;
         assert_eq!(told(&mut alarms, &snapshot), ["writes-failed zram0"]);

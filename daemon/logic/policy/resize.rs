@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::logic::health::{Finding, Level};
+use crate::logic::health::{Code, Finding, Level};
 use crate::logic::units::human;
 
 /// What the owner wants to happen then.
@@ -101,18 +101,16 @@ pub fn findings(resizes: &[Resize], size: impl Fn(u32) -> Option<u64>) -> Vec<Fi
     let is_as_it_was =
         |resize: &&Resize| size(resize.number) == Some(resize.from.saturating_sub(resize.added));
     let open = resizes.iter().filter(|resize| resize.step == Step::Offer).filter(is_as_it_was);
-    open.map(|resize| Finding {
-        level: Level::Warning,
-        code: "memory-changed".to_owned(),
-        object: format!("zram{}", resize.number),
-        message: resize.reason.clone(),
-        remedy: match resize.added {
+    open.map(|resize| {
+        let remedy = match resize.added {
             _ if resize.keeps => {
-                "save what is on it, then run `zramdctl reload --force`, which sets it up again, empty".to_owned()
+                "save what is on it, then run `zramdctl reload --force`, which sets it up again, empty"
             }
-            0 => "run `zramdctl reload`, which moves what is stored through memory".to_owned(),
-            _ => "run `zramdctl remove` for the device that was added, then `zramdctl reload`; both move what is stored through memory".to_owned(),
-        },
+            0 => "run `zramdctl reload`, which moves what is stored through memory",
+            _ => "run `zramdctl remove` for the device that was added, then `zramdctl reload`; both move what is stored through memory",
+        };
+        let object = format!("zram{}", resize.number);
+        Finding::new(Level::Warning, Code::MemoryChanged, &object, resize.reason.clone(), remedy)
     })
     .collect()
 }
@@ -158,7 +156,7 @@ mod tests {
     fn an_offer_stands_until_it_is_taken() {
         let offered = decide(&seen(), OnChange::Report).unwrap();
         let found = findings(std::slice::from_ref(&offered), |_| Some(4 * GIB));
-        assert_eq!((found[0].code.as_str(), found[0].object.as_str()), ("memory-changed", "zram0"));
+        assert_eq!((found[0].code.word(), found[0].object.as_str()), ("memory-changed", "zram0"));
         assert_eq!(findings(&[offered], |_| Some(8 * GIB)), []);
         let applied = decide(&seen(), OnChange::Apply).unwrap();
         assert_eq!(findings(&[applied], |_| Some(4 * GIB)), []);

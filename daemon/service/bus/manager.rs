@@ -58,7 +58,7 @@ impl Manager {
     async fn problems(&self) -> Vec<(String, String, String)> {
         let snapshot = self.core.sample().await;
         let found = snapshot.problems.iter();
-        found.map(|found| (found.code.clone(), found.object.clone(), found.message.clone())).collect()
+        found.map(|found| (found.code.to_string(), found.object.clone(), found.message.clone())).collect()
     }
 
     /// What this kernel can do, as far as a device shows it: `hot-add`, `algorithm-params`, `recompress`, `writeback`,

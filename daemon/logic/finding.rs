@@ -1,0 +1,288 @@
+//! One thing that is wrong on a machine, or deserves a look.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Something does not work, or data was lost.
+    #[default]
+    Error,
+    /// It works, but worse than it could, or not for long.
+    Warning,
+    /// It is as it was asked for, and worth knowing.
+    Note,
+}
+
+/// What a finding is, for programs. A code never changes meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// A section of the configuration is not used.
+    ConfigInvalid,
+    /// A setting is ignored, or does harm.
+    ConfigDoubtful,
+    /// A device of ours is gone, or was reset.
+    DeviceLost,
+    /// A record in `/run/zramd` cannot be used.
+    RecordDamaged,
+    /// A configured device is set up by another program, or its record is lost.
+    DeviceUnmanaged,
+    /// The machine has more or less memory than when the device was set up.
+    MemoryChanged,
+    /// The set-up of a device was interrupted.
+    Unfinished,
+    /// A swap device is not active.
+    SwapOff,
+    /// A device has no backing device, and was to have one.
+    WritebackMissing,
+    /// Reads of a device failed.
+    ReadsFailed,
+    /// Writes to a device failed.
+    WritesFailed,
+    /// No swap is left.
+    SwapFull,
+    /// Little swap is left.
+    SwapNearlyFull,
+    /// A device has nearly reached its memory limit.
+    MemoryLimitNear,
+    /// Most pages of a device do not compress.
+    Incompressible,
+    /// zswap is on.
+    ZswapActive,
+    /// Other swap is preferred.
+    PriorityInverted,
+    /// Another program's configuration can be imported.
+    ImportOffered,
+    /// Another program sets up zram, too.
+    ForeignManager,
+    /// A kernel setting of ours was changed.
+    SettingChanged,
+    /// Hibernation has no swap on a disk.
+    NoDiskSwapForHibernation,
+    /// The kernel is to resume from zram.
+    ResumeOnZram,
+    /// A RAM disk is nearly full.
+    DiskNearlyFull,
+    /// A RAM disk could not be loaded.
+    DiskNotLoaded,
+    /// The directory on disk is used instead of a RAM disk.
+    DiskPassthrough,
+    /// A RAM disk was loaded from an older snapshot.
+    DiskFallback,
+    /// A RAM disk began empty, because its snapshot could not be loaded.
+    DiskBeganEmpty,
+    /// The last boot ended without a save.
+    DiskUnclean,
+    /// Snapshots cannot be written.
+    StoreNotWritable,
+    /// The last save failed.
+    SaveFailed,
+    /// A snapshot cannot be loaded.
+    SnapshotBroken,
+    /// A broken snapshot was set aside.
+    SnapshotCorrupt,
+    /// RAM disks can hold more than there is memory.
+    DisksExceedMemory,
+    /// A key is overridden until the next boot.
+    Overridden,
+    /// An override has no section any more.
+    OverrideOrphaned,
+    /// A device was created until the next boot.
+    CreatedAtRuntime,
+    /// The kernel's figures cannot be read.
+    Unreadable,
+    /// zram-generator sets up the same device.
+    DeviceClaimedTwice,
+    /// The verdict of the benchmark cannot be read.
+    VerdictDamaged,
+    /// A change is refused.
+    Refused,
+    /// A configured device does not exist.
+    NotSetUp,
+    /// A device is not as configured.
+    NotInLine,
+    /// Swap is off for hibernation.
+    SwapDrained,
+    /// This is a container.
+    Container,
+    /// The kernel has no zram.
+    ZramMissing,
+    /// The kernel cannot load RAM disks.
+    KernelTooOld,
+    /// The kernel does not report memory pressure.
+    PressureUnknown,
+    /// The kernel reports memory pressure to privileged programs only.
+    PressureNeedsRights,
+    /// The generator is not installed.
+    GeneratorMissing,
+    /// `zramd.service` is not enabled.
+    NotEnabled,
+    /// `zramd.service` does not run.
+    DaemonNotRunning,
+}
+
+impl Code {
+    /// The word, as in JSON, on the bus and in the journal.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Code::ConfigInvalid => "config-invalid",
+            Code::ConfigDoubtful => "config-doubtful",
+            Code::DeviceLost => "device-lost",
+            Code::RecordDamaged => "record-damaged",
+            Code::DeviceUnmanaged => "device-unmanaged",
+            Code::MemoryChanged => "memory-changed",
+            Code::Unfinished => "unfinished",
+            Code::SwapOff => "swap-off",
+            Code::WritebackMissing => "writeback-missing",
+            Code::ReadsFailed => "reads-failed",
+            Code::WritesFailed => "writes-failed",
+            Code::SwapFull => "swap-full",
+            Code::SwapNearlyFull => "swap-nearly-full",
+            Code::MemoryLimitNear => "memory-limit-near",
+            Code::Incompressible => "incompressible",
+            Code::ZswapActive => "zswap-active",
+            Code::PriorityInverted => "priority-inverted",
+            Code::ImportOffered => "import-offered",
+            Code::ForeignManager => "foreign-manager",
+            Code::SettingChanged => "setting-changed",
+            Code::NoDiskSwapForHibernation => "no-disk-swap-for-hibernation",
+            Code::ResumeOnZram => "resume-on-zram",
+            Code::DiskNearlyFull => "disk-nearly-full",
+            Code::DiskNotLoaded => "disk-not-loaded",
+            Code::DiskPassthrough => "disk-passthrough",
+            Code::DiskFallback => "disk-fallback",
+            Code::DiskBeganEmpty => "disk-began-empty",
+            Code::DiskUnclean => "disk-unclean",
+            Code::StoreNotWritable => "store-not-writable",
+            Code::SaveFailed => "save-failed",
+            Code::SnapshotBroken => "snapshot-broken",
+            Code::SnapshotCorrupt => "snapshot-corrupt",
+            Code::DisksExceedMemory => "disks-exceed-memory",
+            Code::Overridden => "overridden",
+            Code::OverrideOrphaned => "override-orphaned",
+            Code::CreatedAtRuntime => "created-at-runtime",
+            Code::Unreadable => "unreadable",
+            Code::DeviceClaimedTwice => "device-claimed-twice",
+            Code::VerdictDamaged => "verdict-damaged",
+            Code::Refused => "refused",
+            Code::NotSetUp => "not-set-up",
+            Code::NotInLine => "not-in-line",
+            Code::SwapDrained => "swap-drained",
+            Code::Container => "container",
+            Code::ZramMissing => "zram-missing",
+            Code::KernelTooOld => "kernel-too-old",
+            Code::PressureUnknown => "pressure-unknown",
+            Code::PressureNeedsRights => "pressure-needs-rights",
+            Code::GeneratorMissing => "generator-missing",
+            Code::NotEnabled => "not-enabled",
+            Code::DaemonNotRunning => "daemon-not-running",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub level: Level,
+    /// What it is.
+    pub code: Code,
+    /// What it is about: a device, a file, or empty for the machine.
+    pub object: String,
+    /// One sentence.
+    pub message: String,
+    /// What to do, in one line.
+    pub remedy: String,
+}
+
+impl Finding {
+    /// A finding.
+    pub fn new(
+        level: Level,
+        code: Code,
+        object: &str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Finding {
+        Finding { level, code, object: object.to_owned(), message: message.into(), remedy: remedy.into() }
+    }
+
+    /// Whether both say the same about the same object.
+    pub fn is_same(&self, other: &Finding) -> bool {
+        (self.code, &self.object) == (other.code, &other.object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_json() {
+        for code in [
+            Code::ConfigInvalid,
+            Code::ConfigDoubtful,
+            Code::DeviceLost,
+            Code::RecordDamaged,
+            Code::DeviceUnmanaged,
+            Code::MemoryChanged,
+            Code::Unfinished,
+            Code::SwapOff,
+            Code::WritebackMissing,
+            Code::ReadsFailed,
+            Code::WritesFailed,
+            Code::SwapFull,
+            Code::SwapNearlyFull,
+            Code::MemoryLimitNear,
+            Code::Incompressible,
+            Code::ZswapActive,
+            Code::PriorityInverted,
+            Code::ImportOffered,
+            Code::ForeignManager,
+            Code::SettingChanged,
+            Code::NoDiskSwapForHibernation,
+            Code::ResumeOnZram,
+            Code::DiskNearlyFull,
+            Code::DiskNotLoaded,
+            Code::DiskPassthrough,
+            Code::DiskFallback,
+            Code::DiskBeganEmpty,
+            Code::DiskUnclean,
+            Code::StoreNotWritable,
+            Code::SaveFailed,
+            Code::SnapshotBroken,
+            Code::SnapshotCorrupt,
+            Code::DisksExceedMemory,
+            Code::Overridden,
+            Code::OverrideOrphaned,
+            Code::CreatedAtRuntime,
+            Code::Unreadable,
+            Code::DeviceClaimedTwice,
+            Code::VerdictDamaged,
+            Code::Refused,
+            Code::NotSetUp,
+            Code::NotInLine,
+            Code::SwapDrained,
+            Code::Container,
+            Code::ZramMissing,
+            Code::KernelTooOld,
+            Code::PressureUnknown,
+            Code::PressureNeedsRights,
+            Code::GeneratorMissing,
+            Code::NotEnabled,
+            Code::DaemonNotRunning,
+        ] {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.word());
+        }
+    }
+}
