@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use lexopt::prelude::{Long, Short, Value};
-use zramd::host::linux::heap;
+use zramd::host::linux::{heap, letters};
 use zramd::logic::exit::ExitStatus;
 use zramd::service::run::{Options, run};
 
@@ -49,6 +49,7 @@ fn parse() -> Result<Parsed, String> {
 }
 
 fn main() -> ExitCode {
+    letters::begin();
     let status = match parse() {
         Ok(Parsed::Help) => {
             print!("{HELP}");

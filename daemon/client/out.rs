@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::args::Json;
 use crate::engine::Error;
+use crate::logic::text::worded;
 
 /// Writes a result. A closed pipe (`list | head`) is the reader's wish, not our failure; a full disk is one.
 pub fn print(text: &str) -> Result<(), Error> {
@@ -55,7 +56,7 @@ pub fn error(text: &str) {
 
 /// Says what is worth knowing and no part of the result.
 pub fn note(text: &str) {
-    writeln!(std::io::stderr(), "{text}").ok();
+    writeln!(std::io::stderr(), "{}", worded(text)).ok();
 }
 
 #[cfg(test)]

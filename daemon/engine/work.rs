@@ -12,6 +12,7 @@ use super::error::{Error, ErrorKind};
 use crate::host::Host;
 use crate::host::linux::{LinuxHost, interrupt, work as folder};
 use crate::logic::duration::micros;
+use crate::logic::text::worded;
 use crate::logic::work::{Outcome, SCHEMA_VERSION, Work};
 
 /// How often the file is written at most.
@@ -80,7 +81,7 @@ impl Reporter {
     pub fn progress(&mut self, share: f64, doing: &str) {
         self.work.progress = share.clamp(0.0, 1.0);
         if self.work.doing != doing {
-            doing.clone_into(&mut self.work.doing);
+            self.work.doing = worded(doing);
         }
         if now().saturating_sub(self.written) >= INTERVAL {
             // Work does not end because nobody can see it go on; `end` reports what is wrong with the file.
@@ -122,7 +123,7 @@ impl Reporter {
             Err(Stopped::Postponed(message)) => (Outcome::Postponed, message),
         };
         self.work.result = Some(outcome);
-        self.work.message.clone_from(message);
+        self.work.message = worded(message.as_str());
         if let Err(Stopped::Failed(error)) = ended {
             self.work.error = Some(error.kind);
         }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::Holder;
 use crate::logic::error::{Error, ErrorKind};
+use crate::logic::text::worded;
 
 /// An error number, with the few names that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +115,7 @@ impl HostError {
         operation: impl Into<String>,
         text: impl Into<String>,
     ) -> HostError {
-        HostError { object: object.into(), operation: operation.into(), cause: Cause::Text(text.into()) }
+        HostError { object: object.into(), operation: operation.into(), cause: Cause::Text(worded(text)) }
     }
 
     /// An error of the standard library.

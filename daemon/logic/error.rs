@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::exit::ExitStatus;
+use super::text::worded;
 
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -151,7 +152,7 @@ pub struct Error {
 impl Error {
     /// An error of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), private: String::new() }
+        Error { kind, message: worded(message), private: String::new() }
     }
 
     /// A plain failure.
@@ -170,7 +171,7 @@ impl Error {
     /// With something that only root may read.
     #[must_use]
     pub fn with_private(mut self, text: impl Into<String>) -> Error {
-        self.private = text.into();
+        self.private = worded(text);
         self
     }
 

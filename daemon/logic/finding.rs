@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::text::worded;
+
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -214,7 +216,7 @@ impl Finding {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Finding {
-        Finding { level, code, object: object.to_owned(), message: message.into(), remedy: remedy.into() }
+        Finding { level, code, object: object.to_owned(), message: worded(message), remedy: worded(remedy) }
     }
 
     /// Whether both say the same about the same object.

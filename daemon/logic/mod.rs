@@ -35,6 +35,7 @@ pub mod space;
 pub mod stat;
 pub mod swap_header;
 pub mod table;
+pub mod text;
 pub mod unit_disk;
 pub mod unit_text;
 pub mod units;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::change::Action;
 use super::error::ErrorKind;
 use super::record::Target;
+use super::text::worded;
 
 /// What became of one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ impl Outcome {
             self.target.as_ref().map(ToString::to_string).unwrap_or_default(),
             self.action.map(|action| action.word().to_owned()).unwrap_or_default(),
             self.error.map(|kind| kind.on_the_bus().to_owned()).unwrap_or_default(),
-            self.text.clone(),
+            worded(self.text.as_str()),
         )
     }
 }

@@ -17,6 +17,7 @@ use super::health::{Finding, config_finding};
 use super::overlay::Override;
 use super::policy::pressure::Thresholds;
 use super::record::Target;
+use super::text::worded;
 use super::unit_disk::place_unit;
 use super::unit_text::{
     VM_UNIT, ZSWAP_UNIT, activating_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
@@ -172,7 +173,7 @@ impl Task {
         Task {
             target: change.target.clone(),
             action: change.action,
-            detail: change.detail.clone(),
+            detail: worded(change.detail.as_str()),
             kind: change.kind,
             by_verdict: change.by_verdict,
             stop,

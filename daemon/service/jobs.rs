@@ -17,6 +17,7 @@ use super::core::{Core, lock};
 use super::setup::Cancel;
 use super::work::Order;
 use crate::logic::outcome::Outcome;
+use crate::logic::text::worded;
 
 /// Jobs that may be waiting or running at the same time.
 const MOST: usize = 16;
@@ -293,7 +294,7 @@ impl Core {
         self.changed.notify_one();
         lock(&self.jobs).unfinished -= 1;
         let (result, error, message) = match result {
-            Ok(message) => ("done", None, message),
+            Ok(message) => ("done", None, worded(message)),
             Err(error) if error.kind == ErrorKind::Cancelled || handle.cancel.is_cancelled() => {
                 ("cancelled", Some(ErrorKind::Cancelled), error.message)
             }

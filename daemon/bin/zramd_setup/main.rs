@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use args::Parsed;
 
 fn main() -> ExitCode {
+    zramd::host::linux::letters::begin();
     let status = match args::parse(std::env::args_os()) {
         Ok(Parsed::Help) => {
             print!("{}", args::HELP);

@@ -10,6 +10,7 @@ use zramd::logic::config::problem::{Problem, Severity};
 use zramd::logic::config::render;
 use zramd::logic::plan::{Decision, Plan};
 use zramd::logic::table;
+use zramd::logic::text::worded;
 use zramd::logic::units::human;
 
 /// One line of result.
@@ -20,12 +21,12 @@ pub fn line(text: &str) {
 
 /// A remark that is no result.
 pub fn note(text: &str) {
-    eprintln!("zramd-setup: {text}");
+    eprintln!("{}", worded(format!("zramd-setup: {text}")));
 }
 
 /// A failure.
 pub fn error(error: &Error) {
-    eprintln!("error: {error}");
+    eprintln!("{}", worded(format!("error: {error}")));
 }
 
 /// JSON on standard output.

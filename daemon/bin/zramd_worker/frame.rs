@@ -7,6 +7,7 @@ use zramd::engine::work::{Reporter, Stopped};
 use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::interrupt;
 use zramd::logic::exit::ExitStatus;
+use zramd::logic::text::worded;
 
 /// Whether the program that started this one reads how it ended ([`zramd::host::linux::process::ask`]).
 static REPLY: AtomicBool = AtomicBool::new(false);
@@ -18,35 +19,36 @@ pub fn reply() {
 
 /// Reports how something ended: as text for people and the journal, or as the reply to another program.
 pub fn report(ended: &Result<String, Error>) -> ExitStatus {
-    if let Err(Error { private, .. }) = ended
+    let ended = ended.as_ref().map(|message| worded(message.as_str()));
+    if let Err(Error { private, .. }) = &ended
         && !private.is_empty()
     {
         warn(private);
     }
     if REPLY.load(Ordering::Relaxed) {
         // A result of strings can always be written.
-        println!("{}", serde_json::to_string(ended).unwrap_or_default());
+        println!("{}", serde_json::to_string(&ended).unwrap_or_default());
     } else {
-        match ended {
+        match &ended {
             Ok(message) => println!("{message}"),
-            Err(error) => eprintln!("zramd-worker: {error}"),
+            Err(error) => eprintln!("{}", worded(format!("zramd-worker: {error}"))),
         }
     }
-    ended.as_ref().map_or_else(Error::exit_status, |_| ExitStatus::Success)
+    ended.map_or_else(Error::exit_status, |_| ExitStatus::Success)
 }
 
 /// Prints a warning, which only root reads: to the journal with its priority, or to a terminal.
 pub fn warn(text: &str) {
     let journal = std::env::var_os("JOURNAL_STREAM").is_some();
-    eprintln!("{}{text}", if journal { "<4>" } else { "warning: " });
+    eprintln!("{}{}", if journal { "<4>" } else { "warning: " }, worded(text));
 }
 
 /// Tells people something besides how it ends.
 pub fn note(text: &str) {
     if REPLY.load(Ordering::Relaxed) {
-        eprintln!("{text}");
+        eprintln!("{}", worded(text));
     } else {
-        println!("{text}");
+        println!("{}", worded(text));
     }
 }
 

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use zramd::engine::benchmark::{guard, pressure};
 use zramd::engine::{Error, ErrorKind};
-use zramd::host::linux::work;
+use zramd::host::linux::{letters, work};
 use zramd::logic::exit::ExitStatus;
 
 /// One thing it can do: its verb, what `--help` says of it, and what does it with the words that follow.
@@ -83,6 +83,7 @@ fn run(mut words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> 
 }
 
 fn main() -> ExitCode {
+    letters::begin();
     let mut words = std::env::args_os().skip(1).peekable();
     if words.next_if(|word| word == "--reply").is_some() {
         frame::reply();

@@ -21,6 +21,7 @@ use crate::logic::benchmark::quiet::{self, Pressure, Stall};
 use crate::logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
 use crate::logic::benchmark::score::Circumstances;
 use crate::logic::benchmark::verdict::{self, Choice};
+use crate::logic::text::worded;
 use crate::logic::units::human;
 
 /// The rest is for the device to come and go.
@@ -448,7 +449,7 @@ impl<H: Host> Run<'_, H> {
             parameters: map(chosen),
             page_cluster: if complete { advice::page_cluster(&times, hits) } else { 0 },
             swappiness: disk.and_then(|disk| advice::swappiness(disk, read_ns?)),
-            reason: choice.reason.clone(),
+            reason: worded(choice.reason.as_str()),
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::logic::policy::report::{Action, Report, Used};
 use crate::logic::policy::{Cause, gate, span};
 use crate::logic::policy::{recompress as recompression, writeback as write_back};
 use crate::logic::stat::MmStat;
+use crate::logic::text::worded;
 use crate::logic::units::human;
 use observe::{Device, Machine};
 use state::State;
@@ -301,7 +302,7 @@ impl<H: Upkeep> Run<'_, H> {
     }
 
     fn skip(&mut self, device: &str, policy: &str, reason: String) {
-        self.report.skipped.push((device.to_owned(), policy.to_owned(), reason));
+        self.report.skipped.push((device.to_owned(), policy.to_owned(), worded(reason)));
     }
 
     fn mm(&self, number: u32) -> Result<MmStat, HostError> {
@@ -355,8 +356,8 @@ impl<H: Upkeep> Run<'_, H> {
             device: device.name.clone(),
             action: action.to_owned(),
             pages: pages.to_owned(),
-            reason: reason.to_owned(),
-            result: format!("{note}{change} in {:.1} s", took.as_secs_f64()),
+            reason: worded(reason),
+            result: worded(format!("{note}{change} in {:.1} s", took.as_secs_f64())),
             freed_bytes: freed,
             written_bytes: done.written,
             took_usec: micros(took),

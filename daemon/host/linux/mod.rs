@@ -16,6 +16,7 @@ pub mod files;
 pub mod heap;
 pub mod hook;
 pub mod interrupt;
+pub mod letters;
 pub mod lock;
 mod loops;
 pub mod medium;

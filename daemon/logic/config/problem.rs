@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::logic::finding::Code;
+use crate::logic::text::worded;
 
 /// Where a value was written: the last assignment that won.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -101,7 +102,7 @@ impl Problem {
         Problem {
             severity: Severity::Error,
             origin,
-            message: message.into(),
+            message: worded(message),
             hint: None,
             about: String::new(),
             code: None,
@@ -113,7 +114,7 @@ impl Problem {
         Problem {
             severity: Severity::Warning,
             origin,
-            message: message.into(),
+            message: worded(message),
             hint: None,
             about: String::new(),
             code: None,
@@ -137,7 +138,7 @@ impl Problem {
     /// Adds what to write instead.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {
-        self.hint = Some(hint.into());
+        self.hint = Some(worded(hint));
         self
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::refused::refused;
 use super::{Imported, Peer, Row, Warning};
 use crate::logic::config;
+use crate::logic::text::worded;
 
 /// The file in the making.
 #[derive(Debug, Default)]
@@ -72,7 +73,7 @@ impl Section {
 impl Draft {
     /// Adds a warning.
     pub fn warn(&mut self, file: impl Into<PathBuf>, line: Option<usize>, text: impl Into<String>) {
-        self.warnings.push(Warning { file: file.into(), line, text: text.into() });
+        self.warnings.push(Warning { file: file.into(), line, text: worded(text) });
     }
 
     /// Adds what became of a setting.

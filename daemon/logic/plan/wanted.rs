@@ -20,6 +20,7 @@ use crate::logic::facts::Facts;
 use crate::logic::finding::Code;
 use crate::logic::policy::strength;
 use crate::logic::record::Target;
+use crate::logic::text::worded;
 
 /// The algorithms that `auto` tries before it leaves the choice to the kernel.
 ///
@@ -37,7 +38,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn new(kind: ErrorKind, origin: &Origin, reason: impl Into<String>) -> Refusal {
-        Refusal { kind, reason: reason.into(), origin: origin.clone(), hint: None, code: None }
+        Refusal { kind, reason: worded(reason), origin: origin.clone(), hint: None, code: None }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Refusal {

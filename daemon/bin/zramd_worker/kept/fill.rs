@@ -11,6 +11,7 @@ use zramd::host::linux::clock;
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk_status::{DiskStatus, LoadState};
 use zramd::logic::duration::micros;
+use zramd::logic::text::worded;
 use zramd::logic::units::human;
 
 use super::hooks::Hook;
@@ -39,7 +40,7 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
             let text = sentence(&stopped);
             job.publish(|status| {
                 status.load_state = LoadState::Failed;
-                status.load_message = text;
+                status.load_message = worded(text);
             })?;
             // The disk is not to appear half-filled, and its unit only keeps it back when it fails.
             return Err(match stopped {
@@ -64,9 +65,9 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         status.made_usec = made;
         status.made_age_usec = if made == 0 { 0 } else { clock::unix_usec().saturating_sub(made) };
         status.unclean = filled.unclean;
-        status.load_message = filled.message;
-        status.refused = filled.refused;
-        status.store_problem = filled.store_problem;
+        status.load_message = worded(filled.message);
+        status.refused = worded(filled.refused);
+        status.store_problem = worded(filled.store_problem);
         status.load_took_usec = took;
     })?;
     Ok(format!("{name}: {message}"))

@@ -19,6 +19,7 @@ use zramd::host::linux::{clock, interrupt, places, unit_files};
 use zramd::logic::disk::omitted::Omitted;
 use zramd::logic::disk_status::DiskStatus;
 use zramd::logic::exit::ExitStatus;
+use zramd::logic::text::worded;
 use zramd::logic::units::human;
 
 use self::hooks::Hook;
@@ -274,7 +275,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     job.publish(|status| {
         status.last_save_usec = clock::unix_usec();
         status.last_save_result = result.to_owned();
-        status.last_save_message = text;
+        status.last_save_message = worded(text);
         status.last_save_omitted = omitted.counts;
         status.store_problem.clear();
     })?;
@@ -293,7 +294,7 @@ fn failed_save(job: &Job, error: Error) -> Stopped {
     let noted = job.publish(|status| {
         status.last_save_usec = clock::unix_usec();
         status.last_save_result = "failed".to_owned();
-        status.last_save_message = text;
+        status.last_save_message = worded(text);
     });
     Stopped::Failed(match noted {
         Ok(()) => error,
