@@ -1,111 +1,21 @@
-//! The figures of `stats`: their names, units and meanings.
+//! The figures of `stats`: those of devices are [`FIGURES`], the others are here.
 
+use crate::logic::figure::{FIGURES, Metric, Unit, Value, counter, gauge};
 use crate::logic::policy::report::{Budget, Total};
 use crate::logic::snapshot::{DeviceView, DiskView};
-
-/// What a metric counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Bytes.
-    Bytes,
-    /// Pages.
-    Pages,
-    /// Seconds.
-    Seconds,
-    /// Something else, which the name says.
-    None,
-}
-
-impl Unit {
-    /// Its word in names; empty where there is none.
-    pub fn word(self) -> &'static str {
-        match self {
-            Unit::Bytes => "bytes",
-            Unit::Pages => "pages",
-            Unit::Seconds => "seconds",
-            Unit::None => "",
-        }
-    }
-}
-
-/// One metric of a thing of type `T`.
-#[derive(Debug, Clone, Copy)]
-pub struct Metric<T> {
-    /// Its name, without the unit and `_total`.
-    pub name: &'static str,
-    /// Its unit.
-    pub unit: Unit,
-    /// Whether it only grows.
-    pub counter: bool,
-    /// What it means.
-    pub help: &'static str,
-    /// Its value, if it has one.
-    pub value: fn(&T) -> Option<Value>,
-}
-
-/// A value.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
-    /// A count.
-    Count(u64),
-    /// A quotient.
-    Real(f64),
-}
-
-const fn gauge<T>(
-    name: &'static str,
-    unit: Unit,
-    value: fn(&T) -> Option<Value>,
-    help: &'static str,
-) -> Metric<T> {
-    Metric { name, unit, counter: false, help, value }
-}
-
-const fn counter<T>(
-    name: &'static str,
-    unit: Unit,
-    value: fn(&T) -> Option<Value>,
-    help: &'static str,
-) -> Metric<T> {
-    Metric { name, unit, counter: true, help, value }
-}
 
 #[allow(clippy::unnecessary_wraps)] // As the tables want it.
 fn count(value: u64) -> Option<Value> {
     Some(Value::Count(value))
 }
 
-/// Of each device that is set up.
-pub const DEVICE: &[Metric<DeviceView>] = &[
+/// Of each device that is set up, besides its [`FIGURES`].
+const SIZES: &[Metric<DeviceView>] = &[
     gauge(
         "device_disk_size",
         Unit::Bytes,
         |view| count(view.disk_size_bytes),
         "How much can be stored, uncompressed.",
-    ),
-    gauge(
-        "device_original_data",
-        Unit::Bytes,
-        |view| count(view.stats.memory.orig_data_size),
-        "Uncompressed data stored, same-filled and written-back pages included.",
-    ),
-    gauge(
-        "device_compressed_data",
-        Unit::Bytes,
-        |view| count(view.stats.memory.compr_data_size),
-        "Compressed payload.",
-    ),
-    gauge(
-        "device_memory_used",
-        Unit::Bytes,
-        |view| count(view.stats.memory.mem_used_total),
-        "Memory that holds the compressed data, allocator overhead included.",
-    ),
-    gauge(
-        "device_memory_peak",
-        Unit::Bytes,
-        |view| count(view.stats.memory.mem_used_max),
-        "Peak of the memory used.",
     ),
     gauge(
         "device_memory_limit",
@@ -114,120 +24,17 @@ pub const DEVICE: &[Metric<DeviceView>] = &[
         "Limit of the memory used, 0 for none.",
     ),
     gauge(
-        "device_saved",
-        Unit::Bytes,
-        |view| count(view.stats.derived.saved_bytes),
-        "Memory that the stored pages would take uncompressed, less what they do take.",
-    ),
-    gauge(
-        "device_headroom",
-        Unit::Bytes,
-        |view| count(view.stats.derived.headroom_bytes),
-        "What can still be stored, uncompressed, by size, limit and available memory.",
-    ),
-    gauge(
-        "device_compression_ratio",
-        Unit::None,
-        |view| Some(Value::Real(view.stats.derived.compression_ratio)),
-        "Compressed pages divided by the memory that holds them, 0 when there are none.",
-    ),
-    gauge(
-        "device_same",
-        Unit::Pages,
-        |view| count(view.stats.memory.same_pages),
-        "Pages of one repeated word, which need no memory.",
-    ),
-    gauge(
-        "device_huge",
-        Unit::Pages,
-        |view| count(view.stats.memory.huge_pages),
-        "Pages that do not compress.",
-    ),
-    counter(
-        "device_huge_stored",
-        Unit::Pages,
-        |view| count(view.stats.memory.huge_pages_since),
-        "Pages stored that did not compress, since the device was set up.",
-    ),
-    counter(
-        "device_compacted",
-        Unit::Pages,
-        |view| count(view.stats.memory.pages_compacted),
-        "Pages freed by compaction.",
-    ),
-    counter(
-        "device_freed",
-        Unit::Pages,
-        |view| count(view.stats.io.notify_free),
-        "Pages freed because nobody needs them any more.",
-    ),
-    counter(
-        "device_failed_reads",
-        Unit::None,
-        |view| count(view.stats.io.failed_reads),
-        "Reads that failed: each is a page that somebody lost.",
-    ),
-    counter(
-        "device_failed_writes",
-        Unit::None,
-        |view| count(view.stats.io.failed_writes),
-        "Writes that failed, for lack of memory or at the limit.",
-    ),
-    counter(
-        "device_invalid_requests",
-        Unit::None,
-        |view| count(view.stats.io.invalid_io),
-        "Requests that were not made of whole pages.",
-    ),
-    counter("device_reads", Unit::None, |view| count(view.stats.block.reads), "Read requests completed."),
-    counter("device_read", Unit::Bytes, |view| count(view.stats.block.read_bytes), "Uncompressed data read."),
-    counter("device_writes", Unit::None, |view| count(view.stats.block.writes), "Write requests completed."),
-    counter(
-        "device_written",
-        Unit::Bytes,
-        |view| count(view.stats.block.written_bytes),
-        "Uncompressed data written.",
-    ),
-    counter(
-        "device_discarded",
-        Unit::Bytes,
-        |view| count(view.stats.block.discarded_bytes),
-        "Uncompressed data discarded.",
-    ),
-    gauge(
-        "device_backing",
-        Unit::Bytes,
-        |view| backed(view, view.stats.backing.used_bytes),
-        "Data on the backing device.",
-    ),
-    counter(
-        "device_backing_read",
-        Unit::Bytes,
-        |view| backed(view, view.stats.backing.read_bytes),
-        "Data read back from the backing device.",
-    ),
-    counter(
-        "device_backing_written",
-        Unit::Bytes,
-        |view| backed(view, view.stats.backing.written_bytes),
-        "Data written to the backing device.",
-    ),
-    gauge(
         "device_swap_size",
         Unit::Bytes,
         |view| view.swap.and_then(|swap| count(swap.size_bytes)),
         "Size of the active swap on the device.",
     ),
-    gauge(
-        "device_swap_used",
-        Unit::Bytes,
-        |view| view.swap.and_then(|swap| count(swap.used_bytes)),
-        "Swap slots in use.",
-    ),
 ];
 
-fn backed(view: &DeviceView, bytes: u64) -> Option<Value> {
-    if view.backing_device.is_empty() { None } else { count(bytes) }
+/// Of each device that is set up.
+pub fn device() -> impl Iterator<Item = &'static Metric<DeviceView>> {
+    let figures = FIGURES.iter().map(|figure| &figure.metric).filter(|metric| !metric.name.is_empty());
+    SIZES.iter().chain(figures)
 }
 
 /// Of each RAM disk that is mounted.

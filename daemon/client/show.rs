@@ -8,6 +8,7 @@ use super::out::escaped;
 use super::{connect, out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
+use crate::logic::figure::{FIGURES, Value};
 use crate::logic::overlay::{Command, Override};
 use crate::logic::policy::report::Action;
 use crate::logic::snapshot::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
@@ -118,8 +119,6 @@ pub fn device(view: &DeviceView) -> Properties {
         view.algorithm_parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let secondary: Vec<String> =
         view.recompression_algorithms.iter().map(|(priority, name)| format!("{priority}:{name}")).collect();
-    let crate::logic::snapshot::Stats { memory, io, backing, block, derived, timestamp_monotonic_usec } =
-        view.stats;
     let mut all = vec![
         ("Name", view.name.clone()),
         ("DeviceNumber", view.device_number.to_string()),
@@ -135,34 +134,8 @@ pub fn device(view: &DeviceView) -> Properties {
         ("RecompressionAlgorithms", words(&secondary)),
         ("BackingDevice", escaped(&view.backing_device, false)),
         ("WritebackLimitBytes", view.writeback_limit_bytes.unwrap_or(u64::MAX).to_string()),
-        ("OriginalDataBytes", memory.orig_data_size.to_string()),
-        ("CompressedDataBytes", memory.compr_data_size.to_string()),
-        ("MemoryUsedBytes", memory.mem_used_total.to_string()),
-        ("MemoryPeakBytes", memory.mem_used_max.to_string()),
-        ("SamePages", memory.same_pages.to_string()),
-        ("PagesCompacted", memory.pages_compacted.to_string()),
-        ("HugePages", memory.huge_pages.to_string()),
-        ("HugePagesSince", memory.huge_pages_since.to_string()),
-        ("FailedReads", io.failed_reads.to_string()),
-        ("FailedWrites", io.failed_writes.to_string()),
-        ("InvalidIo", io.invalid_io.to_string()),
-        ("NotifyFree", io.notify_free.to_string()),
-        ("BackingBytes", backing.used_bytes.to_string()),
-        ("BackingReads", backing.read_bytes.to_string()),
-        ("BackingWrites", backing.written_bytes.to_string()),
-        ("CompressionRatio", derived.compression_ratio.to_string()),
-        ("SavedBytes", derived.saved_bytes.to_string()),
-        ("HeadroomBytes", derived.headroom_bytes.to_string()),
-        ("StatsTimestampMonotonic", timestamp_monotonic_usec.to_string()),
-        ("ReadRequests", block.reads.to_string()),
-        ("ReadBytes", block.read_bytes.to_string()),
-        ("WriteRequests", block.writes.to_string()),
-        ("WrittenBytes", block.written_bytes.to_string()),
-        ("DiscardedBytes", block.discarded_bytes.to_string()),
-        ("HugeShare", derived.huge_share.to_string()),
-        ("SameShare", derived.same_share.to_string()),
-        ("SwapUsedBytes", view.swap.map_or(0, |swap| swap.used_bytes).to_string()),
     ];
+    all.extend(FIGURES.iter().map(|figure| (figure.name, value(figure.value(view)))));
     if view.role == RoleView::Swap {
         all.extend(swap(view.swap));
     }
@@ -170,6 +143,13 @@ pub fn device(view: &DeviceView) -> Properties {
         all.extend(filesystem(mount));
     }
     all
+}
+
+fn value(value: Value) -> String {
+    match value {
+        Value::Count(count) => count.to_string(),
+        Value::Real(quotient) => quotient.to_string(),
+    }
 }
 
 /// As of `org.zramd1.Swap`.
@@ -217,7 +197,7 @@ pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
         ("Generation", view.status.generation.to_string()),
         ("LastSaveTimestamp", view.status.last_save_usec.to_string()),
         ("NextSaveTimestamp", next_save_usec.to_string()),
-        ("LastSaveResult", view.status.last_save_result.clone()),
+        ("LastSaveResult", view.status.last_save_result.word().to_owned()),
         ("LastSaveOmitted", words(&omitted)),
         ("StoreBytes", view.status.store_bytes.to_string()),
         ("SnapshotCount", view.status.snapshots.len().to_string()),
@@ -317,12 +297,8 @@ mod tests {
             properties.iter().map(|(name, _)| (*name).to_owned()).collect()
         };
         let source = include_str!("../service/bus/device.rs");
-        let (_, stats) = source.split_once("fn stats_map").unwrap();
-        let (stats, _) = stats.split_once("/// A zram device.").unwrap();
-        let of_stats: Vec<&str> =
-            stats.split("(\"").skip(1).map(|part| part.split('"').next().unwrap()).collect();
         let mut expected = bus(source);
-        expected.extend(of_stats.iter().map(|&name| name.to_owned()));
+        expected.extend(FIGURES.iter().map(|figure| figure.name.to_owned()));
         let found = of(&device(&DeviceView::default()));
         for name in &expected {
             assert!(found.contains(name), "{name} is missing");

@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use super::args::{Cli, Json, StatsFormat};
 use super::columns::Row;
-use super::metrics::{BUDGET, DEVICE, DISK, Metric, POLICY, Unit, Value, seconds};
+use super::metrics::{BUDGET, DISK, POLICY, device, seconds};
 use super::read::Policies;
 use super::{out, read, select};
 use crate::engine::Error;
 use crate::logic::exit::ExitStatus;
+use crate::logic::figure::{Metric, Unit, Value};
 use crate::logic::health::Level;
 use crate::logic::policy::report::Total;
 use crate::logic::snapshot::{SCHEMA_VERSION, Snapshot, Stats};
@@ -103,7 +104,7 @@ pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, di
         (labels, Value::Count(1))
     });
     text.family("device", Unit::None, Kind::Info, "What the device is.", info);
-    text.metrics(DEVICE, &devices, |view| view, |view| vec![("device", view.name.as_str())]);
+    text.metrics(device(), &devices, |view| view, |view| vec![("device", view.name.as_str())]);
     text.metrics(DISK, &disks, |view| view, |view| vec![("disk", view.name.as_str())]);
     let policies: Vec<(String, Total)> = policies.clone().into_iter().collect();
     text.metrics(POLICY, &policies, |policy| policy, |(name, _)| vec![("policy", name.as_str())]);
@@ -143,9 +144,9 @@ struct Text {
 
 impl Text {
     /// The values of these metrics for all things.
-    fn metrics<'a, I, T>(
+    fn metrics<'a, 'm, I, T: 'm>(
         &mut self,
-        metrics: &[Metric<T>],
+        metrics: impl IntoIterator<Item = &'m Metric<T>>,
         things: &'a [I],
         thing: fn(&'a I) -> &'a T,
         labels: fn(&'a T) -> Labels<'a>,

@@ -19,6 +19,7 @@ use crate::logic::plan::diff::ancestors_and_self;
 use crate::logic::proc::{self, MountLine, SwapLine};
 use crate::logic::record::{Damaged, Record, Target};
 use crate::logic::signature;
+use crate::logic::stat::MmStat;
 use crate::logic::vm::{Advice, Tunable};
 
 /// Reads everything that planning for these settings needs.
@@ -167,13 +168,12 @@ pub(super) fn mm_stat<H: Host>(host: &H, number: u32) -> Result<String, HostErro
 pub(super) fn device_state<H: Host>(host: &H, number: u32, mm_stat: &str) -> Result<DeviceFacts, HostError> {
     let text = |attribute| host.read_attribute(number, attribute).or_else(absent);
     let (algorithms, algorithm) = parse_comp_algorithm(&text(Attribute::CompAlgorithm)?);
-    let limit = mm_stat.split_whitespace().nth(3).and_then(|word| word.parse().ok());
     Ok(DeviceFacts {
         device: proc::parse_device_number(&text(Attribute::Dev)?),
         diskseq: diskseq(host, number)?,
         initialised: text(Attribute::InitState)?.trim() == "1",
         disk_size: text(Attribute::DiskSize)?.trim().parse().unwrap_or(0),
-        memory_limit: limit.unwrap_or(0),
+        memory_limit: MmStat::parse(mm_stat).unwrap_or_default().mem_limit,
         algorithms,
         algorithm,
         ..DeviceFacts::default()

@@ -19,6 +19,7 @@ pub mod error;
 pub mod exit;
 pub mod expr;
 pub mod facts;
+pub mod figure;
 pub mod finding;
 pub mod health;
 pub mod import;

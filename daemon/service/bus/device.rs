@@ -10,6 +10,7 @@ use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
 use super::auth::{self, Action};
 use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
+use crate::logic::figure::{FIGURES, Value};
 use crate::logic::snapshot::{DeviceView, Stats};
 use crate::service::core::Core;
 
@@ -25,48 +26,27 @@ impl Device {
         Device { core, name }
     }
 
-    /// What is known about it; the defaults once it is gone, until its object is gone too.
-    async fn view(&self) -> DeviceView {
-        self.core.sample().await.device(&self.name).cloned().unwrap_or_default()
+    /// What is known about it; of the defaults once it is gone, until its object is gone too.
+    async fn view<T>(&self, get: impl FnOnce(&DeviceView) -> T) -> T {
+        let sample = self.core.sample().await;
+        match sample.device(&self.name) {
+            Some(view) => get(view),
+            None => get(&DeviceView::default()),
+        }
     }
 
     async fn stats(&self) -> Stats {
-        self.core.sample().await.device(&self.name).map(|device| device.stats).unwrap_or_default()
+        self.view(|view| view.stats).await
     }
 }
 
 /// One sample as a dictionary, with the names of the properties; all amounts are from the same moment.
 pub(in crate::service) fn stats_map(device: &DeviceView) -> HashMap<&'static str, Variant<'static>> {
-    let Stats { memory, io, backing, block, derived, timestamp_monotonic_usec } = device.stats;
-    HashMap::from([
-        ("StatsTimestampMonotonic", timestamp_monotonic_usec.into()),
-        ("OriginalDataBytes", memory.orig_data_size.into()),
-        ("CompressedDataBytes", memory.compr_data_size.into()),
-        ("MemoryUsedBytes", memory.mem_used_total.into()),
-        ("MemoryPeakBytes", memory.mem_used_max.into()),
-        ("SamePages", memory.same_pages.into()),
-        ("PagesCompacted", memory.pages_compacted.into()),
-        ("HugePages", memory.huge_pages.into()),
-        ("HugePagesSince", memory.huge_pages_since.into()),
-        ("FailedReads", io.failed_reads.into()),
-        ("FailedWrites", io.failed_writes.into()),
-        ("InvalidIo", io.invalid_io.into()),
-        ("NotifyFree", io.notify_free.into()),
-        ("BackingBytes", backing.used_bytes.into()),
-        ("BackingReads", backing.read_bytes.into()),
-        ("BackingWrites", backing.written_bytes.into()),
-        ("ReadRequests", block.reads.into()),
-        ("ReadBytes", block.read_bytes.into()),
-        ("WriteRequests", block.writes.into()),
-        ("WrittenBytes", block.written_bytes.into()),
-        ("DiscardedBytes", block.discarded_bytes.into()),
-        ("CompressionRatio", derived.compression_ratio.into()),
-        ("SavedBytes", derived.saved_bytes.into()),
-        ("HeadroomBytes", derived.headroom_bytes.into()),
-        ("HugeShare", derived.huge_share.into()),
-        ("SameShare", derived.same_share.into()),
-        ("SwapUsedBytes", device.swap.map_or(0, |swap| swap.used_bytes).into()),
-    ])
+    let value = |value| match value {
+        Value::Count(count) => count.into(),
+        Value::Real(quotient) => quotient.into(),
+    };
+    FIGURES.iter().map(|figure| (figure.name, value(figure.value(device)))).collect()
 }
 
 /// A zram device. Amounts are bytes of uncompressed data unless the name says otherwise; counters do not emit signals.
@@ -81,79 +61,79 @@ impl Device {
     /// Device number, as stat(2) shows it.
     #[zbus(property(emits_changed_signal = "const"))]
     async fn device_number(&self) -> u64 {
-        self.view().await.device_number
+        self.view(|view| view.device_number).await
     }
 
     /// Whether zramd set it up. Others are shown and never changed.
     #[zbus(property)]
     async fn managed(&self) -> bool {
-        self.view().await.managed
+        self.view(|view| view.managed).await
     }
 
     /// `swap`, `filesystem`, `raw` (set up, but neither of the two) or `unused`.
     #[zbus(property)]
     async fn role(&self) -> String {
-        self.view().await.role.word().to_owned()
+        self.view(|view| view.role.word().to_owned()).await
     }
 
     /// `active` (swap is on), `mounted`, `ready` (set up, not in use), `unfinished` or `unused`.
     #[zbus(property)]
     async fn state(&self) -> String {
-        self.view().await.state.word().to_owned()
+        self.view(|view| view.state.word().to_owned()).await
     }
 
     /// The section of the configuration that it comes from, or empty.
     #[zbus(property)]
     async fn config_section(&self) -> String {
-        self.view().await.config_section
+        self.view(|view| view.config_section.clone()).await
     }
 
     /// Uncompressed bytes that fit (`disksize`).
     #[zbus(property)]
     async fn disk_size_bytes(&self) -> u64 {
-        self.view().await.disk_size_bytes
+        self.view(|view| view.disk_size_bytes).await
     }
 
     /// Upper bound of the memory used (`mem_limit`); 0 is none.
     #[zbus(property)]
     async fn memory_limit_bytes(&self) -> u64 {
-        self.view().await.memory_limit_bytes
+        self.view(|view| view.memory_limit_bytes).await
     }
 
     /// Primary compression algorithm (`comp_algorithm`).
     #[zbus(property)]
     async fn algorithm(&self) -> String {
-        self.view().await.algorithm
+        self.view(|view| view.algorithm.clone()).await
     }
 
     /// Why: `config`, `benchmark`, `auto`, `fallback`, `kernel-default` or `unknown`.
     #[zbus(property)]
     async fn algorithm_reason(&self) -> String {
-        self.view().await.algorithm_reason.word().to_owned()
+        self.view(|view| view.algorithm_reason.word().to_owned()).await
     }
 
     /// Its parameters, as configured: the kernel shows none.
     #[zbus(property)]
     async fn algorithm_parameters(&self) -> HashMap<String, String> {
-        self.view().await.algorithm_parameters.into_iter().collect()
+        self.view(|view| view.algorithm_parameters.clone().into_iter().collect()).await
     }
 
     /// Secondary algorithms with their priorities (`recomp_algorithm`).
     #[zbus(property)]
     async fn recompression_algorithms(&self) -> Vec<(u32, String)> {
-        self.view().await.recompression_algorithms
+        self.view(|view| view.recompression_algorithms.clone()).await
     }
 
     /// Where written-back pages go (`backing_dev`), or empty.
     #[zbus(property)]
     async fn backing_device(&self) -> String {
-        self.view().await.backing_device
+        self.view(|view| view.backing_device.clone()).await
     }
 
     /// What may still be written back; the largest number when there is no limit.
     #[zbus(property)]
     async fn writeback_limit_bytes(&self) -> u64 {
-        self.view().await.writeback_limit_bytes.unwrap_or(u64::MAX)
+        self.view(|view| view.writeback_limit_bytes.unwrap_or(u64::MAX)).await
     }
 
     /// Uncompressed bytes stored, same-filled and written-back pages included (`mm_stat`, `orig_data_size`).

@@ -1,0 +1,362 @@
+//! The figures of a device, each defined once: the bus, `show` and `stats` take them from here.
+
+use super::snapshot::DeviceView;
+
+/// What a figure counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Pages.
+    Pages,
+    /// Seconds.
+    Seconds,
+    /// Something else, which the name says.
+    None,
+}
+
+impl Unit {
+    /// Its word in names; empty where there is none.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::Bytes => "bytes",
+            Unit::Pages => "pages",
+            Unit::Seconds => "seconds",
+            Unit::None => "",
+        }
+    }
+}
+
+/// A value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// A count.
+    Count(u64),
+    /// A quotient.
+    Real(f64),
+}
+
+impl Default for Value {
+    fn default() -> Value {
+        Value::Count(0)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Value {
+        Value::Count(count)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(quotient: f64) -> Value {
+        Value::Real(quotient)
+    }
+}
+
+/// One metric of a thing of type `T`.
+#[derive(Debug)]
+pub struct Metric<T> {
+    /// Its name, without the unit and `_total`.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether it only grows.
+    pub counter: bool,
+    /// What it means.
+    pub help: &'static str,
+    /// Its value, if it has one.
+    pub value: fn(&T) -> Option<Value>,
+}
+
+/// A metric that goes up and down.
+pub const fn gauge<T>(
+    name: &'static str,
+    unit: Unit,
+    value: fn(&T) -> Option<Value>,
+    help: &'static str,
+) -> Metric<T> {
+    Metric { name, unit, counter: false, help, value }
+}
+
+/// A metric that only grows.
+pub const fn counter<T>(
+    name: &'static str,
+    unit: Unit,
+    value: fn(&T) -> Option<Value>,
+    help: &'static str,
+) -> Metric<T> {
+    Metric { name, unit, counter: true, help, value }
+}
+
+/// A figure of a device.
+#[derive(Debug)]
+pub struct Figure {
+    /// Its name in `show`, in the dictionary of GetStats and, where it is one, as a property.
+    pub name: &'static str,
+    /// As a metric; one without a name is not in `stats`.
+    pub metric: Metric<DeviceView>,
+}
+
+impl Figure {
+    /// Its value; 0 where it has none.
+    pub fn value(&self, view: &DeviceView) -> Value {
+        (self.metric.value)(view).unwrap_or_default()
+    }
+}
+
+const fn figure(name: &'static str, metric: Metric<DeviceView>) -> Figure {
+    Figure { name, metric }
+}
+
+/// The value, where pages are written back.
+fn backed(view: &DeviceView, bytes: u64) -> Option<Value> {
+    if view.backing_device.is_empty() { None } else { Some(bytes.into()) }
+}
+
+/// All figures, in the order of `show`.
+pub const FIGURES: &[Figure] = &[
+    figure(
+        "OriginalDataBytes",
+        gauge(
+            "device_original_data",
+            Unit::Bytes,
+            |view| Some(view.stats.memory.orig_data_size.into()),
+            "Uncompressed data stored, same-filled and written-back pages included.",
+        ),
+    ),
+    figure(
+        "CompressedDataBytes",
+        gauge(
+            "device_compressed_data",
+            Unit::Bytes,
+            |view| Some(view.stats.memory.compr_data_size.into()),
+            "Compressed payload.",
+        ),
+    ),
+    figure(
+        "MemoryUsedBytes",
+        gauge(
+            "device_memory_used",
+            Unit::Bytes,
+            |view| Some(view.stats.memory.mem_used_total.into()),
+            "Memory that holds the compressed data, allocator overhead included.",
+        ),
+    ),
+    figure(
+        "MemoryPeakBytes",
+        gauge(
+            "device_memory_peak",
+            Unit::Bytes,
+            |view| Some(view.stats.memory.mem_used_max.into()),
+            "Peak of the memory used.",
+        ),
+    ),
+    figure(
+        "SamePages",
+        gauge(
+            "device_same",
+            Unit::Pages,
+            |view| Some(view.stats.memory.same_pages.into()),
+            "Pages of one repeated word, which need no memory.",
+        ),
+    ),
+    figure(
+        "PagesCompacted",
+        counter(
+            "device_compacted",
+            Unit::Pages,
+            |view| Some(view.stats.memory.pages_compacted.into()),
+            "Pages freed by compaction.",
+        ),
+    ),
+    figure(
+        "HugePages",
+        gauge(
+            "device_huge",
+            Unit::Pages,
+            |view| Some(view.stats.memory.huge_pages.into()),
+            "Pages that do not compress.",
+        ),
+    ),
+    figure(
+        "HugePagesSince",
+        counter(
+            "device_huge_stored",
+            Unit::Pages,
+            |view| Some(view.stats.memory.huge_pages_since.into()),
+            "Pages stored that did not compress, since the device was set up.",
+        ),
+    ),
+    figure(
+        "FailedReads",
+        counter(
+            "device_failed_reads",
+            Unit::None,
+            |view| Some(view.stats.io.failed_reads.into()),
+            "Reads that failed: each is a page that somebody lost.",
+        ),
+    ),
+    figure(
+        "FailedWrites",
+        counter(
+            "device_failed_writes",
+            Unit::None,
+            |view| Some(view.stats.io.failed_writes.into()),
+            "Writes that failed, for lack of memory or at the limit.",
+        ),
+    ),
+    figure(
+        "InvalidIo",
+        counter(
+            "device_invalid_requests",
+            Unit::None,
+            |view| Some(view.stats.io.invalid_io.into()),
+            "Requests that were not made of whole pages.",
+        ),
+    ),
+    figure(
+        "NotifyFree",
+        counter(
+            "device_freed",
+            Unit::Pages,
+            |view| Some(view.stats.io.notify_free.into()),
+            "Pages freed because nobody needs them any more.",
+        ),
+    ),
+    figure(
+        "BackingBytes",
+        gauge(
+            "device_backing",
+            Unit::Bytes,
+            |view| backed(view, view.stats.backing.used_bytes),
+            "Data on the backing device.",
+        ),
+    ),
+    figure(
+        "BackingReads",
+        counter(
+            "device_backing_read",
+            Unit::Bytes,
+            |view| backed(view, view.stats.backing.read_bytes),
+            "Data read back from the backing device.",
+        ),
+    ),
+    figure(
+        "BackingWrites",
+        counter(
+            "device_backing_written",
+            Unit::Bytes,
+            |view| backed(view, view.stats.backing.written_bytes),
+            "Data written to the backing device.",
+        ),
+    ),
+    figure(
+        "CompressionRatio",
+        gauge(
+            "device_compression_ratio",
+            Unit::None,
+            |view| Some(view.stats.derived.compression_ratio.into()),
+            "Compressed pages divided by the memory that holds them, 0 when there are none.",
+        ),
+    ),
+    figure(
+        "SavedBytes",
+        gauge(
+            "device_saved",
+            Unit::Bytes,
+            |view| Some(view.stats.derived.saved_bytes.into()),
+            "Memory that the stored pages would take uncompressed, less what they do take.",
+        ),
+    ),
+    figure(
+        "HeadroomBytes",
+        gauge(
+            "device_headroom",
+            Unit::Bytes,
+            |view| Some(view.stats.derived.headroom_bytes.into()),
+            "What can still be stored, uncompressed, by size, limit and available memory.",
+        ),
+    ),
+    figure(
+        "StatsTimestampMonotonic",
+        gauge(
+            "",
+            Unit::None,
+            |view| Some(view.stats.timestamp_monotonic_usec.into()),
+            "When the counters were read, in microseconds since boot.",
+        ),
+    ),
+    figure(
+        "ReadRequests",
+        counter(
+            "device_reads",
+            Unit::None,
+            |view| Some(view.stats.block.reads.into()),
+            "Read requests completed.",
+        ),
+    ),
+    figure(
+        "ReadBytes",
+        counter(
+            "device_read",
+            Unit::Bytes,
+            |view| Some(view.stats.block.read_bytes.into()),
+            "Uncompressed data read.",
+        ),
+    ),
+    figure(
+        "WriteRequests",
+        counter(
+            "device_writes",
+            Unit::None,
+            |view| Some(view.stats.block.writes.into()),
+            "Write requests completed.",
+        ),
+    ),
+    figure(
+        "WrittenBytes",
+        counter(
+            "device_written",
+            Unit::Bytes,
+            |view| Some(view.stats.block.written_bytes.into()),
+            "Uncompressed data written.",
+        ),
+    ),
+    figure(
+        "DiscardedBytes",
+        counter(
+            "device_discarded",
+            Unit::Bytes,
+            |view| Some(view.stats.block.discarded_bytes.into()),
+            "Uncompressed data discarded.",
+        ),
+    ),
+    figure(
+        "HugeShare",
+        gauge(
+            "",
+            Unit::None,
+            |view| Some(view.stats.derived.huge_share.into()),
+            "Share of the stored pages that do not compress, 0 to 1.",
+        ),
+    ),
+    figure(
+        "SameShare",
+        gauge(
+            "",
+            Unit::None,
+            |view| Some(view.stats.derived.same_share.into()),
+            "Share of the stored pages that hold one repeated word, 0 to 1.",
+        ),
+    ),
+    figure(
+        "SwapUsedBytes",
+        gauge(
+            "device_swap_used",
+            Unit::Bytes,
+            |view| view.swap.map(|swap| swap.used_bytes.into()),
+            "Swap slots in use.",
+        ),
+    ),
+];
