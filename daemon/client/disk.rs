@@ -23,7 +23,7 @@ use crate::host::Host;
 use crate::host::linux::{LinuxHost, process};
 use crate::logic::disk::is_disk_name;
 use crate::logic::disk_place::STORES;
-use crate::logic::disk_status::LoadState;
+use crate::logic::disk_status::{LoadState, SaveResult};
 use crate::logic::exit::ExitStatus;
 use crate::logic::snapshot::{DiskView, SCHEMA_VERSION, Snapshot};
 use crate::logic::table;
@@ -189,9 +189,11 @@ fn status(disk: &DiskView, next_save_usec: u64) -> String {
     if status.unclean {
         line("Before", "the last boot ended without saving it".to_owned());
     }
-    let saved = match status.last_save_result.as_str() {
-        "" => "not in this boot".to_owned(),
-        "failed" => format!("{}: failed: {}", moment(status.last_save_usec), status.last_save_message),
+    let saved = match status.last_save_result {
+        SaveResult::None => "not in this boot".to_owned(),
+        SaveResult::Failed => {
+            format!("{}: failed: {}", moment(status.last_save_usec), status.last_save_message)
+        }
         _ => format!("{}: {}", moment(status.last_save_usec), status.last_save_message),
     };
     line("Saved", saved);

@@ -205,7 +205,7 @@ pub fn blank(status: &DiskStatus) -> DiskStatus {
         snapshots: status.snapshots.clone(),
         set_aside: status.set_aside.clone(),
         last_save_usec: status.last_save_usec,
-        last_save_result: status.last_save_result.clone(),
+        last_save_result: status.last_save_result,
         last_save_message: status.last_save_message.clone(),
         last_save_omitted: status.last_save_omitted.clone(),
         ..DiskStatus::default()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::disk_status::LoadState;
+use super::disk_status::{LoadState, SaveResult};
 use super::duration;
 use super::health::{Code, Finding, Level, NEARLY_FULL_PERCENT};
 use super::snapshot::{DiskView, Snapshot};
@@ -96,7 +96,7 @@ pub(super) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             format!("mend that, then run `zramdctl disk save {name}`: what is in {name} is lost otherwise"),
         );
     }
-    if status.last_save_result == "failed" {
+    if status.last_save_result == SaveResult::Failed {
         add(
             Level::Error,
             Code::SaveFailed,
@@ -182,7 +182,7 @@ mod tests {
         let broken = |disk: &mut DiskView| disk.status.snapshots.push(SnapshotLine::default());
         assert_eq!(disk(broken), ["snapshot-broken"]);
         assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);
-        assert_eq!(disk(|disk| disk.status.last_save_result = "failed".to_owned()), ["save-failed"]);
+        assert_eq!(disk(|disk| disk.status.last_save_result = SaveResult::Failed), ["save-failed"]);
         assert_eq!(
             disk(|disk| disk.status.set_aside.push("gen-1.json.bad".to_owned())),
             ["snapshot-corrupt"]

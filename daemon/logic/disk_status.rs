@@ -52,6 +52,34 @@ impl LoadState {
     }
 }
 
+/// How a save ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SaveResult {
+    /// There was none in this boot.
+    #[default]
+    #[serde(rename = "")]
+    None,
+    /// A snapshot was written.
+    Ok,
+    /// Nothing had changed.
+    Unchanged,
+    /// No snapshot could be written.
+    Failed,
+}
+
+impl SaveResult {
+    /// The word, as in JSON and on the bus.
+    pub const fn word(self) -> &'static str {
+        match self {
+            SaveResult::None => "",
+            SaveResult::Ok => "ok",
+            SaveResult::Unchanged => "unchanged",
+            SaveResult::Failed => "failed",
+        }
+    }
+}
+
 /// The contents of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -78,8 +106,8 @@ pub struct DiskStatus {
     pub load_took_usec: u64,
     /// When it was saved last, with or without anything to write, in microseconds since 1970; 0 is never in this boot.
     pub last_save_usec: u64,
-    /// How that ended: `ok`, `unchanged`, `failed`, or empty.
-    pub last_save_result: String,
+    /// How that ended.
+    pub last_save_result: SaveResult,
     /// What there is to say about it, for people.
     pub last_save_message: String,
     /// How many entries the last save that did not fail left out or could not keep whole, by reason.
@@ -129,5 +157,8 @@ mod tests {
             (LoadState::Fallback, 3, 1)
         );
         assert_eq!(serde_json::to_value(LoadState::Passthrough).unwrap(), LoadState::Passthrough.word());
+        for result in [SaveResult::None, SaveResult::Ok, SaveResult::Unchanged, SaveResult::Failed] {
+            assert_eq!(serde_json::to_value(result).unwrap(), result.word());
+        }
     }
 }

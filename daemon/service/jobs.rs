@@ -18,6 +18,7 @@ use super::setup::Cancel;
 use super::work::Order;
 use crate::logic::outcome::Outcome;
 use crate::logic::text::worded;
+use crate::logic::work::Outcome as Ending;
 
 /// Jobs that may be waiting or running at the same time.
 const MOST: usize = 16;
@@ -294,27 +295,27 @@ impl Core {
         self.changed.notify_one();
         lock(&self.jobs).unfinished -= 1;
         let (result, error, message) = match result {
-            Ok(message) => ("done", None, worded(message)),
+            Ok(message) => (Ending::Done, None, worded(message)),
             Err(error) if error.kind == ErrorKind::Cancelled || handle.cancel.is_cancelled() => {
-                ("cancelled", Some(ErrorKind::Cancelled), error.message)
+                (Ending::Cancelled, Some(ErrorKind::Cancelled), error.message)
             }
             Err(error) if error.kind == ErrorKind::Postponed => {
-                ("postponed", Some(error.kind), error.message)
+                (Ending::Postponed, Some(error.kind), error.message)
             }
-            Err(error) => ("failed", Some(error.kind), error.message),
+            Err(error) => (Ending::Failed, Some(error.kind), error.message),
         };
         super::journal::ended(kind, result, &message, error.is_some_and(ErrorKind::is_slip));
         let Some(object) = handle.object.clone() else { return };
         let (error, outcomes) = {
             let mut state = lock(&handle.state);
-            state.result = result.to_owned();
+            state.result = result.word().to_owned();
             state.message.clone_from(&message);
             state.error = error;
             // Without an outcome that says it, the sentence is one.
             if state.outcomes.is_empty() || error.is_some() && state.outcomes.iter().all(Outcome::is_done) {
                 state.outcomes = vec![Outcome::whole(error, message.clone())];
             }
-            if result == "done" {
+            if result == Ending::Done {
                 state.progress = 1.0;
             }
             (state.error(), state.outcomes())
@@ -329,7 +330,7 @@ impl Core {
             job.error_changed(&emitter).await.ok();
             job.outcomes_changed(&emitter).await.ok();
         }
-        object.finished(result, &message, error, outcomes).await.ok();
+        object.finished(result.word(), &message, error, outcomes).await.ok();
         let too_many = {
             let ended = &mut lock(&self.jobs).ended;
             ended.push_back(handle.number);

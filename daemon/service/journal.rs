@@ -6,6 +6,7 @@ use systemd_journal_logger::{JournalLog, connected_to_journal};
 use crate::logic::health::{Finding, Level};
 use crate::logic::policy::report::Action;
 use crate::logic::units::human;
+use crate::logic::work::Outcome;
 
 /// The daemon serves.
 pub const STARTED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d01";
@@ -102,27 +103,28 @@ pub fn maintained(action: &Action) {
 }
 
 /// A job has ended.
-pub fn job_ended(kind: &str, result: &str, message: &str) {
+pub fn job_ended(kind: &str, result: Outcome, message: &str) {
     ended(kind, result, message, false);
 }
 
 /// A job has ended; what is only a slip of whoever asked for it is no error of the machine.
-pub fn ended(kind: &str, result: &str, message: &str, slip: bool) {
-    if result == "done" {
+pub fn ended(kind: &str, result: Outcome, message: &str, slip: bool) {
+    let word = result.word();
+    if result == Outcome::Done {
         log::info!(MESSAGE_ID = JOB_DONE, ZRAMD_JOB = kind; "{kind}: {message}");
     } else {
         let level = level_of(result, slip);
-        log::log!(level, MESSAGE_ID = JOB_FAILED, ZRAMD_JOB = kind, ZRAMD_RESULT = result; "{kind} {result}: {message}");
+        log::log!(level, MESSAGE_ID = JOB_FAILED, ZRAMD_JOB = kind, ZRAMD_RESULT = word; "{kind} {word}: {message}");
     }
 }
 
 /// How much the result of a job matters.
-fn level_of(result: &str, slip: bool) -> log::Level {
+fn level_of(result: Outcome, slip: bool) -> log::Level {
     match result {
         // Nothing is wrong: somebody wants it so, or the machine has better things to do.
-        "done" | "cancelled" | "postponed" => log::Level::Info,
+        Outcome::Done | Outcome::Cancelled | Outcome::Postponed => log::Level::Info,
         _ if slip => log::Level::Warn,
-        _ => log::Level::Error,
+        Outcome::Failed => log::Level::Error,
     }
 }
 
@@ -178,9 +180,9 @@ mod tests {
 
     #[test]
     fn only_what_failed_is_an_error() {
-        let levels = ["done", "cancelled", "postponed", "failed"].map(|result| level_of(result, false));
+        let levels = [Outcome::Done, Outcome::Cancelled, Outcome::Postponed, Outcome::Failed].map(|result| level_of(result, false));
         assert_eq!(levels, [log::Level::Info, log::Level::Info, log::Level::Info, log::Level::Error]);
-        assert_eq!(level_of("failed", true), log::Level::Warn);
+        assert_eq!(level_of(Outcome::Failed, true), log::Level::Warn);
     }
 
     #[test]

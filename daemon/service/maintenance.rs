@@ -25,7 +25,7 @@ use crate::logic::policy::report::Report;
 use crate::logic::policy::resize::{Resize, Step};
 use crate::logic::record::Target;
 use crate::logic::unit_text::MAINTENANCE_TIMER;
-use crate::logic::work::Work;
+use crate::logic::work::{Outcome, Work};
 
 /// Name of the work.
 const NAME: &str = "maintenance";
@@ -164,8 +164,8 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
         }
     };
     match done {
-        Ok(done) => journal::job_ended("resize", "done", &format!("{}: {done}", resize.reason)),
-        Err(error) => journal::job_ended("resize", "failed", &error.message),
+        Ok(done) => journal::job_ended("resize", Outcome::Done, &format!("{}: {done}", resize.reason)),
+        Err(error) => journal::job_ended("resize", Outcome::Failed, &error.message),
     }
 }
 
@@ -210,7 +210,7 @@ async fn now_and_then(core: Arc<Core>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
         if let Err(error) = core.maintain("", Vec::new()).await {
-            journal::job_ended("maintain", "failed", &error.message);
+            journal::job_ended("maintain", Outcome::Failed, &error.message);
         }
     }
 }

@@ -10,6 +10,7 @@ use super::journal;
 use super::reconcile::{NOTHING, Wish, With, reconcile};
 use crate::logic::record::Target;
 use crate::logic::snapshot::Snapshot;
+use crate::logic::work::Outcome;
 
 /// What they were last brought in line with.
 #[derive(Debug, Default)]
@@ -63,11 +64,11 @@ async fn bring_in_line(core: &Arc<Core>) -> bool {
     match reconcile(core, &Handle::unwatched(), wish, With::Nothing).await {
         Ok(done) if done == NOTHING => false,
         Ok(done) => {
-            journal::job_ended("vm", "done", &done);
+            journal::job_ended("vm", Outcome::Done, &done);
             true
         }
         Err(error) => {
-            journal::job_ended("vm", "failed", &error.message);
+            journal::job_ended("vm", Outcome::Failed, &error.message);
             false
         }
     }

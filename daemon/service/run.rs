@@ -18,6 +18,7 @@ use super::sync::{self, Published};
 use super::{NAME, ROOT, bus, journal, maintenance, notify, pressure, space, stream, watch};
 use crate::host::linux::{files, unit_files};
 use crate::logic::exit::ExitStatus;
+use crate::logic::work::Outcome;
 
 /// How the daemon was started.
 #[derive(Debug, Clone, Default)]
@@ -150,10 +151,10 @@ async fn adopt(core: &Arc<Core>) {
         match reconcile(core, &Handle::unwatched(), wish, With::Nothing).await {
             Ok(done) if resumes => journal::resumed(&done),
             Ok(done) if done == NOTHING => {}
-            Ok(done) => journal::job_ended("provision", "done", &done),
+            Ok(done) => journal::job_ended("provision", Outcome::Done, &done),
             Err(error) => {
                 let kind = if resumes { "resume" } else { "provision" };
-                journal::ended(kind, "failed", &error.message, error.kind.is_slip());
+                journal::ended(kind, Outcome::Failed, &error.message, error.kind.is_slip());
             }
         }
     }
@@ -192,7 +193,7 @@ async fn wait(
             _ = signals.interrupt.recv() => return Ok(()),
             _ = signals.reload.recv() => {
                 if let Err(error) = core.reload(&super::operations::Options::default()).await {
-                    journal::ended("reload", "failed", &error.message, error.kind.is_slip());
+                    journal::ended("reload", Outcome::Failed, &error.message, error.kind.is_slip());
                 }
             }
             () = connection.closed() => return Err(Failure::BusGone),

@@ -139,7 +139,7 @@ impl RamDisk {
     /// How that ended: `ok`, `unchanged` (there was nothing to write), `failed`, or empty.
     #[zbus(property)]
     async fn last_save_result(&self) -> String {
-        self.view().await.status.last_save_result
+        self.view().await.status.last_save_result.word().to_owned()
     }
 
     /// How many entries the last save that did not fail left out or could not keep whole, by reason: `attributes` (kept without

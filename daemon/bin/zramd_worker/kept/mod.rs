@@ -17,7 +17,7 @@ use zramd::engine::{Error, ErrorKind};
 use zramd::host::linux::disk::{Calls, be_idle};
 use zramd::host::linux::{clock, interrupt, places, unit_files};
 use zramd::logic::disk::omitted::Omitted;
-use zramd::logic::disk_status::DiskStatus;
+use zramd::logic::disk_status::{DiskStatus, SaveResult};
 use zramd::logic::exit::ExitStatus;
 use zramd::logic::text::worded;
 use zramd::logic::units::human;
@@ -243,7 +243,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let saved = job.watched(|calls, disk, watcher| disk::save(calls, disk, request, watcher));
     let (result, mut message, omitted) = match saved {
         Ok(Saved::Unchanged { generation, omitted }) => {
-            ("unchanged", format!("nothing has changed since snapshot {generation}"), omitted)
+            (SaveResult::Unchanged, format!("nothing has changed since snapshot {generation}"), omitted)
         }
         Ok(Saved::Written { generation, manifest, pruned, warnings }) => {
             notes.extend(warnings);
@@ -258,7 +258,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
                 count => format!(", without {count} that cannot be saved (sockets, mounts)"),
             };
             let message = format!("snapshot {generation}: {files} {noun} in {size}{pruned}{skipped}");
-            ("ok", message, manifest.omitted)
+            (SaveResult::Ok, message, manifest.omitted)
         }
         Err(Stopped::Cancelled(message)) if last => {
             // Whoever asked for an early end, what is in the disk is lost with it.
@@ -274,7 +274,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let text = message.clone();
     job.publish(|status| {
         status.last_save_usec = clock::unix_usec();
-        status.last_save_result = result.to_owned();
+        status.last_save_result = result;
         status.last_save_message = worded(text);
         status.last_save_omitted = omitted.counts;
         status.store_problem.clear();
@@ -293,7 +293,7 @@ fn failed_save(job: &Job, error: Error) -> Stopped {
     let text = error.to_string();
     let noted = job.publish(|status| {
         status.last_save_usec = clock::unix_usec();
-        status.last_save_result = "failed".to_owned();
+        status.last_save_result = SaveResult::Failed;
         status.last_save_message = worded(text);
     });
     Stopped::Failed(match noted {
