@@ -79,8 +79,8 @@ fn what_maintenance_needs_goes_to_devices_that_have_none_of_their_own() {
 #[test]
 fn mistakes_in_maintenance_name_line_key_and_remedy() {
     for (text, key, message, hint) in [
-        ("interval = \"10s\"", "interval", "10s is too short", "1min"),
-        ("interval = \"soon\"", "interval", "no span of time", "\"15min\""),
+        ("interval = \"10s\"", "interval", "at least 1min, not \"10s\"", "1h"),
+        ("interval = \"soon\"", "interval", "expected span of time", "\"1h\""),
         ("recompress = \"zstd\"", "recompress.enabled", "true or false", "true"),
         ("recompress = { algorithm = \"zst\" }", "recompress.algorithm", "no algorithm `zst`", "zstd"),
         (
@@ -95,7 +95,7 @@ fn mistakes_in_maintenance_name_line_key_and_remedy() {
             "no key `recompress.idle-aeg`",
             "`recompress.idle-age`",
         ),
-        ("recompress.threshold = 0", "recompress.threshold", "outside of 1", ""),
+        ("recompress.threshold = 0", "recompress.threshold", "expected 1 to 65536, not 0", "3072"),
         ("writeback.daily-budget = \"1GB\"", "writeback.daily-budget", "`GB` is no unit", "1GiB"),
         (
             "writeback.daily-budget = \"4MiB\"",
@@ -107,8 +107,8 @@ fn mistakes_in_maintenance_name_line_key_and_remedy() {
         ("writeback = true", "writeback.enabled", "nothing is written", "writeback.device"),
         ("writeback.device = \"/dev/a\"", "writeback.device", "no compressed swap is left", "one [zramN]"),
         ("pressure.severe = 60", "pressure.severe", "begins below severe", "everything waits"),
-        ("pressure.moderate = 101", "pressure.moderate", "outside of 1 to 100", ""),
-        ("on-memory-change = \"grow\"", "on-memory-change", "`grow`", "\"apply\""),
+        ("pressure.moderate = 101", "pressure.moderate", "expected 1 to 100, not 101", "20"),
+        ("on-memory-change = \"grow\"", "on-memory-change", "not \"grow\"", "\"apply\""),
     ] {
         let loaded = load(&[&format!("[maintenance]\n{text}\n")]);
         assert_eq!(loaded.problems.len(), 1, "{text}: {:#?}", loaded.problems);

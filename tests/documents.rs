@@ -150,18 +150,19 @@ fn zramd_setup_8_is_current() {
 }
 
 fn keys(kind: SectionKind) -> String {
-    let shared: Vec<&str> = SectionKind::Defaults.keys().map(|key| key.name).collect();
+    let shared: Vec<&str> = SectionKind::Defaults.keys().iter().map(|key| key.name).collect();
     kind.keys()
+        .iter()
         .map(|key| {
-            let Key { name, values, default, example, meaning, since, .. } = key;
+            let Key { name, kind: values, default, example, meaning, since } = key;
             let mark = if kind == SectionKind::Device && shared.contains(name) { "*" } else { "" };
             let since = if *since == "0.1" { String::new() } else { format!("Since version {since}.\n") };
             format!(
                 ".TP\n{} = {}\n{}\n{since}.br\nDefault: {}.\n.br\nExample: {}\n",
                 bold(&format!("{name}{mark}")),
-                plain(values),
+                plain(&values.to_string()),
                 plain(meaning),
-                plain(default),
+                plain(&default.to_string()),
                 bold(&format!("{name} = {example}")),
             )
         })

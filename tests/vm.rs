@@ -81,11 +81,11 @@ fn each_key_says_what_is_set() {
 fn mistakes_are_found() {
     for (section, expected) in [
         ("swappiness = 120", "`swappiness` has no effect without tune = true"),
-        ("tune = true\nswappiness = 201", "201 is outside of 0 to 200"),
-        ("tune = true\nswappiness = \"high\"", "takes a number or \"auto\" or \"keep\", not \"high\""),
-        ("tune = true\npage-cluster = \"auto\"", "takes a number or \"keep\", not \"auto\""),
-        ("zswap = \"on\"", "`on` is nothing that zswap can be"),
-        ("tune = 1", "`tune` takes true or false"),
+        ("tune = true\nswappiness = 201", "expected 0 to 200, \"auto\" or \"keep\", not 201"),
+        ("tune = true\nswappiness = \"high\"", "expected 0 to 200, \"auto\" or \"keep\", not \"high\""),
+        ("tune = true\npage-cluster = \"auto\"", "expected 0 to 10 or \"keep\", not \"auto\""),
+        ("zswap = \"on\"", "expected \"auto\", \"off\" or \"keep\", not \"on\""),
+        ("tune = 1", "expected true or false, not 1"),
         ("swapiness = 1", "there is no key `swapiness`"),
     ] {
         let loaded = load(&format!("[vm]\n{section}\n"));

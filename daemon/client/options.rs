@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zbus::Variant;
 
 use super::args::Create;
-use crate::logic::config::schema::SectionKind;
+use crate::logic::config::schema::{SectionKind, Type};
 use crate::logic::error::{Error, ErrorKind};
 use crate::logic::proc::{HIGHEST_DEVICE, device_number};
 
@@ -48,26 +48,16 @@ pub fn of_create(words: &Create) -> Result<Options, Error> {
     Ok(options)
 }
 
-/// A value in the type that the key has in its example; text where it does not fit, so that the daemon says what does.
+/// A value of the type of its key; text where it is none, so that the daemon says what is.
 fn value_of(key: &str, text: &str) -> Variant<'static> {
-    let example =
-        SectionKind::Device.keys().find(|known| known.name == key).map_or("", |known| known.example);
-    if matches!(example, "true" | "false")
-        && let Ok(value) = text.parse::<bool>()
-    {
-        return value.into();
-    }
-    if example.parse::<i64>().is_ok()
-        && let Ok(value) = text.parse::<i64>()
-    {
-        return value.into();
-    }
-    if example.parse::<f64>().is_ok()
-        && let Ok(value) = text.parse::<f64>()
-    {
-        return value.into();
-    }
-    if example.starts_with('[') { list(text) } else { text.to_owned().into() }
+    let value = match SectionKind::Device.key(key).map(|key| key.kind) {
+        Some(Type::Bool) => text.parse::<bool>().ok().map(Variant::from),
+        Some(Type::Integer { .. }) => text.parse::<i64>().ok().map(Variant::from),
+        Some(Type::Number) => text.parse::<f64>().ok().map(Variant::from),
+        Some(Type::Words | Type::Algorithms | Type::Secondary | Type::Command) => Some(list(text)),
+        _ => None,
+    };
+    value.unwrap_or_else(|| text.to_owned().into())
 }
 
 /// `zstd(level=3),lz4` as a list; one alone as text. Commas in parentheses belong to the parameters.

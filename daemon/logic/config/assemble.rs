@@ -1,29 +1,25 @@
 //! Merged sections → [`Settings`]: validated and typed, with every problem of every section.
 
+use super::keys::benchmark as benchmark_keys;
+use super::keys::device as keys;
 use super::maintenance;
 use super::merge::Merged;
 use super::problem::{Origin, Problem};
 use super::ramdisk;
-use super::schema::SectionKind;
+use super::schema::{Key, SECONDARY_ALGORITHMS, SectionKind, Type};
 use super::section::{SectionReader, nearest, unknown_keys};
 use super::settings::{
-    AlgorithmChoice, BenchmarkSettings, DeviceSettings, MountSettings, PageSource, Role, Settings, SizeExpr,
-    SizeRule, When,
+    AlgorithmChoice, BenchmarkSettings, DeviceSettings, MountSettings, PageSource, Role, Settings, SizeRule,
+    When,
 };
 use super::vm;
 use super::writeback;
 use crate::logic::algorithm::Algorithm;
 use crate::logic::benchmark::score::Profile;
-use crate::logic::expr::Expr;
 use crate::logic::proc::{HIGHEST_DEVICE, zram_number};
 
-/// What zram-generator makes of a section that says nothing about its size.
-const DEFAULT_SIZE: &str = "min(ram / 2, 4GiB)";
 /// Share of RAM when only `max-zram-size` is given.
 const DEFAULT_FRACTION: f64 = 0.5;
-/// The kernel has priorities 1 to 3 for secondary algorithms (`ZRAM_MAX_COMPS` in drivers/block/zram/zram_drv.h).
-const SECONDARY_ALGORITHMS: usize = 3;
-
 /// Builds the settings.
 pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
     let mut settings = Settings::default();
@@ -39,28 +35,28 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
             continue;
         }
         if name == "benchmark" {
-            let mut reader = SectionReader::new(section, None);
+            let mut reader = SectionReader::new(section, SectionKind::Benchmark, None);
             settings.benchmark = benchmark(&mut reader);
             problems.append(&mut reader.problems);
         } else if name == "maintenance" {
-            let mut reader = SectionReader::new(section, None);
+            let mut reader = SectionReader::new(section, SectionKind::Maintenance, None);
             let built = maintenance::read(&mut reader);
             asked = built.filter(|_| !reader.failed);
             problems.append(&mut reader.problems);
         } else if let Some(disk) = name.strip_prefix("ramdisk.") {
-            let mut reader = SectionReader::new(section, None);
+            let mut reader = SectionReader::new(section, SectionKind::RamDisk, None);
             let built = ramdisk::ramdisk(disk, &mut reader, defaults);
             disks.extend(built.filter(|_| !reader.failed));
             problems.append(&mut reader.problems);
         } else if name == "vm" {
-            let mut reader = SectionReader::new(section, None);
+            let mut reader = SectionReader::new(section, SectionKind::Vm, None);
             let built = vm::vm(&mut reader);
             settings.vm = Some(built).filter(|_| !reader.failed);
             problems.append(&mut reader.problems);
         } else if let Some(number) = zram_number(name).filter(|number| *number > HIGHEST_DEVICE) {
             problems.push(too_high(number, &section.origin));
         } else if let Some(number) = zram_number(name) {
-            let mut reader = SectionReader::new(section, defaults);
+            let mut reader = SectionReader::new(section, SectionKind::Device, defaults);
             let built = device(number, &mut reader);
             settings.devices.extend(built.filter(|_| !reader.failed));
             problems.append(&mut reader.problems);
@@ -78,27 +74,20 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
 
 /// A word that is wrong leaves the rest of the section as it is, and counts as not written.
 fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
-    reader.unknown_keys(SectionKind::Benchmark);
-    let when = [("idle", When::Idle), ("boot", When::Boot), ("never", When::Never)];
-    let profiles = Profile::ALL.map(|profile| (profile.word(), profile));
-    let samples =
-        [("public", PageSource::Public), ("swap", PageSource::Swap), ("processes", PageSource::Processes)];
+    let profile = reader.word(&benchmark_keys::PROFILE);
     BenchmarkSettings {
-        when: one_of(reader, "when", &when).unwrap_or_default(),
-        profile: one_of(reader, "profile", &profiles).unwrap_or_default(),
-        sample: one_of(reader, "sample", &samples).unwrap_or_default(),
+        when: match reader.word(&benchmark_keys::WHEN).as_deref() {
+            Some("boot") => When::Boot,
+            Some("never") => When::Never,
+            _ => When::Idle,
+        },
+        profile: profile.and_then(|word| Profile::parse(&word)).unwrap_or_default(),
+        sample: match reader.word(&benchmark_keys::SAMPLE).as_deref() {
+            Some("swap") => PageSource::Swap,
+            Some("processes") => PageSource::Processes,
+            _ => PageSource::Public,
+        },
     }
-}
-
-fn one_of<T: Copy>(reader: &mut SectionReader<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
-    let (text, origin) = reader.text(key)?;
-    let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-    if found.is_none() {
-        let names: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-        let problem = Problem::error(origin, format!("`{key}` cannot be \"{text}\""));
-        reader.fail(problem.hint(format!("write {}", names.join(", "))));
-    }
-    found
 }
 
 fn too_high(number: u32, origin: &Origin) -> Problem {
@@ -119,31 +108,32 @@ fn unknown_section(name: &str, origin: &Origin) -> Problem {
         };
         return problem.hint(hint);
     }
-    match nearest(&lower, ["benchmark", "defaults", "ramdisk", "vm", "maintenance"].into_iter()) {
+    let names = SectionKind::ALL.map(|kind| kind.header().trim_matches(['[', ']']).trim_end_matches(".NAME"));
+    match nearest(&lower, names.into_iter()) {
         Some("ramdisk") => problem.hint("write [ramdisk.NAME]"),
         Some(meant) => problem.hint(format!("write [{meant}]")),
-        None => problem
-            .hint("sections are [defaults], [zramN], [ramdisk.NAME], [benchmark], [vm] and [maintenance]"),
+        None => {
+            problem.hint(format!("sections are {}", SectionKind::ALL.map(SectionKind::header).join(", ")))
+        }
     }
 }
 
 fn device(number: u32, reader: &mut SectionReader<'_>) -> Option<DeviceSettings> {
-    reader.unknown_keys(SectionKind::Device);
-    let enabled = reader.boolean("enabled", true);
-    let algorithms = algorithms(reader, "compression-algorithm", true);
-    let recompression = secondary(reader, "recompression-algorithm");
+    let enabled = reader.boolean(&keys::ENABLED);
+    let algorithms = algorithms(reader, &keys::COMPRESSION_ALGORITHM);
+    let recompression = secondary(reader, &keys::RECOMPRESSION_ALGORITHM);
     let role = role(reader);
     let device = DeviceSettings {
         number,
         origin: reader.origin(),
         size: size_rule(reader)?,
-        host_memory_limit: reader.size("host-memory-limit", true),
-        resident_limit: reader.size("zram-resident-limit", true),
-        force_resident_limit: reader.boolean("force-resident-limit", false),
-        algorithms: if algorithms.is_empty() { vec![AlgorithmChoice::Auto] } else { algorithms },
-        algorithms_origin: origin_of(reader, "compression-algorithm"),
+        host_memory_limit: reader.size(&keys::HOST_MEMORY_LIMIT),
+        resident_limit: reader.size(&keys::ZRAM_RESIDENT_LIMIT),
+        force_resident_limit: reader.boolean(&keys::FORCE_RESIDENT_LIMIT),
+        algorithms,
+        algorithms_origin: reader.origin_of(&keys::COMPRESSION_ALGORITHM),
         recompression,
-        recompression_origin: origin_of(reader, "recompression-algorithm"),
+        recompression_origin: reader.origin_of(&keys::RECOMPRESSION_ALGORITHM),
         writeback: writeback::writeback(reader),
         role: role?,
         label: label(reader),
@@ -151,12 +141,8 @@ fn device(number: u32, reader: &mut SectionReader<'_>) -> Option<DeviceSettings>
     enabled.then_some(device)
 }
 
-pub(super) fn origin_of(reader: &SectionReader<'_>, key: &str) -> Origin {
-    reader.get(key).map_or_else(|| reader.origin(), |assignment| assignment.origin.clone())
-}
-
 fn label(reader: &mut SectionReader<'_>) -> Option<String> {
-    let (text, origin) = reader.text("label")?;
+    let (text, origin) = reader.text(&keys::LABEL)?;
     if text.is_empty() || text.chars().any(char::is_control) || text.len() > 255 {
         reader.fail(Problem::error(origin, "a label is 1 to 255 printable characters"));
         return None;
@@ -166,51 +152,37 @@ fn label(reader: &mut SectionReader<'_>) -> Option<String> {
 
 /// The size: `zram-size` or `zram-fraction`, whichever was written later; both in one place cannot be meant.
 fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
-    let max = reader.size("max-zram-size", true);
-    let (size, fraction) = (reader.get("zram-size"), reader.get("zram-fraction"));
-    if let (Some(size), Some(fraction)) = (size, fraction) {
-        let rank = |key: &str, file: usize| (reader.own(key).is_some(), file);
-        let (size_rank, fraction_rank) = (rank("zram-size", size.file), rank("zram-fraction", fraction.file));
-        if size_rank == fraction_rank {
-            let message =
-                format!("zram-fraction and zram-size (line {}) both give the size", size.origin.line);
-            reader.fail(Problem::error(fraction.key_origin.clone(), message).hint("keep one of them"));
-            return None;
+    let max = reader.size(&keys::MAX_ZRAM_SIZE);
+    let by_fraction = match (reader.get(&keys::ZRAM_SIZE), reader.get(&keys::ZRAM_FRACTION)) {
+        (Some(size), Some(fraction)) => {
+            let rank = |key: &Key, file: usize| (reader.own(key).is_some(), file);
+            let size_rank = rank(&keys::ZRAM_SIZE, size.file);
+            let fraction_rank = rank(&keys::ZRAM_FRACTION, fraction.file);
+            if size_rank == fraction_rank {
+                let message =
+                    format!("zram-fraction and zram-size (line {}) both give the size", size.origin.line);
+                reader.fail(Problem::error(fraction.key_origin.clone(), message).hint("keep one of them"));
+                return None;
+            }
+            size_rank < fraction_rank
         }
-        if size_rank < fraction_rank {
-            return Some(SizeRule::Fraction { fraction: reader.fraction("zram-fraction")?, max });
+        (None, None) if reader.get(&keys::MAX_ZRAM_SIZE).is_some() => {
+            return Some(SizeRule::Fraction { fraction: DEFAULT_FRACTION, max });
         }
-    } else if fraction.is_some() {
-        return Some(SizeRule::Fraction { fraction: reader.fraction("zram-fraction")?, max });
-    } else if size.is_none() && reader.get("max-zram-size").is_some() {
-        return Some(SizeRule::Fraction { fraction: DEFAULT_FRACTION, max });
-    }
-    let size = match size {
-        Some(size) => reader.size_of(size, false)?,
-        None => built_in(DEFAULT_SIZE, reader)?,
+        (_, fraction) => fraction.is_some(),
     };
-    Some(SizeRule::Expression { size, max })
+    Some(if by_fraction {
+        SizeRule::Fraction { fraction: reader.number(&keys::ZRAM_FRACTION)?, max }
+    } else {
+        SizeRule::Expression { size: reader.size(&keys::ZRAM_SIZE)?, max }
+    })
 }
 
-/// A default of ours, at the place of the section.
-pub(super) fn built_in(text: &str, reader: &mut SectionReader<'_>) -> Option<SizeExpr> {
-    match Expr::parse(text) {
-        Ok(expr) => Some(SizeExpr { expr, text: text.to_owned(), origin: reader.origin() }),
-        Err(error) => {
-            reader.fail(Problem::error(reader.origin(), error.message));
-            None
-        }
-    }
-}
-
-pub(super) fn algorithms(
-    reader: &mut SectionReader<'_>,
-    key: &str,
-    auto_allowed: bool,
-) -> Vec<AlgorithmChoice> {
+/// Algorithms in order of preference. An empty list stands for the default, which may be none.
+pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<AlgorithmChoice> {
     let mut choices = Vec::new();
-    for (text, origin) in reader.words(key, "\"zstd(level=3)\"").unwrap_or_default() {
-        if text == "auto" && auto_allowed {
+    for (text, origin) in reader.words(key) {
+        if key.kind.words().contains(&text.as_str()) {
             choices.push(AlgorithmChoice::Auto);
             continue;
         }
@@ -218,7 +190,7 @@ pub(super) fn algorithms(
             Ok(algorithm) => choices.push(AlgorithmChoice::Named(algorithm)),
             Err(error) if text.contains(' ') && !text.contains('(') => {
                 let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-                let hint = format!("write a list: {key} = [{}]", words.join(", "));
+                let hint = format!("write a list: {} = [{}]", key.name, words.join(", "));
                 reader.fail(Problem::error(origin, error.message).hint(hint));
             }
             Err(error) => {
@@ -227,12 +199,12 @@ pub(super) fn algorithms(
             }
         }
     }
-    choices
+    if choices.is_empty() && key.kind == Type::Algorithms { vec![AlgorithmChoice::Auto] } else { choices }
 }
 
 /// Secondary algorithms: as many as the kernel takes, each by its name.
-pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &str) -> Vec<Algorithm> {
-    let named: Vec<Algorithm> = algorithms(reader, key, false)
+pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algorithm> {
+    let named: Vec<Algorithm> = algorithms(reader, key)
         .into_iter()
         .filter_map(|choice| match choice {
             AlgorithmChoice::Named(algorithm) => Some(algorithm),
@@ -244,50 +216,38 @@ pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &str) -> Vec<Algori
             "the kernel takes at most {SECONDARY_ALGORITHMS} secondary algorithms, not {}",
             named.len()
         );
-        reader.fail(Problem::error(origin_of(reader, key), message));
+        reader.fail(Problem::error(reader.origin_of(key), message));
     }
     named
 }
 
 /// Swap, a mounted file system, or neither; and no key that belongs to another of the three.
 fn role(reader: &mut SectionReader<'_>) -> Option<Role> {
-    let mount_point = reader.path("mount-point");
-    let wants_mount = reader.own("mount-point").is_some();
-    let fs_type = reader.text("fs-type");
+    let mount_point = reader.path(&keys::MOUNT_POINT);
+    let wants_mount = reader.own(&keys::MOUNT_POINT).is_some();
+    let fs_type = reader.text(&keys::FS_TYPE);
     let swap = !wants_mount && fs_type.as_ref().is_none_or(|(name, _)| name == "swap");
-    let kind = if swap {
-        "swap"
-    } else if wants_mount {
-        "a file system"
-    } else {
-        "a device without a mount-point"
+    let (what, misplaced, hint): (_, &[&Key], _) = match (swap, wants_mount) {
+        (true, _) => (
+            "swap",
+            &[&keys::MODE, &keys::OWNER, &keys::GROUP, &keys::MKFS_OPTIONS, &keys::FORCE_RESIDENT_LIMIT],
+            "add a mount-point to make it a file system, or leave it out",
+        ),
+        (false, true) => ("a file system", &[&keys::SWAP_PRIORITY], "leave it out"),
+        (false, false) => (
+            "a device without a mount-point",
+            &[&keys::SWAP_PRIORITY, &keys::OPTIONS, &keys::MODE, &keys::OWNER, &keys::GROUP],
+            "leave it out",
+        ),
     };
-    let misplaced: &[&str] = match (swap, wants_mount) {
-        (true, _) => &["mode", "owner", "group", "mkfs-options", "force-resident-limit"],
-        (false, true) => &["swap-priority"],
-        (false, false) => &["swap-priority", "options", "mode", "owner", "group"],
-    };
-    for key in misplaced {
-        if let Some(assignment) = reader.own(key) {
-            let problem =
-                Problem::error(assignment.key_origin.clone(), format!("`{key}` means nothing for {kind}"));
-            let hint = if swap {
-                "add a mount-point to make it a file system, or leave it out"
-            } else {
-                "leave it out"
-            };
-            reader.fail(problem.hint(hint));
-        }
-    }
+    reader.misplaced(misplaced, what, hint);
     if swap {
-        let priority = reader.integer("swap-priority", -1, 32767, "100").unwrap_or(100);
-        let priority = i32::try_from(priority).unwrap_or(100);
-        return Some(Role::Swap { priority, options: reader.options("options", "discard") });
+        let priority = reader.integer(&keys::SWAP_PRIORITY)?;
+        return Some(Role::Swap { priority, options: reader.options(&keys::OPTIONS) });
     }
     let fs_type = fs_type.map(|(name, origin)| checked_fs_type(&name, origin, wants_mount, reader));
     let mkfs_options: Vec<String> = reader
-        .words("mkfs-options", "[\"-N\", \"1000\"]")
-        .unwrap_or_default()
+        .words(&keys::MKFS_OPTIONS)
         .into_iter()
         .flat_map(|(text, _)| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         .collect();
@@ -297,7 +257,7 @@ fn role(reader: &mut SectionReader<'_>) -> Option<Role> {
     }
     let fs_type = fs_type.unwrap_or_else(|| Some("ext4".to_owned()))?;
     let (path, origin) = mount_point?;
-    let mount = mount_settings(reader, path, origin, "discard", None);
+    let mount = mount_settings(reader, path, origin, &keys::OPTIONS, &keys::MODE);
     Some(Role::Filesystem { fs_type, mount, mkfs_options })
 }
 
@@ -327,15 +287,15 @@ pub(super) fn mount_settings(
     reader: &mut SectionReader<'_>,
     mount_point: String,
     origin: Origin,
-    options: &str,
-    mode: Option<u32>,
+    options: &Key,
+    mode: &Key,
 ) -> MountSettings {
     MountSettings {
         mount_point,
         origin,
-        options: reader.options("options", options),
-        mode: reader.mode("mode").or(mode),
-        owner: reader.principal("owner"),
-        group: reader.principal("group"),
+        options: reader.options(options),
+        mode: reader.mode(mode),
+        owner: reader.principal(&keys::OWNER),
+        group: reader.principal(&keys::GROUP),
     }
 }

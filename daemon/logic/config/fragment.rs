@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{Origin, Problem};
+use crate::logic::duration;
 use crate::logic::overlay::quoted;
 
 /// What one file says.
@@ -59,16 +61,23 @@ pub enum Value {
 }
 
 impl Value {
-    /// What it is, with an article.
-    pub fn kind(&self) -> &'static str {
+    /// As a span of time: a number of seconds, or text with units.
+    pub fn span(&self) -> Option<Duration> {
         match self {
-            Value::String(_) => "text",
-            Value::Integer(..) => "a whole number",
-            Value::Float(_) => "a number with a fraction",
-            Value::Boolean(_) => "true or false",
-            Value::Array(_) => "a list",
-            Value::Other(kind) => kind,
+            Value::String(text) => duration::parse(text),
+            Value::Integer(seconds, _) => u64::try_from(*seconds).ok().map(Duration::from_secs),
+            _ => None,
         }
+    }
+
+    /// As permission bits: octal text, or a number written in octal.
+    pub fn permissions(&self) -> Option<u32> {
+        let bits = match self {
+            Value::String(text) => u32::from_str_radix(text, 8).ok(),
+            Value::Integer(number, true) => u32::try_from(*number).ok(),
+            _ => None,
+        };
+        bits.filter(|bits| *bits <= 0o7777)
     }
 
     /// As TOML; the error is the kind of a value that no key takes, and that was not kept.

@@ -1,10 +1,9 @@
 //! `[maintenance]` → settings of the policies, and what they mean for the devices.
 
-use std::time::Duration;
-
-use super::assemble::{built_in, origin_of, secondary};
+use super::assemble::secondary;
+use super::keys::maintenance as keys;
 use super::problem::{Origin, Problem};
-use super::schema::SectionKind;
+use super::schema::{Key, SectionKind};
 use super::section::SectionReader;
 use super::settings::{
     BackingSettings, DeviceSettings, MaintenanceSettings, Role, StoreSettings, WritebackSettings,
@@ -13,21 +12,12 @@ use crate::logic::algorithm::Algorithm;
 use crate::logic::duration;
 use crate::logic::expr::{Variables, size_in_bytes};
 use crate::logic::policy::age::Range;
-use crate::logic::policy::pressure::{self, Thresholds};
+use crate::logic::policy::pressure::Thresholds;
 use crate::logic::policy::resize::OnChange;
 use crate::logic::policy::{recompress, writeback};
 
-/// Time between two passes by default (ChromeOS, Android).
-const INTERVAL: Duration = Duration::from_secs(3600);
-/// Shortest time between two passes.
-const SHORTEST: Duration = Duration::from_secs(60);
-/// A page of the largest size there is cannot shrink to more than this.
-const LARGEST_THRESHOLD: i64 = 65536;
 /// A machine on which every size that depends on memory is large.
 const LARGE: Variables = Variables { ram_mib: 1e6, swap_mib: 1e6, cpus: 1e3 };
-/// Secondary algorithm by default.
-const ALGORITHM: &str = "zstd";
-
 /// The section, before it is known which devices there are.
 pub(super) struct Asked {
     settings: MaintenanceSettings,
@@ -39,74 +29,65 @@ pub(super) struct Asked {
 
 /// Reads the section; nothing when it asks for nothing.
 pub(super) fn read(reader: &mut SectionReader<'_>) -> Option<Asked> {
-    reader.unknown_keys(SectionKind::Maintenance);
-    let enabled = reader.boolean("enabled", true);
-    let interval = reader.duration("interval", INTERVAL);
-    if interval < SHORTEST {
-        let message = format!("{} is too short", duration::text(interval));
-        let problem = Problem::error(origin_of(reader, "interval"), message);
-        reader.fail(problem.hint(format!("write \"{}\" or more", duration::text(SHORTEST))));
-    }
+    let enabled = reader.boolean(&keys::ENABLED);
     let asked = Asked {
         settings: MaintenanceSettings {
             origin: reader.origin(),
-            interval,
+            interval: reader.span(&keys::INTERVAL)?,
             recompress: recompress(reader),
             writeback: writeback(reader),
             pressure: pressure(reader),
-            on_memory_change: on_memory_change(reader),
+            on_memory_change: reader.word(&keys::ON_MEMORY_CHANGE).map(|word| match word.as_str() {
+                "apply" => OnChange::Apply,
+                _ => OnChange::Report,
+            }),
         },
-        algorithms: secondary(reader, "recompress.algorithm"),
-        algorithms_origin: origin_of(reader, "recompress.algorithm"),
-        device: reader.path("writeback.device"),
-        writeback_origin: origin_of(reader, "writeback.enabled"),
+        algorithms: secondary(reader, &keys::RECOMPRESS_ALGORITHM),
+        algorithms_origin: reader.origin_of(&keys::RECOMPRESS_ALGORITHM),
+        device: reader.path(&keys::WRITEBACK_DEVICE),
+        writeback_origin: reader.origin_of(&keys::WRITEBACK_ENABLED),
     };
     enabled.then_some(asked)
 }
 
 /// Whether a policy is on: it, or one of its keys, is there, and it is not `false`.
-fn is_on(reader: &mut SectionReader<'_>, policy: &str) -> bool {
-    let prefix = format!("{policy}.");
-    let has_keys = SectionKind::Maintenance
-        .keys()
-        .any(|key| key.name.starts_with(&prefix) && reader.own(key.name).is_some());
-    reader.boolean(&format!("{policy}.enabled"), has_keys)
+fn is_on(reader: &mut SectionReader<'_>, enabled: &Key) -> bool {
+    let policy = enabled.name.trim_end_matches("enabled");
+    let mut keys = SectionKind::Maintenance.keys().iter().filter(|key| key.name.starts_with(policy));
+    match reader.own(enabled) {
+        Some(_) => reader.boolean(enabled),
+        None => keys.any(|key| reader.own(key).is_some()),
+    }
 }
 
-fn ages(reader: &mut SectionReader<'_>, policy: &str, default: Range) -> Range {
-    let (least_key, most_key) = (format!("{policy}.idle-age"), format!("{policy}.max-idle-age"));
-    let mut given = |key: &str, default| reader.own(key).is_some().then(|| reader.duration(key, default));
-    let (least, most) = (given(&least_key, default.least), given(&most_key, default.most));
-    let range = match (least, most) {
-        (None, None) => default,
-        (Some(least), Some(most)) => Range { least, most },
-        // The spread of the defaults, below or above what is given.
-        (Some(least), None) => {
-            Range { least, most: least.saturating_add(default.most.saturating_sub(default.least)) }
-        }
-        (None, Some(most)) => Range { least: default.least.min(most), most },
+fn ages(reader: &mut SectionReader<'_>, least_key: &Key, most_key: &Key, default: Range) -> Option<Range> {
+    let (least, most) = (reader.span(least_key)?, reader.span(most_key));
+    let range = match most {
+        Some(most) if reader.own(least_key).is_none() => Range { least: least.min(most), most },
+        Some(most) => Range { least, most },
+        // The spread of the defaults, above what is given.
+        None => Range { least, most: least.saturating_add(default.most.saturating_sub(default.least)) },
     };
     if range.least > range.most {
         let message = format!("the longest idle age is below the shortest, {}", duration::text(range.least));
-        let problem = Problem::error(origin_of(reader, &most_key), message);
+        let problem = Problem::error(reader.origin_of(most_key), message);
         reader.fail(problem.hint(format!("write {} or more", duration::text(range.least))));
     }
-    range
+    Some(range)
 }
 
 fn recompress(reader: &mut SectionReader<'_>) -> Option<recompress::Settings> {
-    let on = is_on(reader, "recompress");
-    let age = ages(reader, "recompress", recompress::AGE);
-    let threshold = reader.integer("recompress.threshold", 1, LARGEST_THRESHOLD, "3072");
-    let threshold = threshold.and_then(|bytes| u32::try_from(bytes).ok());
+    let on = is_on(reader, &keys::RECOMPRESS_ENABLED);
+    let (least, most) = (&keys::RECOMPRESS_IDLE_AGE, &keys::RECOMPRESS_MAX_IDLE_AGE);
+    let age = ages(reader, least, most, recompress::AGE)?;
+    let threshold = reader.integer(&keys::RECOMPRESS_THRESHOLD);
     on.then_some(recompress::Settings { age, threshold })
 }
 
 fn writeback(reader: &mut SectionReader<'_>) -> Option<WritebackSettings> {
-    let on = is_on(reader, "writeback");
-    let mut size = |key: &str, default: &str| {
-        let Some(size) = reader.own(key) else { return built_in(default, reader) };
-        let size = reader.size_of(size, false)?;
+    let on = is_on(reader, &keys::WRITEBACK_ENABLED);
+    let mut budget = |key: &Key| {
+        let size = reader.size(key)?;
         let most = size.expr.evaluate(&LARGE).and_then(size_in_bytes);
         if most.is_ok_and(|most| most < writeback::LEAST) {
             let message = format!("`{}` is too little: nothing would ever be written", size.text);
@@ -115,52 +96,34 @@ fn writeback(reader: &mut SectionReader<'_>) -> Option<WritebackSettings> {
         }
         Some(size)
     };
-    let daily = size("writeback.daily-budget", "1GiB");
-    let per_run = size("writeback.run-budget", "300MiB");
-    let age = ages(reader, "writeback", writeback::AGE);
-    let huge = reader.boolean("writeback.huge", false);
+    let (daily, per_run) = (budget(&keys::WRITEBACK_DAILY_BUDGET), budget(&keys::WRITEBACK_RUN_BUDGET));
+    let (least, most) = (&keys::WRITEBACK_IDLE_AGE, &keys::WRITEBACK_MAX_IDLE_AGE);
+    let age = ages(reader, least, most, writeback::AGE)?;
+    let huge = reader.boolean(&keys::WRITEBACK_HUGE);
     let settings = WritebackSettings { age, daily: daily?, per_run: per_run?, huge };
     on.then_some(settings)
 }
 
 fn pressure(reader: &mut SectionReader<'_>) -> Option<Thresholds> {
-    let on = is_on(reader, "pressure");
-    let default = pressure::DEFAULT;
-    let mut percent = |key: &str, default: u8| {
-        let number = reader.integer(key, 1, 100, &default.to_string());
-        number.and_then(|number| u8::try_from(number).ok()).unwrap_or(default)
-    };
+    let on = is_on(reader, &keys::PRESSURE_ENABLED);
     let thresholds = Thresholds {
-        moderate: percent("pressure.moderate", default.moderate),
-        severe: percent("pressure.severe", default.severe),
-        critical: percent("pressure.critical", default.critical),
+        moderate: reader.integer(&keys::PRESSURE_MODERATE)?,
+        severe: reader.integer(&keys::PRESSURE_SEVERE)?,
+        critical: reader.integer(&keys::PRESSURE_CRITICAL)?,
     };
     if thresholds.severe >= thresholds.critical {
         let message = format!(
             "critical pressure ({} %) begins below severe pressure ({} %)",
             thresholds.critical, thresholds.severe
         );
-        let key =
-            if reader.own("pressure.critical").is_some() { "pressure.critical" } else { "pressure.severe" };
+        let critical = reader.own(&keys::PRESSURE_CRITICAL).is_some();
+        let key = if critical { &keys::PRESSURE_CRITICAL } else { &keys::PRESSURE_SEVERE };
         reader.fail(
-            Problem::error(origin_of(reader, key), message)
+            Problem::error(reader.origin_of(key), message)
                 .hint("both are shares of time in which everything waits"),
         );
     }
     on.then_some(thresholds)
-}
-
-fn on_memory_change(reader: &mut SectionReader<'_>) -> Option<OnChange> {
-    let (word, origin) = reader.text("on-memory-change")?;
-    match word.as_str() {
-        "report" => Some(OnChange::Report),
-        "apply" => Some(OnChange::Apply),
-        _ => {
-            let problem = Problem::error(origin, format!("`{word}` is nothing that can be done then"));
-            reader.fail(problem.hint("write \"report\" or \"apply\""));
-            None
-        }
-    }
 }
 
 impl Asked {
@@ -171,10 +134,8 @@ impl Asked {
         problems: &mut Vec<Problem>,
     ) -> MaintenanceSettings {
         if self.settings.recompress.is_some() {
-            let default = || Algorithm { name: ALGORITHM.to_owned(), parameters: Vec::new() };
-            let algorithms = if self.algorithms.is_empty() { vec![default()] } else { self.algorithms };
             for device in devices.iter_mut().filter(|device| device.recompression.is_empty()) {
-                device.recompression.clone_from(&algorithms);
+                device.recompression.clone_from(&self.algorithms);
                 device.recompression_origin = self.algorithms_origin.clone();
             }
         }

@@ -7,6 +7,7 @@
 mod assemble;
 pub mod fragment;
 pub mod json_schema;
+mod keys;
 pub mod locate;
 mod maintenance;
 pub mod merge;

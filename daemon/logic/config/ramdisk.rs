@@ -3,32 +3,49 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::assemble::{algorithms, built_in, mount_settings, origin_of};
+use super::assemble::{algorithms, mount_settings};
 use super::fragment::Section;
+use super::keys::device;
+use super::keys::ramdisk as keys;
 use super::merge::Merged;
 use super::problem::{Origin, Problem};
-use super::schema::SectionKind;
+use super::schema::{Key, SectionKind};
 use super::section::SectionReader;
 use super::settings::{
-    AlgorithmChoice, Backend, DeviceSettings, KeepSettings, MountSettings, RamDiskSettings, Role, Settings,
-    SizeExpr, SizeRule,
+    Backend, DeviceSettings, KeepSettings, MountSettings, RamDiskSettings, Role,
+    Settings, SizeExpr, SizeRule,
 };
 use crate::logic::disk::{Mode, OnFailure};
 use crate::logic::disk_place::{STORES, is_at_or_below, place};
 use crate::logic::proc::{HIGHEST_DEVICE, zram_number};
 
-/// What tmpfs(5) itself does.
-const DEFAULT_SIZE: &str = "50%";
 /// It becomes part of the name of a file.
 const LONGEST_NAME: usize = 64;
-/// How many good snapshots are kept.
-const GENERATIONS: u32 = 2;
-const MOST_GENERATIONS: i64 = 1000;
+/// How often a disk with `persist = "snapshot"` is saved by default.
 const SAVE_INTERVAL: Duration = Duration::from_secs(3600);
-const HOOK_TIME_LIMIT: Duration = Duration::from_secs(30);
-const TIME_LIMIT: Duration = Duration::from_secs(300);
-/// Longer ones mean that somebody forgot a unit; a save more often than this only wears the store.
-const SHORTEST_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What only a disk on zram has.
+const ZRAM_KEYS: &[&Key] = &[
+    &keys::FS_TYPE,
+    &keys::COMPRESSION_ALGORITHM,
+    &keys::ZRAM_DEVICE,
+    &keys::ZRAM_RESIDENT_LIMIT,
+    &keys::FORCE_RESIDENT_LIMIT,
+];
+
+/// What only a disk has whose contents are kept.
+const KEEP_KEYS: &[&Key] = &[
+    &keys::SAVE_INTERVAL,
+    &keys::KEEP,
+    &keys::STORE,
+    &keys::STORE_LIMIT,
+    &keys::ON_FAILURE,
+    &keys::SEED,
+    &keys::PRE_SAVE,
+    &keys::POST_RESTORE,
+    &keys::HOOK_TIME_LIMIT,
+    &keys::TIME_LIMIT,
+];
 
 /// A disk, and what it asks of a zram device if one is to hold it.
 pub(super) struct Disk {
@@ -47,36 +64,32 @@ pub(super) fn ramdisk(
     reader: &mut SectionReader<'_>,
     defaults: Option<&Section>,
 ) -> Option<Disk> {
-    reader.unknown_keys(SectionKind::RamDisk);
     check_name(name, reader);
-    let enabled = reader.boolean("enabled", true);
-    if reader.own("mount-point").is_none() {
+    let enabled = reader.boolean(&keys::ENABLED);
+    if reader.own(&keys::MOUNT_POINT).is_none() {
         reader.fail(
             Problem::error(reader.origin(), "a RAM disk needs a mount-point")
-                .hint("write for example mount-point = \"/var/cache/scratch\""),
+                .hint(format!("write for example mount-point = {}", keys::MOUNT_POINT.example)),
         );
     }
-    let size = match reader.own("size") {
-        Some(size) => reader.size_of(size, false),
-        None => built_in(DEFAULT_SIZE, reader),
-    };
-    let inodes = reader.integer("inodes", 1, i64::MAX, "100000").and_then(|count| u64::try_from(count).ok());
-    let on_zram = reader.word("backend", &["tmpfs", "zram"], "tmpfs") == "zram";
-    let misplaced: &[&str] = if on_zram {
-        &["huge-pages"]
+    let size = reader.size(&keys::SIZE);
+    let inodes = reader.integer(&keys::INODES);
+    let on_zram = reader.word(&keys::BACKEND).as_deref() == Some("zram");
+    if on_zram {
+        reader.misplaced(&[&keys::HUGE_PAGES], "a RAM disk on zram", "leave it out");
     } else {
-        &["fs-type", "compression-algorithm", "zram-device", "zram-resident-limit", "force-resident-limit"]
-    };
-    let hint = if on_zram { "leave it out" } else { "write backend = \"zram\", or leave it out" };
-    misplace(reader, misplaced, &format!("a RAM disk on {}", if on_zram { "zram" } else { "tmpfs" }), hint);
-    let huge = reader.own("huge-pages").is_some().then(|| {
-        reader.word("huge-pages", &["never", "always", "within_size", "advise"], "never").to_owned()
-    });
-    let required = reader.boolean("required", false);
-    let (path, origin) = reader.path("mount-point")?;
+        let hint = "write backend = \"zram\", or leave it out";
+        reader.misplaced(ZRAM_KEYS, "a RAM disk on tmpfs", hint);
+    }
+    let huge = reader.word(&keys::HUGE_PAGES);
+    let required = reader.boolean(&keys::REQUIRED);
+    let (path, origin) = reader.path(&keys::MOUNT_POINT)?;
     let keep = keep(name, &path, reader);
-    let watch = reader.boolean("space-watch", keep.is_some());
-    let mount = mount_settings(reader, path, origin, "nosuid,nodev", Some(0o755));
+    let watch = match reader.own(&keys::SPACE_WATCH) {
+        Some(_) => reader.boolean(&keys::SPACE_WATCH),
+        None => keep.is_some(),
+    };
+    let mount = mount_settings(reader, path, origin, &keys::OPTIONS, &keys::MODE);
     let size = size?;
     let zram = on_zram.then(|| zram(name, reader, defaults, &size, inodes, mount.clone()));
     let settings = RamDiskSettings {
@@ -105,17 +118,6 @@ fn check_name(name: &str, reader: &mut SectionReader<'_>) {
     }
 }
 
-/// Complains about keys that belong to something else.
-fn misplace(reader: &mut SectionReader<'_>, keys: &[&str], what: &str, hint: &str) {
-    for key in keys {
-        if let Some(assignment) = reader.own(key) {
-            let problem =
-                Problem::error(assignment.key_origin.clone(), format!("`{key}` means nothing for {what}"));
-            reader.fail(problem.hint(hint));
-        }
-    }
-}
-
 /// The device that is to hold the disk; its number may come later.
 fn zram(
     name: &str,
@@ -125,31 +127,31 @@ fn zram(
     inodes: Option<u64>,
     mount: MountSettings,
 ) -> Zram {
-    let fs_type = reader.word("fs-type", &["ext4", "btrfs", "xfs"], "ext4").to_owned();
-    let number =
-        reader.integer("zram-device", 0, HIGHEST_DEVICE.into(), "7").and_then(|n| u32::try_from(n).ok());
-    let number = number.map(|number| (number, origin_of(reader, "zram-device")));
-    let key = "compression-algorithm";
+    let fs_type = reader.word(&keys::FS_TYPE).unwrap_or_default();
+    let number = reader.integer(&keys::ZRAM_DEVICE);
+    let number = number.map(|number| (number, reader.origin_of(&keys::ZRAM_DEVICE)));
+    let key = &keys::COMPRESSION_ALGORITHM;
     let (algorithms, algorithms_origin) = match defaults.filter(|_| reader.own(key).is_none()) {
         Some(defaults) => {
             // What is wrong with the defaults is told for every device already.
-            let mut reader = SectionReader::new(defaults, None);
-            (algorithms(&mut reader, key, true), origin_of(&reader, key))
+            let mut reader = SectionReader::new(defaults, SectionKind::Defaults, None);
+            let key = &device::COMPRESSION_ALGORITHM;
+            (algorithms(&mut reader, key), reader.origin_of(key))
         }
-        None => (algorithms(reader, key, true), origin_of(reader, key)),
+        None => (algorithms(reader, key), reader.origin_of(key)),
     };
     let mut mkfs_options = Vec::new();
     if let Some(inodes) = inodes {
         if fs_type == "ext4" {
             mkfs_options = vec!["-N".to_owned(), inodes.to_string()];
         } else {
-            let origin = origin_of(reader, "inodes");
+            let origin = reader.origin_of(&keys::INODES);
             let problem = Problem::error(origin, format!("{fs_type} has no fixed number of inodes"));
             reader.fail(problem.hint("leave inodes out, or use fs-type = \"ext4\""));
         }
     }
-    let limit = reader.size("zram-resident-limit", true);
-    let forced = reader.boolean("force-resident-limit", false);
+    let limit = reader.size(&keys::ZRAM_RESIDENT_LIMIT);
+    let forced = reader.boolean(&keys::FORCE_RESIDENT_LIMIT);
     let options = match mount.options.as_str() {
         "" => "discard".to_owned(),
         other => format!("discard,{other}"),
@@ -161,7 +163,7 @@ fn zram(
         host_memory_limit: None,
         resident_limit: limit,
         force_resident_limit: forced,
-        algorithms: if algorithms.is_empty() { vec![AlgorithmChoice::Auto] } else { algorithms },
+        algorithms,
         algorithms_origin,
         recompression: Vec::new(),
         recompression_origin: reader.origin(),
@@ -178,35 +180,21 @@ fn zram(
 
 /// How the contents are kept, if they are.
 fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option<KeepSettings> {
-    let mode = match reader.word("persist", &["none", "skeleton", "snapshot"], "none") {
-        "skeleton" => Mode::Skeleton,
-        "snapshot" => Mode::Snapshot,
+    let mode = match reader.word(&keys::PERSIST).as_deref() {
+        Some("skeleton") => Mode::Skeleton,
+        Some("snapshot") => Mode::Snapshot,
         _ => {
-            let keys = [
-                "save-interval",
-                "keep",
-                "store",
-                "store-limit",
-                "on-failure",
-                "seed",
-                "pre-save",
-                "post-restore",
-                "hook-time-limit",
-                "time-limit",
-            ];
             let hint = "write persist = \"snapshot\", or leave it out";
-            misplace(reader, &keys, "a RAM disk whose contents are not kept", hint);
+            reader.misplaced(KEEP_KEYS, "a RAM disk whose contents are not kept", hint);
             return None;
         }
     };
-    let interval = match reader.own("save-interval") {
-        None if mode == Mode::Snapshot => Some(SAVE_INTERVAL),
-        None => None,
-        Some(_) => save_interval(reader),
+    let save_interval = match reader.own(&keys::SAVE_INTERVAL) {
+        Some(_) => reader.span(&keys::SAVE_INTERVAL),
+        None => (mode == Mode::Snapshot).then_some(SAVE_INTERVAL),
     };
-    let generations = reader.integer("keep", 1, MOST_GENERATIONS, "2").and_then(|n| u32::try_from(n).ok());
-    let (store, store_origin) = match reader.own("store") {
-        Some(_) => reader.path("store").unwrap_or_default(),
+    let (store, store_origin) = match reader.own(&keys::STORE) {
+        Some(_) => reader.path(&keys::STORE).unwrap_or_default(),
         None => (format!("{STORES}/{name}"), reader.origin()),
     };
     if is_at_or_below(&store, mount_point) || is_at_or_below(&store, &place(name)) {
@@ -214,53 +202,29 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
         let problem = Problem::error(store_origin.clone(), message);
         reader.fail(problem.hint("name a folder on a disk"));
     }
-    let on_failure = reader.own("on-failure").is_some().then(|| {
-        match reader.word("on-failure", &["empty", "passthrough", "fail"], "empty") {
-            "passthrough" => OnFailure::Passthrough,
-            "fail" => OnFailure::Fail,
-            _ => OnFailure::Empty,
-        }
-    });
-    let time_limit = reader.duration("time-limit", TIME_LIMIT);
-    let hook_time_limit = reader.duration("hook-time-limit", HOOK_TIME_LIMIT);
-    for (key, limit) in [("time-limit", time_limit), ("hook-time-limit", hook_time_limit)] {
-        if limit.is_zero() {
-            let problem = Problem::error(origin_of(reader, key), "nothing is done in no time");
-            reader.fail(problem.hint("write for example \"5min\""));
-        }
-    }
     Some(KeepSettings {
         mode,
         store,
         store_origin,
-        store_limit: reader.size("store-limit", true),
-        generations: generations.unwrap_or(GENERATIONS),
-        save_interval: interval,
-        on_failure,
-        seed: reader.boolean("seed", true),
-        pre_save: command("pre-save", reader),
-        post_restore: command("post-restore", reader),
-        hook_time_limit,
-        time_limit,
+        store_limit: reader.size(&keys::STORE_LIMIT),
+        generations: reader.integer(&keys::KEEP)?,
+        save_interval,
+        on_failure: reader.word(&keys::ON_FAILURE).map(|word| match word.as_str() {
+            "passthrough" => OnFailure::Passthrough,
+            "fail" => OnFailure::Fail,
+            _ => OnFailure::Empty,
+        }),
+        seed: reader.boolean(&keys::SEED),
+        pre_save: command(&keys::PRE_SAVE, reader),
+        post_restore: command(&keys::POST_RESTORE, reader),
+        hook_time_limit: reader.span(&keys::HOOK_TIME_LIMIT)?,
+        time_limit: reader.span(&keys::TIME_LIMIT)?,
     })
 }
 
-fn save_interval(reader: &mut SectionReader<'_>) -> Option<Duration> {
-    let origin = origin_of(reader, "save-interval");
-    if reader.is_text("save-interval", "never") {
-        return None;
-    }
-    let interval = reader.duration("save-interval", SAVE_INTERVAL);
-    if interval < SHORTEST_INTERVAL {
-        let problem = Problem::error(origin, "an interval of less than 10 s would do nothing but save");
-        reader.fail(problem.hint("write for example \"15min\", or \"never\""));
-    }
-    Some(interval)
-}
-
 /// A program with its words; no shell is between.
-fn command(key: &str, reader: &mut SectionReader<'_>) -> Vec<String> {
-    let words = reader.words(key, "[\"/usr/local/bin/checkpoint\", \"--all\"]").unwrap_or_default();
+fn command(key: &Key, reader: &mut SectionReader<'_>) -> Vec<String> {
+    let words = reader.words(key);
     if let Some((program, origin)) = words.first()
         && !program.starts_with('/')
     {
@@ -272,7 +236,7 @@ fn command(key: &str, reader: &mut SectionReader<'_>) -> Vec<String> {
     {
         let list: Vec<String> = program.split_whitespace().map(|word| format!("\"{word}\"")).collect();
         let problem = Problem::error(origin.clone(), format!("there is no shell to take `{program}` apart"));
-        reader.fail(problem.hint(format!("write a list: {key} = [{}]", list.join(", "))));
+        reader.fail(problem.hint(format!("write a list: {} = [{}]", key.name, list.join(", "))));
     }
     words.into_iter().map(|(word, _)| word).collect()
 }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use super::fragment::{Assignment, Section, Value};
 use super::problem::{Origin, Problem};
-use super::schema::SectionKind;
+use super::schema::{Key, SectionKind};
 use super::settings::{Principal, SizeExpr};
-use crate::logic::duration;
 use crate::logic::expr::Expr;
 use crate::logic::unit_text::escape_path;
 
 /// Reads one section, with another one behind it for what it leaves out.
 pub struct SectionReader<'a> {
     section: &'a Section,
+    kind: SectionKind,
     defaults: Option<&'a Section>,
     /// What was found to be wrong.
     pub problems: Vec<Problem>,
@@ -21,9 +21,9 @@ pub struct SectionReader<'a> {
 }
 
 impl<'a> SectionReader<'a> {
-    /// Begins to read a section.
-    pub fn new(section: &'a Section, defaults: Option<&'a Section>) -> SectionReader<'a> {
-        SectionReader { section, defaults, problems: Vec::new(), failed: false }
+    /// Begins to read a section; warns of keys that do not exist.
+    pub fn new(section: &'a Section, kind: SectionKind, defaults: Option<&'a Section>) -> SectionReader<'a> {
+        SectionReader { section, kind, defaults, problems: unknown_keys(section, kind), failed: false }
     }
 
     /// Notes an error, which makes the section unusable.
@@ -32,19 +32,16 @@ impl<'a> SectionReader<'a> {
         self.problems.push(problem);
     }
 
-    /// Warns of keys that do not exist.
-    pub fn unknown_keys(&mut self, kind: SectionKind) {
-        self.problems.extend(unknown_keys(self.section, kind));
-    }
-
     /// The assignment of a key, in the section itself or in the defaults.
-    pub fn get(&self, key: &str) -> Option<&'a Assignment> {
-        self.own(key).or_else(|| self.defaults.and_then(|defaults| defaults.keys.get(key)))
+    pub fn get(&self, key: &Key) -> Option<&'a Assignment> {
+        let defaults = self.defaults.filter(|_| SectionKind::Defaults.key(key.name).is_some());
+        self.own(key).or_else(|| defaults.and_then(|defaults| defaults.keys.get(key.name)))
     }
 
     /// The assignment of a key in the section itself.
-    pub fn own(&self, key: &str) -> Option<&'a Assignment> {
-        self.section.keys.get(key)
+    pub fn own(&self, key: &Key) -> Option<&'a Assignment> {
+        debug_assert!(self.kind.key(key.name).is_some(), "{} is not in the list of keys", key.name);
+        self.section.keys.get(key.name)
     }
 
     /// Where the section begins.
@@ -52,193 +49,121 @@ impl<'a> SectionReader<'a> {
         self.section.origin.clone()
     }
 
-    fn wrong_type(&mut self, assignment: &Assignment, wanted: &str, example: &str) {
-        let key = assignment.origin.key.rsplit('.').next().unwrap_or_default();
-        let problem = Problem::error(
-            assignment.origin.clone(),
-            format!("`{key}` takes {wanted}, not {}", assignment.value.kind()),
-        );
-        self.fail(problem.hint(format!("write for example {key} = {example}")));
+    /// Where a key is assigned, or else where the section begins.
+    pub fn origin_of(&self, key: &Key) -> Origin {
+        self.get(key).map_or_else(|| self.origin(), |assignment| assignment.origin.clone())
     }
 
-    /// `true` or `false`.
-    pub fn boolean(&mut self, key: &str, default: bool) -> bool {
-        match self.get(key) {
-            None => default,
-            Some(Assignment { value: Value::Boolean(value), .. }) => *value,
-            Some(other) => {
-                self.wrong_type(other, "true or false", "true");
-                default
+    /// Complains about keys that belong to something else.
+    pub fn misplaced(&mut self, keys: &[&Key], what: &str, hint: &str) {
+        for key in keys {
+            if let Some(assignment) = self.own(key) {
+                let message = format!("`{}` means nothing for {what}", key.name);
+                self.fail(Problem::error(assignment.key_origin.clone(), message).hint(hint));
             }
         }
+    }
+
+    /// The value of a key, which has its type: as it is assigned, else the default.
+    pub fn value(&mut self, key: &Key) -> Option<(Value, Origin)> {
+        if let Some(Assignment { value, origin, .. }) = self.get(key) {
+            if key.kind.accepts(value) {
+                return Some((value.clone(), origin.clone()));
+            }
+            self.fail(wrong_value(key, value, origin));
+        }
+        key.default.value().map(|value| (value, self.origin()))
+    }
+
+    /// `true` or `false`; `false` when there is no default.
+    pub fn boolean(&mut self, key: &Key) -> bool {
+        matches!(self.value(key), Some((Value::Boolean(true), _)))
     }
 
     /// Text.
-    pub fn text(&mut self, key: &str) -> Option<(String, Origin)> {
-        match self.get(key)? {
-            Assignment { value: Value::String(text), origin, .. } => Some((text.clone(), origin.clone())),
-            other => {
-                self.wrong_type(other, "text", "\"text\"");
-                None
-            }
+    pub fn text(&mut self, key: &Key) -> Option<(String, Origin)> {
+        match self.value(key)? {
+            (Value::String(text), origin) => Some((text, origin)),
+            _ => None,
         }
     }
 
-    /// One of a few words.
-    pub fn word(&mut self, key: &str, words: &[&'static str], default: &'static str) -> &'static str {
-        let Some((text, origin)) = self.text(key) else { return default };
-        if let Some(word) = words.iter().find(|word| **word == text) {
-            return word;
-        }
-        let list: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-        let problem = Problem::error(origin, format!("`{key}` is one of {}, not `{text}`", list.join(", ")));
-        let meant = nearest(&text, words.iter().copied()).unwrap_or(default);
-        self.fail(problem.hint(format!("did you mean \"{meant}\"?")));
-        default
+    /// One of the words of a key.
+    pub fn word(&mut self, key: &Key) -> Option<String> {
+        self.text(key).map(|(word, _)| word)
     }
 
-    /// Whether a key is this text.
-    pub fn is_text(&self, key: &str, text: &str) -> bool {
-        self.get(key).is_some_and(|assignment| assignment.value == Value::String(text.to_owned()))
+    /// A span of time; nothing for `"never"`.
+    pub fn span(&mut self, key: &Key) -> Option<Duration> {
+        self.value(key)?.0.span()
     }
 
-    /// A span of time: text with units, or a number of seconds.
-    pub fn duration(&mut self, key: &str, default: Duration) -> Duration {
-        let Some(assignment) = self.get(key) else { return default };
-        let found = match &assignment.value {
-            Value::String(text) => duration::parse(text),
-            Value::Integer(seconds, _) => u64::try_from(*seconds).ok().map(Duration::from_secs),
-            _ => {
-                self.wrong_type(assignment, "a span of time", &format!("\"{}\"", duration::text(default)));
-                return default;
-            }
-        };
-        found.unwrap_or_else(|| {
-            let problem = Problem::error(assignment.origin.clone(), "this is no span of time");
-            self.fail(problem.hint("write a number with a unit: \"90s\", \"15min\", \"1h 30min\", \"2d\""));
-            default
-        })
-    }
-
-    /// A whole number within bounds.
-    pub fn integer(&mut self, key: &str, least: i64, most: i64, example: &str) -> Option<i64> {
-        let assignment = self.get(key)?;
-        match assignment.value {
-            Value::Integer(number, _) if (least..=most).contains(&number) => Some(number),
-            Value::Integer(number, _) => {
-                let message = format!("{number} is outside of {least} to {most}");
-                self.fail(Problem::error(assignment.origin.clone(), message));
-                None
-            }
-            _ => {
-                self.wrong_type(assignment, "a whole number", example);
-                None
-            }
+    /// A whole number.
+    pub fn integer<T: TryFrom<i64>>(&mut self, key: &Key) -> Option<T> {
+        match self.value(key)? {
+            (Value::Integer(number, _), _) => T::try_from(number).ok(),
+            _ => None,
         }
     }
 
     /// A number of at least 0.
-    pub fn fraction(&mut self, key: &str) -> Option<f64> {
-        let assignment = self.get(key)?;
-        let number = match assignment.value {
-            Value::Float(number) => number,
-            Value::Integer(number, _) => number as f64,
-            _ => {
-                self.wrong_type(assignment, "a number", "0.5");
-                return None;
-            }
-        };
-        if number.is_finite() && number >= 0.0 {
-            return Some(number);
+    pub fn number(&mut self, key: &Key) -> Option<f64> {
+        match self.value(key)?.0 {
+            Value::Float(number) => Some(number),
+            Value::Integer(number, _) => Some(number as f64),
+            _ => None,
         }
-        let message = format!("{number} is no share of RAM");
-        self.fail(
-            Problem::error(assignment.origin.clone(), message)
-                .hint("write a number of 0 or more, such as 0.5"),
-        );
-        None
     }
 
-    /// A size: a number of MiB or an expression. `"none"` counts as absent where that is allowed.
-    pub fn size(&mut self, key: &str, none_allowed: bool) -> Option<SizeExpr> {
-        let assignment = self.get(key)?;
-        self.size_of(assignment, none_allowed)
-    }
-
-    /// The size that an assignment gives.
-    pub fn size_of(&mut self, assignment: &Assignment, none_allowed: bool) -> Option<SizeExpr> {
-        let origin = assignment.origin.clone();
-        let (expr, text) = match &assignment.value {
-            Value::String(text) if none_allowed && text == "none" => return None,
-            Value::String(text) => match Expr::parse(text) {
-                Ok(expr) => (expr, text.clone()),
+    /// A size: a number of MiB or an expression. Nothing for `"none"` where that is allowed.
+    pub fn size(&mut self, key: &Key) -> Option<SizeExpr> {
+        let (value, origin) = self.value(key)?;
+        let (expr, text) = match value {
+            Value::String(text) if key.kind.words().contains(&text.as_str()) => return None,
+            Value::String(text) => match Expr::parse(&text) {
+                Ok(expr) => (expr, text),
                 Err(error) => {
                     let problem =
-                        Problem::error(inside(&origin, text, error.start, error.end), error.message);
+                        Problem::error(inside(&origin, &text, error.start, error.end), error.message);
                     self.fail(Problem { hint: error.hint, ..problem });
                     return None;
                 }
             },
-            Value::Integer(number, _) if *number >= 0 => (Expr::number(*number as f64), number.to_string()),
-            Value::Float(number) if number.is_finite() && *number >= 0.0 => {
-                (Expr::number(*number), number.to_string())
-            }
-            Value::Integer(..) | Value::Float(_) => {
-                self.fail(Problem::error(origin, "a size cannot be negative"));
-                return None;
-            }
-            _ => {
-                self.wrong_type(assignment, "a size", "\"4GiB\"");
-                return None;
-            }
+            Value::Integer(number, _) => (Expr::number(number as f64), number.to_string()),
+            Value::Float(number) => (Expr::number(number), number.to_string()),
+            _ => return None,
         };
         Some(SizeExpr { expr, text, origin })
     }
 
     /// Text, or a list of text: each word with its place.
-    pub fn words(&mut self, key: &str, example: &str) -> Option<Vec<(String, Origin)>> {
-        let assignment = self.get(key)?;
-        match &assignment.value {
-            Value::String(text) if text.is_empty() => Some(Vec::new()),
-            Value::String(text) => Some(vec![(text.clone(), assignment.origin.clone())]),
-            Value::Array(items) => {
-                let mut words = Vec::new();
-                for (item, origin) in items {
-                    match item {
-                        Value::String(text) => words.push((text.clone(), origin.clone())),
-                        other => {
-                            let item = Assignment {
-                                value: other.clone(),
-                                origin: origin.clone(),
-                                ..assignment.clone()
-                            };
-                            self.wrong_type(&item, "text or a list of text", example);
-                        }
-                    }
-                }
-                Some(words)
-            }
-            _ => {
-                self.wrong_type(assignment, "text or a list of text", example);
-                None
-            }
-        }
+    pub fn words(&mut self, key: &Key) -> Vec<(String, Origin)> {
+        let items = match self.value(key) {
+            Some((Value::Array(items), _)) => items,
+            Some((Value::String(text), _)) if text.is_empty() => Vec::new(),
+            value => value.into_iter().collect(),
+        };
+        let word = |(item, origin)| match item {
+            Value::String(text) => Some((text, origin)),
+            _ => None,
+        };
+        items.into_iter().filter_map(word).collect()
     }
 
     /// Options as fstab has them, from text or a list, without blanks around them.
-    pub fn options(&mut self, key: &str, default: &str) -> String {
-        let Some(words) = self.words(key, "\"discard,noatime\"") else { return default.to_owned() };
+    pub fn options(&mut self, key: &Key) -> String {
+        let words = self.words(key);
         let options = words.iter().flat_map(|(word, _)| word.split(',')).map(str::trim);
         let options = options.filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",");
         if let (Some(why), Some((_, origin))) = (unfit_for_unit(&options), words.first()) {
-            let problem = Problem::error(origin.clone(), format!("the text of `{key}` {why}"));
+            let problem = Problem::error(origin.clone(), format!("the text of `{}` {why}", key.name));
             self.fail(problem.hint("leave that out"));
         }
         options
     }
 
     /// An absolute path, with `.`, double and trailing slashes taken out; `..` is refused.
-    pub fn path(&mut self, key: &str) -> Option<(String, Origin)> {
+    pub fn path(&mut self, key: &Key) -> Option<(String, Origin)> {
         let (text, origin) = self.text(key)?;
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         let path = format!("/{}", parts.join("/"));
@@ -259,39 +184,34 @@ impl<'a> SectionReader<'a> {
         Some((path, origin))
     }
 
-    /// Permission bits: octal text, or a number written in octal.
-    pub fn mode(&mut self, key: &str) -> Option<u32> {
-        let assignment = self.get(key)?;
-        let bits = match &assignment.value {
-            Value::String(text) => u32::from_str_radix(text, 8).ok(),
-            Value::Integer(number, true) => u32::try_from(*number).ok(),
-            _ => None,
-        };
-        let valid = bits.filter(|bits| *bits <= 0o7777);
-        if valid.is_none() {
-            let problem = Problem::error(assignment.origin.clone(), "these are no permission bits");
-            self.fail(problem.hint("write them in octal and in quotes: \"0755\""));
-        }
-        valid
+    /// Permission bits.
+    pub fn mode(&mut self, key: &Key) -> Option<u32> {
+        self.value(key)?.0.permissions()
     }
 
     /// A user or group, by name or number.
-    pub fn principal(&mut self, key: &str) -> Option<Principal> {
-        let assignment = self.get(key)?;
-        match &assignment.value {
-            Value::Integer(number, _) if u32::try_from(*number).is_ok_and(|id| id != u32::MAX) => {
-                u32::try_from(*number).ok().map(Principal::Id)
-            }
-            Value::String(text) if !text.is_empty() => Some(match text.parse() {
+    pub fn principal(&mut self, key: &Key) -> Option<Principal> {
+        match self.value(key)? {
+            (Value::Integer(number, _), _) => u32::try_from(number).ok().map(Principal::Id),
+            (Value::String(text), origin) => Some(match text.parse() {
                 Ok(id) => Principal::Id(id),
-                Err(_) => Principal::Name(text.clone(), assignment.origin.clone()),
+                Err(_) => Principal::Name(text, origin),
             }),
-            _ => {
-                self.wrong_type(assignment, "a name or a number", "\"build\"");
-                None
-            }
+            _ => None,
         }
     }
+}
+
+/// What is said of a value that its key does not take.
+fn wrong_value(key: &Key, value: &Value, origin: &Origin) -> Problem {
+    let written = value.toml().unwrap_or_else(str::to_owned);
+    let problem = Problem::error(origin.clone(), format!("expected {}, not {written}", key.kind));
+    // A key of a policy is written with the name of its table in front, or in it.
+    let name = key.name.rsplit('.').next().unwrap_or_default();
+    problem.hint(match key.kind.meant(value) {
+        Some(meant) => format!("write {name} = {meant}"),
+        None => format!("write for example {name} = {}", key.example),
+    })
 }
 
 /// The longest escaped path that fits into the name of a file together with `.device.d`.
@@ -322,20 +242,22 @@ pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
 
 /// Keys of a section that do not exist, with what was probably meant.
 pub fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
-    let known: Vec<&str> = kind.keys().map(|key| key.name).collect();
-    section
-        .keys
-        .iter()
-        .filter(|(key, _)| !known.contains(&key.as_str()))
-        .map(|(key, assignment)| {
-            let problem =
-                Problem::warning(assignment.key_origin.clone(), format!("there is no key `{key}` here"));
-            match foreign_spelling(key).or_else(|| nearest(key, known.iter().copied())) {
-                Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
+    let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
+    let problem = |(key, assignment): (&String, &Assignment)| {
+        let problem =
+            Problem::warning(assignment.key_origin.clone(), format!("there is no key `{key}` here"));
+        let known = kind.keys().iter().map(|key| key.name);
+        let foreign = foreign_spelling(key).filter(|meant| kind.key(meant).is_some());
+        match foreign.or_else(|| nearest(key, known)) {
+            Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
+            None => match SectionKind::ALL.into_iter().find(|kind| kind.key(key).is_some()) {
+                Some(SectionKind::Vm) => problem.hint("it belongs in [vm], with tune = true"),
+                Some(kind) => problem.hint(format!("it belongs in {}", kind.header())),
                 None => problem,
-            }
-        })
-        .collect()
+            },
+        }
+    };
+    unknown.map(problem).collect()
 }
 
 /// What zram-generator, fstab and systemd units call it.
