@@ -468,6 +468,15 @@ fn messages_are_as_in_the_golden_files() {
 }
 
 #[test]
+fn a_check_of_nothing_does_not_say_that_all_is_well() {
+    let verdict = |text: &str| {
+        let loaded = load(&[text]);
+        render::verdict(&planned(8_013_220, &loaded), &loaded)
+    };
+    assert_ne!(verdict(""), verdict("[zram0]\nenabled = false\n"));
+}
+
+#[test]
 fn the_benchmark_reads_nothing_private_unless_it_is_said() {
     let sample = |text: &str| load(&[text]).settings.benchmark.sample;
     assert_eq!(sample(""), PageSource::Public);

@@ -33,7 +33,7 @@ pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
         writeln!(std::io::stderr(), "{}", text.trim_end()).ok();
     }
     overrides::note(&loaded.merged.overrides, cli);
-    let (line, status) = render::verdict(&plan);
+    let (line, status) = render::verdict(&plan, &loaded);
     out::print(&format!("{line}\n"))?;
     Ok(status)
 }

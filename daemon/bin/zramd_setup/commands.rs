@@ -240,7 +240,7 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
     };
     let plan = engine::check(&host(invocation), &loaded);
     show::problems(&plan.problems);
-    let (line, status) = render::verdict(&plan);
+    let (line, status) = render::verdict(&plan, &loaded);
     show::line(&line);
     status
 }

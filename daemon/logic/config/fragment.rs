@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{Origin, Problem};
+use super::schema::SectionKind;
 use crate::logic::duration;
 use crate::logic::overlay::quoted;
 
@@ -118,9 +119,10 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
         let span = error.span().unwrap_or(0..0);
         let place = reader.enclosing_section(span.start);
         let origin = reader.origin(span, place.clone().unwrap_or_default());
-        let problem = Problem::error(origin, error.message().replace('\n', "; "));
+        let mut problem = Problem::error(origin, error.message().replace('\n', "; "));
         match place {
             Some(section) => {
+                problem.hint = mended(&section, &problem.origin);
                 fragment.broken.insert(section);
                 reader.problems.push(problem);
             }
@@ -135,6 +137,22 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
     }
     fragment.sections.retain(|name, _| !fragment.broken.contains(name));
     (fragment, reader.problems)
+}
+
+/// What to write instead of a line `key = value` that is no TOML, mostly because the value lacks its quotation marks.
+fn mended(section: &str, origin: &Origin) -> Option<String> {
+    let (name, value) = origin.source_line.split_once('=')?;
+    if (origin.column as usize) <= name.chars().count() {
+        return None;
+    }
+    let key = SectionKind::of(section)?.key(name.trim())?;
+    let value = value.split('#').next()?.trim();
+    if value.is_empty() || value.contains(['"', '\'', '[', '{']) {
+        return None;
+    }
+    let text = Value::String(value.to_owned());
+    let mended = if key.kind.accepts(&text) { text.toml().ok() } else { key.kind.meant(&text) };
+    mended.map(|value| format!("write {} = {value}", key.name))
 }
 
 /// Tables within `[maintenance]`.
@@ -190,9 +208,14 @@ impl Reader<'_> {
                 _ => {
                     let origin = self.origin(name.span(), section.clone());
                     let message = format!("`{section}` stands outside of a section");
+                    let hint = match value.get_ref() {
+                        DeValue::Array(_) if origin.source_line.trim_start().starts_with("[[") => {
+                            format!("write [{section}], with single brackets")
+                        }
+                        _ => "put it below a header such as [zram0]".to_owned(),
+                    };
                     fragment.broken.insert(section);
-                    self.problems
-                        .push(Problem::error(origin, message).hint("put it below a header such as [zram0]"));
+                    self.problems.push(Problem::error(origin, message).hint(hint));
                 }
             }
         }

@@ -2,19 +2,23 @@
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
+use super::Loaded;
 use super::problem::{Problem, Severity};
 use crate::logic::exit::ExitStatus;
 use crate::logic::plan::{Decision, Plan};
 use crate::logic::record::Target;
 
 /// What a check of a configuration ends with: one line, and the exit status.
-pub fn verdict(plan: &Plan) -> (String, ExitStatus) {
+pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {
     let usable = plan.items.iter().filter(|item| item.decision != Decision::Refused);
     let (devices, others): (Vec<&Target>, Vec<&Target>) =
         usable.map(|item| &item.target).partition(|target| matches!(target, Target::Device(_)));
     let disks = others.iter().filter(|target| matches!(target, Target::RamDisk(_))).count();
     let count = count(devices.len(), disks);
-    if plan.problems.is_empty() {
+    if plan.problems.is_empty() && loaded.merged.sections.is_empty() {
+        let text = "nothing is configured: no section was found; zramd.toml(5) lists the files that are read";
+        (text.to_owned(), ExitStatus::Success)
+    } else if plan.problems.is_empty() {
         (format!("no mistakes found: {count}"), ExitStatus::Success)
     } else {
         (format!("still usable: {count}"), ExitStatus::Failure)

@@ -178,7 +178,15 @@ impl<'a> ExprParser<'a> {
         } else {
             Node::Number(value)
         };
+        let number = &self.text[start..self.at];
         self.blanks();
+        let behind = self.at;
+        let word = self.letters();
+        if unit.is_empty() && bytes_per(word).is_some() {
+            let error = self.error(start..self.at, format!("`{word}` is apart from its number"));
+            return Err(with_hint(error, format!("write {number}{word}, without a blank")));
+        }
+        self.at = behind;
         Ok(node)
     }
 
