@@ -312,7 +312,7 @@ fn writes(data: &Path, node: &Path, size: u64) -> f64 {
 
 /// What was measured of one algorithm, once a round, in nanoseconds.
 struct LongRun {
-    name: String,
+    algorithm: Algorithm,
     write: Vec<f64>,
     read: Vec<f64>,
     p99: Vec<f64>,
@@ -320,7 +320,7 @@ struct LongRun {
 }
 
 /// Long runs of fio and dd with every algorithm that can be the verdict: what there is to know.
-fn figures(file: &Path) -> Vec<(String, Figures)> {
+fn figures(file: &Path) -> Vec<(Algorithm, Figures)> {
     const ROUNDS: usize = 10;
     let mut host = LinuxHost::new("/");
     let size = fs::metadata(file).unwrap().len();
@@ -342,8 +342,14 @@ fn figures(file: &Path) -> Vec<(String, Figures)> {
             let write = writes(data, &node(&scratch), size);
             let read = fio(&node(&scratch), 0.5);
             if round == 0 {
-                let (name, stored) = (algorithm.to_string(), scratch.memory(&host).unwrap());
-                found.push(LongRun { name, stored, write: Vec::new(), read: Vec::new(), p99: Vec::new() });
+                let stored = scratch.memory(&host).unwrap();
+                found.push(LongRun {
+                    algorithm: algorithm.clone(),
+                    stored,
+                    write: Vec::new(),
+                    read: Vec::new(),
+                    p99: Vec::new(),
+                });
             }
             found[at].write.push(write);
             found[at].read.push(read.usual_ns);
@@ -353,7 +359,7 @@ fn figures(file: &Path) -> Vec<(String, Figures)> {
     }
     let mut rows = found.into_iter().map(|long| {
         let ratio = long.stored.orig_data_size as f64 / long.stored.mem_used_total.max(1) as f64;
-        (long.name, median(long.write), median(long.read), median(long.p99), ratio)
+        (long.algorithm, median(long.write), median(long.read), median(long.p99), ratio)
     });
     let (_, write, read, _, _) = rows.next().unwrap();
     let sure = |value: f64| Estimate { value, low: value, high: value };
@@ -365,7 +371,7 @@ fn figures(file: &Path) -> Vec<(String, Figures)> {
 }
 
 /// The scores of these figures.
-fn scored(figures: &[(String, Figures)], profile: Profile, circumstances: &Circumstances) -> Vec<Scored> {
+fn scored(figures: &[(Algorithm, Figures)], profile: Profile, circumstances: &Circumstances) -> Vec<Scored> {
     let all: Vec<Figures> = figures.iter().map(|(_, figures)| *figures).collect();
     let cap = cap_ns(&all);
     figures
@@ -407,7 +413,7 @@ fn oracle() {
                         let _lock = real_kernel_lock();
                         let measured = run(&file, Vec::new(), profile, before.clone());
                         before = Before {
-                            verdict: Some(measured.report.verdict.full_name()),
+                            verdict: Some(measured.chosen.clone()),
                             better_runs: measured.better_runs,
                         };
                         measured
@@ -418,14 +424,13 @@ fn oracle() {
             let scores = scored(&truth, profile, &circumstances);
             let usual = truth[0].0.clone();
             let right = choose(&scored(&truth, profile, &circumstances), &Before::default(), &usual, profile);
-            let value = |name: &str| {
+            let value = |name: &Algorithm| {
                 scores
                     .iter()
                     .find(|(other, _)| other == name)
                     .and_then(|(_, score)| Some(score.as_ref().ok()?.value))
             };
-            let verdicts: Vec<String> =
-                measured.iter().map(|measured| measured.report.verdict.full_name()).collect();
+            let verdicts: Vec<Algorithm> = measured.iter().map(|measured| measured.chosen.clone()).collect();
             for pair in measured.windows(2).map(|pair| [&pair[0].report, &pair[1].report]) {
                 if pair[0].verdict.full_name() != pair[1].verdict.full_name() {
                     println!(

@@ -50,7 +50,7 @@ fn mount(path: &str) -> MountSettings {
 fn device(number: u32, mib: u32, role: Role, algorithms: &[&str]) -> DeviceSettings {
     let named = |name: &&str| match *name {
         "auto" => AlgorithmChoice::Auto,
-        name => AlgorithmChoice::Named(Algorithm { name: name.to_owned(), parameters: Vec::new() }),
+        name => AlgorithmChoice::Named(Algorithm::plain(name)),
     };
     DeviceSettings {
         number,
@@ -485,7 +485,7 @@ fn the_next_algorithm_is_tried_when_the_self_test_fails() {
     assert_eq!(machine.look().devices[&0].algorithms[&0], "lz4");
     assert_eq!(machine.look().swaps.len(), 2);
     let record: Record = serde_json::from_str(&machine.look().records["zram0.json"]).unwrap();
-    assert_eq!(record.algorithm.as_deref(), Some("lz4"));
+    assert_eq!(record.algorithm, Some(Algorithm::plain("lz4")));
     machine.take_transcript();
     assert!(engine::apply(&mut machine.process(), &only_swap()).unwrap().plan.is_empty());
 }

@@ -5,6 +5,7 @@ use zramd::engine::reload::{Scope, survey};
 use zramd::engine::{self, sample};
 use zramd::host::sim::kernel::KernelConfig;
 use zramd::host::sim::{SimMachine, State, Swap};
+use zramd::logic::algorithm::Algorithm;
 use zramd::logic::benchmark::cache::{Key, SCHEMA_VERSION, Stored};
 use zramd::logic::benchmark::score::Profile;
 use zramd::logic::change::Action;
@@ -101,7 +102,7 @@ fn verdict(kernel: &str, profile: Profile, swappiness: Option<u32>) -> String {
         measured_unix: 0,
         key: Key::new(kernel, "model name : simulated\n", "0-3\n", None),
         profile,
-        algorithm: "lz4".to_owned(),
+        algorithm: Algorithm::plain("lz4"),
         better_runs: 0,
         page_in_ns: 45_000,
         provisional: String::new(),

@@ -292,6 +292,7 @@ fn clusters(report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::client::bench_chart::sample_report;
+    use crate::logic::algorithm::Algorithm;
     use crate::logic::benchmark::cache::Key;
 
     #[test]
@@ -309,7 +310,7 @@ mod tests {
             measured_unix: 1_000_000,
             key,
             profile: report.profile,
-            algorithm: report.verdict.full_name(),
+            algorithm: Algorithm::parse(&report.verdict.full_name()).unwrap(),
             better_runs: 0,
             page_in_ns: 0,
             provisional: String::new(),

@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::error::Error;
 use crate::host::{Host, HostError, MachineFile};
-use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
+use crate::logic::algorithm::parse_comp_algorithm;
 use crate::logic::attribute::Attribute;
 use crate::logic::benchmark::cache::{self, Brief, Key, Stored, Unusable};
 use crate::logic::benchmark::score::Profile;
@@ -39,7 +39,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     }
     if settings.devices.iter().any(|device| device.algorithms.contains(&AlgorithmChoice::Auto)) {
         let found = verdict::<H, IgnoredAny>(host, &facts, settings.benchmark.profile);
-        facts.best = Some(found.map(|(_, algorithm)| algorithm));
+        facts.best = Some(found.map(|stored| stored.algorithm));
     }
     for mount in mounts_of(settings) {
         for path in ancestors_and_self(&mount.mount_point) {
@@ -90,7 +90,7 @@ fn verdict<H: Host, R: DeserializeOwned>(
     host: &H,
     facts: &Facts,
     profile: Profile,
-) -> Result<(Stored<R>, Algorithm), Unusable> {
+) -> Result<Stored<R>, Unusable> {
     let text: Result<String, HostError> = host.text(MachineFile::Verdict).or_else(absent);
     let text = text.map_err(|error| Unusable::Damaged(error.to_string()))?;
     let now = verdict_key(host, facts.specimen().map(|device| device.algorithms.as_slice()));
@@ -98,7 +98,7 @@ fn verdict<H: Host, R: DeserializeOwned>(
 }
 
 fn advice<H: Host>(host: &H, facts: &Facts, profile: Profile) -> Option<Advice> {
-    let (stored, _) = verdict::<H, Brief>(host, facts, profile).ok()?;
+    let stored = verdict::<H, Brief>(host, facts, profile).ok()?;
     let swappiness = stored.report.verdict.swappiness.map(u64::from);
     Some(Advice { swappiness, page_in_ns: stored.page_in_ns })
 }

@@ -274,22 +274,15 @@ fn state(facts: &DeviceFacts, record: Option<&Record>, view: &DeviceView) -> Sta
 /// Why the device has its algorithm, and with which parameters.
 fn chosen(record: &Record, request: &DeviceRequest) -> (ReasonView, BTreeMap<String, String>) {
     let Some(used) = &record.algorithm else { return (ReasonView::KernelDefault, BTreeMap::new()) };
-    let named = |choice: &Choice| match choice {
-        Choice::Named(algorithm) if algorithm.to_string() == *used => Some(algorithm.clone()),
-        _ => None,
+    let is_used = |choice: &Choice| matches!(choice, Choice::Named(algorithm) if algorithm == used);
+    let reason = match request.algorithms.iter().position(is_used) {
+        Some(0) => ReasonView::Config,
+        Some(_) => ReasonView::Fallback,
+        None if record.measured => ReasonView::Benchmark,
+        None if request.algorithms.first() == Some(&Choice::Auto) => ReasonView::Auto,
+        None => ReasonView::Fallback,
     };
-    let found: Option<(usize, Algorithm)> =
-        request.algorithms.iter().enumerate().find_map(|(index, choice)| Some((index, named(choice)?)));
-    match found {
-        Some((0, algorithm)) => (ReasonView::Config, parameters(&algorithm)),
-        Some((_, algorithm)) => (ReasonView::Fallback, parameters(&algorithm)),
-        None if record.measured => {
-            let algorithm = Algorithm::parse(used).ok();
-            (ReasonView::Benchmark, algorithm.as_ref().map(parameters).unwrap_or_default())
-        }
-        None if request.algorithms.first() == Some(&Choice::Auto) => (ReasonView::Auto, BTreeMap::new()),
-        None => (ReasonView::Fallback, BTreeMap::new()),
-    }
+    (reason, parameters(used))
 }
 
 fn parameters(algorithm: &Algorithm) -> BTreeMap<String, String> {

@@ -4,11 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An algorithm with its parameters.
+/// An algorithm with its parameters; in files and on the bus it is text, such as `zstd(level=3)`.
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "Select compression algorithm" and "Set compression algorithm
 /// parameters".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Algorithm {
     /// Kernel spelling, for example `lzo-rle`.
     pub name: String,
@@ -50,6 +51,11 @@ fn error(message: impl Into<String>, hint: impl Into<String>) -> AlgorithmError 
 }
 
 impl Algorithm {
+    /// One without parameters.
+    pub fn plain(name: impl Into<String>) -> Algorithm {
+        Algorithm { name: name.into(), parameters: Vec::new() }
+    }
+
     /// Understands `zstd`, `zstd(level=3)`, `lz4(level=3, dict=/etc/zramd/lz4.dict)`.
     pub fn parse(text: &str) -> Result<Algorithm, AlgorithmError> {
         let text = text.trim();
@@ -80,15 +86,28 @@ impl Algorithm {
     }
 }
 
+impl TryFrom<String> for Algorithm {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Algorithm, String> {
+        Algorithm::parse(&text).map_err(|error| error.message)
+    }
+}
+
+impl From<Algorithm> for String {
+    fn from(algorithm: Algorithm) -> String {
+        algorithm.to_string()
+    }
+}
+
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
         if self.parameters.is_empty() {
-            return Ok(());
+            return f.pad(&self.name);
         }
         let words: Vec<String> =
             self.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        write!(f, "({})", words.join(", "))
+        f.pad(&format!("{}({})", self.name, words.join(", ")))
     }
 }
 
@@ -215,6 +234,9 @@ mod tests {
             let algorithm = Algorithm::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
             assert_eq!(algorithm.to_string(), canonical);
             assert_eq!(Algorithm::parse(canonical).as_ref(), Ok(&algorithm));
+            let json = serde_json::to_string(&algorithm).unwrap();
+            assert_eq!(json, format!("\"{canonical}\""));
+            assert_eq!(serde_json::from_str::<Algorithm>(&json).unwrap(), algorithm);
         }
     }
 

@@ -225,7 +225,7 @@ fn better(item: &Item, record: &Record, wanted: &DeviceRequest, facts: &Facts) -
     let best = item.candidates.first().filter(|candidate| candidate.measured)?.algorithm.as_ref()?;
     let Use::Swap { used_kib, .. } = facts.device_use(wanted.number)? else { return None };
     let used = record.algorithm.as_ref()?;
-    if *used == best.to_string() || used_kib * 1024 > wanted.disk_size / NEARLY_EMPTY {
+    if used == best || used_kib * 1024 > wanted.disk_size / NEARLY_EMPTY {
         return None;
     }
     Some(format!("the benchmark prefers {best} to {used}, and next to nothing is stored"))

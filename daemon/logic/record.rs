@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::algorithm::Algorithm;
 use super::plan::Request;
 use super::proc::zram_number;
 use super::vm::Tunable;
@@ -102,7 +103,7 @@ pub struct Record {
     /// How far the work is.
     pub progress: Progress,
     /// The algorithm that is in use, once one works.
-    pub algorithm: Option<String>,
+    pub algorithm: Option<Algorithm>,
     /// Whether it is the verdict of the benchmark.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub measured: bool,

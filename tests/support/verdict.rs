@@ -6,6 +6,7 @@ use std::path::Path;
 use zramd::engine::benchmark::keep;
 use zramd::host::linux::LinuxHost;
 use zramd::host::upkeep::StateFile;
+use zramd::logic::algorithm::Algorithm;
 use zramd::logic::benchmark::cache::{FILE, SCHEMA_VERSION, Stored};
 use zramd::logic::benchmark::score::Profile;
 
@@ -30,7 +31,7 @@ impl Verdict {
             measured_unix: 1,
             key: keep::key_now(&LinuxHost::new("/")),
             profile: Profile::default(),
-            algorithm: algorithm.to_owned(),
+            algorithm: Algorithm::parse(algorithm).unwrap(),
             better_runs: 0,
             page_in_ns: 1000,
             provisional: String::new(),

@@ -32,7 +32,7 @@ pub fn key_now<H: Host>(host: &H) -> Key {
 pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unusable> {
     let text = host.text(MachineFile::Verdict).or_else(crate::engine::gather::absent);
     let text: String = text.map_err(|error: HostError| Unusable::Damaged(error.to_string()))?;
-    cache::read(Some(&text), &key_now(host), profile).map(|(stored, _)| stored)
+    cache::read(Some(&text), &key_now(host), profile)
 }
 
 /// Why a run that nobody asked for measures again although a verdict holds; nothing when it has nothing to do.
@@ -59,7 +59,7 @@ pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), E
         measured_unix: report.measured_unix,
         key: key(host, Some(&measured.offered)),
         profile: report.profile,
-        algorithm: report.verdict.full_name(),
+        algorithm: measured.chosen.clone(),
         better_runs: measured.better_runs,
         page_in_ns: report.chosen().map_or(0, |row| {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A time.

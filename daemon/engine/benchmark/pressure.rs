@@ -106,7 +106,7 @@ impl Run<'_> {
         let algorithms = if options.algorithms.is_empty() {
             let offered = scratch.offered(self.host)?;
             let usual = USUAL_ALGORITHMS.iter().filter(|name| offered.iter().any(|offer| offer == *name));
-            usual.map(|name| Algorithm { name: (*name).to_owned(), parameters: Vec::new() }).collect()
+            usual.map(|name| Algorithm::plain(*name)).collect()
         } else {
             options.algorithms.clone()
         };

@@ -54,6 +54,8 @@ const ROUNDS_FOR_P99: u32 = 3;
 pub struct Measured {
     /// All figures.
     pub report: Report,
+    /// The algorithm that it chooses.
+    pub chosen: Algorithm,
     /// The algorithms that this kernel offers.
     pub offered: Vec<String>,
     /// See [`verdict::Before::better_runs`].
@@ -250,13 +252,12 @@ impl<H: Host> Run<'_, H> {
         }
         let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
         let mut choice =
-            verdict::choose(&scored, &self.options.before, usual(&offered), self.options.profile);
+            verdict::choose(&scored, &self.options.before, &usual(&offered), self.options.profile);
         let provisional = missed(&trials);
         if !provisional.is_empty() {
             choice.reason.push_str(&format!("; {provisional}"));
         }
-        let chosen = Algorithm::parse(&choice.algorithm)
-            .map_err(|error| Error::failed(format!("{}: {}", choice.algorithm, error.message)))?;
+        let chosen = choice.algorithm.clone();
         let page_clusters = self.page_clusters(&trials, &chosen)?;
         let mut data = self.sample.data.clone();
         let shares = trials.iter().filter(|trial| trial.failed.is_none()).map(Trial::incompressible_share);
@@ -278,7 +279,7 @@ impl<H: Host> Run<'_, H> {
             measured_unix: 0,
             rounds,
         };
-        Ok(Measured { report, offered, better_runs: choice.better_runs, provisional })
+        Ok(Measured { report, chosen, offered, better_runs: choice.better_runs, provisional })
     }
 
     fn configure(&mut self, algorithm: &Algorithm) -> Result<(), Error> {
@@ -442,7 +443,8 @@ impl<H: Host> Run<'_, H> {
         let complete = times.iter().enumerate().all(|(index, (n, _))| u32::try_from(index) == Ok(*n));
         let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
         let hits = advice::hit_rate(counter("swap_ra"), counter("swap_ra_hit"));
-        let read_ns = rows.iter().find(|row| row.full_name() == choice.algorithm).map(|row| row.read.mean_ns);
+        let read_ns =
+            rows.iter().find(|row| row.full_name() == chosen.to_string()).map(|row| row.read.mean_ns);
         let disk = advice::disk_read_ns(&text(MachineFile::Diskstats));
         Verdict {
             algorithm: chosen.name.clone(),
@@ -472,8 +474,8 @@ fn missed(trials: &[Trial]) -> String {
 }
 
 /// What `auto` takes where nothing was measured.
-fn usual(offered: &[String]) -> &str {
+fn usual(offered: &[String]) -> Algorithm {
     let has = |name: &&&str| offered.iter().any(|other| other == *name);
     let known = crate::logic::plan::wanted::AUTO.iter().find(has).copied();
-    known.or(offered.first().map(String::as_str)).unwrap_or_default()
+    Algorithm::plain(known.or(offered.first().map(String::as_str)).unwrap_or_default())
 }

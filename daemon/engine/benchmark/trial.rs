@@ -129,7 +129,7 @@ pub(super) fn scores(
             if never.is_empty() { Ok(score) } else { Err(never.clone()) }
         }),
     };
-    trials.iter().map(|trial| (trial.candidate.algorithm.to_string(), one(trial))).collect()
+    trials.iter().map(|trial| (trial.candidate.algorithm.clone(), one(trial))).collect()
 }
 
 /// Those between whom it is close and whose scores are not sure enough; none when nobody is left to be told apart.
@@ -185,9 +185,10 @@ pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, cho
             excluded: score.as_ref().err().cloned(),
         }
     };
+    let chosen = choice.algorithm.to_string();
     let mut rows: Vec<Row> = trials.iter().zip(scored).map(row).collect();
     rows.sort_by(|a, b| {
-        let key = |row: &Row| (row.full_name() != choice.algorithm, row.score.is_none());
+        let key = |row: &Row| (row.full_name() != chosen, row.score.is_none());
         let order = key(a).cmp(&key(b));
         order.then(a.score.unwrap_or(0.0).total_cmp(&b.score.unwrap_or(0.0)))
     });

@@ -146,13 +146,13 @@ fn device<H: Upkeep>(
     let secondary =
         parse_recomp_algorithm(&text(Attribute::RecompAlgorithm)?).into_iter().map(|(priority, name)| {
             let known = asked.get(usize::from(priority).saturating_sub(1)).filter(|known| known.name == name);
-            (u32::from(priority), known.cloned().unwrap_or(Algorithm { name, parameters: Vec::new() }))
+            (u32::from(priority), known.cloned().unwrap_or(Algorithm::plain(name)))
         });
     Ok(Some(Device {
         name: format!("zram{number}"),
         number,
         state: *state.device(number, diskseq),
-        primary: record.algorithm.as_deref().and_then(|text| Algorithm::parse(text).ok()),
+        primary: record.algorithm.clone(),
         secondary: secondary.collect(),
         stored_pages: (memory.orig_data_size / page)
             .saturating_sub(memory.same_pages)

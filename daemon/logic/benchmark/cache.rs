@@ -92,7 +92,7 @@ pub struct Stored<R> {
     /// What was asked for.
     pub profile: Profile,
     /// The verdict, as it is written in a configuration.
-    pub algorithm: String,
+    pub algorithm: Algorithm,
     /// See [`super::verdict::Before::better_runs`].
     pub better_runs: u32,
     /// Usual time of a page-in with it, in nanoseconds.
@@ -151,7 +151,7 @@ pub fn read<'de, R: Deserialize<'de>>(
     text: Option<&'de str>,
     now: &Key,
     profile: Profile,
-) -> Result<(Stored<R>, Algorithm), Unusable> {
+) -> Result<Stored<R>, Unusable> {
     let text = text.filter(|text| !text.is_empty()).ok_or(Unusable::Absent)?;
     let damaged = |why: &dyn fmt::Display| Unusable::Damaged(why.to_string());
     let stored: Stored<R> = serde_json::from_str(text).map_err(|error| damaged(&error))?;
@@ -159,7 +159,7 @@ pub fn read<'de, R: Deserialize<'de>>(
         let version = stored.schema_version;
         return Err(damaged(&format!("it has version {version}, this zramd knows {SCHEMA_VERSION}")));
     }
-    let algorithm = Algorithm::parse(&stored.algorithm).map_err(|error| damaged(&error.message))?;
+    let algorithm = &stored.algorithm;
     if algorithm.parameters.iter().any(|(key, _)| key != "level") {
         return Err(damaged(&format!("a verdict cannot be {algorithm}")));
     }
@@ -173,7 +173,7 @@ pub fn read<'de, R: Deserialize<'de>>(
         let (was, is) = (stored.profile.word(), profile.word());
         return Err(Unusable::Outdated(format!("the configured profile is {is} now, and was {was}")));
     }
-    Ok((stored, algorithm))
+    Ok(stored)
 }
 
 #[cfg(test)]
@@ -193,7 +193,7 @@ mod tests {
             measured_unix: 1,
             key: key(),
             profile: Profile::Balanced,
-            algorithm: "zstd(level=1)".to_owned(),
+            algorithm: Algorithm::parse("zstd(level=1)").unwrap(),
             better_runs: 0,
             page_in_ns: 3000,
             provisional: String::new(),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn verdict(text: Option<&str>, now: &Key) -> Result<String, Unusable> {
-        read::<IgnoredAny>(text, now, Profile::Balanced).map(|(_, algorithm)| algorithm.to_string())
+        read::<IgnoredAny>(text, now, Profile::Balanced).map(|stored| stored.algorithm.to_string())
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(verdict(Some(&text()), &key()), Ok("zstd(level=1)".to_owned()));
         let unknown = Key { algorithms: None, ..key() };
         assert!(verdict(Some(&text()), &unknown).is_ok(), "no device to ask yet");
-        assert_eq!(read::<[u32; 2]>(Some(&text()), &key(), Profile::Balanced).unwrap().0.report, [1, 2]);
+        assert_eq!(read::<[u32; 2]>(Some(&text()), &key(), Profile::Balanced).unwrap().report, [1, 2]);
         let other = read::<IgnoredAny>(Some(&text()), &key(), Profile::Latency).unwrap_err().to_string();
         assert!(other.ends_with("the configured profile is latency now, and was balanced"), "{other}");
         let older = text().replace(r#""provisional":"","#, "");

@@ -32,7 +32,7 @@ pub fn default(offered: &[String], takes_parameters: bool) -> Vec<Candidate> {
     names.sort_by_key(|name| rank(name));
     let mut candidates = Vec::new();
     for name in names {
-        candidates.push(candidate(Algorithm { name: name.clone(), parameters: Vec::new() }));
+        candidates.push(candidate(Algorithm::plain(name.as_str())));
         let variants = VARIANTS.iter().filter(|(of, _)| takes_parameters && of == name);
         let variants = variants.flat_map(|(_, texts)| texts.iter());
         candidates.extend(variants.filter_map(|text| Algorithm::parse(text).ok()).map(candidate));

@@ -3,6 +3,7 @@
 
 use super::score::Profile;
 use super::statistics::Estimate;
+use crate::logic::algorithm::Algorithm;
 
 /// How much better a score has to be, as a share, for another algorithm to be chosen.
 pub const MARGIN: f64 = 0.10;
@@ -13,13 +14,13 @@ pub const LEVEL_MARGIN: f64 = 2.0 * MARGIN;
 const RUNS: u32 = 2;
 
 /// One algorithm with its score, or why it cannot be chosen.
-pub type Scored = (String, Result<Estimate, String>);
+pub type Scored = (Algorithm, Result<Estimate, String>);
 
 /// What was chosen before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Before {
     /// The algorithm that is the verdict; nothing when there is no valid one.
-    pub verdict: Option<String>,
+    pub verdict: Option<Algorithm>,
     /// Runs one after the other that found something clearly better than it.
     pub better_runs: u32,
 }
@@ -28,59 +29,53 @@ pub struct Before {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The algorithm.
-    pub algorithm: String,
+    pub algorithm: Algorithm,
     /// See [`Before::better_runs`].
     pub better_runs: u32,
     /// Why, in one sentence.
     pub reason: String,
 }
 
-/// The name without parameters.
-fn base(name: &str) -> &str {
-    name.split_once('(').map_or(name, |(base, _)| base)
-}
-
 /// Who may be chosen. Of the levels of one algorithm that is the plain one, or else the first in the list, until one after it is
 /// better by [`LEVEL_MARGIN`] with intervals that do not touch; and what is the verdict already.
-fn candidates<'a>(scored: &'a [Scored], incumbent: &str) -> Vec<(&'a str, Estimate)> {
-    let eligible = scored.iter().filter_map(|(name, score)| Some((name.as_str(), *score.as_ref().ok()?)));
-    let (plain, levels): (Vec<_>, Vec<_>) = eligible.clone().partition(|(name, _)| *name == base(name));
+fn candidates<'a>(scored: &'a [Scored], incumbent: &Algorithm) -> Vec<(&'a Algorithm, Estimate)> {
+    let eligible = scored.iter().filter_map(|(one, score)| Some((one, *score.as_ref().ok()?)));
+    let (plain, levels): (Vec<_>, Vec<_>) = eligible.clone().partition(|(one, _)| one.parameters.is_empty());
     let mut leaders = plain;
-    for (name, score) in &levels {
-        let leader = leaders.iter_mut().find(|(other, _)| base(other) == base(name));
+    for (level, score) in &levels {
+        let leader = leaders.iter_mut().find(|(other, _)| other.name == level.name);
         match leader {
             Some((other, best)) => {
                 if score.value <= best.value * (1.0 - LEVEL_MARGIN) && score.high < best.low {
-                    (*other, *best) = (name, *score);
+                    (*other, *best) = (level, *score);
                 }
             }
-            None => leaders.push((name, *score)),
+            None => leaders.push((level, *score)),
         }
     }
-    if leaders.iter().all(|(name, _)| *name != incumbent) {
-        leaders.extend(eligible.filter(|(name, _)| *name == incumbent));
+    if leaders.iter().all(|(one, _)| *one != incumbent) {
+        leaders.extend(eligible.filter(|(one, _)| *one == incumbent));
     }
     leaders
 }
 
 /// Chooses. `usual` is what is taken where nothing is known.
-pub fn choose(scored: &[Scored], before: &Before, usual: &str, profile: Profile) -> Choice {
-    let incumbent = before.verdict.as_deref().unwrap_or(usual);
+pub fn choose(scored: &[Scored], before: &Before, usual: &Algorithm, profile: Profile) -> Choice {
+    let incumbent = before.verdict.as_ref().unwrap_or(usual);
     let candidates = candidates(scored, incumbent);
     let mut choice = among(scored, &candidates, before, incumbent, profile);
-    let chosen = candidates.iter().find(|(name, _)| *name == choice.algorithm);
+    let chosen = candidates.iter().find(|(one, _)| **one == choice.algorithm);
     // A level that any other algorithm would have been left for is named, so that nobody wonders about the table.
-    let passed = |(name, score): &(&str, f64)| {
-        chosen.is_some_and(|(own, best)| base(own) == base(name) && *score <= best.value * (1.0 - MARGIN))
-            && candidates.iter().all(|(other, _)| other != name)
+    let passed = |(level, score): &(&Algorithm, f64)| {
+        chosen.is_some_and(|(own, best)| own.name == level.name && *score <= best.value * (1.0 - MARGIN))
+            && candidates.iter().all(|(other, _)| other != level)
     };
-    let eligible =
-        scored.iter().filter_map(|(name, score)| Some((name.as_str(), score.as_ref().ok()?.value)));
-    if let (Some((name, score)), Some((_, best))) =
+    let eligible = scored.iter().filter_map(|(one, score)| Some((one, score.as_ref().ok()?.value)));
+    if let (Some((level, score)), Some((_, best))) =
         (eligible.filter(passed).min_by(|a, b| a.1.total_cmp(&b.1)), chosen)
     {
         choice.reason.push_str(&format!(
-            "; {name} would be better by {:.0} %, and another level takes {:.0} %",
+            "; {level} would be better by {:.0} %, and another level takes {:.0} %",
             percent(score, best.value),
             LEVEL_MARGIN * 100.0
         ));
@@ -90,33 +85,33 @@ pub fn choose(scored: &[Scored], before: &Before, usual: &str, profile: Profile)
 
 fn among(
     scored: &[Scored],
-    candidates: &[(&str, Estimate)],
+    candidates: &[(&Algorithm, Estimate)],
     before: &Before,
-    incumbent: &str,
+    incumbent: &Algorithm,
     profile: Profile,
 ) -> Choice {
-    let value =
-        |name: &str| candidates.iter().find(|(other, _)| *other == name).map(|(_, estimate)| estimate.value);
-    let eligible = || candidates.iter().map(|(name, estimate)| (*name, estimate.value));
+    let value = |one: &Algorithm| {
+        candidates.iter().find(|(other, _)| *other == one).map(|(_, estimate)| estimate.value)
+    };
+    let eligible = || candidates.iter().map(|(one, estimate)| (*one, estimate.value));
     let Some((best, best_value)) = eligible().min_by(|a, b| a.1.total_cmp(&b.1)) else {
         return Choice {
-            algorithm: incumbent.to_owned(),
+            algorithm: incumbent.clone(),
             better_runs: 0,
             reason: "no algorithm here is worth its time with this data; nothing is changed".to_owned(),
         };
     };
-    let keep = |algorithm: &str, better_runs, reason| Choice {
-        algorithm: algorithm.to_owned(),
+    let keep = |algorithm: &Algorithm, better_runs, reason| Choice {
+        algorithm: algorithm.clone(),
         better_runs,
         reason,
     };
-    let take = |reason: String| Choice { algorithm: best.to_owned(), better_runs: 0, reason };
+    let take = |reason: String| Choice { algorithm: best.clone(), better_runs: 0, reason };
     let Some(present) = value(incumbent) else {
         let what = what(profile, best_value);
         let runs = before.better_runs + 1;
         // One that is no longer there is left at once.
-        let why =
-            scored.iter().find(|(name, _)| name == incumbent).and_then(|(_, score)| score.as_ref().err());
+        let why = scored.iter().find(|(one, _)| one == incumbent).and_then(|(_, score)| score.as_ref().err());
         if let Some(why) = why.filter(|_| before.verdict.is_some() && runs < RUNS) {
             return keep(
                 incumbent,
@@ -125,13 +120,13 @@ fn among(
             );
         }
         // Whoever asked for certain algorithms is told nothing of the others.
-        let left = scored.iter().find(|(name, _)| name == incumbent);
+        let left = scored.iter().find(|(one, _)| one == incumbent);
         let left = left.and_then(|(_, score)| score.as_ref().err());
         let left = left.map_or_else(String::new, |why| format!("; {incumbent} cannot be chosen: {why}"));
         return take(format!("{best} is best: {what}{left}"));
     };
     if best == incumbent {
-        let rivals = eligible().filter(|(name, _)| *name != best);
+        let rivals = eligible().filter(|(one, _)| *one != best);
         let what = what(profile, best_value);
         return take(match rivals.min_by(|a, b| a.1.total_cmp(&b.1)) {
             Some((rival, next)) => {
@@ -191,24 +186,28 @@ mod tests {
 
     fn scored(list: &[(&str, f64)]) -> Vec<Scored> {
         let estimate = |value| Estimate { value, low: value, high: value };
-        list.iter().map(|(name, value)| ((*name).to_owned(), Ok(estimate(*value)))).collect()
+        list.iter().map(|(name, value)| (algorithm(name), Ok(estimate(*value)))).collect()
+    }
+
+    fn algorithm(text: &str) -> Algorithm {
+        Algorithm::parse(text).unwrap()
     }
 
     fn before(verdict: &str, better_runs: u32) -> Before {
-        Before { verdict: Some(verdict.to_owned()), better_runs }
+        Before { verdict: Some(algorithm(verdict)), better_runs }
     }
 
     fn balanced(list: &[(&str, f64)], before: &Before) -> Choice {
-        choose(&scored(list), before, "lz4", Profile::Balanced)
+        choose(&scored(list), before, &algorithm("lz4"), Profile::Balanced)
     }
 
     #[test]
     fn the_first_run_decides_when_it_is_clear() {
         let choice = balanced(&[("lz4", 100.0), ("zstd", 80.0)], &Before::default());
-        assert_eq!(choice.algorithm, "zstd");
+        assert_eq!(choice.algorithm, algorithm("zstd"));
         assert!(choice.reason.contains("20 % less than with lz4"), "{}", choice.reason);
         let choice = balanced(&[("lz4", 100.0), ("zstd", 95.0)], &Before::default());
-        assert_eq!(choice.algorithm, "lz4", "5 % is not enough to leave what is usual");
+        assert_eq!(choice.algorithm, algorithm("lz4"), "5 % is not enough to leave what is usual");
         assert!(choice.reason.contains("5 %"), "{}", choice.reason);
     }
 
@@ -216,59 +215,68 @@ mod tests {
     fn later_runs_have_to_agree() {
         let list = [("lz4", 100.0), ("zstd", 80.0)];
         let first = balanced(&list, &before("lz4", 0));
-        assert_eq!((first.algorithm.as_str(), first.better_runs), ("lz4", 1));
+        assert_eq!((first.algorithm.to_string().as_str(), first.better_runs), ("lz4", 1));
         let second = balanced(&list, &before("lz4", first.better_runs));
-        assert_eq!((second.algorithm.as_str(), second.better_runs), ("zstd", 0));
+        assert_eq!((second.algorithm.to_string().as_str(), second.better_runs), ("zstd", 0));
         let interrupted = balanced(&[("lz4", 100.0), ("zstd", 99.0)], &before("lz4", 1));
-        assert_eq!((interrupted.algorithm.as_str(), interrupted.better_runs), ("lz4", 0));
+        assert_eq!((interrupted.algorithm.to_string().as_str(), interrupted.better_runs), ("lz4", 0));
     }
 
     #[test]
     fn what_is_gone_is_left_at_once_and_what_is_excluded_after_two_runs() {
-        assert_eq!(balanced(&[("lzo", 100.0)], &before("zstd", 0)).algorithm, "lzo");
+        assert_eq!(balanced(&[("lzo", 100.0)], &before("zstd", 0)).algorithm, algorithm("lzo"));
         let mut list = scored(&[("lz4", 100.0)]);
-        list.push(("zstd".to_owned(), Err("too slow".to_owned())));
-        let choice = choose(&list, &before("zstd", 0), "lz4", Profile::Latency);
+        list.push((algorithm("zstd"), Err("too slow".to_owned())));
+        let choice = choose(&list, &before("zstd", 0), &algorithm("lz4"), Profile::Latency);
         assert_eq!(
-            (choice.algorithm.as_str(), choice.better_runs),
+            (choice.algorithm.to_string().as_str(), choice.better_runs),
             ("zstd", 1),
             "the machine may have been busy"
         );
-        let choice = choose(&list, &before("zstd", 1), "lz4", Profile::Latency);
-        assert_eq!((choice.algorithm.as_str(), choice.better_runs), ("lz4", 0));
-        let first = choose(&list, &Before::default(), "zstd", Profile::Latency);
+        let choice = choose(&list, &before("zstd", 1), &algorithm("lz4"), Profile::Latency);
+        assert_eq!((choice.algorithm.to_string().as_str(), choice.better_runs), ("lz4", 0));
+        let first = choose(&list, &Before::default(), &algorithm("zstd"), Profile::Latency);
         assert!(first.reason.ends_with("; zstd cannot be chosen: too slow"), "{}", first.reason);
         let asked = balanced(&[("lzo", 100.0)], &Before::default());
         assert!(!asked.reason.contains("lz4"), "nobody asked for it: {}", asked.reason);
         let alike = balanced(&[("lz4", 100.0), ("lzo", 100.1)], &Before::default());
         assert!(alike.reason.ends_with(", as with lzo"), "{}", alike.reason);
-        let none = [("zstd".to_owned(), Err("too slow".to_owned()))];
-        assert_eq!(choose(&none, &Before::default(), "lz4", Profile::Latency).algorithm, "lz4");
+        let none = [(algorithm("zstd"), Err("too slow".to_owned()))];
+        assert_eq!(
+            choose(&none, &Before::default(), &algorithm("lz4"), Profile::Latency).algorithm,
+            algorithm("lz4")
+        );
     }
 
     #[test]
     fn a_level_has_to_be_clearly_better_than_the_plain_algorithm() {
         let list = [("zstd", 100.0), ("zstd(level=1)", 85.0), ("zstd(level=-1)", 70.0)];
         let choice = balanced(&list, &before("zstd", 1));
-        assert_eq!(choice.algorithm, "zstd(level=-1)", "{choice:?}");
+        assert_eq!(choice.algorithm, algorithm("zstd(level=-1)"), "{choice:?}");
         let close = balanced(&list[..2], &Before::default());
-        assert_eq!(close.algorithm, "zstd");
+        assert_eq!(close.algorithm, algorithm("zstd"));
         assert!(
             close.reason.ends_with("zstd(level=1) would be better by 15 %, and another level takes 20 %")
         );
         // Of two that are both better, the first.
         let two = [("zstd", 100.0), ("zstd(level=1)", 75.0), ("zstd(level=-1)", 70.0)];
-        assert_eq!(balanced(&two, &Before::default()).algorithm, "zstd(level=1)");
+        assert_eq!(balanced(&two, &Before::default()).algorithm, algorithm("zstd(level=1)"));
         // What is the verdict already does not have to win again.
-        assert_eq!(balanced(&list[..2], &before("zstd(level=1)", 0)).algorithm, "zstd(level=1)");
+        assert_eq!(balanced(&list[..2], &before("zstd(level=1)", 0)).algorithm, algorithm("zstd(level=1)"));
         // Better in the middle, but nobody can be sure.
         let unsure = Estimate { value: 70.0, low: 60.0, high: 110.0 };
         let mut scored = scored(&list[..1]);
-        scored.push(("zstd(level=1)".to_owned(), Ok(unsure)));
-        assert_eq!(choose(&scored, &Before::default(), "zstd", Profile::Balanced).algorithm, "zstd");
+        scored.push((algorithm("zstd(level=1)"), Ok(unsure)));
+        assert_eq!(
+            choose(&scored, &Before::default(), &algorithm("zstd"), Profile::Balanced).algorithm,
+            algorithm("zstd")
+        );
         // Where the plain one cannot be chosen, a level stands for itself.
         scored[0].1 = Err("too slow".to_owned());
-        assert_eq!(choose(&scored, &Before::default(), "lz4", Profile::Balanced).algorithm, "zstd(level=1)");
+        assert_eq!(
+            choose(&scored, &Before::default(), &algorithm("lz4"), Profile::Balanced).algorithm,
+            algorithm("zstd(level=1)")
+        );
     }
 
     proptest! {
@@ -279,7 +287,7 @@ mod tests {
             let names = ["lz4", "lz4(level=4)", "zstd", "zstd(level=1)", "lzo-rle"];
             let list: Vec<(&str, f64)> = names.into_iter().zip(scores).collect();
             let choice = balanced(&list, &before(names[verdict], 0));
-            prop_assert_eq!(&choice.algorithm, names[verdict], "{}", choice.reason);
+            prop_assert_eq!(choice.algorithm, algorithm(names[verdict]), "{}", choice.reason);
         }
 
         /// Twenty runs with noise of ±3 % around scores that are nearly the same: whatever is chosen first stays.
@@ -304,7 +312,7 @@ mod tests {
             for run in 0..20 {
                 let zstd = if run == outlier { 100.0 * factor } else { 105.0 };
                 let choice = balanced(&[("lz4", 100.0), ("zstd", zstd)], &before);
-                prop_assert_eq!(&choice.algorithm, "lz4");
+                prop_assert_eq!(&choice.algorithm, &algorithm("lz4"));
                 before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
             }
         }
@@ -318,7 +326,7 @@ mod tests {
             let mut before = Before::default();
             for (a, b) in noise {
                 let choice = balanced(&[("lz4", 100.0 * a), ("lz4(level=4)", 100.0 * share * b), ("zstd", 300.0)], &before);
-                prop_assert_eq!(&choice.algorithm, "lz4");
+                prop_assert_eq!(&choice.algorithm, &algorithm("lz4"));
                 before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
             }
         }
@@ -330,7 +338,7 @@ mod tests {
             noise in prop::collection::vec((0.98..1.02f64, 0.98..1.02f64, 0.98..1.02f64, 0.98..1.02f64), 20),
         ) {
             let mut before = Before::default();
-            let mut chosen: Vec<String> = Vec::new();
+            let mut chosen: Vec<Algorithm> = Vec::new();
             for (a, b, c, d) in noise {
                 let list = [
                     ("lz4", 100.0 * a),
@@ -343,7 +351,7 @@ mod tests {
                 before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
             }
             chosen.dedup();
-            let different: std::collections::BTreeSet<&String> = chosen.iter().collect();
+            let different: std::collections::BTreeSet<String> = chosen.iter().map(Algorithm::to_string).collect();
             prop_assert_eq!(different.len(), chosen.len(), "{:?}", chosen);
         }
     }

@@ -68,7 +68,7 @@ pub fn record(
     Ok(Some(Record {
         diskseq: device.diskseq,
         progress: Progress::Done,
-        algorithm: candidate.algorithm.as_ref().map(ToString::to_string),
+        algorithm: candidate.algorithm.clone(),
         measured: candidate.measured,
         undo: undo(request, found, activation),
         memory_kib: facts.memory.total_kib,

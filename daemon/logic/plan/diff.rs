@@ -288,11 +288,7 @@ fn way(
         steps.push(Step::SetMemoryLimit { number, bytes: request.memory_limit });
     }
     steps.push(Step::SelfTest { number, bytes: round_up(request.disk_size, facts.page_size) });
-    Way {
-        algorithm: candidate.algorithm.as_ref().map(ToString::to_string),
-        measured: candidate.measured,
-        steps,
-    }
+    Way { algorithm: candidate.algorithm.clone(), measured: candidate.measured, steps }
 }
 
 fn format_steps(request: &DeviceRequest) -> Vec<Step> {

@@ -246,7 +246,7 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Way {
     /// The algorithm, for the record; nothing when the kernel chooses.
-    pub algorithm: Option<String>,
+    pub algorithm: Option<Algorithm>,
     /// Whether it is the verdict of the benchmark.
     pub measured: bool,
     /// What to do.

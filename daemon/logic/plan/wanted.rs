@@ -422,7 +422,7 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
                     _ => String::new(),
                 };
                 for name in AUTO.iter().filter(|name| has(name)) {
-                    let algorithm = Algorithm { name: (*name).to_owned(), parameters: Vec::new() };
+                    let algorithm = Algorithm::plain(*name);
                     add(
                         Some(algorithm),
                         format!("auto: the first of {} that this kernel offers{why}", AUTO.join(", ")),

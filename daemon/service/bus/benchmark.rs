@@ -34,7 +34,7 @@ pub(in crate::service) fn path() -> String {
 fn stored(profile: Profile) -> std::result::Result<Stored<Brief>, Unusable> {
     let host = LinuxHost::new("/");
     let text = host.text(MachineFile::Verdict).unwrap_or_default();
-    cache::read(Some(&text), &keep::key_now(&host), profile).map(|(stored, _)| stored)
+    cache::read(Some(&text), &keep::key_now(&host), profile)
 }
 
 /// The options of Run.
@@ -126,7 +126,7 @@ impl Benchmark {
     /// The verdict, for example `zstd(level=1)`; empty when there is none that holds.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn chosen(&self) -> String {
-        self.found().await.map_or_else(|_| String::new(), |stored| stored.algorithm)
+        self.found().await.map_or_else(|_| String::new(), |stored| stored.algorithm.to_string())
     }
 
     /// Why it was chosen, or why there is no verdict, in one sentence.
