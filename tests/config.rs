@@ -324,6 +324,10 @@ fn p15_p18_a_later_file_takes_back_what_an_earlier_one_set() {
     assert!(size(&planned(8_013_220, &loaded), 0).is_some());
     let loaded = load(&["[zram0]\ncompression-algorithm = \"zstd\"", "[zram0]\ncompression-algorithm = []"]);
     assert_eq!(loaded.settings.devices[0].algorithms, load(&["[zram0]"]).settings.devices[0].algorithms);
+    let secondary = |text: &str| load(&["[zram0]", text]).settings.devices[0].recompression.clone();
+    let default = secondary("[maintenance]\nrecompress = true");
+    assert_eq!(default.len(), 1);
+    assert_eq!(secondary("[maintenance]\nrecompress.algorithm = []"), default);
 }
 
 #[test]

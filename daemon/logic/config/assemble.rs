@@ -1,5 +1,6 @@
 //! Merged sections → [`Settings`]: validated and typed, with every problem of every section.
 
+use super::fragment::Value;
 use super::keys::benchmark as benchmark_keys;
 use super::keys::device as keys;
 use super::maintenance;
@@ -7,7 +8,7 @@ use super::merge::Merged;
 use super::problem::{Origin, Problem};
 use super::ramdisk;
 use super::schema::{Key, SECONDARY_ALGORITHMS, SectionKind, Type};
-use super::section::{SectionReader, nearest, unknown_keys};
+use super::section::{SectionReader, nearest};
 use super::settings::{
     AlgorithmChoice, BenchmarkSettings, DeviceSettings, MountSettings, PageSource, Role, Settings, SizeRule,
     When,
@@ -27,42 +28,29 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
     let mut disks = Vec::new();
     let mut asked = None;
     let defaults = merged.sections.get("defaults");
-    if let Some(defaults) = defaults {
-        problems.extend(unknown_keys(defaults, SectionKind::Defaults));
-    }
     for (name, section) in &merged.sections {
-        if name == "defaults" {
-            continue;
-        }
-        if name == "benchmark" {
-            let mut reader = SectionReader::new(section, SectionKind::Benchmark, None);
-            settings.benchmark = benchmark(&mut reader);
-            problems.append(&mut reader.problems);
-        } else if name == "maintenance" {
-            let mut reader = SectionReader::new(section, SectionKind::Maintenance, None);
-            let built = maintenance::read(&mut reader);
-            asked = built.filter(|_| !reader.failed);
-            problems.append(&mut reader.problems);
-        } else if let Some(disk) = name.strip_prefix("ramdisk.") {
-            let mut reader = SectionReader::new(section, SectionKind::RamDisk, None);
-            let built = ramdisk::ramdisk(disk, &mut reader, defaults);
-            disks.extend(built.filter(|_| !reader.failed));
-            problems.append(&mut reader.problems);
-        } else if name == "vm" {
-            let mut reader = SectionReader::new(section, SectionKind::Vm, None);
-            let built = vm::vm(&mut reader);
-            settings.vm = Some(built).filter(|_| !reader.failed);
-            problems.append(&mut reader.problems);
-        } else if let Some(number) = zram_number(name).filter(|number| *number > HIGHEST_DEVICE) {
-            problems.push(too_high(number, &section.origin));
-        } else if let Some(number) = zram_number(name) {
-            let mut reader = SectionReader::new(section, SectionKind::Device, defaults);
-            let built = device(number, &mut reader);
-            settings.devices.extend(built.filter(|_| !reader.failed));
-            problems.append(&mut reader.problems);
-        } else {
+        let Some(kind) = SectionKind::of(name) else {
             problems.push(unknown_section(name, &section.origin));
+            continue;
+        };
+        let mut reader = SectionReader::new(section, kind, defaults.filter(|_| kind == SectionKind::Device));
+        match kind {
+            SectionKind::Defaults => {}
+            SectionKind::Benchmark => settings.benchmark = benchmark(&mut reader),
+            SectionKind::Maintenance => {
+                asked = maintenance::read(&mut reader).filter(|_| !reader.failed);
+            }
+            SectionKind::Vm => settings.vm = Some(vm::vm(&mut reader)).filter(|_| !reader.failed),
+            SectionKind::RamDisk => {
+                let built = ramdisk::ramdisk(name, &mut reader, defaults);
+                disks.extend(built.filter(|_| !reader.failed));
+            }
+            SectionKind::Device => {
+                let built = device(name, &mut reader);
+                settings.devices.extend(built.filter(|_| !reader.failed));
+            }
         }
+        problems.append(&mut reader.problems);
     }
     ramdisk::number_devices(disks, merged, &mut settings, &mut problems);
     settings.devices.sort_by_key(|device| device.number);
@@ -90,12 +78,6 @@ fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
     }
 }
 
-fn too_high(number: u32, origin: &Origin) -> Problem {
-    let text =
-        format!("zramd makes no device zram{number}: the kernel would create every lower one on the way");
-    Problem::error(origin.clone(), text).hint(format!("take a number up to {HIGHEST_DEVICE}"))
-}
-
 fn unknown_section(name: &str, origin: &Origin) -> Problem {
     let problem = Problem::error(origin.clone(), format!("there is no section [{name}]"));
     let lower = name.trim().to_ascii_lowercase();
@@ -118,7 +100,15 @@ fn unknown_section(name: &str, origin: &Origin) -> Problem {
     }
 }
 
-fn device(number: u32, reader: &mut SectionReader<'_>) -> Option<DeviceSettings> {
+fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<DeviceSettings> {
+    let number = zram_number(name)?;
+    if number > HIGHEST_DEVICE {
+        let text =
+            format!("zramd makes no device zram{number}: the kernel would create every lower one on the way");
+        let problem = Problem::error(reader.origin(), text);
+        reader.fail(problem.hint(format!("take a number up to {HIGHEST_DEVICE}")));
+        return None;
+    }
     let enabled = reader.boolean(&keys::ENABLED);
     let algorithms = algorithms(reader, &keys::COMPRESSION_ALGORITHM);
     let recompression = secondary(reader, &keys::RECOMPRESSION_ALGORITHM);
@@ -181,7 +171,13 @@ fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
 /// Algorithms in order of preference. An empty list stands for the default, which may be none.
 pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<AlgorithmChoice> {
     let mut choices = Vec::new();
-    for (text, origin) in reader.words(key) {
+    let mut words = reader.words(key);
+    if words.is_empty()
+        && let Some(Value::String(text)) = key.default.value()
+    {
+        words.push((text, reader.origin()));
+    }
+    for (text, origin) in words {
         if key.kind.words().contains(&text.as_str()) {
             choices.push(AlgorithmChoice::Auto);
             continue;

@@ -60,10 +60,11 @@ struct Zram {
 
 /// Reads one section.
 pub(super) fn ramdisk(
-    name: &str,
+    section: &str,
     reader: &mut SectionReader<'_>,
     defaults: Option<&Section>,
 ) -> Option<Disk> {
+    let name = section.strip_prefix("ramdisk.")?;
     check_name(name, reader);
     let enabled = reader.boolean(&keys::ENABLED);
     if reader.own(&keys::MOUNT_POINT).is_none() {

@@ -241,7 +241,7 @@ pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
 }
 
 /// Keys of a section that do not exist, with what was probably meant.
-pub fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
+fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
     let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
     let problem = |(key, assignment): (&String, &Assignment)| {
         let problem =
