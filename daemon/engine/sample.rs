@@ -277,10 +277,9 @@ fn chosen(record: &Record, request: &DeviceRequest) -> (ReasonView, BTreeMap<Str
     let is_used = |choice: &Choice| matches!(choice, Choice::Named(algorithm) if algorithm == used);
     let reason = match request.algorithms.iter().position(is_used) {
         Some(0) => ReasonView::Config,
-        Some(_) => ReasonView::Fallback,
         None if record.measured => ReasonView::Benchmark,
         None if request.algorithms.first() == Some(&Choice::Auto) => ReasonView::Auto,
-        None => ReasonView::Fallback,
+        _ => ReasonView::Fallback,
     };
     (reason, parameters(used))
 }

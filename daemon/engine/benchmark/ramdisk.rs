@@ -94,7 +94,7 @@ pub fn run(
 /// What the kernel selects for a new device.
 fn usual(host: &LinuxHost, number: u32) -> Result<Vec<Algorithm>, Error> {
     let (_, selected) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
-    Ok(selected.into_iter().map(|name| Algorithm::plain(name)).collect())
+    Ok(selected.into_iter().map(Algorithm::plain).collect())
 }
 
 fn pages(bytes: u64) -> Result<Pages, HostError> {

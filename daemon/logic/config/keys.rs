@@ -7,7 +7,7 @@ use crate::logic::proc::HIGHEST_DEVICE;
 
 /// `[zramN]`, and those that `[defaults]` takes as well.
 pub mod device {
-    use super::*;
+    use super::{Bool, Integer, Key, Text, Type, Unset, key};
 
     pub const ENABLED: Key = key(
         "enabled",
@@ -191,7 +191,7 @@ pub mod device {
 /// `[ramdisk.NAME]`.
 pub mod ramdisk {
     use super::device::{GROUP, OWNER};
-    use super::*;
+    use super::{Bool, HIGHEST_DEVICE, Integer, Key, Text, Type, Unset, key};
 
     pub const ENABLED: Key = key("enabled", Type::Bool, Bool(true), "false", "Whether the section is used.");
     pub const MOUNT_POINT: Key = key(
@@ -405,7 +405,7 @@ pub mod ramdisk {
 
 /// `[benchmark]`.
 pub mod benchmark {
-    use super::*;
+    use super::{Key, Text, Type, key};
 
     pub const WHEN: Key = key(
         "when",
@@ -438,7 +438,7 @@ pub mod benchmark {
 
 /// `[vm]`.
 pub mod vm {
-    use super::*;
+    use super::{Bool, Integer, Key, Text, Type, key};
 
     pub const TUNE: Key = key(
         "tune",
@@ -490,7 +490,7 @@ pub mod vm {
 
 /// `[maintenance]`.
 pub mod maintenance {
-    use super::*;
+    use super::{Bool, Integer, Key, Text, Type, Unset, key};
 
     pub const ENABLED: Key = key("enabled", Type::Bool, Bool(true), "false", "Whether the section is used.");
     pub const INTERVAL: Key = key(
