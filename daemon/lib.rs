@@ -9,7 +9,7 @@
 //! bin/zramd_setup ─► engine
 //! ```
 //!
-//! `tests/layers.rs` fails when an arrow points the other way.
+//! `tests/fast/layers.rs` fails when an arrow points the other way.
 
 pub mod client;
 pub mod engine;

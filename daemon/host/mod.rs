@@ -1,7 +1,7 @@
 //! The machine, as a set of plain verbs. No verb decides anything.
 //!
 //! [`linux::LinuxHost`] touches the real one, [`sim::SimHost`] is a state machine with the kernel's rules. The same
-//! scenarios run on both and are compared (`tests/conformance.rs`), which keeps the simulator honest.
+//! scenarios run on both and are compared (`tests/machine/conformance.rs`), which keeps the simulator honest.
 
 pub mod error;
 pub mod linux;

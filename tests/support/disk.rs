@@ -1,5 +1,4 @@
 //! A RAM disk to try things on: folders that stand for the disk and for its store.
-#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,4 @@
 //! A program with pages in the swap, and what is in the swap.
-#![allow(dead_code)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,4 @@
 //! Reads introspection XML, in the form that zbus writes: one tag a line, a comment before what it describes.
-#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
 //! A RAM disk of the configuration that is kept, for one test.
-#![allow(dead_code)]
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,22 @@
 //! What several tests need: running the program, and knowing whether the real kernel may be used.
+// Each test program uses a part of it.
 #![allow(dead_code)]
+
+pub mod described;
+pub mod disk;
+pub mod figures;
+pub mod holder;
+pub mod import;
+pub mod introspection;
+pub mod kept;
+pub mod killer;
+pub mod operations;
+pub mod polkit;
+pub mod private_bus;
+pub mod raw;
+pub mod session;
+pub mod upkeep;
+pub mod verdict;
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! polkit on a private bus, as far as zramd asks it.
-#![allow(dead_code)]
 // The macro of an interface uses every argument.
 #![allow(clippy::used_underscore_binding)]
 
@@ -9,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use zbus::{OwnedVariant, interface};
 
-use crate::private_bus::run;
+use crate::support::private_bus::run;
 
 /// Answers like an authority that allows `save-disk` and `benchmark`, and asks an administrator about all else, if it may.
 #[derive(Debug, Clone)]

@@ -1,5 +1,4 @@
 //! A client of the bus without a library: a socket on which anything can be said.
-#![allow(dead_code)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,10 +1,9 @@
 //! The running kernel, a bus and a daemon for one test alone, and `zramdctl` on it.
-#![allow(dead_code)]
 
 use std::fs;
 use std::process::{Command, Stdio};
 
-use crate::private_bus::PrivateBus;
+use crate::support::private_bus::PrivateBus;
 use crate::support::{can_use_real_kernel, real_kernel_lock, setup, texts};
 
 /// The machine and a daemon for one test alone; whatever the test does, nothing of it stays.

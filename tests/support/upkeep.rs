@@ -1,5 +1,4 @@
 //! A simulated machine that is maintained.
-#![allow(dead_code, missing_docs)]
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! What the kernel knows about each page: when it was used, whether it is marked idle, with what it is compressed, where it is
-//! (drivers/block/zram/zram_drv.c, `writeback_store` and `recompress_store`). tests/conformance_rules.rs compares all of it with what
+//! (drivers/block/zram/zram_drv.c, `writeback_store` and `recompress_store`). tests/fast/conformance_rules.rs compares all of it with what
 //! two kernels were seen to do.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Generated pages that compress like those of programs.
 //!
 //! Calibration: with the mixture below, the ratios on total memory are within a tenth of those of the r/Fedora table of 2021, which
-//! was measured with the memory of a desktop (lz4 2.63, lzo-rle 2.74, lzo 2.77, zstd 3.37); `tests/benchmark.rs` measures it on the running
+//! was measured with the memory of a desktop (lz4 2.63, lzo-rle 2.74, lzo 2.77, zstd 3.37); `tests/machine/benchmark.rs` measures it on the running
 //! kernel. Shares and lengths were fitted to that, nothing else was.
 
 use fastrand::Rng;

@@ -28,7 +28,7 @@ pub(super) async fn ask(connection: &Connection, method: &str, name: &str) -> zb
     answer.body().deserialize()
 }
 
-/// Properties that emit a signal when they change, per interface; `tests/bus.rs` compares this with the introspection.
+/// Properties that emit a signal when they change, per interface; `tests/machine/bus.rs` compares this with the introspection.
 pub const EMITTING: [(&str, &[&str]); 6] = [
     (
         "org.zramd1.Manager",

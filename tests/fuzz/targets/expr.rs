@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../checks/mod.rs"]
+#[path = "../../fast/fuzz/checks/mod.rs"]
 mod checks;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::run("expr", data));

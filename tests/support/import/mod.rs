@@ -1,5 +1,4 @@
 //! What the tests of imports have in common.
-#![allow(dead_code)] // Each test file uses a part of it.
 
 pub mod cases;
 

@@ -1,0 +1,227 @@
+//! The command line as a user meets it: output, messages, exit statuses. Nothing here changes the machine.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
+
+use crate::support::{repository, setup, texts};
+
+fn zramdctl(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(words).output().unwrap()
+}
+
+#[test]
+fn check_names_every_mistake_and_ends_with_1() {
+    let file = repository("tests/golden/diagnostics/five-mistakes.toml");
+    let output = setup(&["check", file.to_str().unwrap()]);
+    let (result, messages) = texts(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        messages.matches("\n  = help").count() + messages.matches("\n   = help").count(),
+        5,
+        "{messages}"
+    );
+    assert_eq!(result, "still usable: 2 zram devices, 0 RAM disks\n");
+    let good = setup(&["check", repository("config/example.toml").to_str().unwrap()]);
+    assert_eq!(
+        (good.status.code(), texts(&good).0.as_str()),
+        (Some(0), "no mistakes found: 2 zram devices, 1 RAM disk\n")
+    );
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let output = setup(&["check", "/nonexistent/zramd.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(texts(&output).1.contains("/nonexistent/zramd.toml"), "{output:?}");
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    for words in [&["frobnicate"][..], &[], &["up"], &["--json", "apply"], &["start"]] {
+        assert_eq!(setup(words).status.code(), Some(2), "{words:?}");
+    }
+    assert_eq!(setup(&["--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn plan_json_has_the_promised_shape() {
+    let output = setup(&["--config", repository("config/example.toml").to_str().unwrap(), "--json", "plan"]);
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(plan["schema_version"], 1);
+    let device = &plan["devices"][0];
+    for key in [
+        "name",
+        "role",
+        "disk_size_bytes",
+        "memory_limit_bytes",
+        "algorithm",
+        "algorithm_reason",
+        "algorithm_parameters",
+        "recompression",
+        "swap_priority",
+        "mount_point",
+        "fs_type",
+        "options",
+        "state",
+        "reason",
+    ] {
+        assert!(device.get(key).is_some(), "{key} is missing in {device}");
+    }
+    assert_eq!(
+        (device["name"].as_str(), device["disk_size_bytes"].as_u64()),
+        (Some("zram0"), Some(256 << 20))
+    );
+    assert_eq!(plan["ramdisks"][0]["size_bytes"], 64 << 20);
+    assert!(plan["steps"].is_array() && plan["problems"].is_array());
+}
+
+#[test]
+fn problems_in_json_have_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("z.toml");
+    fs::write(&file, "[zram0]\nzram-size = \"4Ki\"\n").unwrap();
+    let output = setup(&["-c", file.to_str().unwrap(), "--json", "plan"]);
+    assert_eq!(output.status.code(), Some(1));
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let problem = &plan["problems"][0];
+    assert_eq!((problem["line"].as_u64(), problem["column"].as_u64()), (Some(2), Some(14)));
+    assert_eq!(problem["key"], "zram0.zram-size");
+    assert!(problem["hint"].as_str().unwrap().contains("4KiB"));
+}
+
+/// `--root` takes configuration and memory from below a folder, so that a plan can be made for another machine.
+#[test]
+fn a_plan_can_be_made_for_another_machine() {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/meminfo", "MemTotal: 801322 kB\n"),
+        ("proc/cmdline", ""),
+        ("usr/lib/zramd/zramd.toml", "[zram0]\nswap-priority = 5\n"),
+        ("etc/zramd/zramd.toml.d/50-a.toml", "[zram0]\nswap-priority = 7\n"),
+    ] {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let output = setup(&["--root", root.path().to_str().unwrap(), "--json", "plan"]);
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(plan["devices"][0]["disk_size_bytes"], 409_993_216, "F01");
+    assert_eq!(plan["devices"][0]["swap_priority"], 7);
+}
+
+#[test]
+fn changing_the_machine_without_rights_is_refused_in_one_sentence() {
+    if rustix::process::geteuid().is_root() {
+        // Covered on the simulator; here only a user without rights can see it.
+        return;
+    }
+    let output = setup(&["--config", repository("config/example.toml").to_str().unwrap(), "apply"]);
+    assert_eq!(output.status.code(), Some(77));
+    assert_eq!(texts(&output).1.lines().count(), 1, "{output:?}");
+}
+
+/// A pipe that nobody writes to, a device, a folder, a socket, links to them, and what is far too large: each is named, and the
+/// program ends.
+#[test]
+fn only_regular_files_of_some_size_are_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o600.into()).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    fs::write(path("large"), vec![b'\n'; (1 << 20) + 1]).unwrap();
+    fs::write(path("latin-1"), b"# m\xfcller\n[zram0]\n").unwrap();
+    for (name, target) in [("link", path("pipe")), ("zeros", "/dev/zero".into()), ("tty", "/dev/ptmx".into())]
+    {
+        std::os::unix::fs::symlink(target, path(name)).unwrap();
+    }
+    for name in ["pipe", "socket", "folder", "large", "latin-1", "link", "zeros", "tty"] {
+        let file = path(name);
+        let file = file.to_str().unwrap();
+        for words in
+            [&["check", file][..], &["--config", file, "--json", "plan"], &["--config", file, "view"]]
+        {
+            let output = setup(words);
+            let (result, messages) = texts(&output);
+            assert!(messages.contains(file) || result.contains(file), "{words:?}: {output:?}");
+            assert_eq!(output.status.success(), words.contains(&"view"), "{words:?}: {output:?}");
+        }
+        let output = zramdctl(&["check", file]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(texts(&output).1.contains(file), "{output:?}");
+    }
+    let output = setup(&["check", "/dev/null"]);
+    assert_eq!(output.status.code(), Some(0), "as an empty file: {output:?}");
+}
+
+/// The others are used all the same.
+#[test]
+fn a_pipe_among_the_drop_ins_is_named_and_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    let drop_ins = root.path().join("etc/zramd/zramd.toml.d");
+    fs::create_dir_all(&drop_ins).unwrap();
+    fs::create_dir_all(root.path().join("proc")).unwrap();
+    fs::write(root.path().join("proc/meminfo"), "MemTotal: 801322 kB\n").unwrap();
+    fs::write(drop_ins.join("20-b.toml"), "[zram0]\nswap-priority = 7\n").unwrap();
+    fs::write(drop_ins.join("40-c.toml"), "[zram0]\nlabel = \"c\"\n").unwrap();
+    fs::set_permissions(drop_ins.join("40-c.toml"), fs::Permissions::from_mode(0o646)).unwrap();
+    let pipe = drop_ins.join("30-pipe.toml");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    let output = setup(&["--root", root.path().to_str().unwrap(), "--json", "plan"]);
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(plan["devices"][0]["swap_priority"], 7);
+    let problems: Vec<(&str, &str)> = plan["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| (problem["severity"].as_str().unwrap(), problem["file"].as_str().unwrap()))
+        .collect();
+    // Everyone can write to the last one.
+    let writable = drop_ins.join("40-c.toml");
+    assert_eq!(problems, [("error", pipe.to_str().unwrap()), ("warning", writable.to_str().unwrap())]);
+}
+
+/// The same for the files of other programs.
+#[test]
+fn a_pipe_is_not_imported() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("etc/default")).unwrap();
+    let pipe = root.path().join("etc/default/zramswap");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    let words = ["import", "zram-tools", "--root", root.path().to_str().unwrap()];
+    let import = || zramdctl(&words);
+    assert_eq!(import().status.code(), Some(1));
+    fs::remove_file(&pipe).unwrap();
+    fs::write(&pipe, "PERCENT=25\n").unwrap();
+    assert_eq!(import().status.code(), Some(0));
+}
+
+/// What `plan` refuses whatever is on the machine at the moment is a mistake for `check`, too.
+#[test]
+fn check_refuses_what_plan_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("z.toml");
+    for text in [
+        "[zram0]\nmount-point = \"/\"",
+        "[zram0]\nmount-point = \"/usr\"",
+        "[zram0]\nmount-point = \"/etc/cron.d\"",
+        "[zram0]\nmount-point = \"/proc/x\"",
+        "[ramdisk.a]\nmount-point = \"/usr/lib/x\"\nsize = 9",
+        "[zram0]\nmount-point = \"/srv/a\"\n[zram1]\nmount-point = \"/srv/a\"",
+        "[zram0]\nzram-size = \"1024TiB\"",
+        "[zram0]\nmount-point = \"/srv/a\"\nzram-resident-limit = 100",
+        "[zram0]\nmount-point = \"/srv/a\"\nfs-type = \"ntfs\"",
+        "[zram0]\nmount-point = \"/srv/a\"\nowner = \"no-such-user-here\"",
+    ] {
+        fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap();
+        for output in [setup(&["check", file]), zramdctl(&["check", file])] {
+            assert_eq!(output.status.code(), Some(1), "{text}: {output:?}");
+        }
+        let output = setup(&["--config", file, "--json", "plan"]);
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let states = ["devices", "ramdisks"].map(|key| plan[key].as_array().unwrap().clone()).concat();
+        assert!(states.iter().any(|target| target["state"] == "refused"), "{text}: {plan}");
+    }
+}

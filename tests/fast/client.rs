@@ -1,0 +1,306 @@
+//! `zramdctl` as a user meets it, where it only reads: output, messages, exit statuses. Needs neither the daemon nor rights,
+//! but for the comparison with zramctl, which sets devices up.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::support::{can_use_real_kernel, real_kernel_lock, repository, setup, texts};
+use zramd::client;
+use zramd::client::style::Style;
+use zramd::host::linux::files;
+use zramd::logic::config;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_zramdctl");
+
+/// Runs `zramdctl` with these words, and no wishes about colours.
+fn ctl(words: &[&str]) -> Output {
+    Command::new(PROGRAM).args(words).env_remove("NO_COLOR").output().unwrap()
+}
+
+fn example() -> String {
+    repository("config/example.toml").to_str().unwrap().to_owned()
+}
+
+fn five_mistakes() -> String {
+    repository("tests/golden/diagnostics/five-mistakes.toml").to_str().unwrap().to_owned()
+}
+
+/// The exit status, and the lines of the message.
+fn refused(words: &[&str]) -> (Option<i32>, Vec<String>) {
+    let output = ctl(words);
+    let (_, messages) = texts(&output);
+    (output.status.code(), messages.lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn everything_that_reads_works_as_anybody() {
+    for words in [
+        &[][..],
+        &["list"],
+        &["ls", "--output-all", "-b", "-n", "--raw"],
+        &["list", "--json"],
+        &["status"],
+        &["show"],
+        &["stats"],
+        &["stats", "--format=openmetrics"],
+        &["stats", "--format=json"],
+        &["maintain", "--dry-run"],
+        &["maintain", "-n", "--json"],
+        &["cat-config"],
+        &["man"],
+        &["completions", "bash"],
+        &["completions", "zsh"],
+        &["completions", "fish"],
+        &["--help"],
+        &["list", "--help"],
+        &["--version"],
+    ] {
+        let output = ctl(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    }
+}
+
+#[test]
+fn what_does_not_exist_ends_with_4_and_is_named() {
+    for words in [["list", "gibts*"], ["status", "gibts*"], ["show", "gibts*"], ["stats", "gibts*"]] {
+        let (code, lines) = refused(&words);
+        assert_eq!(code, Some(4), "{words:?}");
+        assert_eq!(lines, ["error: gibts*: there is no such device or disk"], "{words:?}");
+    }
+    let output = ctl(&["list", "gibts*", "--json=short"]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), value["devices"].as_array().unwrap().len()), (Some(4), 0));
+}
+
+#[test]
+fn what_is_configured_but_not_set_up_ends_with_3() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("z.toml");
+    fs::write(&file, "[zram247]\n").unwrap();
+    let file = file.to_str().unwrap();
+    for name in ["zram247", "/dev/zram247"] {
+        let (code, lines) = refused(&["-c", file, "status", name]);
+        assert_eq!((code, lines.len()), (Some(3), 1), "{lines:?}");
+        assert!(lines[0].contains("configured, but not set up"), "{lines:?}");
+    }
+    assert_eq!(refused(&["-c", file, "status", "zram247", "zram248"]).0, Some(4), "the worse of two");
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_says_what_there_is() {
+    let (code, lines) = refused(&["list", "-o", "NAME,STREAMS"]);
+    assert_eq!((code, lines.len()), (Some(2), 1), "{lines:?}");
+    assert!(lines[0].contains("\"STREAMS\"") && lines[0].contains("COMP-RATIO"), "{lines:?}");
+    let (code, lines) = refused(&["show", "-p", "TotalOriginalByte"]);
+    assert_eq!(code, Some(2));
+    assert!(lines[0].contains("TotalOriginalBytes is meant"), "{lines:?}");
+    for words in
+        [&["frobnicate"][..], &["list", "--json=yes"], &["stats", "--format=xml"], &["maintain", "sda"]]
+    {
+        assert_eq!(refused(words).0, Some(2), "{words:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    for command in ["list", "status", "show", "stats", "doctor", "cat-config"] {
+        let (code, lines) = refused(&["-c", "/nonexistent/z.toml", command]);
+        assert_eq!(code, Some(1), "{command}");
+        let expected = ["error: /nonexistent/z.toml: this file cannot be read: no such file or directory"];
+        assert_eq!(lines, expected, "{command}");
+    }
+    assert_eq!(refused(&["check", "/nonexistent/z.toml"]).0, Some(1));
+}
+
+/// `zramdctl man | head`: the reader has gone before all is written.
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let commands = [
+        &["man"][..],
+        &["list"],
+        &["list", "--json"],
+        &["status"],
+        &["show"],
+        &["stats"],
+        &["cat-config"],
+        &["completions", "zsh"],
+        &["--help"],
+    ];
+    for words in commands {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output =
+            Command::new(PROGRAM).args(words).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        let (_, messages) = texts(&output);
+        assert!(output.status.success() && !messages.contains("error"), "{words:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_a_failure() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = Command::new(PROGRAM).arg("man").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(texts(&output).1.contains("cannot write the result"), "{output:?}");
+}
+
+#[test]
+fn colours_are_used_only_where_they_are_wanted() {
+    let coloured = |words: &[&str]| ctl(words).stdout.contains(&0x1b);
+    let file = example();
+    assert!(!coloured(&["-c", &file, "cat-config"]), "not a terminal");
+    assert!(coloured(&["-c", &file, "cat-config", "--color=always"]));
+    assert!(!coloured(&["-c", &file, "cat-config", "--color=never"]));
+}
+
+#[test]
+fn a_check_is_strict_and_says_the_same_as_that_of_setup() {
+    let output = ctl(&["check", &five_mistakes()]);
+    let (result, messages) = texts(&output);
+    assert_eq!(
+        (output.status.code(), result.as_str()),
+        (Some(1), "still usable: 2 zram devices, 0 RAM disks\n")
+    );
+    assert_eq!(messages.lines().filter(|line| line.starts_with("error: ")).count(), 5, "{messages}");
+    let theirs = texts(&setup(&["check", &five_mistakes()])).1;
+    assert_eq!(messages, theirs.replace("warning: ", "error: "));
+    let output = ctl(&["check", &example()]);
+    assert_eq!(texts(&output).0, "no mistakes found: 2 zram devices, 1 RAM disk\n");
+    assert!(output.status.success());
+    let output = ctl(&["-c", &five_mistakes(), "check"]);
+    assert_eq!(output.status.code(), Some(1), "--config counts as well");
+}
+
+/// A named file does not hide what was asked for until the next boot; the machine that this runs on may have some, hence a root
+/// of its own.
+#[test]
+fn the_configuration_is_shown_with_origins() {
+    let root = tempfile::tempdir().unwrap();
+    let shown = || {
+        let sources = files::sources(root.path(), Some(&repository("config/example.toml")));
+        let names: Vec<_> = sources.0.iter().map(|(path, _)| path.clone()).collect();
+        let loaded = config::load_sources(sources, "");
+        assert_eq!(loaded.problems, []);
+        client::config::text(&loaded, &names, Style::default())
+    };
+    let text = shown();
+    assert!(text.contains(&format!("swap-priority = 100   # {}:8\n", example())), "{text}");
+    files::write_overlay(root.path(), "50-zram0.toml", Some("[zram0]\nswap-priority = 7\n")).unwrap();
+    let text = shown();
+    assert!(text.contains("swap-priority = 7 "), "{text}");
+    assert!(text.contains("/run/zramd/zramd.toml.d/50-zram0.toml:2\n"), "{text}");
+
+    let (result, _) = texts(&ctl(&["-c", &example(), "cat-config"]));
+    assert!(result.contains(&format!("# {}:", example())), "{result}");
+    let (_, messages) = texts(&ctl(&["-c", &five_mistakes(), "cat-config"]));
+    assert!(messages.contains("zramdctl check"), "{messages}");
+}
+
+#[test]
+fn a_doctor_finds_mistakes_and_names_fixes() {
+    let output = ctl(&["-c", &five_mistakes(), "doctor"]);
+    let (result, _) = texts(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(result.contains("zram1.zram-size: there is no `RAM`\n  fix: did you mean `ram`?\n"), "{result}");
+    assert!(result.ends_with(" found\n") && result.contains(" errors, "), "{result}");
+    let output = ctl(&["-c", &five_mistakes(), "doctor", "--json=short"]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((value["schema_version"].as_u64(), output.status.code()), (Some(1), Some(1)));
+    assert_eq!(value["problems"][0]["code"], "config-invalid");
+}
+
+#[test]
+fn one_property_is_one_line() {
+    let output = ctl(&["show", "-p", "Version", "--value"]);
+    assert_eq!(texts(&output).0, concat!(env!("CARGO_PKG_VERSION"), "\n"));
+    let output = ctl(&["show", "-p", "TotalOriginalBytes,Version"]);
+    let (result, _) = texts(&output);
+    assert!(
+        result.starts_with("TotalOriginalBytes=")
+            && result.ends_with(concat!("Version=", env!("CARGO_PKG_VERSION"), "\n")),
+        "{result}"
+    );
+}
+
+/// What the test below set up goes, whatever happens.
+struct Devices(#[allow(dead_code)] fs::File);
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        let output = setup(&["revert"]);
+        if !output.status.success() {
+            eprintln!("could not clean up: {output:?}");
+        }
+    }
+}
+
+/// zramctl takes the number of migrated objects for an amount of bytes, which only shows where it does not print bytes.
+const FORMS: [(&[&str], &str); 2] = [
+    (&["--bytes"], "ALGORITHM,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED,ZERO-PAGES,MIGRATED,MOUNTPOINT"),
+    (&[], "ALGORITHM,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED,ZERO-PAGES,MOUNTPOINT"),
+];
+
+/// Cells by device, as zramctl and as zramdctl write them.
+fn cells(program: &str, words: &[&str], columns: &str) -> BTreeMap<String, Vec<String>> {
+    let output = Command::new(program).args(words).args(["-n", "--raw", "-o", columns]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let rows = texts(&output).0;
+    rows.lines()
+        .map(|line| line.split(' ').map(str::to_owned).collect::<Vec<String>>())
+        .map(|row| (row[0].clone(), row[1..].to_vec()))
+        .collect()
+}
+
+#[test]
+fn the_figures_are_those_of_zramctl() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    if Command::new("zramctl").arg("--version").output().is_err() {
+        eprintln!("skipped: zramctl is not installed");
+        return;
+    }
+    let _devices = Devices(real_kernel_lock());
+    let applied = setup(&["--config", &example(), "apply"]);
+    assert!(applied.status.success(), "{applied:?}");
+    // Pages that compress, pages that do not, and pages of one word.
+    let program = fs::read(PROGRAM).unwrap();
+    let noise: Vec<u8> =
+        (0u32..1 << 18).flat_map(|at| (at.wrapping_mul(2_654_435_761) ^ (at >> 3)).to_le_bytes()).collect();
+    let zero = vec![0; 1 << 20];
+    for (name, data) in
+        [("program", &program[..program.len().min(8 << 20)]), ("noise", &noise), ("zero", &zero)]
+    {
+        fs::write(format!("/mnt/zramd-example/cache/{name}"), data).unwrap();
+    }
+    rustix::fs::sync();
+    for (form, columns) in FORMS {
+        let mut seen = Vec::new();
+        // Between the two looks, the journal of the file system may write.
+        let equal = (0..20).any(|_| {
+            let theirs = cells("zramctl", form, &format!("NAME,{columns}"));
+            let words: Vec<&str> =
+                ["list", "zram0", "zram1"].into_iter().chain(form.iter().copied()).collect();
+            let ours = cells(PROGRAM, &words, &format!("PATH,{columns}"));
+            let equal = ours == theirs;
+            seen = vec![ours, theirs];
+            if !equal {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            equal
+        });
+        assert!(equal, "{seen:#?}");
+        assert_eq!(seen[0].len(), 2, "{seen:#?}");
+    }
+    let output = ctl(&["-c", &example(), "status", "zram0", "/dev/zram1", "scratch"]);
+    let (result, messages) = texts(&output);
+    assert!(output.status.success() && messages.is_empty(), "{output:?}");
+    assert!(result.contains(&format!("from [zram1] in {}:10", example())), "{result}");
+    let output = ctl(&["show", "zram0", "-p", "Active,Managed,Role", "--value"]);
+    assert_eq!(texts(&output).0, "yes\nyes\nswap\n");
+    let (result, _) = texts(&ctl(&["stats", "zram1"]));
+    assert!(result.contains("zramd_device_info{device=\"zram1\",algorithm="), "{result}");
+    assert!(!result.contains("zram0"), "{result}");
+}

@@ -1,0 +1,142 @@
+//! `[maintenance]`: what it asks for, and what is said about mistakes in it.
+
+use zramd::logic::config::settings::{BackingSettings, StoreSettings};
+use zramd::logic::config::{self, Loaded};
+use zramd::logic::facts::Facts;
+use zramd::logic::plan::{self, Activation, Request};
+use zramd::logic::proc::Memory;
+use zramd::logic::record::Target;
+
+fn load(texts: &[&str]) -> Loaded {
+    let files: Vec<_> = texts
+        .iter()
+        .enumerate()
+        .map(|(index, text)| (format!("{index}.toml").into(), (*text).to_owned()))
+        .collect();
+    config::load(&files, "")
+}
+
+#[test]
+fn maintenance_is_off_unless_it_is_asked_for() {
+    let asked = |text: &str| {
+        let loaded = load(&[text]);
+        assert_eq!(loaded.problems, [], "{text}");
+        loaded.settings
+    };
+    let hours = |hours: u64| std::time::Duration::from_secs(hours * 3600);
+    assert_eq!(asked("[zram0]").maintenance, None);
+    let empty = asked("[zram0]\n[maintenance]").maintenance.unwrap();
+    assert!(!empty.needs_timer());
+    assert_eq!((empty.recompress, empty.writeback, empty.pressure), (None, None, None));
+    assert_eq!(asked("[maintenance]\nenabled = false\nrecompress = true").maintenance, None);
+
+    // Runs are made for what is written, not for what is so anyway.
+    for word in ["report", "apply"] {
+        let text = format!("[zram0]\n[maintenance]\non-memory-change = \"{word}\"");
+        assert!(asked(&text).maintenance.unwrap().needs_timer(), "{word}");
+    }
+
+    // Three ways to write the same, and a key of another file.
+    for text in
+        ["recompress = true", "recompress = {}", "recompress.enabled = true", "[maintenance.recompress]"]
+    {
+        let settings = asked(&format!("[zram0]\n[maintenance]\n{text}\n"));
+        let recompress = settings.maintenance.unwrap().recompress.unwrap();
+        assert_eq!((recompress.age.least, recompress.age.most), (hours(2), hours(4)), "{text}");
+        assert_eq!(settings.devices[0].recompression[0].to_string(), "zstd", "{text}");
+    }
+    let merged = load(&[
+        "[zram0]\n[maintenance]\nrecompress = { algorithm = \"lz4hc\", idle-age = \"1h\" }",
+        "[maintenance]\nrecompress.max-idle-age = 18000",
+    ]);
+    let recompress = merged.settings.maintenance.unwrap().recompress.unwrap();
+    assert_eq!((recompress.age.least, recompress.age.most), (hours(1), hours(5)));
+    assert_eq!(merged.settings.devices[0].recompression[0].to_string(), "lz4hc");
+    let off = load(&["[maintenance]\nrecompress.idle-age = \"1h\"", "[maintenance]\nrecompress = false"]);
+    assert_eq!(off.settings.maintenance.unwrap().recompress, None);
+}
+
+fn path(settings: &BackingSettings) -> &str {
+    match &settings.store {
+        StoreSettings::Device(path) | StoreSettings::File { path, .. } => path,
+    }
+}
+
+#[test]
+fn what_maintenance_needs_goes_to_devices_that_have_none_of_their_own() {
+    let text = "[zram0]\nrecompression-algorithm = \"lz4hc\"\nwriteback-device = \"/dev/a\"\n[zram1]\n\
+        [maintenance]\nrecompress = true\nwriteback = { device = \"/dev/b\", daily-budget = \"2GiB\" }";
+    let settings = load(&[text]).settings;
+    let names: Vec<String> =
+        settings.devices.iter().map(|device| device.recompression[0].to_string()).collect();
+    assert_eq!(names, ["lz4hc", "zstd"]);
+    let devices: Vec<&str> =
+        settings.devices.iter().map(|device| path(device.writeback.as_ref().unwrap())).collect();
+    assert_eq!(devices, ["/dev/a", "/dev/b"]);
+}
+
+#[test]
+fn mistakes_in_maintenance_name_line_key_and_remedy() {
+    for (text, key, message, hint) in [
+        ("interval = \"10s\"", "interval", "at least 1min, not \"10s\"", "1h"),
+        ("interval = \"soon\"", "interval", "expected span of time", "\"1h\""),
+        ("recompress = \"zstd\"", "recompress.enabled", "true or false", "true"),
+        ("recompress = { algorithm = \"zst\" }", "recompress.algorithm", "no algorithm `zst`", "zstd"),
+        (
+            "recompress = { idle-age = \"2h\", max-idle-age = \"1h\" }",
+            "recompress.max-idle-age",
+            "below the shortest, 2h",
+            "2h",
+        ),
+        (
+            "recompress = { idle-aeg = \"2h\" }",
+            "recompress.idle-aeg",
+            "no key `recompress.idle-aeg`",
+            "`recompress.idle-age`",
+        ),
+        ("recompress.threshold = 0", "recompress.threshold", "expected 1 to 65536, not 0", "3072"),
+        ("writeback.daily-budget = \"1GB\"", "writeback.daily-budget", "`GB` is no unit", "1GiB"),
+        (
+            "writeback.daily-budget = \"4MiB\"",
+            "writeback.daily-budget",
+            "`4MiB` is too little",
+            "\"5MiB\" or more",
+        ),
+        ("writeback.run-budget = 0", "writeback.run-budget", "`0` is too little", "switch writeback off"),
+        ("writeback = true", "writeback.enabled", "nothing is written", "writeback.device"),
+        ("writeback.device = \"/dev/a\"", "writeback.device", "no compressed swap is left", "one [zramN]"),
+        ("pressure.severe = 60", "pressure.severe", "begins below severe", "everything waits"),
+        ("pressure.moderate = 101", "pressure.moderate", "expected 1 to 100, not 101", "20"),
+        ("on-memory-change = \"grow\"", "on-memory-change", "not \"grow\"", "\"apply\""),
+    ] {
+        let loaded = load(&[&format!("[maintenance]\n{text}\n")]);
+        assert_eq!(loaded.problems.len(), 1, "{text}: {:#?}", loaded.problems);
+        let found = &loaded.problems[0];
+        assert_eq!(
+            (found.origin.key.as_str(), found.origin.line),
+            (format!("maintenance.{key}").as_str(), 2)
+        );
+        assert!(found.message.contains(message), "{text}: {}", found.message);
+        assert!(found.hint.as_deref().unwrap_or_default().contains(hint), "{text}: {:?}", found.hint);
+    }
+}
+
+#[test]
+fn a_secondary_that_does_not_pack_tighter_is_refused() {
+    let text =
+        "[zram0]\ncompression-algorithm = \"zstd\"\nrecompression-algorithm = [\"lz4\", \"zstd(level=15)\"]";
+    let loaded = load(&[text]);
+    let machine = Facts {
+        memory: Memory { total_kib: 4 << 20, available_kib: 4 << 20, ..Memory::default() },
+        cpus: 4,
+        page_size: 4096,
+        ..Facts::default()
+    };
+    let plan = plan::plan(&loaded.settings, loaded.problems.clone(), &machine, Activation::Direct);
+    let Some(Request::Device(request)) = &plan.item(&Target::Device(0)).unwrap().request else { panic!() };
+    assert_eq!(request.recompression.len(), 1);
+    assert_eq!(request.recompression[0].to_string(), "zstd(level=15)");
+    let problem =
+        plan.problems.iter().find(|problem| problem.message.contains("does not pack tighter")).unwrap();
+    assert_eq!((problem.origin.key.as_str(), problem.origin.line), ("zram0.recompression-algorithm", 3));
+}

@@ -1,0 +1,96 @@
+//! A store on a file system where every file has a name (many of FUSE, some of networks): what a save writes has one that no load
+//! takes for a snapshot, and what a killed one has left goes with the next.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::support::disk::{FORCED, Trial, noise, picture, small};
+use rustix::process::{Signal, getpid, kill_process};
+use zramd::engine::disk::{self, Disk, Saved};
+use zramd::host::linux::disk::Calls;
+use zramd::logic::disk::state::Outcome;
+
+/// Where the program that is killed finds its disk.
+const SPEC: &str = "ZRAMD_TEST_DISK";
+const DRAFT: &str = "gen-2.tar.zst.partial";
+
+/// Contents that are no smaller in an archive.
+fn large(root: &Path) {
+    let noise = noise(1 << 20);
+    for number in 0..24_u8 {
+        let file: Vec<u8> = noise.iter().map(|byte| byte.wrapping_add(number)).collect();
+        fs::write(root.join(format!("large-{number:02}")), file).unwrap();
+    }
+}
+
+fn save(disk: &Disk) -> Saved {
+    disk::save(&Calls::all_named(None), disk, FORCED, &mut |_| true).unwrap()
+}
+
+#[test]
+#[ignore = "run by a_draft_of_a_save_that_was_killed_goes_with_the_next"]
+fn dies_while_it_saves() {
+    let spec = fs::read_to_string(std::env::var_os(SPEC).unwrap()).unwrap();
+    let disk: Disk = serde_json::from_str(&spec).unwrap();
+    let draft = disk.store.join(DRAFT);
+    let saved = disk::save(&Calls::all_named(None), &disk, FORCED, &mut |_| {
+        if fs::metadata(&draft).is_ok_and(|meta| meta.len() > 0) {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }
+        true
+    });
+    panic!("it has not been killed: {saved:?}");
+}
+
+/// Has a save killed while it writes.
+fn killed_save(trial: &Trial) {
+    let spec: PathBuf = trial.path("spec.json");
+    fs::write(&spec, serde_json::to_string(&trial.disk).unwrap()).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "disk_draft::dies_while_it_saves", "--nocapture"])
+        .env(SPEC, &spec)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.signal(), Some(Signal::KILL.as_raw()), "{output:?}");
+}
+
+#[test]
+fn a_draft_of_a_save_that_was_killed_goes_with_the_next() {
+    let trial = Trial::with(small);
+    let saved = save(&trial.disk);
+    assert!(matches!(saved, Saved::Written { generation: 1, .. }), "{saved:?}");
+    assert_eq!(trial.names(), ["gen-1.json", "gen-1.tar.zst", "state.json"]);
+    let old = picture(trial.place());
+    large(trial.place());
+    let new = picture(trial.place());
+
+    killed_save(&trial);
+    assert_eq!(trial.names(), ["gen-1.json", "gen-1.tar.zst", DRAFT, "state.json"]);
+    assert!(fs::metadata(trial.disk.store.join(DRAFT)).unwrap().len() > 0);
+    assert_eq!(trial.generations(), [1]);
+    trial.verify(1).unwrap();
+
+    // The next save in the same boot.
+    let saved = save(&trial.disk);
+    assert!(matches!(saved, Saved::Written { generation: 2, .. }), "{saved:?}");
+    assert_eq!(trial.names(), ["gen-1.json", "gen-1.tar.zst", "gen-2.json", "gen-2.tar.zst", "state.json"]);
+    trial.verify(1).unwrap();
+    trial.verify(2).unwrap();
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().generation, Some(2));
+    assert!(picture(trial.place()) == new);
+
+    // And a boot after it was killed: what is loaded is the last good one, and the draft goes with the save after that.
+    disk::delete(&Calls::new(), &trial.disk, 2).unwrap();
+    killed_save(&trial);
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(1)), "{:?}", loaded.refused);
+    assert!(picture(trial.place()) == old);
+    save(&trial.disk);
+    assert!(!trial.names().iter().any(|name| name == DRAFT), "{:?}", trial.names());
+    trial.verify(2).unwrap();
+}

@@ -1,0 +1,261 @@
+//! Every system call of a save and of a load goes wrong once, in every way: the last good generation is there afterwards, the
+//! error says what was wrong, and the next attempt succeeds.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::disk::{FAULTS, FORCED, Picture, Trial, change, copy, is_kill, picture, small};
+use zramd::engine::disk::{self, Saved};
+use zramd::host::Errno;
+use zramd::host::linux::disk::Calls;
+use zramd::host::linux::disk::script::Fault;
+use zramd::logic::disk::omitted::Omitted;
+use zramd::logic::disk::state::Outcome;
+
+/// Loads whatever a boot would load now.
+fn after_reboot(trial: &Trial) -> (u64, Picture) {
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert!(loaded.refused.is_empty(), "{:?}", loaded.refused);
+    (loaded.generation.unwrap(), picture(trial.place()))
+}
+
+/// A disk with two generations of the same contents, a further change, and what the store looked like.
+fn prepared() -> (Trial, Picture, Picture) {
+    let mut trial = Trial::with(small);
+    trial.disk.notes = Some(trial.path("run"));
+    trial.save().unwrap();
+    trial.save().unwrap();
+    let old = picture(trial.place());
+    change(trial.place());
+    let new = picture(trial.place());
+    copy(&trial.disk.store, &trial.path("before"));
+    (trial, old, new)
+}
+
+/// Calls with something that goes wrong at one of them, on this or that file system.
+type Make = fn(Option<(usize, Fault)>) -> Calls;
+
+/// Calls of a save in which nothing goes wrong.
+fn calls_of_a_save(trial: &Trial, make: Make) -> Vec<String> {
+    let calls = make(None);
+    disk::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
+    copy(&trial.path("before"), &trial.disk.store);
+    calls.transcript()
+}
+
+#[test]
+fn a_save_may_fail_anywhere() {
+    walk_through_a_save(Calls::with_fault);
+}
+
+#[test]
+fn a_save_may_fail_anywhere_where_all_files_have_names() {
+    walk_through_a_save(Calls::all_named);
+}
+
+/// Another program removes a directory while it is listed, or it cannot be read: the others are saved as they are.
+#[test]
+fn a_directory_that_cannot_be_listed_costs_only_itself() {
+    let saved = |fault| {
+        let trial = Trial::new();
+        trial.load().unwrap();
+        for name in ["a", "b", "c/deep", "d"] {
+            fs::create_dir_all(trial.place().join(name)).unwrap();
+            fs::write(trial.place().join(name).join("file"), name).unwrap();
+        }
+        let whole = picture(trial.place());
+        let calls = Calls::with_fault(fault);
+        let saved = disk::save(&calls, &trial.disk, FORCED, &mut |_| true).ok()?;
+        let Saved::Written { manifest, .. } = saved else { panic!("nothing was written") };
+        trial.reboot();
+        trial.load().unwrap();
+        Some((calls.transcript(), whole, picture(trial.place()), manifest))
+    };
+    let transcript = saved(None).unwrap().0;
+    let mut cases = 0;
+    for call in (1..=transcript.len()).filter(|call| transcript[call - 1].starts_with("getdents")) {
+        for errno in [Errno::NOENT, Errno::IO] {
+            // Without the listing of the disk itself, or of the store, nothing is saved.
+            let Some((_, whole, found, manifest)) = saved(Some((call, Fault::Fail(errno)))) else { continue };
+            if manifest.omitted.is_empty() && found == whole {
+                continue;
+            }
+            cases += 1;
+            let mut missing = whole.keys().filter(|path| !found.contains_key(*path));
+            let lost = missing.next().unwrap();
+            assert!(missing.all(|path| path.starts_with(lost)), "{errno} at call {call}: {found:?}");
+            assert!(
+                found.iter().all(|(path, text)| whole[path] == *text),
+                "{errno} at call {call}: {found:?}"
+            );
+            assert_eq!(manifest.omitted.count(), u64::from(errno == Errno::IO), "{errno} at call {call}");
+        }
+    }
+    assert_eq!(cases, 10, "five directories, in two ways");
+}
+
+/// What is missing is named, or below what is named, and everything else is as it was.
+#[track_caller]
+fn assert_left_out(found: &Picture, expected: &Picture, omitted: &Omitted, what: &str) {
+    let is_named = |path: &Path| omitted.named.iter().any(|named| path.starts_with(&named.path));
+    // Fewer names of a file are left when one of them is not saved.
+    let plain = |text: &String| {
+        text.split(' ')
+            .enumerate()
+            .filter(|(at, _)| *at != 3)
+            .map(|(_, word)| word.to_owned())
+            .collect::<Vec<_>>()
+    };
+    for (path, text) in expected {
+        let shown = path.display();
+        let is_right = match found.get(path) {
+            Some(other) if omitted.is_empty() => other == text,
+            Some(other) => is_named(path) || plain(other) == plain(text),
+            None => is_named(path),
+        };
+        assert!(is_right, "{what}: {shown}: {:?}, {omitted:?}", found.get(path));
+    }
+    assert!(found.keys().all(|path| expected.contains_key(path)), "{what}: {found:?}");
+}
+
+fn walk_through_a_save(make: Make) {
+    let (mut trial, old, new) = prepared();
+    let transcript = calls_of_a_save(&trial, make);
+    assert!(transcript.len() > 80, "{transcript:#?}");
+    let place = trial.disk.place.clone();
+    let (mut failed, mut done, mut skipped) = (0, 0, 0);
+    for fault in FAULTS {
+        for number in 1..=transcript.len() {
+            copy(&trial.path("before"), &trial.disk.store);
+            trial.disk.place.clone_from(&place);
+            let calls = make(Some((number, fault)));
+            let saved = disk::save(&calls, &trial.disk, FORCED, &mut |_| true);
+            let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
+            match &saved {
+                Ok(_) => done += 1,
+                Err(error) => {
+                    failed += 1;
+                    assert!(is_kill(fault) || error.message.len() > 10, "{what}: {error}");
+                }
+            }
+            assert!(fault != Fault::Short || saved.is_ok(), "{what}: {saved:?}");
+            let is_left = |names: Vec<String>| names.iter().any(|name| name.ends_with(".partial"));
+            assert!(is_kill(fault) || !is_left(trial.names()), "{what}: {:?}", trial.names());
+            // What a boot at this moment would find, elsewhere.
+            trial.disk.place = trial.path("elsewhere");
+            fs::create_dir_all(&trial.disk.place).unwrap();
+            let kept = trial.path("kept");
+            copy(&trial.disk.store, &kept);
+            let (generation, found) = after_reboot(&trial);
+            match &saved {
+                Ok(Saved::Written { manifest, .. }) if generation == 3 => {
+                    skipped += manifest.omitted.count();
+                    assert_left_out(&found, &new, &manifest.omitted, &what);
+                }
+                _ => assert!(
+                    if generation == 3 { found == new } else { found == old },
+                    "{what}: generation {generation}"
+                ),
+            }
+            assert!(saved.is_err() || generation == 3, "{what}");
+            // And a second attempt in the same boot.
+            copy(&kept, &trial.disk.store);
+            trial.disk.place.clone_from(&place);
+            let again = disk::save(&make(None), &trial.disk, FORCED, &mut |_| true);
+            let again = again.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let Saved::Written { generation, .. } = again else { panic!("{what}: {again:?}") };
+            trial.verify(generation).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let names = trial.names();
+            assert!(
+                !names.iter().any(|name| name.ends_with(".partial") || name.ends_with(".bad")),
+                "{what}: {names:?}"
+            );
+        }
+    }
+    println!(
+        "{} calls of a save, {} ways: {failed} failed, {done} did not, {skipped} files were skipped",
+        transcript.len(),
+        FAULTS.len()
+    );
+    assert!(failed > transcript.len() && skipped > 0);
+}
+
+#[test]
+fn a_load_may_fail_anywhere() {
+    let (mut trial, old, new) = prepared();
+    trial.save().unwrap();
+    trial.disk.place = trial.path("elsewhere");
+    fs::create_dir(&trial.disk.place).unwrap();
+    copy(&trial.disk.store, &trial.path("before"));
+    let calls = Calls::with_fault(None);
+    disk::load(&calls, &trial.disk, &mut |_| true).unwrap();
+    let transcript = calls.transcript();
+    assert!(transcript.len() > 80, "{transcript:#?}");
+    let (mut failed, mut fell_back, mut done) = (0, 0, 0);
+    for fault in FAULTS {
+        for number in 1..=transcript.len() {
+            copy(&trial.path("before"), &trial.disk.store);
+            trial.reboot();
+            let calls = Calls::with_fault(Some((number, fault)));
+            let loaded = disk::load(&calls, &trial.disk, &mut |_| true);
+            let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
+            let found = picture(trial.place());
+            match &loaded {
+                Ok(loaded) if loaded.outcome == Outcome::Loaded => {
+                    done += 1;
+                    assert_left_out(&found, &new, &loaded.extracted.omitted, &what);
+                }
+                Ok(loaded) => {
+                    fell_back += 1;
+                    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(2)), "{what}");
+                    assert!(found == old, "{what}");
+                }
+                Err(error) => {
+                    failed += 1;
+                    assert!(is_kill(fault) || found.len() == 1, "{what}: {found:#?}");
+                    assert!(is_kill(fault) || error.message.len() > 10, "{what}: {error}");
+                }
+            }
+            assert!(fault != Fault::Short || loaded.is_ok(), "{what}: {loaded:?}");
+            // Nothing good was set aside, and the next attempt, also into what is half there, loads the newest.
+            assert!(!trial.names().iter().any(|name| name.ends_with(".bad")), "{what}");
+            if loaded.is_err() {
+                let again = trial.load().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(again.generation, Some(3), "{what}");
+                assert!(picture(trial.place()) == new, "{what}");
+            }
+        }
+    }
+    println!(
+        "{} calls of a load, {} ways: {failed} failed, {fell_back} fell back, {done} did not",
+        transcript.len(),
+        FAULTS.len()
+    );
+    assert!(failed > transcript.len() && fell_back > 0);
+}
+
+#[test]
+fn nothing_has_a_name_before_it_is_on_the_disk() {
+    in_order(Calls::with_fault, "linkat gen-3.tar.zst");
+    in_order(Calls::all_named, "renameat gen-3.tar.zst.partial -> gen-3.tar.zst");
+}
+
+fn in_order(make: Make, names_archive: &str) {
+    let (trial, _, _) = prepared();
+    let transcript = calls_of_a_save(&trial, make);
+    let at = |call: &str| {
+        let found = transcript.iter().position(|line| line.starts_with(call));
+        found.unwrap_or_else(|| panic!("{call} is not in {transcript:#?}"))
+    };
+    let syncs: Vec<usize> =
+        transcript.iter().enumerate().filter(|(_, line)| *line == "fsync").map(|(at, _)| at).collect();
+    let last_write =
+        transcript.iter().take(at("create gen-3.json.partial")).rposition(|line| line.starts_with("write"));
+    let (manifest, archive) = (at("renameat gen-3.json.partial -> gen-3.json"), at(names_archive));
+    let pruned = at("unlinkat gen-1.tar.zst");
+    // Archive, then manifest, then the folder, and only then something old goes.
+    assert!(last_write.unwrap() < syncs[0] && syncs[0] < manifest, "{transcript:#?}");
+    assert!(at("create gen-3.json.partial") < syncs[1] && syncs[1] < manifest, "{transcript:#?}");
+    assert!(manifest < archive && archive < syncs[2] && syncs[2] < pruned, "{transcript:#?}");
+}

@@ -1,0 +1,652 @@
+//! What is refused, what is kept, and what nobody has to do: sizes, first use, pins, two at once, changes while it is read.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::disk::{ASKED, FORCED, Trial, change, noise, picture, small, unchanged};
+use crate::support::{has_program, skip};
+use zramd::engine::ErrorKind;
+use zramd::engine::disk::{self, Request, Saved};
+use zramd::host::Errno;
+use zramd::host::linux::disk::script::Fault;
+use zramd::host::linux::disk::{Calls, Subject};
+use zramd::logic::disk::entry::Attribute;
+use zramd::logic::disk::manifest::{self, Consistency};
+use zramd::logic::disk::state::Outcome;
+use zramd::logic::disk::{Mode, OnFailure};
+
+/// A tmpfs of this size for as long as it lives; nothing without privileges.
+struct Small(std::path::PathBuf);
+
+impl Small {
+    fn new(path: &Path, options: &str) -> Option<Small> {
+        if !rustix::process::geteuid().is_root() {
+            skip("needs root");
+            return None;
+        }
+        fs::create_dir_all(path).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).status().unwrap();
+        assert!(mounted.success());
+        Some(Small(path.to_owned()))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        Command::new("umount").arg(&self.0).status().unwrap();
+    }
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_told_what_is_big() {
+    let mut trial = Trial::with(small);
+    fs::write(trial.place().join("journal"), noise(3 << 20)).unwrap();
+    trial.save().unwrap();
+    trial.disk.place = trial.path("smaller");
+    let Some(_mounted) = Small::new(trial.place(), "size=2m") else { return };
+    let error = trial.load().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::DiskFull);
+    assert!(!error.message.contains("journal") && error.private.contains("journal"), "{error:?}");
+    assert!(picture(trial.place()).len() == 1);
+    // However it goes on, that generation stays.
+    trial.disk.on_failure = OnFailure::Empty;
+    let loaded = trial.load().unwrap();
+    assert_eq!(loaded.outcome, Outcome::Empty);
+    assert!(loaded.warnings[0].contains("journal (3.0 MiB)"), "{:?}", loaded.warnings);
+    for number in 0..5 {
+        fs::write(trial.place().join(number.to_string()), "x").unwrap();
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [6, 5, 1]);
+}
+
+#[test]
+fn a_disk_with_too_few_inodes_is_refused() {
+    let mut trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.disk.place = trial.path("smaller");
+    let Some(_mounted) = Small::new(trial.place(), "nr_inodes=4") else { return };
+    let error = trial.load().unwrap_err();
+    assert!(error.message.contains("files are there"), "{error}");
+}
+
+#[test]
+fn a_full_store_keeps_what_it_has() {
+    let mut trial = Trial::new();
+    trial.disk.store = trial.path("small store");
+    let Some(_mounted) = Small::new(&trial.path("small store"), "size=1m,mode=700") else { return };
+    trial.load().unwrap();
+    small(trial.place());
+    trial.save().unwrap();
+    let old = picture(trial.place());
+    // Refused before anything is written, as far as that can be known.
+    fs::write(trial.place().join("large"), noise(4 << 20)).unwrap();
+    let error = trial.save().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::StoreFull);
+    assert!(error.message.contains("free"), "{error}");
+    // And when it turns out later: that guess was too good.
+    fs::write(trial.place().join("large"), noise(2 << 20)).unwrap();
+    let manifest = trial.disk.store.join("gen-1.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("\"occupied_bytes\": ", "\"occupied_bytes\": 1000")).unwrap();
+    let error = trial.save().unwrap_err();
+    assert!(error.message.to_lowercase().contains("no space"), "{error}");
+    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
+    assert!(status.state.save.unwrap().message.unwrap().contains("o space"));
+    trial.verify(1).unwrap();
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().generation, Some(1));
+    assert!(picture(trial.place()) == old);
+}
+
+#[test]
+fn a_store_in_memory_is_refused() {
+    let mut trial = Trial::new();
+    let shm = Path::new("/dev/shm");
+    if !shm.is_dir() {
+        return skip("needs /dev/shm");
+    }
+    let store = tempfile::tempdir_in(shm).unwrap();
+    trial.disk.store = store.path().join("store");
+    trial.disk.trial = false;
+    for error in [trial.save().unwrap_err(), trial.load().unwrap_err()] {
+        assert_eq!(error.kind, ErrorKind::Unsafe);
+        assert!(error.message.contains("tmpfs"), "{error}");
+    }
+}
+
+#[test]
+fn a_store_below_its_own_disk_is_refused_and_so_is_a_place_without_mount() {
+    let mut trial = Trial::new();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    trial.disk.trial = false;
+    trial.disk.store = folder.join("target/store");
+    trial.disk.target = Some(folder.join("target"));
+    let error = trial.load().unwrap_err();
+    // A container's overlay is refused as well.
+    assert!(error.message.contains("should keep") || error.message.contains("overlay"), "{error}");
+    trial.disk.target = None;
+    let error = trial.load().unwrap_err();
+    assert!(error.message.contains("nothing is mounted") || error.message.contains("overlay"), "{error}");
+}
+
+/// A btrfs in a file for as long as it lives; nothing without privileges or mkfs.
+struct Btrfs(std::path::PathBuf);
+
+impl Btrfs {
+    fn new(trial: &Trial) -> Option<Btrfs> {
+        if !rustix::process::geteuid().is_root() || !has_program("mkfs.btrfs") {
+            skip("needs root and mkfs.btrfs");
+            return None;
+        }
+        let image = trial.path("image");
+        fs::File::create(&image).unwrap().set_len(128 << 20).unwrap();
+        let made = Command::new("mkfs.btrfs").arg("-q").arg(&image).status().unwrap();
+        assert!(made.success());
+        let mounted =
+            Command::new("mount").args(["-o", "loop"]).arg(&image).arg(trial.place()).status().unwrap();
+        if !mounted.success() {
+            skip("this kernel mounts no btrfs from a file");
+            return None;
+        }
+        Some(Btrfs(trial.place().to_owned()))
+    }
+}
+
+impl Drop for Btrfs {
+    fn drop(&mut self) {
+        Command::new("umount").arg(&self.0).status().unwrap();
+    }
+}
+
+#[test]
+fn a_btrfs_is_saved_as_it_was_at_one_moment() {
+    let trial = Trial::new();
+    let Some(_mounted) = Btrfs::new(&trial) else { return };
+    trial.load().unwrap();
+    let (early, late) = (trial.place().join("early"), trial.place().join("late"));
+    fs::write(&early, "old").unwrap();
+    fs::write(&late, "old").unwrap();
+    let mut changed = false;
+    // The first file is through when this is called; the others change before they are read.
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+        if !changed {
+            changed = true;
+            fs::write(&late, "something new").unwrap();
+            fs::remove_file(&early).unwrap();
+            fs::write(trial.place().join("later"), "more").unwrap();
+        }
+        true
+    });
+    let Saved::Written { manifest, .. } = saved.unwrap() else { panic!("nothing was written") };
+    assert!(changed && manifest.consistency == Consistency::Exact, "{manifest:?}");
+    assert!(!trial.place().join(".zramd-snapshot").exists(), "the snapshot goes when it was read");
+    let to = trial.path("exported");
+    disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
+    let read = |name: &str| fs::read_to_string(to.join(name)).unwrap();
+    assert_eq!((read("early"), read("late"), to.join("later").exists()), ("old".into(), "old".into(), false));
+}
+
+#[test]
+fn what_was_not_loaded_is_not_saved() {
+    let trial = Trial::new();
+    small(trial.place());
+    let error = trial.save().unwrap_err();
+    assert!(error.message.contains("was not loaded in this boot"), "{error}");
+    assert_eq!(error.kind, ErrorKind::NotLoaded);
+    // Nor is what merely lies where the disk should be.
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.reboot();
+    let error = trial.save().unwrap_err();
+    assert!(error.message.contains("is not what was loaded"), "{error}");
+    assert_eq!(trial.generations(), [1]);
+    // Loading into something that is there would mix the two.
+    fs::write(trial.place().join("theirs"), "x").unwrap();
+    let error = trial.load().unwrap_err();
+    assert!(error.message.contains("not empty"), "{error}");
+    assert_eq!(picture(trial.place()).len(), 2);
+    // Unless somebody says that it counts.
+    disk::adopt(&Calls::new(), &trial.disk).unwrap();
+    trial.save().unwrap();
+    assert_eq!(trial.generations(), [2, 1]);
+}
+
+#[test]
+fn two_saves_wait_for_each_other() {
+    let trial = Trial::with(small);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| trial.save().unwrap());
+        }
+    });
+    assert_eq!(trial.generations(), [4, 3]);
+    trial.verify(4).unwrap();
+    trial.verify(3).unwrap();
+}
+
+fn run(command: &mut Command) {
+    assert!(command.status().unwrap().success());
+}
+
+#[test]
+fn nothing_is_written_when_nothing_has_changed() {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.reboot();
+    trial.load().unwrap();
+    let before = picture(&trial.disk.store);
+    for _ in 0..2 {
+        assert_eq!(trial.save_as(ASKED), Ok(unchanged(1)));
+    }
+    assert!(picture(&trial.disk.store) == before);
+    // Every kind of change is one.
+    let place = trial.place().to_owned();
+    let changes: [(&str, &dyn Fn()); 5] = [
+        ("contents", &|| fs::write(place.join("a/one"), "FIRST").unwrap()),
+        ("mode", &|| run(Command::new("chmod").arg("o+w").arg(place.join("big")))),
+        ("name", &|| fs::rename(place.join("big"), place.join("bigger")).unwrap()),
+        ("deletion", &|| fs::remove_file(place.join("bigger")).unwrap()),
+        ("a time", &|| run(Command::new("touch").args(["-d", "2001-01-01"]).arg(place.join("a")))),
+    ];
+    for (number, (what, change)) in (2..).zip(changes) {
+        change();
+        let saved = trial.save_as(ASKED).unwrap();
+        assert!(
+            matches!(saved, Saved::Written { generation, .. } if generation == number),
+            "{what}: {saved:?}"
+        );
+    }
+}
+
+#[test]
+fn what_changes_while_it_is_read_is_read_again_and_marked() {
+    let trial = Trial::with(small);
+    fs::write(trial.place().join("z"), "before").unwrap();
+    let late = trial.place().join("z");
+    let mut calls = 0;
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+        calls += 1;
+        if calls == 1 {
+            fs::write(&late, "after, and longer").unwrap();
+        }
+        true
+    });
+    let Ok(Saved::Written { manifest, .. }) = saved else { panic!("{saved:?}") };
+    // Each file is whole, the files are not of one moment.
+    assert_eq!(
+        (manifest.consistency, manifest.changed.len()),
+        (Consistency::Fuzzy, 0),
+        "{:?}",
+        manifest.changed
+    );
+    trial.reboot();
+    trial.load().unwrap();
+    assert_eq!(fs::read_to_string(&late).unwrap(), "after, and longer");
+
+    // One that is too large to be read twice: what is there of it is kept, and it is named.
+    fs::write(&late, noise(20 << 20)).unwrap();
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
+        if progress.done_bytes > 10 << 20 {
+            fs::OpenOptions::new().write(true).open(&late).unwrap().set_len(5 << 20).unwrap();
+        }
+        true
+    });
+    let Ok(Saved::Written { manifest, .. }) = saved else { panic!("{saved:?}") };
+    assert_eq!((manifest.consistency, manifest.changed), (Consistency::Fuzzy, vec!["z".to_owned()]));
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Loaded);
+    assert_eq!(fs::metadata(&late).unwrap().len(), 20 << 20);
+}
+
+#[test]
+fn a_save_that_is_ended_leaves_everything_as_it_was() {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    let before = trial.names();
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| false);
+    assert!(saved.unwrap_err().message.contains("ended"));
+    assert_eq!(trial.names(), before);
+    trial.reboot();
+    let loaded = disk::load(&Calls::new(), &trial.disk, &mut |_| false);
+    assert!(loaded.unwrap_err().message.contains("ended"));
+    assert_eq!((trial.names(), picture(trial.place()).len()), (before, 1));
+    assert_eq!(trial.load().unwrap().generation, Some(1));
+}
+
+#[test]
+fn pinned_generations_stay_until_they_are_deleted() {
+    let trial = Trial::with(small);
+    let calls = Calls::new();
+    trial.save().unwrap();
+    disk::pin(&calls, &trial.disk, 1, Some("before the upgrade")).unwrap();
+    for _ in 0..4 {
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [5, 4, 1]);
+    assert_eq!(disk::pin(&calls, &trial.disk, 3, Some("x")).unwrap_err().kind, ErrorKind::NotFound);
+    disk::pin(&calls, &trial.disk, 1, None).unwrap();
+    trial.save().unwrap();
+    assert_eq!(trial.generations(), [6, 5]);
+    disk::delete(&calls, &trial.disk, 6).unwrap();
+    assert_eq!(trial.generations(), [5]);
+    assert_eq!(disk::delete(&calls, &trial.disk, 6).unwrap_err().kind, ErrorKind::NotFound);
+}
+
+#[test]
+fn a_pinned_generation_is_deleted_only_after_it_was_unpinned() {
+    let trial = Trial::with(small);
+    let calls = Calls::new();
+    trial.save().unwrap();
+    disk::pin(&calls, &trial.disk, 1, Some("before the upgrade")).unwrap();
+    trial.save().unwrap();
+    let spare = || disk::delete_spare(&calls, &trial.disk, 1, &mut |_| true);
+    for refused in [spare(), disk::delete(&calls, &trial.disk, 1)] {
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::Unsafe);
+    }
+    assert_eq!(trial.generations(), [2, 1]);
+    disk::pin(&calls, &trial.disk, 1, None).unwrap();
+    spare().unwrap();
+    assert_eq!(trial.generations(), [2]);
+}
+
+const BY_USER: Request<'static> = Request { reason: manifest::BY_USER, force: false, last: false };
+
+#[test]
+fn saves_of_users_take_the_place_of_their_own_only() {
+    let trial = Trial::with(small);
+    let write = |text: &str| fs::write(trial.place().join("file"), text).unwrap();
+    let timer = Request { reason: "timer", ..BY_USER };
+    for text in ["one", "two"] {
+        write(text);
+        trial.save_as(timer).unwrap();
+    }
+    for text in ["three", "four", "five"] {
+        write(text);
+        trial.save_as(BY_USER).unwrap();
+    }
+    assert_eq!(trial.generations(), [5, 2, 1]);
+    // What the timer finds saved already is its own from then on.
+    assert_eq!(trial.save_as(timer), Ok(unchanged(5)));
+    write("six");
+    trial.save_as(BY_USER).unwrap();
+    write("seven");
+    trial.save_as(BY_USER).unwrap();
+    assert_eq!(trial.generations(), [7, 5, 2]);
+    write("eight");
+    trial.save_as(timer).unwrap();
+    assert_eq!(trial.generations(), [8, 7, 5]);
+}
+
+#[test]
+fn a_save_of_a_user_that_does_not_fit_besides_the_others_is_refused() {
+    let mut trial = Trial::with(small);
+    trial.disk.keep = 10;
+    let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
+    trial.disk.store_limit = Some(manifest.archive_bytes * 5 / 2);
+    trial.save().unwrap();
+    change(trial.place());
+    assert_eq!(trial.save_as(BY_USER).unwrap_err().kind, ErrorKind::StoreFull);
+    assert_eq!(trial.generations(), [2, 1]);
+    trial.save_as(ASKED).unwrap();
+    assert_eq!(trial.generations(), [3, 2]);
+}
+
+#[test]
+fn a_save_that_would_write_the_same_archive_writes_none() {
+    let trial = Trial::with(small);
+    fs::set_permissions(trial.place().join("big"), fs::Permissions::from_mode(0o644)).unwrap();
+    trial.save().unwrap();
+    // The time of its change is another one, but that is not kept.
+    for mode in [0o600, 0o644] {
+        fs::set_permissions(trial.place().join("big"), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(trial.save_as(ASKED), Ok(unchanged(1)));
+    }
+}
+
+#[test]
+fn what_was_loaded_in_this_boot_is_not_pruned() {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.reboot();
+    trial.load().unwrap();
+    for number in 0..4 {
+        fs::write(trial.place().join("n"), number.to_string()).unwrap();
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [5, 4, 1]);
+}
+
+#[test]
+fn a_store_limit_is_kept_and_one_that_is_too_small_refused() {
+    let mut trial = Trial::with(small);
+    trial.disk.keep = 10;
+    let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
+    trial.disk.store_limit = Some(manifest.archive_bytes * 5 / 2);
+    for _ in 0..3 {
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [4, 3]);
+    trial.disk.store_limit = Some(manifest.archive_bytes / 2);
+    let error = trial.save().unwrap_err();
+    assert!(error.message.contains("store-limit"), "{error}");
+    assert_eq!(trial.generations(), [4, 3]);
+}
+
+#[test]
+fn a_boot_that_ended_without_its_last_save_is_reported_until_the_next_one() {
+    let trial = Trial::with(small);
+    let last = Request { last: true, reason: "stop", force: false };
+    trial.save_as(last).unwrap();
+    let state = trial.disk.store.join("state.json");
+    let other_boot = |dirty: bool| {
+        let text = fs::read_to_string(&state).unwrap();
+        let boot = Calls::new().boot_id().unwrap();
+        assert!(text.contains(&format!("\"dirty\": {dirty}")), "{text}");
+        fs::write(&state, text.replace(&boot, "another")).unwrap();
+        trial.reboot();
+    };
+    other_boot(false);
+    assert!(!trial.load().unwrap().unclean);
+    other_boot(true);
+    assert!(trial.load().unwrap().unclean);
+    // Also when loading has to be done again.
+    trial.reboot();
+    assert!(trial.load().unwrap().unclean);
+    change(trial.place());
+    trial.save().unwrap();
+    trial.reboot();
+    assert!(!trial.load().unwrap().unclean);
+}
+
+#[test]
+fn without_a_good_generation_it_goes_on_as_was_asked() {
+    let broken = || {
+        let trial = Trial::with(small);
+        trial.save().unwrap();
+        fs::write(trial.disk.store.join("gen-1.tar.zst"), "broken").unwrap();
+        trial.reboot();
+        trial
+    };
+    let error = broken().load().unwrap_err();
+    assert!(error.message.contains("snapshot 1"), "{error}");
+
+    let mut trial = broken();
+    trial.disk.on_failure = OnFailure::Passthrough;
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Passthrough);
+    assert!(trial.save().unwrap_err().message.contains("not in use"));
+
+    let mut trial = broken();
+    trial.disk.on_failure = OnFailure::Empty;
+    // A directory to begin with is for the first use only.
+    trial.disk.seed = Some(trial.path("store"));
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, picture(trial.place()).len()), (Outcome::Empty, 1));
+    trial.save().unwrap();
+    assert_eq!(
+        trial.names(),
+        ["gen-1.json.bad", "gen-1.tar.zst.bad", "gen-2.json", "gen-2.tar.zst", "state.json"]
+    );
+    // Next time all that was set aside does not make it the first use again.
+    disk::delete(&Calls::new(), &trial.disk, 2).unwrap();
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Empty);
+}
+
+/// Mode, owner, time and attributes of a directory.
+type Root = (u32, u32, u32, i64, Vec<Attribute>);
+
+fn root(path: &Path) -> Root {
+    let (meta, opened) = (fs::metadata(path).unwrap(), fs::File::open(path).unwrap());
+    let (attributes, _) = Calls::new().attributes(Subject::Open(opened.as_fd())).unwrap();
+    (meta.mode(), meta.uid(), meta.gid(), meta.mtime(), attributes)
+}
+
+/// Gives the root of an empty disk what a configuration can give it: a mode, as root an owner, and ACLs where there are any.
+fn configure(place: &Path) {
+    fs::set_permissions(place, fs::Permissions::from_mode(0o3771)).unwrap();
+    let opened = fs::File::open(place).unwrap();
+    // Version 2; owner rwx, user 7 r-x, group r-x, mask rwx, others --x.
+    let entries = [(1, 7, u32::MAX), (2, 5, 7), (4, 5, u32::MAX), (16, 7, u32::MAX), (32, 1, u32::MAX)];
+    let mut acl = 2_u32.to_le_bytes().to_vec();
+    for (tag, permissions, id) in entries {
+        acl.extend([u16::to_le_bytes(tag), u16::to_le_bytes(permissions)].concat());
+        acl.extend(u32::to_le_bytes(id));
+    }
+    for name in ["system.posix_acl_default", "system.posix_acl_access"] {
+        let set = rustix::fs::fsetxattr(&opened, name, &acl, rustix::fs::XattrFlags::empty());
+        if set.is_err() {
+            println!("without ACLs: {set:?}");
+        }
+    }
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(place, Some(1234), Some(4321)).unwrap();
+        fs::set_permissions(place, fs::Permissions::from_mode(0o3771)).unwrap();
+    }
+}
+
+/// A disk whose only snapshot breaks off in the middle of being loaded, with nothing in it.
+fn with_a_damaged_snapshot() -> Trial {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    let archive = trial.disk.store.join("gen-1.tar.zst");
+    let mut bytes = fs::read(&archive).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&archive, bytes).unwrap();
+    trial.reboot();
+    configure(trial.place());
+    trial
+}
+
+#[test]
+fn a_disk_that_starts_empty_has_its_owner_mode_and_acl() {
+    for on_failure in [OnFailure::Empty, OnFailure::Passthrough, OnFailure::Fail] {
+        let mut trial = with_a_damaged_snapshot();
+        trial.disk.on_failure = on_failure;
+        let before = root(trial.place());
+        assert_eq!(trial.load().is_ok(), on_failure != OnFailure::Fail);
+        assert_eq!((root(trial.place()), picture(trial.place()).len()), (before, 1), "{on_failure:?}");
+    }
+    // The first use is interrupted.
+    let mut trial = Trial::new();
+    trial.disk.seed = Some(trial.path("seed"));
+    fs::create_dir(trial.path("seed")).unwrap();
+    small(&trial.path("seed"));
+    configure(trial.place());
+    let before = root(trial.place());
+    disk::load(&Calls::new(), &trial.disk, &mut |_| false).unwrap_err();
+    assert_eq!((root(trial.place()), picture(trial.place()).len()), (before, 1));
+}
+
+#[test]
+fn a_disk_has_its_owner_mode_and_acl_after_a_load_that_was_killed() {
+    let damaged = || {
+        let mut trial = with_a_damaged_snapshot();
+        trial.disk.on_failure = OnFailure::Empty;
+        let (mode, uid, gid, _, attributes) = root(trial.place());
+        (trial, (mode, uid, gid, attributes))
+    };
+    let load = |trial: &Trial, calls: &Calls| disk::load(calls, &trial.disk, &mut |_| true);
+    let counted = Calls::with_fault(None);
+    load(&damaged().0, &counted).unwrap();
+    for number in 1..=counted.transcript().len() {
+        let (trial, before) = damaged();
+        // What a killed process returns does not matter.
+        load(&trial, &Calls::with_fault(Some((number, Fault::KillBefore)))).ok();
+        trial.load().unwrap();
+        let (mode, uid, gid, _, attributes) = root(trial.place());
+        assert_eq!((mode, uid, gid, attributes), before, "killed before call {number}");
+        assert_eq!(picture(trial.place()).len(), 1, "killed before call {number}");
+    }
+}
+
+/// The number of the first call of this kind while `work` is done.
+fn first(call: &str, work: impl FnOnce(&Calls)) -> usize {
+    let counted = Calls::with_fault(None);
+    work(&counted);
+    counted.transcript().iter().position(|line| line.starts_with(call)).unwrap() + 1
+}
+
+#[test]
+fn a_kernel_without_openat2_is_refused_before_anything_is_filled() {
+    let mut trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.disk.on_failure = OnFailure::Empty;
+    let without = |number| Calls::with_fault(Some((number, Fault::Fail(Errno(libc::ENOSYS)))));
+    let to = trial.path("to");
+    let export = |calls: &Calls| disk::export(calls, &trial.disk, None, &to, &mut |_| true).map(drop);
+    let number = first("openat2", |calls| export(calls).unwrap());
+    fs::remove_dir_all(&to).unwrap();
+    assert_eq!(export(&without(number)).unwrap_err().kind, ErrorKind::Unsupported);
+
+    trial.reboot();
+    let load = |calls: &Calls| disk::load(calls, &trial.disk, &mut |_| true).map(drop);
+    let number = first("openat2", |calls| load(calls).unwrap());
+    trial.reboot();
+    assert_eq!(load(&without(number)).unwrap_err().kind, ErrorKind::Unsupported);
+    assert_eq!((picture(trial.place()).len(), trial.generations()), (1, vec![1]));
+}
+
+#[test]
+fn a_folder_into_which_an_export_failed_is_as_it_was() {
+    let trial = with_a_damaged_snapshot();
+    let to = trial.path("to");
+    fs::create_dir(&to).unwrap();
+    configure(&to);
+    let before = root(&to);
+    disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap_err();
+    assert_eq!((root(&to), picture(&to).len()), (before, 1));
+}
+
+#[test]
+fn a_skeleton_has_everything_but_contents() {
+    let mut trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.disk.mode = Mode::Skeleton;
+    let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
+    assert!(manifest.archive_bytes < 2000 && manifest.contents.bytes == 0, "{manifest:?}");
+    // Contents may change, names may not.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    trial.save().unwrap();
+    fs::write(trial.place().join("big"), "other contents").unwrap();
+    assert!(matches!(trial.save_as(ASKED), Ok(Saved::Unchanged { .. })));
+    fs::write(trial.place().join("a/new"), "").unwrap();
+    assert!(matches!(trial.save_as(ASKED), Ok(Saved::Written { .. })));
+    // The last contents that were kept stay.
+    assert!(trial.generations().contains(&1), "{:?}", trial.generations());
+    let expected: Vec<_> = picture(trial.place()).into_keys().collect();
+    trial.reboot();
+    trial.load().unwrap();
+    let found: Vec<_> = picture(trial.place()).into_keys().collect();
+    assert_eq!(found, expected);
+    assert_eq!(fs::metadata(trial.place().join("big")).unwrap().len(), 0);
+    assert_eq!(fs::read_link(trial.place().join("a/b/link")).unwrap(), Path::new("../one"));
+}

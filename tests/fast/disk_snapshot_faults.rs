@@ -1,0 +1,237 @@
+//! Every system call of what is done with snapshots goes wrong once, in every way: the store is as before or as after, the error
+//! names what it was about, and the next attempt succeeds and leaves nothing behind.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use crate::support::disk::{FAULTS, Picture, Trial, change, copy, is_kill, picture, small};
+use zramd::engine::disk::{self, Disk};
+use zramd::engine::{Error, ErrorKind};
+use zramd::host::linux::disk::Calls;
+use zramd::host::linux::disk::script::Fault;
+
+/// Snapshots by number: whether each is whole, and why it is pinned.
+type View = BTreeMap<u64, (bool, Option<String>)>;
+
+fn view(trial: &Trial) -> View {
+    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
+    let line = |found: disk::Generation| (found.number, (found.is_whole(), found.pinned));
+    status.generations.into_iter().map(line).collect()
+}
+
+/// A disk with three snapshots, of which the first is pinned and the last differs, and something of the second that was set aside.
+fn prepared() -> Trial {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    disk::pin(&Calls::new(), &trial.disk, 1, Some("kept by the test")).unwrap();
+    trial.save().unwrap();
+    change(trial.place());
+    trial.save().unwrap();
+    fs::write(trial.disk.store.join("gen-2.json.bad"), "set aside").unwrap();
+    assert_eq!(trial.generations(), [3, 2, 1]);
+    copy(&trial.disk.store, &trial.path("before"));
+    trial
+}
+
+/// The error says with which file of the store it happened.
+#[track_caller]
+fn names_its_file(error: &Error, trial: &Trial, call: &str, what: &str) {
+    assert!(error.message.contains(trial.disk.store.to_str().unwrap()), "{what}: {error}");
+    let word = call.split(' ').nth(1).unwrap_or_default();
+    let file = word.strip_suffix(".partial").unwrap_or(word);
+    if file.starts_with("gen-") {
+        assert!(error.message.contains(file), "{what}: {error}");
+    }
+}
+
+/// What is done with a store.
+type Act<'a> = &'a dyn Fn(&Calls, &Disk) -> Result<(), Error>;
+
+/// Has `act` fail at every call, which changes the store in one step.
+fn walk_through(act: Act<'_>) {
+    let trial = prepared();
+    let reset = || copy(&trial.path("before"), &trial.disk.store);
+    let (before, names_before) = (view(&trial), trial.names());
+    let calls = Calls::with_fault(None);
+    act(&calls, &trial.disk).unwrap();
+    let transcript = calls.transcript();
+    let (after, names_after) = (view(&trial), trial.names());
+    assert!(before != after && transcript.len() > 10, "{transcript:#?}");
+    assert_eq!(transcript.last().unwrap(), "fsync", "it is on the disk: {transcript:#?}");
+    let (mut stayed, mut done) = (0, 0);
+    for fault in FAULTS {
+        for number in 1..=transcript.len() {
+            reset();
+            let ended = act(&Calls::with_fault(Some((number, fault))), &trial.disk);
+            let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
+            let found = view(&trial);
+            assert!(found == before || found == after, "{what}: {found:?}");
+            let is_done = found == after;
+            *if is_done { &mut done } else { &mut stayed } += 1;
+            assert!(ended.is_err() || is_done, "{what}");
+            assert!(fault != Fault::Short || ended.is_ok(), "{what}: {ended:?}");
+            if let Err(error) = &ended
+                && !is_kill(fault)
+            {
+                names_its_file(error, &trial, &transcript[number - 1], &what);
+                assert!(is_done || trial.names() == names_before, "{what}: {:?}", trial.names());
+            }
+            // The next attempt in the same boot; what is done already need not be found.
+            let kept = trial.path("kept");
+            copy(&trial.disk.store, &kept);
+            match act(&Calls::new(), &trial.disk) {
+                Err(error) if is_done && error.kind == ErrorKind::NotFound => {}
+                again => again.unwrap_or_else(|error| panic!("{what}: {error}")),
+            }
+            assert_eq!((view(&trial), trial.names()), (after.clone(), names_after.clone()), "{what}");
+            // Or a save is next: what is half there goes with it, and its snapshot is good.
+            copy(&kept, &trial.disk.store);
+            trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
+            disk::verify(&Calls::new(), &trial.disk, None, &mut |_| true)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(
+                !trial.names().iter().any(|name| name.ends_with(".partial")),
+                "{what}: {:?}",
+                trial.names()
+            );
+        }
+    }
+    println!("{} calls, {} ways: {stayed} as before, {done} as after", transcript.len(), FAULTS.len());
+    assert!(stayed > transcript.len() && done > 0);
+}
+
+#[test]
+fn pinning_may_fail_anywhere() {
+    walk_through(&|calls, disk| disk::pin(calls, disk, 2, Some("asked for")));
+}
+
+#[test]
+fn changing_why_one_is_pinned_may_fail_anywhere() {
+    walk_through(&|calls, disk| disk::pin(calls, disk, 1, Some("for another reason")));
+}
+
+#[test]
+fn unpinning_may_fail_anywhere() {
+    walk_through(&|calls, disk| disk::pin(calls, disk, 1, None));
+}
+
+#[test]
+fn deleting_may_fail_anywhere() {
+    walk_through(&|calls, disk| disk::delete_spare(calls, disk, 2, &mut |_| true));
+    walk_through(&|calls, disk| disk::delete_spare(calls, disk, 3, &mut |_| true));
+}
+
+/// Where exports go, with the folder itself.
+struct Target<'a> {
+    trial: &'a Trial,
+    /// Whether the folder is there before.
+    is_there: bool,
+}
+
+impl Target<'_> {
+    fn folder(&self) -> std::path::PathBuf {
+        self.trial.path("exports").join("to")
+    }
+
+    fn reset(&self) {
+        let above = self.trial.path("exports");
+        fs::remove_dir_all(&above).ok();
+        fs::create_dir(&above).unwrap();
+        if self.is_there {
+            fs::create_dir(self.folder()).unwrap();
+            fs::set_permissions(self.folder(), fs::Permissions::from_mode(0o2775)).unwrap();
+        }
+    }
+
+    /// All that is in the folder above, and mode and owner of the folder.
+    fn found(&self) -> (Picture, Option<(u32, u32, u32)>) {
+        let top = fs::symlink_metadata(self.folder()).ok();
+        let mut found = picture(&self.trial.path("exports"));
+        found.remove(Path::new("to"));
+        (found, top.map(|meta| (meta.mode(), meta.uid(), meta.gid())))
+    }
+}
+
+fn exporting_may_fail_anywhere(is_there: bool) {
+    let trial = prepared();
+    let store = picture(&trial.disk.store);
+    let target = Target { trial: &trial, is_there };
+    let export = |calls: &Calls| disk::export(calls, &trial.disk, None, &target.folder(), &mut |_| true);
+    target.reset();
+    let before = target.found();
+    let calls = Calls::with_fault(None);
+    export(&calls).unwrap();
+    let (transcript, after) = (calls.transcript(), target.found());
+    assert!(picture(&target.folder()) == picture(trial.place()));
+    let (mut failed, mut done) = (0, 0);
+    for fault in FAULTS {
+        for number in 1..=transcript.len() {
+            let call = &transcript[number - 1];
+            let differs = match fault {
+                Fault::Short => {
+                    ["read ", "pread ", "write ", "pwrite "].iter().any(|verb| call.starts_with(verb))
+                }
+                // Elsewhere it is the same as before the next call.
+                Fault::KillAfter => call.starts_with("renameat"),
+                _ => true,
+            };
+            if !differs {
+                continue;
+            }
+            target.reset();
+            let ended = export(&Calls::with_fault(Some((number, fault))));
+            let what = format!("{fault:?} at call {number}, {call}");
+            let found = target.found();
+            match &ended {
+                Ok(extracted) => {
+                    done += 1;
+                    // What is missing is named.
+                    assert!(found == after || !extracted.omitted.is_empty(), "{what}: {found:#?}");
+                }
+                Err(error) => {
+                    failed += 1;
+                    let (store, folder) = (trial.disk.store.to_str().unwrap(), target.folder());
+                    let named =
+                        [store, folder.to_str().unwrap()].iter().any(|path| error.message.contains(path));
+                    assert!(is_kill(fault) || named, "{what}: {error}");
+                    assert!(is_kill(fault) || found == before, "{what}: {found:#?}");
+                    // Where there was no folder none is taken for a whole one.
+                    assert!(is_there || found.1.is_none() || found == after, "{what}: {found:#?}");
+                }
+            }
+            assert!(fault != Fault::Short || ended.is_ok(), "{what}: {ended:?}");
+            assert!(picture(&trial.disk.store) == store, "{what}");
+            if ended.is_err() && found != after {
+                match export(&Calls::new()) {
+                    // What is in a folder of somebody else is never removed; the message says where it is.
+                    Err(error) if is_there && is_kill(fault) && found.0 != before.0 => {
+                        assert_eq!(error.kind, ErrorKind::Unsafe, "{what}: {error}");
+                        assert!(error.message.contains(target.folder().to_str().unwrap()), "{what}: {error}");
+                    }
+                    again => {
+                        again.unwrap_or_else(|error| panic!("{what}: {error}"));
+                        assert!(target.found() == after, "{what}: {:#?}", target.found());
+                    }
+                }
+            }
+        }
+    }
+    println!(
+        "{} calls of an export, {} ways: {failed} failed, {done} did not",
+        transcript.len(),
+        FAULTS.len()
+    );
+    assert!(failed > 2 * transcript.len() && done > 0);
+}
+
+#[test]
+fn exporting_into_a_new_folder_may_fail_anywhere() {
+    exporting_may_fail_anywhere(false);
+}
+
+#[test]
+fn exporting_into_an_empty_folder_may_fail_anywhere() {
+    exporting_may_fail_anywhere(true);
+}

@@ -1,0 +1,158 @@
+//! What is planned, case by case: each folder of `tests/golden/plans` is one machine, one configuration, and its plan.
+//!
+//! * `settings.toml`: what is configured.
+//! * `machine.txt`, if any: in what the machine differs from one with 8 GiB, a kernel that has everything, and the free
+//!   zram0 that the module brings. See [`describe`] for its words.
+//! * `before.toml`, if any: the configuration that an earlier run has put in place.
+//! * `plan.txt`: what `zramd-setup plan` shows, then all problems. `UPDATE_GOLDEN=1` writes it anew.
+
+use std::fs;
+
+use crate::support::{golden, repository};
+use zramd::engine;
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::sim::{Module, SimMachine, State, survive};
+use zramd::host::{Host, SwapSpec};
+use zramd::logic::attribute::Attribute;
+use zramd::logic::config::{self, Loaded, render};
+use zramd::logic::expr::{Expr, Variables, size_in_bytes};
+use zramd::logic::plan::{Activation, Plan, Step, report};
+use zramd::logic::swap_header;
+
+const FOLDER: &str = "tests/golden/plans";
+
+/// Every case, so that neither a lost folder nor one that nobody runs goes unnoticed.
+const CASES: [&str; 15] = [
+    "algorithm-fallback",
+    "already-in-place",
+    "driver-not-loaded",
+    "file-system-changed",
+    "file-system-with-owner",
+    "first-swap",
+    "foreign-device",
+    "interrupted-run",
+    "mistake-beside",
+    "nested-mounts",
+    "old-kernel",
+    "priority-changed",
+    "ramdisk",
+    "recompression",
+    "size-changed",
+];
+
+/// A file of a case, if it is there.
+fn read(case: &str, file: &str) -> Option<String> {
+    fs::read_to_string(repository(&format!("{FOLDER}/{case}/{file}"))).ok()
+}
+
+fn load(file: &str, text: String) -> Loaded {
+    config::load(&[(file.into(), text)], "")
+}
+
+fn bytes(text: &str) -> u64 {
+    let nothing = Variables { ram_mib: 0.0, swap_mib: 0.0, cpus: 0.0 };
+    size_in_bytes(Expr::parse(text).unwrap().evaluate(&nothing).unwrap()).unwrap()
+}
+
+/// Turns one line of `machine.txt` into what it says about the machine.
+fn describe(state: &mut State, key: &str, value: &str) {
+    let words: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
+    match (key, value) {
+        ("memory", _) => state.ram_kib = bytes(value) / 1024,
+        ("driver", "not loaded") => {
+            state.module = Module::Loadable;
+            state.devices.clear();
+        }
+        ("devices", "none") => state.devices.clear(),
+        ("algorithms", _) => {
+            state.kernel.default_algorithm = words[0].clone();
+            state.kernel.algorithms = words;
+            // A device has the default algorithm of the kernel that made it.
+            state.add(0);
+        }
+        ("without", "recompression") => state.kernel.multi_comp = false,
+        ("without", "write-back") => state.kernel.writeback = false,
+        ("without", "algorithm parameters") => state.kernel.algorithm_params = false,
+        ("user", _) => state.passwd.push_str(&format!("{}:x:{}:\n", words[0], words[1])),
+        ("group", _) => state.group.push_str(&format!("{}:x:{}:\n", words[0], words[1])),
+        _ => panic!("machine.txt cannot say `{key}: {value}`"),
+    }
+}
+
+/// Swap that somebody else has made on zram0.
+fn foreign_swap(machine: &SimMachine, size: &str, priority: &str) {
+    let mut process = machine.process();
+    process.write_attribute(0, Attribute::DiskSize, &bytes(size).to_string()).unwrap();
+    process.write_pages(0, 0, &swap_header::build(bytes(size), 4096, [1; 16], "theirs").unwrap()).unwrap();
+    process.swap_on(0, SwapSpec { priority: priority.parse().unwrap(), discard: false }).unwrap();
+}
+
+/// The machine of a case, with what an earlier run has put in place.
+fn machine(case: &str) -> SimMachine {
+    let machine = SimMachine::new(KernelConfig::full());
+    machine.change().ram_kib = 8 << 20;
+    machine.change().available_kib = 7 << 20;
+    let text = read(case, "machine.txt").unwrap_or_default();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (key, value) = line.split_once(": ").unwrap_or((line, ""));
+        match (key, value.split_once(' ')) {
+            ("swap of somebody else", Some((size, priority))) => foreign_swap(&machine, size, priority),
+            ("earlier run killed after calls", None) => machine.kill_after(value.parse().unwrap()),
+            _ => describe(&mut machine.change(), key, value),
+        }
+    }
+    if let Some(before) = read(case, "before.toml") {
+        let applied = survive(|| engine::apply(&mut machine.process(), &load("before.toml", before)));
+        let outcomes = applied.map(|applied| applied.unwrap().outcomes).unwrap_or_default();
+        assert!(outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{case}: {outcomes:?}");
+    }
+    machine.take_transcript();
+    machine
+}
+
+fn plan(machine: &SimMachine, loaded: &Loaded) -> Plan {
+    engine::plan(&machine.process(), loaded, Activation::Direct).unwrap()
+}
+
+fn text(plan: &Plan) -> String {
+    let problems: Vec<String> =
+        plan.problems.iter().map(|problem| format!("\n{}\n", render::one_line(problem))).collect();
+    report::text(plan) + &problems.concat()
+}
+
+#[test]
+fn the_plans_are_as_in_the_golden_files() {
+    let mut folders: Vec<String> = fs::read_dir(repository(FOLDER))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    folders.sort();
+    assert_eq!(folders, CASES, "the folders of {FOLDER}, and the cases that are known");
+    for case in CASES {
+        for entry in fs::read_dir(repository(&format!("{FOLDER}/{case}"))).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let known = ["settings.toml", "machine.txt", "before.toml", "plan.txt"];
+            assert!(known.contains(&name.as_str()), "{case}/{name} is read by nobody");
+        }
+        let loaded = load("settings.toml", read(case, "settings.toml").unwrap());
+        golden(&format!("{FOLDER}/{case}/plan.txt"), &text(&plan(&machine(case), &loaded)));
+    }
+}
+
+/// The golden files are no fiction: the steps are those that are done, and after them there is nothing to do.
+#[test]
+fn what_is_planned_is_what_is_done() {
+    for case in CASES {
+        let machine = machine(case);
+        let loaded = load("settings.toml", read(case, "settings.toml").unwrap());
+        let applied = engine::apply(&mut machine.process(), &loaded).unwrap();
+        for outcome in &applied.outcomes {
+            assert_eq!(outcome.errors, [], "{case}");
+            let group = applied.plan.groups.iter().find(|group| group.target == outcome.target).unwrap();
+            let planned: Vec<Step> = group.expected_steps().collect();
+            // What the kernel lacks is planned, left out, and warned of.
+            assert!(outcome.done == planned || !outcome.warnings.is_empty(), "{case}: {outcome:#?}");
+        }
+        assert!(plan(&machine, &loaded).is_empty(), "{case}: {}", text(&plan(&machine, &loaded)));
+    }
+}

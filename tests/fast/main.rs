@@ -1,0 +1,49 @@
+//! Tests that need neither root nor a network.
+#![allow(
+    clippy::unwrap_used,
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::panic,
+    clippy::print_stdout
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cli;
+mod client;
+mod completions;
+mod config;
+mod config_maintenance;
+mod conformance_rules;
+mod disk_draft;
+mod disk_faults;
+mod disk_hostile;
+mod disk_rules;
+mod disk_snapshot_faults;
+mod disk_store;
+mod documents;
+mod drain;
+mod faults;
+mod fuzz;
+mod golden_plans;
+mod import;
+mod import_command;
+mod import_original;
+mod import_units;
+mod layers;
+mod links;
+mod maintenance;
+mod maintenance_budget;
+mod maintenance_faults;
+mod maintenance_marks;
+mod maintenance_memory;
+mod odd_bytes;
+mod packaging;
+mod plan;
+mod reload;
+mod reload_direct;
+mod schema;
+mod units;
+mod vm;
+mod writeback;

@@ -1,0 +1,315 @@
+//! Maintenance on the simulator: what it does to pages, and what it never does.
+
+use std::time::Duration;
+
+use crate::support::upkeep::*;
+use zramd::engine::maintain::state::State;
+use zramd::engine::maintain::{Only, Order};
+use zramd::engine::work::Stopped;
+use zramd::host::Host;
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::sim::{Busy, SimMachine};
+use zramd::host::upkeep::StateFile;
+use zramd::logic::config::Loaded;
+use zramd::logic::policy::Cause;
+use zramd::logic::policy::pass::Pages;
+use zramd::logic::policy::pressure::Level;
+
+#[test]
+fn idle_pages_shrink_and_fresh_ones_stay() {
+    for kernel in KERNELS {
+        idle_pages_shrink_and_fresh_ones_stay_on(kernel());
+    }
+}
+
+fn idle_pages_shrink_and_fresh_ones_stay_on(kernel: KernelConfig) {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(kernel, &loaded);
+    store(&machine, false, 0..1000);
+    pass_time(&machine, 5 * HOUR);
+    store(&machine, false, 1000..1100);
+    let before = used(&machine);
+    let report = timer(&machine, &loaded);
+    // The page with the header does not compress.
+    let passes = ["huge_idle", "idle", "huge"].map(|pages| ("recompress", pages));
+    assert_eq!(done(&report), [&passes[..], &[("compact", "")]].concat());
+    // The header is a page too.
+    let freed = before - used(&machine);
+    assert!((1000 * PAGE / 2..=1001 * PAGE / 2).contains(&freed), "{freed}");
+    assert_eq!(report.freed_bytes(), i64::try_from(freed).unwrap());
+    assert!(report.actions[1].reason.contains("idle for"), "{report:?}");
+    let fresh = |number: &u64| machine.look().devices[&0].slots.all[number].priority == 0;
+    assert!((1016..1116).all(|number| fresh(&number)));
+    // Which algorithm is always said, and never more pages than statistics can wait for.
+    for call in machine.take_transcript().iter().filter(|call| call.contains("to recompress")) {
+        assert!(call.contains("priority=1") && call.contains("max_pages="), "{call}");
+    }
+    assert!(skipped(&timer(&machine, &loaded), "recompress").contains("only"), "an hour apart");
+}
+
+#[test]
+fn incompressible_pages_are_tried_once() {
+    for kernel in KERNELS {
+        incompressible_pages_are_tried_once_on(kernel());
+    }
+}
+
+fn incompressible_pages_are_tried_once_on(kernel: KernelConfig) {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(kernel, &loaded);
+    store(&machine, true, 0..300);
+    pass_time(&machine, HOUR);
+    let first = timer(&machine, &loaded);
+    assert!(done(&first).contains(&("recompress", "huge")));
+    assert_eq!(machine.look().devices[&0].slots.all.values().filter(|slot| slot.incompressible).count(), 301);
+    pass_time(&machine, HOUR);
+    assert!(!done(&timer(&machine, &loaded)).contains(&("recompress", "huge")));
+    store(&machine, true, 300..310);
+    pass_time(&machine, HOUR);
+    assert!(done(&timer(&machine, &loaded)).contains(&("recompress", "huge")), "there are new ones");
+}
+
+/// Pages that gain nothing, before and behind those that shrink: the kernels begin at different ends.
+#[test]
+fn pages_that_gain_nothing_keep_no_others_from_their_turn() {
+    let shrunk = |machine: &SimMachine| {
+        let state = machine.look();
+        let slots = &state.devices[&0].slots.all;
+        (1516..1716).filter(|number| slots[number].priority > 0).count()
+    };
+    for kernel in KERNELS {
+        for algorithms in ["[\"zstd\"]", "[\"zstd\", \"deflate\"]"] {
+            for (keys, others, whole) in [
+                // Those that are idle, of which the primary algorithm makes as little as any other.
+                ("", &b"\xA5\x5A"[..], false),
+                // Those that do not compress, of which others make a little, or nothing.
+                ("", b"\xA5\x5A", true),
+                (", threshold = 3072", b"a+", true),
+            ] {
+                let recompress = format!("recompress = {{ enabled = true, algorithm = {algorithms}{keys} }}");
+                let loaded = load(&format!("{SWAP}[maintenance]\n{recompress}"));
+                let kernel = KernelConfig { recompress_time: Duration::from_micros(10), ..kernel() };
+                let machine = machine(kernel, &loaded);
+                for pages in [0..1500, 1700..3200] {
+                    store_each(&machine, pages, |number| content(others, whole, number));
+                }
+                store_each(&machine, 1500..1700, |number| content(b"ab", whole, number));
+                // When it is not idle, one run in which the pages that do not compress are tried.
+                if !whole {
+                    pass_time(&machine, 5 * HOUR);
+                }
+                timer(&machine, &loaded);
+                assert_eq!(shrunk(&machine), 200, "{recompress}");
+                for call in machine.take_transcript().iter().filter(|call| call.contains("to recompress")) {
+                    let pages: u64 = call
+                        .split("max_pages=")
+                        .nth(1)
+                        .unwrap()
+                        .split(['`', ' '])
+                        .next()
+                        .unwrap()
+                        .parse()
+                        .unwrap();
+                    assert!(pages <= 16384, "{call}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_night_in_suspend_ages_nothing() {
+    for kernel in KERNELS {
+        a_night_in_suspend_ages_nothing_on(kernel());
+    }
+}
+
+fn a_night_in_suspend_ages_nothing_on(kernel: KernelConfig) {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(kernel, &loaded);
+    pass_time(&machine, 10 * HOUR);
+    timer(&machine, &loaded);
+    store(&machine, false, 0..100);
+    suspend(&machine, 9 * HOUR);
+    // Right after that, nothing is done at all.
+    let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
+    assert!(matches!(ended, Err(Stopped::Postponed(ref why)) if why.contains("suspended")), "{ended:?}");
+    assert_eq!(report.actions, []);
+    pass_time(&machine, HOUR);
+    let before = used(&machine);
+    timer(&machine, &loaded);
+    assert_eq!(used(&machine), before, "they were idle for an hour of waking time");
+    pass_time(&machine, 4 * HOUR);
+    timer(&machine, &loaded);
+    assert!(used(&machine) < before);
+}
+
+#[test]
+fn a_machine_that_sleeps_between_any_two_runs_has_its_turn_every_other_time() {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    let mut turns = Vec::new();
+    for _ in 0..6 {
+        pass_time(&machine, HOUR);
+        suspend(&machine, HOUR);
+        turns.push(maintain(&machine, &loaded, &Order::all(Cause::Timer)).1.is_ok());
+    }
+    assert_eq!(turns, [false, true, false, true, false, true]);
+}
+
+#[test]
+fn a_kernel_without_times_of_access_waits_for_the_whole_age() {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(KernelConfig { entry_times: false, ..KernelConfig::full() }, &loaded);
+    store(&machine, false, 0..200);
+    pass_time(&machine, 30 * HOUR);
+    let before = used(&machine);
+    let report = timer(&machine, &loaded);
+    assert!(skipped(&report, "recompress").contains("does not know how old"), "{report:?}");
+    pass_time(&machine, HOUR);
+    machine.process().read_pages(0, 16 * PAGE, 4096).unwrap();
+    assert!(skipped(&timer(&machine, &loaded), "recompress").contains("known in"));
+    pass_time(&machine, 4 * HOUR);
+    timer(&machine, &loaded);
+    let freed = (before - used(&machine)) / (PAGE / 2);
+    assert!((199..=200).contains(&freed), "all but the page that was read: {freed}");
+}
+
+#[test]
+fn where_marks_only_add_up_no_young_page_is_written() {
+    let kernel = KernelConfig { exact_marks: false, algorithm_params: false, ..KernelConfig::full() };
+    let (machine, loaded) = short_of_memory(kernel);
+    with_budget(&machine, &loaded);
+    for hour in 0..40 {
+        store(&machine, true, hour * 50..hour * 50 + 50);
+        timer(&machine, &loaded);
+        let state = machine.look();
+        let slots = &state.devices[&0].slots;
+        let young = |slot: &&zramd::host::sim::slots::Slot| {
+            slot.written && slots.clock.saturating_sub(slot.accessed) < 20 * HOUR
+        };
+        assert_eq!(slots.all.values().filter(young).count(), 0, "hour {hour}");
+        drop(state);
+        pass_time(&machine, HOUR);
+    }
+    assert!(written(&machine) > 0);
+}
+
+#[test]
+fn who_asks_for_one_thing_gets_it() {
+    let loaded = load(SWAP.trim_end());
+    let text = format!("{SWAP}recompression-algorithm = \"zstd\"\n");
+    let loaded = Loaded { settings: load(&text).settings, ..loaded };
+    let machine = machine(KernelConfig::full(), &loaded);
+    store(&machine, false, 0..100);
+    let before = used(&machine);
+    let one = |only| Order { devices: vec![0], only: Some(only), ..Order::all(Cause::Request) };
+    maintain(&machine, &loaded, &one(Only::MarkIdle(None))).1.unwrap();
+    let (report, ended) = maintain(&machine, &loaded, &one(Only::Recompress(Some(Pages::Idle))));
+    assert_eq!(ended, Ok(()));
+    assert_eq!(report.actions[0].reason, "asked for");
+    assert!(used(&machine) < before);
+    let strange = Order { devices: vec![7], ..one(Only::MarkIdle(None)) };
+    assert!(matches!(maintain(&machine, &loaded, &strange).1, Err(Stopped::Failed(_))));
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
+    with_budget(&machine, &loaded);
+    store(&machine, true, 0..3000);
+    pass_time(&machine, 26 * HOUR);
+    machine.take_transcript();
+    let states = machine.look().states.clone();
+    let dry = Order { dry_run: true, ..Order::all(Cause::Request) };
+    let (report, ended) = maintain(&machine, &loaded, &dry);
+    assert_eq!((ended, machine.take_transcript()), (Ok(()), Vec::<String>::new()));
+    assert_eq!(machine.look().states, states);
+    assert!(report.actions.iter().all(|action| action.result == "would be done"), "{report:?}");
+    // What a run then does, but for the pages that write-back has taken already.
+    let (real, _) = maintain(&machine, &loaded, &Order::all(Cause::Request));
+    assert_eq!(done(&report)[..4], done(&real)[..4]);
+    let used = &real.memory[0];
+    assert!(used.device == "zram0" && used.after_bytes < used.before_bytes, "{used:?}");
+    assert_eq!(report.memory[0].before_bytes, report.memory[0].after_bytes);
+}
+
+#[test]
+fn nothing_is_left_alone_without_a_word() {
+    let loaded = load(&format!("{SWAP}{BOTH}"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    store(&machine, false, 0..100);
+    pass_time(&machine, 30 * HOUR);
+    // The node of the backing device has gone, as when somebody renames the mapping.
+    machine.change().block_bytes.clear();
+    machine.change().blocks.remove("/dev/wb");
+    let report = timer(&machine, &loaded);
+    assert!(skipped(&report, "write-back").contains("/dev/dm-0: look at its size"), "{report:?}");
+    assert!(done(&report).contains(&("recompress", "idle")), "the rest goes on: {report:?}");
+    let nothing = load(SWAP);
+    assert!(skipped(&timer(&machine, &nothing), "maintenance").contains("asks for neither"));
+    let empty = SimMachine::new(KernelConfig::full());
+    assert!(skipped(&timer(&empty, &loaded), "maintenance").contains("no device"));
+}
+
+#[test]
+fn what_policies_have_done_adds_up_until_the_next_boot() {
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
+    with_budget(&machine, &loaded);
+    let totals = || {
+        let text = machine.look().states[&StateFile::Boot].clone();
+        serde_json::from_str::<State>(&text).unwrap().totals
+    };
+    let before = totals();
+    assert_eq!(before["write-back"].last_result, "skipped");
+    let mut freed = before["recompress"].freed_bytes;
+    for round in 0..2 {
+        store(&machine, false, round * 500..round * 500 + 500);
+        pass_time(&machine, 5 * HOUR);
+        let mut report = timer(&machine, &loaded);
+        report.actions.retain(|action| action.action != "write-back");
+        freed += u64::try_from(report.freed_bytes()).unwrap();
+    }
+    let recompress = &totals()["recompress"];
+    assert_eq!((recompress.last_result.as_str(), recompress.runs), ("done", before["recompress"].runs + 2));
+    assert_eq!(recompress.freed_bytes, freed);
+    store(&machine, true, 2000..6000);
+    pass_time(&machine, 26 * HOUR);
+    timer(&machine, &loaded);
+    assert_eq!(totals()["write-back"].written_bytes, written(&machine));
+    suspend(&machine, 9 * HOUR);
+    maintain(&machine, &loaded, &Order::all(Cause::Timer)).1.unwrap_err();
+    assert_eq!(totals()["recompress"].last_result, "postponed");
+}
+
+#[test]
+fn a_machine_that_is_busy_is_left_alone() {
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
+    store(&machine, false, 0..100);
+    pass_time(&machine, 26 * HOUR);
+    let quiet = Busy { load: 3.0, cpu: Some(20.0), memory: Some(15.0), battery: Some(40) };
+    // What is looked at, and whether short memory waits for it too. There are four CPUs.
+    for (busy, why, always) in [
+        (Busy { load: 3.7, ..quiet }, "the machine is busy (load 0.9 per CPU)", false),
+        (Busy { cpu: Some(26.0), ..quiet }, "somebody waits for a CPU 26 % of the time", false),
+        (Busy { memory: Some(21.0), ..quiet }, "everything waits for memory 21 % of the time", false),
+        (Busy { battery: Some(29), ..quiet }, "the battery is at 29 %", true),
+    ] {
+        machine.change().busy = busy;
+        machine.take_transcript();
+        let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
+        assert!(matches!(&ended, Err(Stopped::Postponed(said)) if said.contains(why)), "{why}: {ended:?}");
+        assert_eq!(report.actions, []);
+        let calls = machine.take_transcript();
+        assert!(calls.iter().all(|call| !call.contains("zram0")), "{calls:?}");
+        let states = machine.look().states.clone();
+        let short = Order { dry_run: true, ..Order::all(Cause::Pressure(Level::Severe)) };
+        let (report, ended) = maintain(&machine, &loaded, &short);
+        assert_eq!((ended.is_err(), report.actions.is_empty()), (always, always), "{why}: {ended:?}");
+        let asked = Order { dry_run: true, ..Order::all(Cause::Request) };
+        assert!(!maintain(&machine, &loaded, &asked).0.actions.is_empty(), "{why}");
+        machine.change().states = states;
+    }
+    machine.change().busy = quiet;
+    assert!(done(&timer(&machine, &loaded)).contains(&("recompress", "idle")));
+}

@@ -1,0 +1,249 @@
+//! The budget of write-back on the simulator: a month of what can happen to it.
+
+use std::time::Duration;
+
+use crate::support::upkeep::*;
+use proptest::prelude::*;
+use zramd::engine::maintain::{Only, Order};
+use zramd::engine::work::Stopped;
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::sim::survive;
+use zramd::host::upkeep::StateFile;
+use zramd::host::{Errno, Host};
+use zramd::logic::policy::Cause;
+use zramd::logic::policy::pressure::Level;
+
+#[test]
+fn write_back_keeps_to_the_budget_and_its_ends_are_no_errors() {
+    for kernel in KERNELS {
+        write_back_keeps_to_the_budget_and_its_ends_are_no_errors_on(kernel());
+    }
+}
+
+fn write_back_keeps_to_the_budget_and_its_ends_are_no_errors_on(kernel: KernelConfig) {
+    let (machine, loaded) = short_of_memory(kernel);
+    let first = timer(&machine, &loaded);
+    assert!(skipped(&first, "write-back").contains("no record"), "{first:?}");
+    store(&machine, true, 0..8000);
+    pass_time(&machine, 26 * HOUR);
+    let memory = used(&machine);
+    let report = timer(&machine, &loaded);
+    assert_eq!(written(&machine), 20 * MIB, "{report:?}");
+    let blocks = machine.look().devices[&0].slots.blocks() * PAGE;
+    assert!(memory - used(&machine) >= blocks, "what bd_stat says is free in memory");
+    assert_eq!(report.budget.unwrap().left_bytes, 0);
+    assert_eq!(machine.look().devices[&0].slots.limit, 0, "nobody else writes either");
+    pass_time(&machine, HOUR);
+    assert!(skipped(&timer(&machine, &loaded), "write-back").contains("is spent"));
+    // A full disk ends a run as it should.
+    machine.change().block_bytes.insert("/dev/wb".to_owned(), 27 * MIB);
+    pass_time(&machine, 25 * HOUR);
+    let report = timer(&machine, &loaded);
+    assert!(written(&machine) <= 27 * MIB && written(&machine) > 20 * MIB, "{report:?}");
+    pass_time(&machine, 25 * HOUR);
+    assert!(skipped(&timer(&machine, &loaded), "write-back").contains("is full"));
+}
+
+#[test]
+fn without_a_record_on_disk_nothing_is_written() {
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
+    with_budget(&machine, &loaded);
+    store(&machine, true, 0..3000);
+    pass_time(&machine, 26 * HOUR);
+    machine.take_transcript();
+    let order = Order::all(Cause::Pressure(Level::Critical));
+    maintain(&machine, &loaded, &order).1.unwrap();
+    let calls = machine.take_transcript();
+    let reserve = calls.iter().position(|call| call.contains("to writeback_limit_enable")).unwrap();
+    assert!(calls[..reserve].iter().filter(|call| call.contains("budget.json")).count() >= 2, "{calls:?}");
+    // The same when the folder cannot be written.
+    pass_time(&machine, 26 * HOUR);
+    store(&machine, true, 3000..6000);
+    pass_time(&machine, 26 * HOUR);
+    let before = written(&machine);
+    machine.fail_at(1, Errno::NOSPC);
+    let (_, ended) = maintain(&machine, &loaded, &order);
+    assert!(matches!(ended, Err(Stopped::Failed(_))), "{ended:?}");
+    assert_eq!(written(&machine), before);
+}
+
+#[test]
+fn the_budget_is_told_before_anything_is_done() {
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
+    let budget = Order { only: Some(Only::Budget), ..Order::all(Cause::Request) };
+    let left = || {
+        let (report, done) = maintain(&machine, &loaded, &budget);
+        assert_eq!((done, report.actions, report.skipped), (Ok(()), vec![], vec![]));
+        report.budget.unwrap().left_bytes
+    };
+    assert_eq!(left(), 0, "nothing is known");
+    assert!(skipped(&timer(&machine, &loaded), "write-back").contains("no record"), "which is said later");
+    store(&machine, true, 0..2000);
+    pass_time(&machine, 26 * HOUR);
+    timer(&machine, &loaded);
+    let rest = 20 * MIB - written(&machine);
+    assert!(written(&machine) > 0 && rest > 0);
+    // After a reboot.
+    machine.change().states.remove(&StateFile::Boot);
+    machine.change().boot_id = "another".to_owned();
+    machine.change().clock = Duration::from_secs(20);
+    assert_eq!(left(), rest);
+    let without = load(SWAP);
+    assert_eq!(maintain(&machine, &without, &budget).0.budget, None);
+}
+
+/// What happens between two runs.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Nothing,
+    Suspend(u32),
+    /// Switched off for so many hours; the clock is synchronised so many minutes after boot, or never, and off by so many seconds.
+    Reboot {
+        hours: u32,
+        synchronised: Option<u32>,
+        error: i64,
+    },
+    /// Whatever it says then, the kernel does not take such a clock for synchronised.
+    ClockJumps,
+    StateIsLost,
+    StateIsGarbage,
+    KilledAt(usize),
+    Pressure,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => Just(Event::Nothing),
+        2 => (1_u32..30).prop_map(Event::Suspend),
+        2 => (0_u32..40, prop::option::of(0_u32..500), -60_i64..=60)
+            .prop_map(|(hours, synchronised, error)| Event::Reboot { hours, synchronised, error }),
+        1 => Just(Event::ClockJumps),
+        1 => Just(Event::StateIsLost),
+        1 => Just(Event::StateIsGarbage),
+        2 => (1_usize..40).prop_map(Event::KilledAt),
+        3 => Just(Event::Pressure),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+
+    /// Thirty days in which everything happens that can: in no 24 hours is more written than the budget.
+    #[test]
+    fn never_more_than_the_budget_in_any_day(
+        newest in 0_usize..2, events in prop::collection::vec((1_u32..240, event()), 250)
+    ) {
+        let budget = 8 * MIB;
+        let loaded = load(&format!(
+            "{SWAP}[maintenance]\nwriteback = {{ device = \"/dev/wb\", daily-budget = \"8MiB\", idle-age = \"1h\", max-idle-age = \"1h\" }}"
+        ));
+        let machine = machine(KERNELS[newest](), &loaded);
+        machine.change().available_kib = 1 << 20;
+        // True time, which no program sees, and what was written when.
+        let mut now = Duration::from_secs(1_700_000_000);
+        let mut writes: Vec<(Duration, u64)> = Vec::new();
+        let (mut next_page, mut boots, mut total) = (0_u64, 1, 0_u64);
+        // When the clock is synchronised in this boot, and by how much it is off.
+        let mut clock: Option<(Duration, i64)> = None;
+        let look_at_clock = |now: Duration, clock: Option<(Duration, i64)>| {
+            let mut state = machine.change();
+            let set = clock.filter(|(after, _)| state.clock >= *after);
+            state.synchronised =
+                set.map(|(_, error)| Duration::from_secs(now.as_secs().saturating_add_signed(error)));
+        };
+        let end = now + 24 * HOUR * 30;
+        for (minutes, event) in events {
+            let time = Duration::from_secs(u64::from(minutes) * 60);
+            now += time;
+            pass_time(&machine, time);
+            let mut cause = Cause::Timer;
+            let mut kill = None;
+            match event {
+                Event::Nothing => {}
+                Event::Suspend(hours) => {
+                    now += HOUR * hours;
+                    suspend(&machine, HOUR * hours);
+                }
+                Event::Reboot { hours, synchronised, error } => {
+                    now += HOUR * hours + Duration::from_secs(30);
+                    boots += 1;
+                    clock = synchronised.map(|minutes| (Duration::from_secs(u64::from(minutes) * 60), error));
+                    let mut state = machine.change();
+                    state.clock = Duration::from_secs(30);
+                    state.suspended = Duration::ZERO;
+                    state.boot_id = format!("boot-{boots}");
+                    state.states.remove(&StateFile::Boot);
+                    state.records.clear();
+                    state.swaps.clear();
+                    state.devices.clear();
+                    state.add(0);
+                    drop(state);
+                    provision(&machine, &loaded);
+                    total = 0;
+                    // The daemon looks as soon as it is there.
+                    look_at_clock(now, clock);
+                    let look = Order { only: Some(Only::Budget), ..Order::all(Cause::Request) };
+                    maintain(&machine, &loaded, &look).1.unwrap();
+                }
+                // A synchronised clock is right; one that jumps is not taken for that.
+                Event::ClockJumps => clock = None,
+                Event::StateIsLost => {
+                    machine.change().states.remove(&StateFile::Budget);
+                }
+                Event::StateIsGarbage => {
+                    machine.change().states.insert(StateFile::Budget, "{\"version\":1".to_owned());
+                }
+                Event::KilledAt(call) => kill = Some(call),
+                Event::Pressure => cause = Cause::Pressure(Level::Critical),
+            }
+            // Enough to write, always.
+            machine.process().discard(0, 16 * PAGE, 200 * MIB).unwrap();
+            next_page += 1;
+            store(&machine, true, next_page % 7..next_page % 7 + 2600);
+            pass_time(&machine, HOUR);
+            now += HOUR;
+            look_at_clock(now, clock);
+            machine.take_transcript();
+            if let Some(call) = kill {
+                machine.kill_after(call);
+            }
+            survive(|| maintain(&machine, &loaded, &Order::all(cause)));
+            machine.take_transcript();
+            let sum = written(&machine);
+            writes.push((now, sum - total));
+            total = sum;
+            let day: u64 = writes.iter().filter(|(then, _)| now.saturating_sub(*then) < 24 * HOUR).map(|(_, bytes)| bytes).sum();
+            prop_assert!(day <= budget, "{day} bytes in 24 hours at {now:?}, after {event:?}");
+            if now > end {
+                break;
+            }
+        }
+    }
+}
+
+/// The month above is not one in which nothing is ever written.
+#[test]
+fn an_ordinary_month_uses_its_budget() {
+    for kernel in KERNELS {
+        an_ordinary_month_uses_its_budget_on(kernel());
+    }
+}
+
+fn an_ordinary_month_uses_its_budget_on(kernel: KernelConfig) {
+    let loaded = load(&format!(
+        "{SWAP}[maintenance]\nwriteback = {{ device = \"/dev/wb\", daily-budget = \"8MiB\", idle-age = \"1h\", max-idle-age = \"1h\" }}"
+    ));
+    let machine = machine(kernel, &loaded);
+    machine.change().available_kib = 1 << 20;
+    for hour in 0..30 * 24_u64 {
+        if hour % 8 == 0 {
+            machine.process().discard(0, 16 * PAGE, 200 * MIB).unwrap();
+            store(&machine, true, 0..2600);
+        }
+        pass_time(&machine, HOUR + Duration::from_secs(1));
+        timer(&machine, &loaded);
+        machine.take_transcript();
+    }
+    let days = written(&machine) / (8 * MIB);
+    assert!((28..=30).contains(&days), "{} MiB", written(&machine) / MIB);
+}

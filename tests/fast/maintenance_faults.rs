@@ -1,0 +1,107 @@
+//! Maintenance on the simulator when something goes wrong, or is not as usual: what fails does not hold up the rest.
+
+use crate::support::upkeep::*;
+use zramd::engine::maintain::{Only, Order};
+use zramd::engine::work::Stopped;
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::{Errno, Host};
+use zramd::logic::policy::Cause;
+use zramd::logic::policy::pass::Pages;
+
+#[test]
+fn what_fails_does_not_hold_up_the_rest() {
+    let two = format!("{SWAP}[zram1]\nzram-size = \"256MiB\"\n{BOTH}");
+    let loaded = load(&two);
+    let machine = machine(KernelConfig::full(), &loaded);
+    machine.change().available_kib = 1 << 20;
+    store(&machine, false, 0..1000);
+    pass_time(&machine, 26 * HOUR);
+    machine.take_transcript();
+    machine.fail_at(1, Errno::NOSPC);
+    let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
+    assert!(
+        matches!(&ended, Err(Stopped::Failed(error)) if error.to_string().contains("budget.json")),
+        "{ended:?}"
+    );
+    assert!(done(&report).contains(&("recompress", "idle")), "{report:?}");
+    assert_eq!(report.memory.len(), 2, "{report:?}");
+    assert!(machine.take_transcript()[0].contains("budget.json"));
+}
+
+#[test]
+fn a_threshold_that_the_kernel_refuses_is_no_error() {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress.threshold = 4000"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    store(&machine, false, 0..100);
+    pass_time(&machine, 5 * HOUR);
+    for _ in 0..2 {
+        let report = timer(&machine, &loaded);
+        assert!(skipped(&report, "recompress").contains("recompress.threshold has to be less"), "{report:?}");
+        assert!(done(&report).contains(&("recompress", "idle")), "{report:?}");
+        pass_time(&machine, HOUR);
+    }
+}
+
+/// How many pages would not shrink says nothing once others have come in their place.
+#[test]
+fn incompressible_pages_that_have_come_since_are_tried() {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    let tries = || done(&timer(&machine, &loaded)).contains(&("recompress", "huge"));
+    store(&machine, true, 0..300);
+    pass_time(&machine, HOUR);
+    assert!(tries());
+    machine.process().discard(0, 16 * PAGE, 200 * PAGE).unwrap();
+    pass_time(&machine, HOUR);
+    assert!(!tries());
+    store(&machine, true, 300..350);
+    pass_time(&machine, HOUR);
+    assert!(tries(), "there are new ones");
+    store(&machine, true, 350..400);
+    pass_time(&machine, HOUR);
+    let state = machine.look().states.clone();
+    // Neither another pass nor memory that is short, as when pressure has a pass made, is an error.
+    for (errno, why) in [(Errno::BUSY, "somebody else"), (Errno::NOMEM, "the kernel has no memory")] {
+        let refused = |call: usize| {
+            machine.change().states.clone_from(&state);
+            machine.take_transcript();
+            machine.fail_at(call, errno);
+            let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
+            let told =
+                |pages| report.actions.iter().any(|one| one.pages == pages && one.result.contains(why));
+            (told("huge") && ended == Ok(())).then_some(call)
+        };
+        assert!((1..20).find_map(refused).is_some(), "{why}");
+    }
+    pass_time(&machine, HOUR);
+    assert!(tries(), "a pass that was refused has tried nothing");
+}
+
+#[test]
+fn who_asks_for_incompressible_pages_is_told_when_there_are_none() {
+    let loaded = load(&format!("{SWAP}recompression-algorithm = \"zstd\"\n"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    machine.process().discard(0, 0, 16 * PAGE).unwrap();
+    store(&machine, false, 0..100);
+    let huge = Only::Recompress(Some(Pages::Huge));
+    let (report, ended) =
+        maintain(&machine, &loaded, &Order { only: Some(huge), ..Order::all(Cause::Request) });
+    assert_eq!((ended, report.actions.len()), (Ok(()), 0));
+    assert!(report.summary().contains("all pages in memory compress"), "{}", report.summary());
+}
+
+/// The first pages say nothing about the others.
+#[test]
+fn pages_behind_many_that_do_not_shrink_are_tried() {
+    let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    store(&machine, true, 0..3000);
+    for number in 3000..3100_u64 {
+        let text = format!("{number:016}").repeat(256);
+        machine.process().write_pages(0, (16 + number) * PAGE, text.as_bytes()).unwrap();
+    }
+    let before = used(&machine);
+    pass_time(&machine, HOUR);
+    timer(&machine, &loaded);
+    assert_eq!(before - used(&machine), 100 * PAGE / 2);
+}

@@ -1,0 +1,121 @@
+//! Idle marks on the simulator: whatever the kernel makes of an age, and whenever a run is killed, no page passes for older than it is.
+
+use std::time::Duration;
+
+use crate::support::upkeep::*;
+use proptest::prelude::*;
+use zramd::engine::maintain::{Only, Order};
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::sim::{SimMachine, survive};
+use zramd::logic::policy::Cause;
+use zramd::logic::policy::pressure::Level;
+
+fn marked(machine: &SimMachine) -> usize {
+    machine.look().devices[&0].slots.all.values().filter(|slot| slot.idle).count()
+}
+
+/// Linux 7.2 marks everything for an age of more than its own, of which it counts whole seconds.
+#[test]
+fn nothing_is_older_than_the_machine() {
+    for kernel in KERNELS {
+        let ages = "recompress = { idle-age = \"2h\", max-idle-age = \"2h\" }";
+        let loaded = load(&format!("{SWAP}[maintenance]\n{ages}"));
+        let machine = machine(kernel(), &loaded);
+        store(&machine, false, 0..100);
+        let before = used(&machine);
+        // Awake for two hours and a moment; asleep for another moment, by which pages are older for the kernel than they are.
+        machine.change().clock = 2 * HOUR + Duration::from_millis(900);
+        machine.change().suspended = Duration::from_millis(700);
+        let report = timer(&machine, &loaded);
+        assert!(skipped(&report, "recompress").contains("not been awake for 2h yet"), "{report:?}");
+        assert_eq!((marked(&machine), used(&machine)), (0, before));
+        let mark = |age| Order { only: Some(Only::MarkIdle(Some(age))), ..Order::all(Cause::Request) };
+        let (report, ended) = maintain(&machine, &loaded, &mark(50 * HOUR));
+        assert_eq!((ended, report.actions.len(), marked(&machine)), (Ok(()), 0, 0));
+        assert!(
+            report.summary().contains("mark-idle: the machine has not been awake"),
+            "{}",
+            report.summary()
+        );
+        maintain(&machine, &loaded, &mark(HOUR)).1.unwrap();
+        assert_eq!(marked(&machine), 101);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Where marks only add up, those of a run that was killed stay.
+    #[test]
+    fn the_marks_of_a_run_that_was_killed_are_not_forgotten(
+        runs in prop::collection::vec((1_u32..8, any::<bool>(), 0_usize..8), 10..30),
+    ) {
+        let kernel = KernelConfig { exact_marks: false, algorithm_params: false, ..KernelConfig::full() };
+        // Enough for what runs reserve that are killed.
+        let budget = "writeback = { device = \"/dev/wb\", daily-budget = \"1GiB\", run-budget = \"20MiB\" }";
+        let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true\n{budget}"));
+        let machine = machine(kernel, &loaded);
+        machine.change().available_kib = 1 << 20;
+        with_budget(&machine, &loaded);
+        for (index, (hours, severe, kill)) in (0..).zip(runs) {
+            // Only pages that compress: others are written when memory is short, however old they are.
+            store(&machine, false, index * 100..index * 100 + 100);
+            let slots = machine.look().devices[&0].slots.clone();
+            let (cause, least) = if severe {
+                (Cause::Pressure(Level::Severe), 5 * HOUR)
+            } else {
+                (Cause::Timer, 20 * HOUR)
+            };
+            machine.take_transcript();
+            if kill > 0 {
+                machine.kill_after(kill);
+            }
+            survive(|| maintain(&machine, &loaded, &Order::all(cause)));
+            machine.take_transcript();
+            for (number, slot) in &machine.look().devices[&0].slots.all {
+                let before = &slots.all[number];
+                let was_idle = slots.clock.saturating_sub(before.accessed);
+                let was_written = slot.written && !before.written && !before.huge;
+                prop_assert!(!was_written || was_idle >= least, "page {number}, idle for {was_idle:?}, run {index}");
+            }
+            pass_time(&machine, HOUR * hours);
+        }
+    }
+}
+
+/// Without times of access, marks that one policy has used up are none for the other.
+#[test]
+fn without_times_of_access_both_policies_have_their_turn() {
+    let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });
+    with_budget(&machine, &loaded);
+    for day in 0..4 {
+        store(&machine, false, day * 6000..day * 6000 + 6000);
+        for _ in 0..24 {
+            timer(&machine, &loaded);
+            pass_time(&machine, HOUR);
+        }
+    }
+    let state = machine.look();
+    let slots = state.devices[&0].slots.all.values();
+    let shrunk = slots.filter(|slot| slot.priority > 0 && !slot.written).count();
+    drop(state);
+    assert!(written(&machine) >= 20 * MIB && shrunk > 0, "{} written, {shrunk} shrunk", written(&machine));
+}
+
+#[test]
+fn without_times_of_access_a_full_disk_does_not_end_recompression() {
+    let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });
+    machine.change().block_bytes.insert("/dev/wb".to_owned(), MIB);
+    with_budget(&machine, &loaded);
+    let mut before = used(&machine);
+    for round in 0..3 {
+        store(&machine, false, round * 100..round * 100 + 100);
+        for _ in 0..50 {
+            pass_time(&machine, HOUR);
+            timer(&machine, &loaded);
+        }
+        let now = used(&machine);
+        assert_eq!(now, before + 100 * PAGE / 2, "round {round}");
+        before = now;
+    }
+}

@@ -1,0 +1,265 @@
+//! Bytes that are not UTF-8 in every file of `/proc`, `/sys` and `/etc` that is read: users choose the names of mounts and of
+//! programs, and accounts may be older than UTF-8.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{can_use_real_kernel, real_kernel_lock, setup};
+use proptest::prelude::*;
+use zramd::engine::sample::Detail;
+use zramd::engine::{self, sample};
+use zramd::host::linux::LinuxHost;
+use zramd::host::sim::SimMachine;
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::{Holder, Host, MachineFile};
+use zramd::logic::config::{self, Loaded};
+use zramd::logic::proc;
+use zramd::logic::view::View;
+
+const CONFIGURATION: &str = r#"
+[zram0]
+zram-size = "ram / 8"
+swap-priority = 100
+
+[zram1]
+zram-size = "64MiB"
+mount-point = "/srv/data"
+owner = "build"
+group = "build"
+
+[ramdisk.scratch]
+mount-point = "/srv/scratch"
+size = "16MiB"
+
+[vm]
+tune = true
+"#;
+
+/// What stands in each file behind what zramd reads there.
+const ODD: [(MachineFile, &[u8]); 14] = [
+    (MachineFile::Meminfo, b"Odd\xff: \xfe kB\nMemTot\xe9l: 1 kB\n"),
+    (MachineFile::Swaps, b"/mnt/\xff/swap\\040\xe9 file 8 0 -7\n\xff\n"),
+    (
+        MachineFile::Mountinfo,
+        b"70 20 0:70 / /mnt/\xff rw - tmpfs \xfe rw,\xfd\n71 20 0:71 /\xff /home/u/\xe9 rw - fuse.\xff /dev/zram0 rw\n\xff\n",
+    ),
+    (MachineFile::Cmdline, b" name=\xff\xfe"),
+    (MachineFile::Passwd, b"m\xfcller:x:1001:1001:M\xfcller:/home/m\xfcller:/bin/sh\n\xff\n"),
+    (MachineFile::Group, b"g\xe4ste:x:1002:m\xfcller\n\xff\n"),
+    (MachineFile::KernelRelease, b"\xff\n"),
+    (MachineFile::Cpuinfo, b"model name : \xff\n"),
+    (MachineFile::OnlineCpus, b"\xff\n"),
+    (MachineFile::Loadavg, b"\xff\n"),
+    (MachineFile::Vmstat, b"\xff 1\n"),
+    (MachineFile::Diskstats, b"\xff 1\n"),
+    (MachineFile::MemoryPressure, b"\xff\n"),
+    (MachineFile::Verdict, b"\xff\n"),
+];
+
+fn loaded() -> Loaded {
+    let loaded = config::load(&[("/etc/zramd/zramd.toml".into(), CONFIGURATION.to_owned())], "");
+    assert_eq!(loaded.problems, []);
+    loaded
+}
+
+fn machine() -> SimMachine {
+    let machine = SimMachine::new(KernelConfig::full());
+    machine.change().add_folders("/srv");
+    machine.change().passwd = "build:x:1000:1000::/:/bin/sh\n".to_owned();
+    machine.change().group = "build:x:1000:\n".to_owned();
+    machine
+}
+
+/// Sets everything up, looks at it, and takes it away: what there is in between and afterwards.
+fn life(machine: &SimMachine) -> String {
+    let mut host = machine.process();
+    let loaded = loaded();
+    let before = machine.snapshot();
+    let applied = engine::apply(&mut host, &loaded).unwrap();
+    assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{:?}", applied.outcomes);
+    let again = engine::apply(&mut host, &loaded).unwrap();
+    assert!(again.plan.is_empty(), "{:?}", again.plan.groups);
+    let seen = sample::figures(&host, &View::of(&loaded, Vec::new()), Detail::Listed).unwrap();
+    let rows = engine::status::rows(&host).unwrap();
+    let there = machine.snapshot();
+    let removed = engine::revert(&mut host).unwrap();
+    assert!(removed.iter().all(|(_, result)| result.is_ok()), "{removed:?}");
+    assert_eq!(machine.snapshot(), before);
+    format!("{there:?}\n{:?}\n{:?}\n{rows:?}", seen.devices, seen.disks)
+}
+
+#[test]
+fn odd_bytes_in_any_file_change_nothing() {
+    let expected = life(&machine());
+    for (file, bytes) in ODD {
+        let machine = machine();
+        machine.change().further.insert(file, bytes.to_owned());
+        assert_eq!(life(&machine), expected, "{file:?}");
+    }
+}
+
+#[test]
+fn names_of_any_bytes_are_told_apart() {
+    let machine = machine();
+    machine.change().further.extend(ODD.map(|(file, bytes)| (file, bytes.to_owned())));
+    let host = machine.process();
+    let swaps = proc::parse_swaps(&host.bytes(MachineFile::Swaps).unwrap());
+    assert_eq!(swaps.last().unwrap().path.as_bytes(), b"/mnt/\xff/swap \xe9");
+    let mounts = proc::parse_mountinfo(&host.bytes(MachineFile::Mountinfo).unwrap());
+    let points: Vec<&[u8]> = mounts.iter().map(|mount| mount.mount_point.as_bytes()).collect();
+    assert_eq!(points, [&b"/"[..], b"/mnt/\xff", b"/home/u/\xe9"]);
+    // The path that it is shown as is another one.
+    let shown = mounts[1].mount_point.to_string();
+    assert_ne!(mounts[1].mount_point, shown);
+    // What a user calls the source of a FUSE mount says nothing about a device.
+    assert_eq!(proc::mount_of(&mounts, 0, Some((252, 0))), None);
+}
+
+proptest! {
+    /// A line of any bytes neither hides nor changes the lines around it.
+    #[test]
+    fn any_line_leaves_the_others_alone(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let odd: Vec<u8> = bytes.into_iter().filter(|byte| *byte != b'\n').chain([b'\n']).collect();
+        let among = |before: &str, after: &str| [before.as_bytes(), &odd, after.as_bytes()].concat();
+        let swaps = proc::parse_swaps(&among("Filename\n", "/dev/zram7 partition 8 0 -7\n"));
+        prop_assert_eq!(swaps.last().and_then(proc::SwapLine::zram_number), Some(7));
+        let line = "36 35 252:7 / /a\\040b rw - ext4 /dev/zram7 rw\n";
+        let mounts = proc::parse_mountinfo(&among(line, line));
+        prop_assert_eq!(mounts.first(), mounts.last());
+        prop_assert!(mounts.len() >= 2 && mounts[0].mount_point == "/a b");
+        let name = "someone-else";
+        prop_assert_eq!(proc::parse_account(&among("", "someone-else:x:7:7::/:\n"), name), Some(7));
+        prop_assert_eq!(proc::mount_source(&among("", line), 36).is_some(), true);
+    }
+}
+
+/// A root folder with accounts in Latin-1, in which zramd is enabled.
+fn old_root(configuration: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/meminfo", &b"MemTotal: 8388608 kB\n"[..]),
+        ("proc/cmdline", b"systemd.zram=1 name=\xff\n"),
+        ("etc/passwd", b"m\xfcller:x:1001:1001:M\xfcller:/:/bin/sh\nbuild:x:1000:1000::/:/bin/sh\n"),
+        ("etc/group", b"g\xe4ste:x:1002:m\xfcller\nbuild:x:1000:\n"),
+        ("etc/zramd/zramd.toml", configuration.as_bytes()),
+    ] {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+/// Names of the units of devices and disks.
+fn generated(root: &Path) -> Vec<String> {
+    let out = tempfile::tempdir().unwrap();
+    let output = setup(&["--root", root.to_str().unwrap(), "generate", out.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let names =
+        fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut units: Vec<String> =
+        names.filter(|name| name.ends_with(".swap") || name.ends_with(".mount")).collect();
+    units.sort();
+    units
+}
+
+const THREE: [&str; 3] = ["dev-zram0.swap", "srv-data.mount", "srv-scratch.mount"];
+
+#[test]
+fn units_are_written_with_accounts_in_latin_1() {
+    assert_eq!(generated(old_root(CONFIGURATION).path()), THREE);
+}
+
+#[test]
+fn a_lookup_that_fails_takes_only_its_own_section() {
+    // A FIFO stands for whatever cannot be read; it must not be waited for either.
+    let fifo = |root: &Path, path: &str| {
+        fs::remove_file(root.join(path)).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, root.join(path), 0o600.into()).unwrap();
+    };
+    for (path, left) in [
+        ("etc/passwd", &["dev-zram0.swap", "srv-scratch.mount"][..]),
+        ("etc/group", &["dev-zram0.swap", "srv-scratch.mount"]),
+        ("proc/meminfo", &["srv-data.mount", "srv-scratch.mount"]),
+    ] {
+        let root = old_root(CONFIGURATION);
+        fifo(root.path(), path);
+        assert_eq!(generated(root.path()), left, "{path}");
+    }
+}
+
+#[test]
+fn programs_with_odd_names_are_named() {
+    let root = tempfile::tempdir().unwrap();
+    let process = root.path().join("proc/7");
+    fs::create_dir_all(process.join("fd")).unwrap();
+    fs::create_dir(root.path().join("dev")).unwrap();
+    fs::write(process.join("comm"), b"m\xfcller\n").unwrap();
+    for link in [process.join("fd/3"), root.path().join("dev/zram0")] {
+        std::os::unix::fs::symlink("/dev/null", link).unwrap();
+    }
+    let holders = LinuxHost::new(root.path()).holders(0);
+    assert_eq!(holders, [Holder { pid: 7, name: "m\\xfcller".to_owned() }]);
+}
+
+/// A tmpfs on a path that is not UTF-8, until the end of the test.
+struct OddMount(PathBuf);
+
+impl OddMount {
+    fn new(folder: &Path) -> OddMount {
+        let path = folder.join(OsStr::from_bytes(b"\xff \xe9"));
+        fs::create_dir(&path).unwrap();
+        let (flags, options) = (rustix::mount::MountFlags::empty(), c"size=64k");
+        rustix::mount::mount("odd", &path, "tmpfs", flags, options).unwrap();
+        OddMount(path)
+    }
+}
+
+impl Drop for OddMount {
+    fn drop(&mut self) {
+        rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::empty()).unwrap();
+    }
+}
+
+#[test]
+fn a_mount_with_an_odd_path_keeps_nothing_from_working() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let folder = tempfile::tempdir().unwrap();
+    let _odd = OddMount::new(folder.path());
+    let file = folder.path().join("z.toml");
+    let mount_point = folder.path().join("disk");
+    let text = format!(
+        "[zram7]\nzram-size = \"16MiB\"\n[ramdisk.odd]\nmount-point = \"{}\"\nsize = \"1MiB\"\n",
+        mount_point.display()
+    );
+    fs::write(&file, text).unwrap();
+    let config = file.to_str().unwrap();
+    let run = |words: &[&str]| {
+        let output = setup(&[&["--config", config], words].concat());
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
+    };
+    run(&["apply"]);
+    let swaps = fs::read("/proc/swaps").unwrap();
+    assert!(proc::parse_swaps(&swaps).iter().any(|swap| swap.zram_number() == Some(7)));
+    run(&["apply"]);
+    // What a reload asks for.
+    run(&["propose"]);
+    run(&["status"]);
+    for words in [&["list"][..], &["status"], &["plan"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+        let output = command.args(["--config", config]).args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
+    }
+    // As the service of a device stops and starts.
+    run(&["down", "zram7"]);
+    run(&["up", "zram7"]);
+    run(&["revert"]);
+    assert!(!mount_point.exists());
+    assert!(!Path::new("/sys/block/zram7").exists());
+}

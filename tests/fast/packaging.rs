@@ -1,0 +1,415 @@
+//! One list of files: what packaging/manifest says is what each recipe packages, and nothing else.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{has_program, repository, skip};
+use toml::de::{DeTable, DeValue};
+use zramd::logic::health::{Code, Finding, Level};
+
+/// What is at a destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Entry {
+    /// Source and mode.
+    File(String, u32),
+    /// Target.
+    Link(String),
+}
+
+type Files = BTreeMap<String, Entry>;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn insert(files: &mut Files, destination: &str, entry: Entry) {
+    let destination = format!("/{}", destination.trim_start_matches('/'));
+    assert!(files.insert(destination.clone(), entry).is_none(), "{destination} is there twice");
+}
+
+fn manifest() -> Files {
+    let mut files = Files::new();
+    for line in read("packaging/manifest").lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        let [source, destination, mode] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{line}: not three words")
+        };
+        let entry = match mode {
+            "link" => Entry::Link(source.to_owned()),
+            mode => Entry::File(source.to_owned(), u32::from_str_radix(mode, 8).unwrap()),
+        };
+        insert(&mut files, destination, entry);
+    }
+    files
+}
+
+/// Where a link at `place` leads to.
+fn target(place: &str, link: &str) -> String {
+    let mut out = PathBuf::new();
+    for part in Path::new(place).parent().unwrap().join(link).components() {
+        match part {
+            Component::ParentDir => assert!(out.pop()),
+            part => out.push(part),
+        }
+    }
+    out.to_str().unwrap().to_owned()
+}
+
+fn with_cargo_toml<T>(look: impl FnOnce(&DeValue) -> T) -> T {
+    let text = read("Cargo.toml");
+    look(&DeValue::Table(DeTable::parse(&text).unwrap().into_inner()))
+}
+
+fn text<'a>(value: &'a DeValue, key: &str) -> &'a str {
+    value[key].get_ref().as_str().unwrap()
+}
+
+#[test]
+fn sources_exist_and_links_lead_to_what_is_installed() {
+    let files = manifest();
+    for (destination, entry) in &files {
+        match entry {
+            Entry::Link(link) => {
+                assert!(files.contains_key(&target(destination, link)), "{destination} leads nowhere");
+            }
+            Entry::File(source, _) => {
+                if let Some(program) = source.strip_prefix("target/release/") {
+                    let declared = format!("name = \"{program}\"");
+                    assert!(read("Cargo.toml").contains(&declared), "{program} is no program");
+                } else if !source.starts_with("completions:") {
+                    assert!(repository(source).is_file(), "{source} does not exist");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn install_follows_the_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, root) = (folder.path().join("target"), folder.path().join("root"));
+    let files = manifest();
+    for entry in files.values() {
+        if let Entry::File(source, _) = entry
+            && let Some(built) = source.strip_prefix("target/")
+        {
+            let built = target.join(built);
+            fs::create_dir_all(built.parent().unwrap()).unwrap();
+            fs::write(built, source).unwrap();
+        }
+    }
+    let zramdctl = Path::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let install = |root: &Path, zramdctl: &Path| {
+        let mut command = Command::new(repository("packaging/install"));
+        command.env("CARGO_TARGET_DIR", &target).env("ZRAMDCTL", zramdctl);
+        command.arg("--destdir").arg(root).output().unwrap()
+    };
+    let output = install(&root, zramdctl);
+    assert!(output.status.success(), "{output:?}");
+    let printed = Command::new(zramdctl).args(["completions", "zsh"]).output().unwrap().stdout;
+    assert_eq!(fs::read(root.join("usr/share/zsh/site-functions/_zramdctl")).unwrap(), printed);
+
+    let mut found = Files::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let destination = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            if path.is_symlink() {
+                let link = fs::read_link(&path).unwrap();
+                insert(&mut found, &destination, Entry::Link(link.to_str().unwrap().to_owned()));
+            } else if path.is_dir() {
+                folders.push(path);
+            } else {
+                let mode = path.metadata().unwrap().permissions().mode() & 0o7777;
+                insert(&mut found, &destination, Entry::File(String::new(), mode));
+            }
+        }
+    }
+    let mut wanted = files;
+    for entry in wanted.values_mut() {
+        if let Entry::File(source, _) = entry {
+            source.clear();
+        }
+    }
+    assert_eq!(found, wanted);
+
+    let other = folder.path().join("other");
+    assert!(!install(&other, Path::new("/bin/false")).status.success(), "no completions");
+    fs::remove_file(target.join("release/zramd")).unwrap();
+    assert!(!install(&other, zramdctl).status.success(), "a program is missing");
+}
+
+#[test]
+fn the_spec_packages_the_manifest() {
+    const MACROS: [(&str, &str); 9] = [
+        ("%{_bindir}", "/usr/bin"),
+        ("%{_datadir}", "/usr/share"),
+        ("%{_docdir}", "/usr/share/doc"),
+        ("%{_journalcatalogdir}", "/usr/lib/systemd/catalog"),
+        ("%{_mandir}", "/usr/share/man"),
+        ("%{_prefix}", "/usr"),
+        ("%{_presetdir}", "/usr/lib/systemd/system-preset"),
+        ("%{_systemdgeneratordir}", "/usr/lib/systemd/system-generators"),
+        ("%{_udevrulesdir}", "/usr/lib/udev/rules.d"),
+    ];
+    let spec = read("packaging/fedora/zramd.spec");
+    let (_, list) = spec.split_once("\n%files\n").unwrap();
+    let (list, _) = list.split_once("\n\n").unwrap();
+    let mut found = Vec::new();
+    for line in list.lines().filter(|line| !line.starts_with("%dir ") && !line.starts_with("%license ")) {
+        let mut path = line.trim_start_matches("%doc ").replace("%{_unitdir}", "/usr/lib/systemd/system");
+        for (name, value) in MACROS {
+            path = path.replace(name, value);
+        }
+        assert!(!path.contains('%'), "{path}: which macro is that?");
+        // Manual pages are compressed in some way.
+        found.push(path.strip_suffix('*').map(str::to_owned).unwrap_or(path));
+    }
+    found.sort();
+    assert_eq!(found, manifest().into_keys().collect::<Vec<_>>());
+}
+
+/// The part of a script that tells which other programs are here.
+fn tells(script: &str) -> &str {
+    let (_, part) = script.split_once("    zramdctl doctor").unwrap();
+    part.split_once("\n    done || :\n").unwrap().0
+}
+
+#[test]
+fn every_package_tells_once_what_doctor_finds_of_other_programs() {
+    let scripts =
+        ["packaging/debian/postinst", "packaging/arch/zramd-daemon.install", "packaging/fedora/zramd.spec"];
+    let scripts = scripts.map(read);
+    let [first, others @ ..] = scripts.each_ref().map(|script| tells(script));
+    assert_eq!(others, [first; 2]);
+    // Run on what `doctor` prints, it names the files.
+    let folder = tempfile::tempdir().unwrap();
+    let finding = |code, object: &str| Finding::new(Level::Warning, code, object, "\"x\"", "");
+    let found = [
+        finding(Code::ImportOffered, "/a"),
+        finding(Code::ZswapActive, "/b"),
+        finding(Code::ForeignManager, "/c d"),
+    ];
+    let printed = serde_json::json!({ "schema_version": 1 }).to_string();
+    let printed =
+        printed.replace('}', &format!(",\"problems\":{}}}", serde_json::to_string(&found).unwrap()));
+    let program = folder.path().join("zramdctl");
+    fs::write(folder.path().join("printed"), printed).unwrap();
+    fs::write(&program, "#!/bin/sh\ncat \"${0%/*}/printed\"\nexit 3\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |shell: &str| {
+        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+        let script = format!("set -e\nzramdctl doctor{first}\n    done || :\necho end");
+        let output = Command::new(shell).arg("-c").arg(script).env("PATH", path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = run("sh");
+    let files: Vec<&str> =
+        told.lines().filter_map(|line| line.split_once(" belongs to ")).map(|(file, _)| file).collect();
+    assert_eq!(files, ["zramd: /a", "zramd: /c d"], "{told}");
+    fs::write(folder.path().join("printed"), "").unwrap();
+    assert_eq!(run("sh"), "end\n");
+}
+
+#[test]
+fn recipes_build_and_install_in_the_one_way() {
+    for recipe in ["debian/rules", "fedora/zramd.spec", "arch/PKGBUILD"] {
+        let recipe_text = read(&format!("packaging/{recipe}"));
+        for step in ["packaging/build\n", "packaging/install --destdir ", "packaging/cargo test\n"] {
+            assert_eq!(recipe_text.matches(step).count(), 1, "{recipe}: {step}");
+        }
+    }
+    for entry in fs::read_dir(repository("packaging/debian")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let installs = ["install", "links", "manpages", "docs", "examples"].iter();
+        assert!(!installs.into_iter().any(|kind| name.ends_with(kind)), "{name} installs files of its own");
+    }
+}
+
+#[test]
+fn recipes_agree_about_versions() {
+    let [version, rust] = with_cargo_toml(|cargo| {
+        ["version", "rust-version"].map(|key| text(cargo["package"].get_ref(), key).to_owned())
+    });
+    for (file, line) in [
+        ("debian/changelog", format!("zramd ({version}-1) unstable; urgency=medium\n")),
+        ("fedora/zramd.spec", format!("\nVersion:        {version}\n")),
+        ("arch/PKGBUILD", format!("\npkgver={version}\n")),
+        ("debian/control", format!("cargo (>= {rust})")),
+        ("debian/control", format!("rustc (>= {rust})")),
+        ("fedora/zramd.spec", format!("cargo >= {rust}\n")),
+        ("fedora/zramd.spec", format!("rust >= {rust}\n")),
+    ] {
+        assert!(read(&format!("packaging/{file}")).contains(&line), "{file}: not {}", line.trim());
+    }
+}
+
+#[test]
+fn each_direct_crate_has_its_reason_in_architecture() {
+    let text = read("ARCHITECTURE.md");
+    let (_, section) = text.split_once("\n## Crates\n").unwrap();
+    let table = section.lines().take_while(|line| !line.starts_with("## "));
+    let mut named: Vec<String> = table
+        .filter_map(|line| {
+            let (name, reason) = line.strip_prefix("| `")?.split_once("` | ")?;
+            assert!(reason.len() > "x |".len(), "{name} has no reason");
+            Some(name.to_owned())
+        })
+        .collect();
+    named.sort();
+    let mut direct: Vec<String> = with_cargo_toml(|cargo| {
+        let tables = ["dependencies", "dev-dependencies"];
+        let names = |table: &str| {
+            cargo[table].get_ref().as_table().unwrap().keys().map(ToString::to_string).collect()
+        };
+        tables.into_iter().flat_map(|table| -> Vec<String> { names(table) }).collect()
+    });
+    direct.sort();
+    assert_eq!(named, direct);
+}
+
+/// Crates that are there in two versions, and why.
+const DOUBLE: [(&str, &str); 1] =
+    [("syn", "while programs are built only: crossterm's and ratatui's macros are not on version 3 yet")];
+
+/// What may be compiled in: licences that allow it without asking for more than to be named.
+const LICENCES: [&str; 10] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Whether an SPDX expression leaves a choice that is allowed. `/` is how crates used to write `OR`.
+fn is_allowed(expression: &str) -> bool {
+    let every = |all: &str| {
+        all.split(" AND ").all(|part| {
+            part.trim_matches(['(', ')'])
+                .split(" OR ")
+                .any(|licence| LICENCES.contains(&licence.trim_matches(['(', ')'])))
+        })
+    };
+    // Nothing nests deeper than this; what does is not allowed.
+    every(&expression.replace('/', " OR "))
+}
+
+#[test]
+fn crates_have_one_version_come_from_one_place_and_have_licences_that_allow_it() {
+    assert!(is_allowed("MIT/Apache-2.0") && is_allowed("(MIT OR GPL-2.0) AND Unicode-3.0"));
+    assert!(!is_allowed("GPL-2.0-only") && !is_allowed("MIT AND GPL-3.0") && !is_allowed(""));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    if !Command::new(cargo).arg("--version").output().is_ok_and(|output| output.status.success()) {
+        skip("needs cargo, which this user cannot run");
+        return;
+    }
+    let output = Command::new(repository("packaging/cargo"))
+        .args([
+            "metadata",
+            "--offline",
+            "--format-version=1",
+            "--filter-platform",
+            "x86_64-unknown-linux-gnu",
+        ])
+        .output()
+        .unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("retry without `--offline`") {
+        skip("needs the crates, which this user has not fetched");
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 100, "{}", packages.len());
+    let mut names: Vec<String> = packages.iter().map(|package| text(&package["name"])).collect();
+    names.sort();
+    let double: Vec<&String> =
+        names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| &pair[0]).collect();
+    assert_eq!(double, DOUBLE.map(|(name, _)| name), "one version of each, or a reason in DOUBLE");
+    for package in packages.iter().filter(|package| text(&package["name"]) != "zramd") {
+        let (name, licence, source) =
+            (text(&package["name"]), text(&package["license"]), text(&package["source"]));
+        assert!(is_allowed(&licence), "{name}: {licence}");
+        assert!(
+            source.starts_with("registry+https://github.com/rust-lang/crates.io-index"),
+            "{name}: {source}"
+        );
+    }
+}
+
+#[test]
+fn xml_is_what_its_readers_expect() {
+    const POLICY_DTD: &str = "/usr/share/polkit-1/policyconfig-1.dtd";
+    if !has_program("xmllint") {
+        skip("needs xmllint");
+        return;
+    }
+    let lint = |options: &[&str], file: &str| {
+        let output = Command::new("xmllint")
+            .args(["--nonet", "--noout"])
+            .args(options)
+            .arg(repository(file))
+            .output()
+            .unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{file}: {output:?}");
+    };
+    lint(&[], "units/org.zramd1.conf");
+    if Path::new(POLICY_DTD).exists() {
+        lint(&["--dtdvalid", POLICY_DTD], "units/org.zramd1.policy");
+    } else {
+        skip("needs polkit's DTD");
+    }
+    for entry in fs::read_dir(repository("tests/golden/introspection")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".xml") {
+            lint(&[], &format!("tests/golden/introspection/{name}"));
+        }
+    }
+}
+
+#[test]
+fn no_preset_enables_a_unit() {
+    let preset = read("units/90-zramd.preset");
+    let disabled: Vec<&str> = preset.lines().filter_map(|line| line.strip_prefix("disable ")).collect();
+    let enabled_by_somebody: Vec<String> = manifest()
+        .into_iter()
+        .filter_map(|(path, entry)| match entry {
+            Entry::File(source, _)
+                if source.starts_with("units/") && read(&source).contains("\n[Install]\n") =>
+            {
+                Some(path.rsplit('/').next().unwrap().to_owned())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(enabled_by_somebody, ["zramd-drain.service", "zramd.service"]);
+    for unit in &enabled_by_somebody {
+        assert!(disabled.contains(&unit.as_str()), "{unit}");
+    }
+    assert_eq!(disabled.len(), enabled_by_somebody.len());
+    assert!(!preset.lines().any(|line| line.starts_with("enable")));
+}
+
+/// The administrator enables the daemon: a call on the bus must not start it. The package recipes install what the manifest has.
+#[test]
+fn nothing_makes_the_bus_start_the_daemon() {
+    for (path, entry) in manifest() {
+        assert!(!path.contains("/dbus-1/system-services/") && !path.contains("/dbus-1/services/"), "{path}");
+        let Entry::File(source, _) = entry else { continue };
+        // The first is what dbus-daemon reads; the second is the name by which it has PID 1 start a unit.
+        if source.starts_with("units/") {
+            let text = read(&source);
+            assert!(!text.contains("[D-BUS Service]") && !text.contains("Alias=dbus-"), "{source}");
+        }
+    }
+}

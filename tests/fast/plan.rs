@@ -1,0 +1,349 @@
+//! The planner on its own: what is refused, in which order things are done, and that nothing wanted is nothing done.
+
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use zramd::logic::attribute::Attribute;
+use zramd::logic::config;
+use zramd::logic::error::ErrorKind;
+use zramd::logic::facts::{BackingFacts, DeviceFacts, Facts, PathKind, Support};
+use zramd::logic::plan::{self, Activation, Decision, Plan, Step, Taken};
+use zramd::logic::proc::{Memory, MountLine, SwapLine};
+
+fn device(initialised: bool, algorithms: &[&str]) -> DeviceFacts {
+    DeviceFacts {
+        device: Some((252, 0)),
+        diskseq: Some(7),
+        initialised,
+        disk_size: if initialised { 1 << 20 } else { 0 },
+        attributes: [Attribute::AlgorithmParams, Attribute::RecompAlgorithm, Attribute::BackingDev].into(),
+        algorithms: algorithms.iter().map(|&name| name.to_owned()).collect(),
+        ..DeviceFacts::default()
+    }
+}
+
+/// 8 GiB, with the free zram0 that the module brings.
+fn facts() -> Facts {
+    Facts {
+        memory: Memory { total_kib: 8 << 20, available_kib: 7 << 20, ..Memory::default() },
+        cpus: 4,
+        page_size: 4096,
+        devices: [(0, device(false, &["lzo-rle", "lzo", "lz4", "zstd"]))].into(),
+        ..Facts::default()
+    }
+}
+
+fn plan_of(text: &str, facts: &Facts) -> Plan {
+    let loaded = config::load(&[(PathBuf::from("z.toml"), text.to_owned())], "");
+    assert_eq!(loaded.problems, [], "{text}");
+    plan::plan(&loaded.settings, Vec::new(), facts, Activation::Direct)
+}
+
+fn mount(device: (u32, u32), mount_point: &str) -> MountLine {
+    MountLine {
+        device,
+        root: "/".into(),
+        mount_point: mount_point.into(),
+        fs_type: "ext4".into(),
+        source: "/dev/sda1".into(),
+        super_options: String::new(),
+    }
+}
+
+fn block(signature: Option<&str>, holders: &[&str]) -> BackingFacts {
+    BackingFacts::Block {
+        device: (8, 1),
+        signature: signature.map(str::to_owned),
+        holders: holders.iter().map(|&name| name.to_owned()).collect(),
+    }
+}
+
+#[track_caller]
+fn check(text: &str, facts: &Facts, expected: Option<(ErrorKind, &str)>) {
+    let plan = plan_of(text, facts);
+    let item = plan.items.last().unwrap();
+    match expected {
+        None => assert_eq!((item.decision, item.reason.as_str()), (Decision::Planned, ""), "{text}"),
+        Some((kind, reason)) => {
+            assert_eq!(
+                (item.decision, item.kind),
+                (Decision::Refused, Some(kind)),
+                "{text}: {}",
+                item.reason
+            );
+            assert!(item.reason.contains(reason), "{text}: {}", item.reason);
+            let problem = plan.problems.iter().find(|problem| problem.message == item.reason).unwrap();
+            assert!(problem.origin.line > 0, "{text}: it says where");
+            assert!(plan.groups.iter().all(|group| group.target != item.target), "nothing is done about it");
+        }
+    }
+}
+
+#[test]
+fn sizes_that_would_hurt_are_refused() {
+    // 16 bytes for each page of 4 KiB are 2 % of RAM at 5.12 times RAM.
+    check("[zram0]\nzram-size = \"40GiB\"", &facts(), None);
+    check("[zram0]\nzram-size = \"41GiB\"", &facts(), Some((ErrorKind::Unsafe, "2 % of this machine's RAM")));
+    check("[zram0]\nzram-size = 1", &facts(), None);
+    check(
+        "[zram0]\nzram-size = \"1023KiB\"",
+        &facts(),
+        Some((ErrorKind::Config, "below the minimum of 1.0 MiB")),
+    );
+    check(
+        "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"5B\"",
+        &facts(),
+        Some((ErrorKind::Config, "below the minimum")),
+    );
+}
+
+#[test]
+fn no_amount_of_memory_is_too_much_to_count_with() {
+    let memory = Memory { total_kib: u64::MAX, ..Memory::default() };
+    let largest = "[zram0]\nzram-size = \"8388607TiB\"\n[zram1]\nzram-fraction = 1";
+    plan_of(largest, &Facts { memory, page_size: 1, ..facts() });
+}
+
+#[test]
+fn a_memory_limit_on_a_mounted_file_system_has_to_be_forced() {
+    let text = "[zram0]\nmount-point = \"/a\"\nzram-resident-limit = 100";
+    check(text, &facts(), Some((ErrorKind::Unsafe, "loses data without an error")));
+    check(&format!("{text}\nforce-resident-limit = true"), &facts(), None);
+    check("[zram0]\nzram-resident-limit = 100", &facts(), None);
+}
+
+#[test]
+fn write_back_never_overwrites_anything() {
+    let text = "[zram0]\nwriteback-device = \"/dev/x\"";
+    let with = |backing| Facts { backing: [("/dev/x".to_owned(), backing)].into(), ..facts() };
+    check(text, &with(block(None, &[])), None);
+    check(text, &with(BackingFacts::Missing), Some((ErrorKind::Config, "does not exist")));
+    check(text, &with(BackingFacts::NotABlockDevice), Some((ErrorKind::Config, "not a block device")));
+    let unreadable = with(BackingFacts::Unreadable("/dev/x: open: no medium found".to_owned()));
+    check(text, &unreadable, Some((ErrorKind::Unsupported, "no medium found")));
+    check(&format!("{text}\n[zram1]"), &unreadable, None);
+    check(
+        text,
+        &with(block(Some("LUKS volume"), &[])),
+        Some((ErrorKind::Unsafe, "holds data (LUKS volume)")),
+    );
+    check(text, &with(block(None, &["dm-0"])), Some((ErrorKind::Unsafe, "in use by dm-0")));
+    let mounted = Facts { mounts: vec![mount((8, 1), "/home")], ..with(block(None, &[])) };
+    check(text, &mounted, Some((ErrorKind::Unsafe, "mounted on /home")));
+}
+
+#[test]
+fn mount_points_do_not_hide_anything() {
+    check("[zram0]\nmount-point = \"/usr\"", &facts(), Some((ErrorKind::Unsafe, "hide the running system")));
+    let same = "[zram0]\nmount-point = \"/a\"\n[ramdisk.b]\nmount-point = \"/a\"";
+    check(same, &facts(), Some((ErrorKind::Config, "[zram0] already")));
+    let text = "[zram0]\nmount-point = \"/a\"";
+    let taken = Facts { mounts: vec![mount((8, 1), "/a")], ..facts() };
+    check(text, &taken, Some((ErrorKind::Unsafe, "already a mount point")));
+    let below = Facts { mounts: vec![mount((8, 1), "/a/b")], ..facts() };
+    check(text, &below, Some((ErrorKind::Unsafe, "would hide what is already mounted on /a/b")));
+    let beside = Facts { mounts: vec![mount((8, 1), "/ab")], ..facts() };
+    check(text, &beside, None);
+    let file = Facts { mount_points: [("/a".to_owned(), PathKind::Other)].into(), ..facts() };
+    check(text, &file, Some((ErrorKind::Config, "not a folder")));
+}
+
+#[test]
+fn what_is_below_the_directories_of_the_system_is_refused_with_them() {
+    let refused = [
+        "/",
+        "/bin/x",
+        "/boot/efi",
+        "/dev",
+        "/dev/shm",
+        "/efi",
+        "/etc/cron.d",
+        "/lib/systemd",
+        "/lib64/x",
+        "/proc/x",
+        "/root",
+        "/root/.ssh",
+        "/run",
+        "/run/systemd/system",
+        "/run/udev/rules.d",
+        "/run/user",
+        "/run/zramd/x",
+        "/sbin",
+        "/sys/x",
+        "/usr/lib/x",
+        "/usr/local/bin",
+        "/var/spool/cron/crontabs",
+        "/var/lib/zramd/disks",
+    ];
+    let allowed = [
+        "/binary",
+        "/etcetera",
+        "/home/a/.cache",
+        "/library",
+        "/mnt/x",
+        "/opt",
+        "/run/x",
+        "/run/systemd-x",
+        "/run/user/1000/x",
+        "/scratch",
+        "/srv",
+        "/tmp",
+        "/usr2",
+        "/var",
+        "/var/cache/build",
+        "/var/lib/ci-workspace",
+        "/var/log",
+        "/var/tmp",
+    ];
+    for (paths, expected) in [(&refused[..], Some((ErrorKind::Unsafe, ""))), (&allowed, None)] {
+        for path in paths {
+            check(&format!("[zram0]\nmount-point = \"{path}\""), &facts(), expected);
+            check(&format!("[ramdisk.a]\nmount-point = \"{path}\"\nsize = 9"), &facts(), expected);
+        }
+    }
+    let links = Facts { links: [("/srv/a".to_owned(), "/etc/cron.d".to_owned())].into(), ..facts() };
+    check("[zram0]\nmount-point = \"/srv/a\"", &links, Some((ErrorKind::Unsafe, "/etc/cron.d")));
+    check("[zram0]\nmount-point = \"/srv/b\"", &links, None);
+}
+
+/// The private place of a RAM disk on zram is below a directory of the system.
+#[test]
+fn the_place_of_a_disk_is_no_mistake() {
+    let text = "[ramdisk.a]\nmount-point = \"/srv/a\"\nsize = 9\nbackend = \"zram\"\npersist = \"snapshot\"";
+    let plan = plan_of(text, &facts());
+    assert!(plan.items.iter().all(|item| item.decision == Decision::Planned), "{:?}", plan.items);
+}
+
+#[test]
+fn what_this_machine_lacks_is_named() {
+    let text = "[zram0]\nmount-point = \"/a\"\nfs-type = \"btrfs\"";
+    let without = Facts { mkfs: [("btrfs".to_owned(), false)].into(), ..facts() };
+    check(text, &without, Some((ErrorKind::Unsupported, "mkfs.btrfs is not installed")));
+    for (fs_type, size, smallest) in [("xfs", 299, "300.0 MiB"), ("btrfs", 44, "45.0 MiB")] {
+        let text = |size| {
+            format!("[zram0]\nmount-point = \"/a\"\nfs-type = \"{fs_type}\"\nzram-size = \"{size}MiB\"")
+        };
+        check(&text(size), &facts(), Some((ErrorKind::Config, smallest)));
+        check(&text(size + 1), &facts(), None);
+    }
+    let text = "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nfs-type = \"xfs\"\nsize = \"1MiB\"";
+    let plan = plan_of(text, &facts());
+    assert_eq!(plan.groups.len(), 0, "without its device there is no disk");
+    assert_eq!(plan.problems.len(), 1, "which is told once: {:?}", plan.problems);
+    check(
+        "[zram0]\nmount-point = \"/a\"\nowner = \"joe\"",
+        &facts(),
+        Some((ErrorKind::Config, "no user `joe`")),
+    );
+    let contained = Facts { support: Support::Container("lxc".to_owned()), ..facts() };
+    check("[zram0]", &contained, Some((ErrorKind::Unsupported, "lxc container")));
+    let text = "[zram0]\ncompression-algorithm = \"deflate\"";
+    check(text, &facts(), Some((ErrorKind::Unsupported, "it has lzo-rle, lzo, lz4, zstd")));
+    check("[zram0]\ncompression-algorithm = [\"deflate\", \"auto\"]", &facts(), None);
+}
+
+#[test]
+fn a_device_of_somebody_else_is_refused_and_its_user_named() {
+    let mut facts = facts();
+    facts.devices.insert(0, device(true, &["lz4"]));
+    check(
+        "[zram0]",
+        &facts,
+        Some((ErrorKind::Unsafe, "somebody else: it has a size of 1.0 MiB but is not in use")),
+    );
+    facts.mounts = vec![mount((252, 0), "/opt")];
+    check("[zram0]", &facts, Some((ErrorKind::Unsafe, "mounted on /opt")));
+    facts.swaps = vec![SwapLine { path: "/dev/zram0".into(), size_kib: 9, used_kib: 0, priority: 3 }];
+    check("[zram0]", &facts, Some((ErrorKind::Unsafe, "active as swap with priority 3")));
+}
+
+#[test]
+fn what_stands_in_the_way_is_warned_of() {
+    let better = SwapLine { path: "/dev/sda2".into(), size_kib: 9, used_kib: 0, priority: 200 };
+    let tunables = [(zramd::logic::vm::Tunable::Zswap, "Y".to_owned())].into();
+    let facts = Facts { tunables, swaps: vec![better], ..facts() };
+    let plan = plan_of("[zram0]", &facts);
+    let messages: Vec<&str> = plan.problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(messages.len(), 2);
+    assert!(
+        messages[0].contains("zswap is on") && messages[1].contains("/dev/sda2 has priority 200"),
+        "{messages:?}"
+    );
+    assert_eq!(plan.items[0].decision, Decision::Planned, "and the device comes up all the same");
+}
+
+#[test]
+fn a_mount_point_below_another_one_comes_after_it() {
+    let plan = plan_of(
+        "[zram0]\nmount-point = \"/a/b/c\"\n[zram1]\nmount-point = \"/a\"\n[ramdisk.x]\nmount-point = \"/a/b\"",
+        &facts(),
+    );
+    let order: Vec<String> = plan.groups.iter().map(|group| group.target.to_string()).collect();
+    assert_eq!(order, ["zram1", "ramdisk.x", "zram0"]);
+    assert_eq!(plan.items.iter().filter(|item| item.decision == Decision::Planned).count(), 3);
+}
+
+#[test]
+fn the_order_of_configuration_is_the_one_that_all_kernels_accept() {
+    let text = "[zram0]\ncompression-algorithm = \"zstd(level=1)\"\nrecompression-algorithm = [\"zstd(level=9)\", \"deflate\"]\n\
+                zram-resident-limit = 50\nwriteback-device = \"/dev/x\"\nlabel = \"fast\"";
+    let facts = Facts { backing: [("/dev/x".to_owned(), block(None, &[]))].into(), ..facts() };
+    let plan = plan_of(text, &facts);
+    let sentences: Vec<String> = plan.groups[0].expected_steps().map(|step| step.to_string()).collect();
+    assert_eq!(
+        sentences,
+        [
+            "map /dev/x as zramd-zram0, encrypted with a random key",
+            "take /dev/zram0, record it in /run/zramd and keep udev from probing it",
+            "select zstd as compression algorithm",
+            "set the parameters of zstd(level=1)",
+            "select zstd as secondary algorithm with priority 1",
+            "set the parameters of zstd(level=9) at priority 1",
+            "select deflate as secondary algorithm with priority 2",
+            "attach /dev/x, encrypted, as write-back device",
+            "set the size to 4.0 GiB (disksize)",
+            "limit the memory used to 50.0 MiB (mem_limit)",
+            "write compressible, incompressible and zero pages, read them back and compare",
+            "write a swap header with label fast",
+            "let udev see /dev/zram0",
+            "activate swap on /dev/zram0 with priority 100",
+        ]
+    );
+}
+
+proptest! {
+    /// Whatever is configured: each step has an undo or says why not, and steps are only about what is planned.
+    #[test]
+    fn every_step_can_be_taken_back_or_says_why_not(
+        sections in prop::collection::vec((0u32..6, prop::sample::select(vec![
+            "", "zram-size = \"1GiB\"", "mount-point = \"/a\"", "mount-point = \"/a/b\"\nmode = \"0700\"", "zram-size = 0",
+            "zram-size = \"90GiB\"", "fs-type = \"none\"", "compression-algorithm = [\"842\", \"zstd(level=3)\"]",
+        ])), 0..5),
+        ram in 64u64..65536,
+    ) {
+        let sections: std::collections::BTreeMap<u32, &str> = sections.into_iter().collect();
+        let text: String = sections.iter().map(|(number, body)| format!("[zram{number}]\n{body}\n")).collect();
+        let facts = Facts { memory: Memory { total_kib: ram * 1024, ..Memory::default() }, ..facts() };
+        let plan = plan_of(&text, &facts);
+        prop_assert_eq!(plan.items.len(), sections.len());
+        for group in &plan.groups {
+            prop_assert_eq!(plan.item(&group.target).unwrap().decision, Decision::Planned);
+            let mut earlier = 0;
+            for step in group.expected_steps() {
+                match step.taken_back() {
+                    Taken::By(_) => earlier += 1,
+                    Taken::WithEarlier => prop_assert!(earlier > 0, "{} relies on an earlier undo", step),
+                    Taken::Never(why) => prop_assert!(!why.is_empty()),
+                }
+            }
+        }
+        for item in plan.items.iter().filter(|item| item.decision != Decision::Planned) {
+            prop_assert!(!item.reason.is_empty());
+            prop_assert!(plan.groups.iter().all(|group| group.target != item.target));
+        }
+        let first_steps = plan.groups.iter().filter_map(|group| group.before.first());
+        let created = first_steps.filter(|step| matches!(step, Step::CreateDevice { .. })).count();
+        let missing = plan.groups.iter().filter(|group| group.target.to_string() != "zram0").count();
+        prop_assert_eq!(created, missing, "zram0 is there already, all others are created");
+    }
+}

@@ -1,0 +1,322 @@
+//! A reload on the simulator: what each change of the configuration means, that it is carried out, and what every reader is
+//! shown before and after.
+
+use zramd::client::columns::{COLUMNS, Cell, Row};
+use zramd::engine::reload::{Scope, carry_out, survey};
+use zramd::engine::sample::Detail;
+use zramd::engine::{self, sample};
+use zramd::host::Errno;
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::sim::{SimMachine, Swap};
+use zramd::logic::change::{Action, UnitDisk};
+use zramd::logic::config::{self, Loaded};
+use zramd::logic::plan::Activation;
+use zramd::logic::record::Target;
+use zramd::logic::snapshot::{ReasonView, RoleView, Snapshot, StateView};
+use zramd::logic::view::{Proposal, View};
+
+/// What is checked here holds for both ways of activation; `reload_direct.rs` has what differs.
+const ACTIVATION: Activation = Activation::Managed;
+
+const BEFORE: &str = r#"
+[zram0]
+zram-size = "64MiB"
+swap-priority = 100
+compression-algorithm = ["zstd(level=3)", "lz4"]
+
+[zram1]
+zram-size = "32MiB"
+mount-point = "/srv/data"
+fs-type = "ext4"
+
+[ramdisk.small]
+mount-point = "/srv/small"
+size = "16MiB"
+"#;
+
+fn loaded(text: &str) -> Loaded {
+    let loaded = config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "");
+    assert_eq!(loaded.problems, [], "{text}");
+    loaded
+}
+
+/// A machine on which `BEFORE` is in place.
+fn machine() -> SimMachine {
+    let machine = SimMachine::new(KernelConfig::full());
+    let applied = engine::apply(&mut machine.process(), &loaded(BEFORE)).unwrap();
+    assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{:?}", applied.outcomes);
+    machine
+}
+
+fn actions(machine: &SimMachine, text: &str, scope: &Scope) -> Vec<(String, Action, String)> {
+    let survey = survey(&machine.process(), &loaded(text), ACTIVATION, scope).unwrap();
+    let changes = survey.changes.into_iter().filter(|change| change.action != Action::Keep);
+    changes.map(|change| (change.target.to_string(), change.action, change.detail)).collect()
+}
+
+/// Changes `BEFORE` and expects this to happen to one target, with both ways of activation.
+fn check(from: &str, to: &str, forced: bool, expected: (&str, Action, &str)) {
+    assert!(BEFORE.contains(from), "{from}");
+    let text = BEFORE.replace(from, to);
+    let scope = Scope { forced, ..Scope::default() };
+    let found = actions(&machine(), &text, &scope);
+    assert_eq!(found.len(), 1, "{from} → {to}: {found:?}");
+    let (target, action, detail) = &found[0];
+    assert_eq!((target.as_str(), *action), (expected.0, expected.1), "{from} → {to}: {detail}");
+    assert!(detail.contains(expected.2), "{from} → {to}: {detail}");
+}
+
+#[test]
+fn nothing_changed_means_nothing_to_do() {
+    assert_eq!(actions(&machine(), BEFORE, &Scope::default()), []);
+}
+
+#[test]
+fn each_change_is_as_gentle_as_it_can_be() {
+    check(
+        "swap-priority = 100",
+        "swap-priority = 50",
+        false,
+        ("zram0", Action::Reactivate, "priority 100 → 50"),
+    );
+    check(
+        "zram-size = \"64MiB\"",
+        "zram-size = \"48MiB\"",
+        false,
+        ("zram0", Action::Recreate, "size 64.0 MiB → 48.0 MiB"),
+    );
+    check(
+        "swap-priority = 100",
+        "swap-priority = 100\nzram-resident-limit = \"32MiB\"",
+        false,
+        ("zram0", Action::Adapt, "memory limit none → 32.0 MiB"),
+    );
+    check(
+        "[\"zstd(level=3)\", \"lz4\"]",
+        "\"lz4\"",
+        false,
+        ("zram0", Action::Recreate, "algorithm zstd(level=3) or lz4 → lz4"),
+    );
+    check(
+        "size = \"16MiB\"",
+        "size = \"24MiB\"",
+        false,
+        ("ramdisk.small", Action::Adapt, "16.0 MiB → 24.0 MiB"),
+    );
+}
+
+#[test]
+fn what_would_lose_contents_is_refused_unless_forced() {
+    let size = ("zram-size = \"32MiB\"", "zram-size = \"40MiB\"");
+    check(size.0, size.1, false, ("zram1", Action::Refuse, "would lose its contents"));
+    check(size.0, size.1, true, ("zram1", Action::Recreate, "size 32.0 MiB → 40.0 MiB"));
+    let section = "[zram1]\nzram-size = \"32MiB\"\nmount-point = \"/srv/data\"\nfs-type = \"ext4\"\n";
+    check(section, "", false, ("zram1", Action::Refuse, "would lose its contents"));
+    check(section, "", true, ("zram1", Action::Remove, "no longer wanted"));
+}
+
+#[test]
+fn a_section_that_is_gone_or_switched_off_takes_its_target_along() {
+    let section = "[zram0]\nzram-size = \"64MiB\"";
+    check(section, &section.replace(']', "]\nenabled = false"), false, ("zram0", Action::Remove, ""));
+    check(
+        "[ramdisk.small]\nmount-point = \"/srv/small\"\nsize = \"16MiB\"\n",
+        "",
+        false,
+        ("ramdisk.small", Action::Remove, "/srv/small"),
+    );
+}
+
+#[test]
+fn a_disk_that_pid_1_mounted_is_ours_although_no_record_tells_of_it() {
+    let machine = machine();
+    machine.change().records.remove("ramdisk-small.json");
+    let disks = vec![UnitDisk {
+        name: "small".to_owned(),
+        mount_point: "/srv/small".to_owned(),
+        ..UnitDisk::default()
+    }];
+    let scope = Scope { disks, ..Scope::default() };
+    assert_eq!(actions(&machine, BEFORE, &scope), []);
+    let gone = BEFORE.split("[ramdisk.small]").next().unwrap();
+    let found = actions(&machine, gone, &scope);
+    assert_eq!((found[0].0.as_str(), found[0].1), ("ramdisk.small", Action::Remove));
+    let moved = BEFORE.replace("/srv/small", "/srv/other");
+    let found = actions(&machine, &moved, &scope);
+    assert_eq!((found[0].0.as_str(), found[0].1), ("ramdisk.small", Action::Recreate));
+}
+
+const AFTER: &str = r#"
+[zram0]
+zram-size = "48MiB"
+swap-priority = 50
+compression-algorithm = "lz4"
+
+[zram3]
+zram-size = "16MiB"
+
+[zram1]
+zram-size = "32MiB"
+mount-point = "/srv/data"
+fs-type = "ext4"
+"#;
+
+fn reload(machine: &SimMachine, text: &str) -> Vec<String> {
+    let loaded = loaded(text);
+    let mut host = machine.process();
+    let survey = survey(&host, &loaded, ACTIVATION, &Scope::default()).unwrap();
+    let outcomes = match carry_out(&mut host, &loaded, &survey) {
+        Ok(outcomes) => outcomes,
+        Err(error) => return vec![error.to_string()],
+    };
+    outcomes.into_iter().flat_map(|outcome| outcome.errors).map(|error| error.to_string()).collect()
+}
+
+#[test]
+fn carrying_it_out_makes_the_machine_what_the_configuration_says() {
+    let machine = machine();
+    assert_eq!(reload(&machine, AFTER), [""; 0]);
+    assert_eq!(actions(&machine, AFTER, &Scope::default()), []);
+    let seen = look(&machine, AFTER);
+    let names: Vec<&str> = seen.devices.iter().map(|device| device.name.as_str()).collect();
+    assert_eq!(names, ["zram0", "zram1", "zram3"]);
+    assert_eq!(seen.device("zram0").unwrap().swap.unwrap().priority, 50);
+    assert_eq!(seen.disks, []);
+    engine::revert(&mut machine.process()).unwrap();
+    assert_eq!(look(&machine, "").problems, []);
+}
+
+#[test]
+fn after_a_failure_at_any_call_the_next_reload_converges() {
+    let calls = {
+        let machine = machine();
+        machine.take_transcript();
+        assert_eq!(reload(&machine, AFTER), [""; 0]);
+        machine.take_transcript().len()
+    };
+    assert!(calls > 20, "only {calls} calls");
+    for number in 0..calls {
+        let machine = machine();
+        machine.take_transcript();
+        machine.fail_at(number, Errno::IO);
+        reload(&machine, AFTER);
+        assert_eq!(reload(&machine, AFTER), [""; 0], "after a failure at call {number}");
+        assert_eq!(actions(&machine, AFTER, &Scope::default()), [], "call {number}");
+    }
+}
+
+fn look(machine: &SimMachine, text: &str) -> Snapshot {
+    sample::snapshot(&machine.process(), &View::of(&loaded(text), Vec::new())).unwrap()
+}
+
+#[test]
+fn every_reader_is_shown_what_is_there() {
+    let seen = look(&machine(), BEFORE);
+    let swap = seen.device("zram0").unwrap();
+    assert_eq!((swap.role, swap.state, swap.managed), (RoleView::Swap, StateView::Active, true));
+    assert_eq!((swap.disk_size_bytes, swap.algorithm.as_str()), (64 << 20, "zstd"));
+    assert_eq!(swap.algorithm_reason, ReasonView::Config);
+    assert_eq!(swap.algorithm_parameters.get("level").map(String::as_str), Some("3"));
+    assert_eq!((swap.swap.unwrap().priority, swap.config_section.as_str()), (100, "zram0"));
+    let mounted = seen.device("zram1").unwrap();
+    assert_eq!((mounted.role, mounted.state), (RoleView::Filesystem, StateView::Mounted));
+    assert_eq!(mounted.mount.as_ref().unwrap().mount_point, "/srv/data");
+    let disk = seen.disk("small").unwrap();
+    assert_eq!((disk.mount_point.as_str(), disk.mounted), ("/srv/small", true));
+    assert_eq!(seen.problems, []);
+}
+
+#[test]
+fn what_keeps_a_device_from_going_is_named() {
+    let machine = SimMachine::new(KernelConfig::full());
+    let swap = loaded("[zram0]\nzram-size = \"64MiB\"\n");
+    // PID 1 switches it on, and zramd-setup leaves that to it.
+    engine::up(&mut machine.process(), &swap, 0).unwrap();
+    machine.change().swaps.push(Swap { number: 0, priority: 100, discard: false, used_kib: 0 });
+    let error = engine::down(&mut machine.process(), &Target::Device(0)).unwrap_err();
+    assert!(error.message.ends_with("it is in use as swap, which `swapoff /dev/zram0` ends"), "{error:?}");
+    machine.change().swaps.clear();
+    assert_eq!(engine::down(&mut machine.process(), &Target::Device(0)), Ok(true));
+}
+
+/// The short way reads less, and must not show less.
+#[test]
+fn a_list_needs_no_more_than_is_read_for_it() {
+    let machine = machine();
+    machine.change().add(7);
+    let config = View::of(&loaded(BEFORE), Vec::new());
+    let [listed, full] = [Detail::Listed, Detail::Full]
+        .map(|detail| sample::figures(&machine.process(), &config, detail).unwrap());
+    assert_ne!(listed, full, "nothing is left out");
+    let shown = |snapshot: &Snapshot| -> Vec<Vec<Cell>> {
+        let columns: Vec<_> = COLUMNS.iter().filter(|column| column.default).collect();
+        Row::all(snapshot)
+            .into_iter()
+            .map(|row| columns.iter().map(|column| column.cell(row)).collect())
+            .collect()
+    };
+    assert_eq!(shown(&listed), shown(&full));
+    assert_eq!(shown(&listed).len(), 4, "three devices and a disk");
+}
+
+#[test]
+fn strangers_and_losses_are_told_apart() {
+    let machine = machine();
+    machine.change().add(7);
+    let seen = look(&machine, BEFORE);
+    let stranger = seen.device("zram7").unwrap();
+    assert_eq!(
+        (stranger.managed, stranger.role, stranger.algorithm_reason),
+        (false, RoleView::Unused, ReasonView::Unknown)
+    );
+    machine.change().devices.remove(&0);
+    let seen = look(&machine, BEFORE);
+    let codes: Vec<(&str, &str)> =
+        seen.problems.iter().map(|found| (found.code.word(), found.object.as_str())).collect();
+    assert_eq!(codes, [("device-lost", "zram0")]);
+}
+
+#[test]
+fn what_the_daemon_is_told_names_the_units() {
+    let text = BEFORE
+        .replace("swap-priority = 100", "swap-priority = 50")
+        .replace("size = \"16MiB\"", "size = \"24MiB\"");
+    let loaded = loaded(&text);
+    let survey = survey(&machine().process(), &loaded, ACTIVATION, &Scope::default()).unwrap();
+    let proposal =
+        Proposal::of(View::of(&loaded, vec!["/etc/zramd/zramd.toml".to_owned()]), &survey.changes, |_| None);
+    let json = serde_json::to_string(&proposal).unwrap();
+    assert_eq!(serde_json::from_str::<Proposal>(&json).unwrap(), proposal);
+    let task = |target: Target| proposal.tasks.iter().find(|task| task.target == target).unwrap();
+    let swap = task(Target::Device(0));
+    assert_eq!(
+        (swap.stop.as_deref(), swap.setup.as_deref(), swap.start.as_deref()),
+        (Some("dev-zram0.swap"), Some("zramd-setup@zram0.service"), Some("dev-zram0.swap"))
+    );
+    let disk = task(Target::RamDisk("small".to_owned()));
+    assert_eq!(
+        (disk.start.as_deref(), disk.remount.as_deref()),
+        (Some("srv-small.mount"), Some("srv-small.mount"))
+    );
+    assert_eq!(proposal.view.sections["ramdisk.small"].file, "/etc/zramd/zramd.toml");
+}
+
+/// A device that goes away at any moment of a look is no error, and is not shown by half.
+#[test]
+fn a_device_may_go_away_while_somebody_looks() {
+    let text = "[zram0]\nzram-size = \"64MiB\"\n";
+    let machine = SimMachine::new(KernelConfig::full());
+    engine::apply(&mut machine.process(), &loaded(text)).unwrap();
+    let whole = look(&machine, text);
+    assert_eq!(whole.devices.len(), 1);
+    for reads in 0.. {
+        machine.look().reads_left.set(Some(reads));
+        let seen = look(&machine, text);
+        if machine.look().reads_left.get() > Some(0) {
+            assert!(reads > 5);
+            break;
+        }
+        let half = seen.devices.iter().find(|device| device.disk_size_bytes != 64 << 20);
+        assert_eq!(half, None, "after {reads} reads");
+    }
+}

@@ -1,0 +1,97 @@
+//! Reloading without systemd, on the simulator: what is changed, what is refused, and what `force` lets go of.
+
+use zramd::engine::reload::{Scope, Survey, carry_out, survey};
+use zramd::engine::{self, ErrorKind};
+use zramd::host::sim::SimMachine;
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::logic::change::Action;
+use zramd::logic::config::{self, Loaded};
+use zramd::logic::plan::Activation;
+
+const MIB: u64 = 1 << 20;
+
+fn configured(text: &str) -> Loaded {
+    let loaded = config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "");
+    assert_eq!(loaded.problems, []);
+    loaded
+}
+
+/// A machine where a swap and a file system are set up.
+fn machine() -> SimMachine {
+    let machine = SimMachine::new(KernelConfig::full());
+    machine.change().add_folders("/srv");
+    let loaded = configured(&text(64, 32, "nosuid"));
+    let applied = engine::apply(&mut machine.process(), &loaded).unwrap();
+    for outcome in applied.outcomes {
+        assert_eq!(outcome.errors, []);
+    }
+    machine
+}
+
+fn text(swap: u32, disk: u32, options: &str) -> String {
+    format!(
+        "[zram0]\nzram-size = {swap}\n[zram1]\nzram-size = {disk}\nmount-point = \"/srv\"\noptions = \"{options}\"\n"
+    )
+}
+
+fn look(machine: &SimMachine, loaded: &Loaded, forced: bool) -> Survey {
+    let scope = Scope { forced, ..Scope::default() };
+    survey(&machine.process(), loaded, Activation::Direct, &scope).unwrap()
+}
+
+fn actions(survey: &Survey) -> Vec<(String, Action)> {
+    let changes = survey.changes.iter().filter(|change| change.action != Action::Keep);
+    changes.map(|change| (change.target.to_string(), change.action)).collect()
+}
+
+fn sizes(machine: &SimMachine) -> Vec<u64> {
+    machine.look().devices.values().map(|device| device.disk_size).collect()
+}
+
+#[test]
+fn contents_are_only_lost_when_that_is_forced() {
+    let machine = machine();
+    for changed in
+        [text(64, 48, "nosuid"), text(64, 32, "nosuid,nodev"), "[zram0]\nzram-size = 64\n".to_owned()]
+    {
+        let survey = look(&machine, &configured(&changed), false);
+        assert_eq!(actions(&survey), [("zram1".to_owned(), Action::Refuse)], "{changed}");
+        let before = sizes(&machine);
+        carry_out(&mut machine.process(), &configured(&changed), &survey).unwrap();
+        assert_eq!(sizes(&machine), before);
+    }
+    let changed = configured(&text(64, 48, "nosuid,nodev"));
+    let survey = look(&machine, &changed, true);
+    assert_eq!(actions(&survey), [("zram1".to_owned(), Action::Recreate)]);
+    for outcome in carry_out(&mut machine.process(), &changed, &survey).unwrap() {
+        assert_eq!(outcome.errors, []);
+    }
+    assert_eq!(sizes(&machine), [64 * MIB, 48 * MIB]);
+    assert_eq!(actions(&look(&machine, &changed, false)), []);
+}
+
+#[test]
+fn a_swap_moves_without_being_forced() {
+    let machine = machine();
+    let changed = configured(&text(80, 32, "nosuid"));
+    let survey = look(&machine, &changed, false);
+    assert_eq!(actions(&survey), [("zram0".to_owned(), Action::Recreate)]);
+    carry_out(&mut machine.process(), &changed, &survey).unwrap();
+    assert_eq!(sizes(&machine), [80 * MIB, 32 * MIB]);
+}
+
+/// Between the survey and the work, somebody may have changed the machine.
+#[test]
+fn what_the_planner_refuses_is_no_success() {
+    let machine = machine();
+    let changed = configured(&text(64, 48, "nosuid"));
+    let mut survey = look(&machine, &changed, true);
+    for change in &mut survey.changes {
+        // As if it were something that can be changed while it is in use.
+        change.action = Action::Adapt;
+    }
+    let outcomes = carry_out(&mut machine.process(), &changed, &survey).unwrap();
+    let errors: Vec<ErrorKind> =
+        outcomes.iter().flat_map(|outcome| &outcome.errors).map(|error| error.kind).collect();
+    assert_eq!(errors, [ErrorKind::Unsafe]);
+}

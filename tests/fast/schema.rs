@@ -1,0 +1,136 @@
+//! The JSON schema for editors, and the example configurations: read by zramd, and by a validator that knows nothing of it.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::support::{golden, has_program, repository, skip, texts};
+use serde_json::{Value, json};
+use zramd::logic::config::json_schema::json_schema;
+use zramd::logic::config::schema::{Key, SECTIONS, example_file};
+use zramd::logic::config::{Loaded, load};
+
+const SCHEMA: &str = "config/zramd.schema.json";
+
+/// Reads a list of `[name, toml]` and prints what the schema says about each: `[name, complaint or null]`.
+const VALIDATE: &str = r"
+import json, sys, tomllib
+from jsonschema import Draft7Validator
+schema = json.load(open(sys.argv[1]))
+Draft7Validator.check_schema(schema)
+validator = Draft7Validator(schema)
+def complaint(text):
+    return next((error.message for error in validator.iter_errors(tomllib.loads(text))), None)
+json.dump([[name, complaint(text)] for name, text in json.load(sys.stdin)], sys.stdout)
+";
+
+fn examples() -> Vec<(String, String)> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(repository("config/examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.push(repository("config/example.toml"));
+    paths.sort();
+    paths.iter().map(|path| (path.display().to_string(), fs::read_to_string(path).unwrap())).collect()
+}
+
+fn loaded(text: &str) -> Loaded {
+    load(&[("zramd.toml".into(), text.to_owned())], "")
+}
+
+/// A file that has one key with its example value.
+fn with_one(section: &str, key: &Key) -> String {
+    format!("[{section}]\n{} = {}\n", key.name, key.example)
+}
+
+#[test]
+fn the_schema_is_current() {
+    golden(SCHEMA, &format!("{}\n", serde_json::to_string_pretty(&json_schema()).unwrap()));
+}
+
+#[test]
+fn examples_have_no_mistakes() {
+    let examples = examples();
+    assert!(examples.len() > 6, "{examples:?}");
+    for (name, text) in examples {
+        let loaded = loaded(&text);
+        assert_eq!(loaded.problems, [], "{name}");
+        let settings = &loaded.settings;
+        assert!(!settings.devices.is_empty() || !settings.ramdisks.is_empty(), "{name} sets nothing up");
+        let first = text.lines().next().unwrap();
+        assert!(
+            name.ends_with("example.toml") || first == example_file().lines().next().unwrap(),
+            "{name}: {first}"
+        );
+    }
+}
+
+#[test]
+fn every_example_is_packaged() {
+    let manifest = fs::read_to_string(repository("packaging/manifest")).unwrap();
+    for (name, _) in examples() {
+        let file = name.rsplit_once("/config/").unwrap().1;
+        assert!(manifest.contains(&format!("config/{file} ")), "{name}");
+    }
+}
+
+#[test]
+fn a_validator_agrees() {
+    let can = has_program("python3")
+        && Command::new("python3")
+            .args(["-c", "import jsonschema, tomllib"])
+            .stderr(Stdio::null())
+            .status()
+            .unwrap()
+            .success();
+    if !can {
+        skip("needs python3 (3.11 or newer) with jsonschema");
+        return;
+    }
+    let mut good = examples();
+    good.push(("nothing".to_owned(), example_file()));
+    let keys =
+        SECTIONS.iter().flat_map(|(section, _, kind)| kind.keys().iter().map(move |key| (section, key)));
+    good.extend(keys.map(|(section, key)| (format!("[{section}] {}", key.name), with_one(section, key))));
+    assert!(good.len() > 70);
+    let bad = [
+        ("[zram0]\nzram-sise = 1\n", "'zram-sise' was unexpected"),
+        ("[zram01]\n", "zram01"),
+        ("[swap0]\n", "'swap0' does not match"),
+        ("[zram0]\nenabled = 1\n", "not of type 'boolean'"),
+        ("[zram0]\nswap-priority = 40000\n", "greater than the maximum"),
+        ("[zram0]\nzram-size = true\n", "not valid under any"),
+        ("[ramdisk.a]\nzram-fraction = 0.5\n", "'zram-fraction' was unexpected"),
+        ("[ramdisk.a]\nmount-point = \"a\"\n", "does not match"),
+        ("[zram0]\n[maintenance]\nrecompress = { idle-aeg = 5 }\n", "'idle-aeg' was unexpected"),
+        ("[zram0]\n[maintenance]\npressure = 5\n", "not of type 'object', 'boolean'"),
+        ("[defaults]\nmount-point = \"/a\"\n", "'mount-point' was unexpected"),
+    ];
+    let documents: Vec<Value> = good
+        .iter()
+        .map(|(name, text)| json!([name, text]))
+        .chain(bad.iter().map(|(text, _)| json!([text, text])))
+        .collect();
+    let mut child = Command::new("python3")
+        .args(["-c", VALIDATE])
+        .arg(repository(SCHEMA))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(Value::from(documents).to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", texts(&output).1);
+    let found: Vec<(String, Option<String>)> = serde_json::from_slice(&output.stdout).unwrap();
+    let (about_good, about_bad) = found.split_at(good.len());
+    for (name, complaint) in about_good {
+        assert_eq!(complaint, &None, "{name}");
+    }
+    for ((name, complaint), (_, expected)) in about_bad.iter().zip(bad) {
+        assert!(
+            complaint.as_ref().is_some_and(|complaint| complaint.contains(expected)),
+            "{name}: {complaint:?}"
+        );
+        assert!(!loaded(name).problems.is_empty(), "{name}: zramd lets it through");
+    }
+}

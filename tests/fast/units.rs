@@ -1,0 +1,204 @@
+//! The generator: what it writes, that it writes nothing else, and that systemd understands it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{golden, repository, setup, texts};
+use zramd::logic::record::Target;
+
+/// Files below a folder with their texts, links with an arrow.
+fn tree(folder: &Path) -> BTreeMap<String, String> {
+    fn walk(folder: &Path, prefix: &str, out: &mut BTreeMap<String, String>) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries {
+            let entry = entry.unwrap();
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            let path = entry.path();
+            if path.is_symlink() {
+                out.insert(name, format!("-> {}\n", fs::read_link(&path).unwrap().display()));
+            } else if path.is_dir() {
+                walk(&path, &format!("{name}/"), out);
+            } else {
+                out.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let mut out = BTreeMap::new();
+    walk(folder, "", &mut out);
+    out
+}
+
+fn as_text(tree: &BTreeMap<String, String>) -> String {
+    tree.iter().map(|(path, text)| format!("==> {path}\n{text}\n")).collect()
+}
+
+/// A root folder with this configuration on a machine with 8 GiB.
+fn root(config: &str, enabled: bool) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 8000000 kB\n");
+    write("proc/cmdline", "quiet\n");
+    write("etc/passwd", "build:x:1000:1000::/:/bin/sh\n");
+    write("etc/group", "build:x:1000:\n");
+    write("etc/zramd/zramd.toml", config);
+    if enabled {
+        let wants = root.path().join("etc/systemd/system/multi-user.target.wants");
+        fs::create_dir_all(&wants).unwrap();
+        std::os::unix::fs::symlink("/usr/lib/systemd/system/zramd.service", wants.join("zramd.service"))
+            .unwrap();
+    }
+    root
+}
+
+fn generate(root: &Path) -> (BTreeMap<String, String>, String) {
+    let out = root.join("generated");
+    fs::create_dir_all(&out).unwrap();
+    let mut before = tree(root);
+    before.retain(|path, _| !path.starts_with("generated/"));
+    let output = setup(&["--root", root.to_str().unwrap(), "generate", out.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let mut after = tree(root);
+    after.retain(|path, _| !path.starts_with("generated/"));
+    assert_eq!(after, before, "nothing outside the folder is touched");
+    (tree(&out), texts(&output).1)
+}
+
+const CONFIGURATION: &str = include_str!("../systemd/configurations/all-units.toml");
+
+#[test]
+fn the_units_are_as_in_the_golden_file() {
+    let root = root(CONFIGURATION, true);
+    let (units, messages) = generate(root.path());
+    golden("tests/golden/units/everything.txt", &as_text(&units));
+    assert!(messages.contains("zramd.toml:24:14: zram5.zram-size"), "{messages}");
+    assert_eq!(generate(root.path()).0, units, "a second run writes the same");
+}
+
+#[test]
+fn nothing_is_written_unless_zramd_is_enabled() {
+    let disabled = root("[zram0]\n", false);
+    let (units, messages) = generate(disabled.path());
+    assert!(units.is_empty());
+    assert!(messages.contains("not enabled"), "{messages}");
+    fs::write(disabled.path().join("proc/cmdline"), "systemd.zram=1").unwrap();
+    assert!(!generate(disabled.path()).0.is_empty());
+    let enabled = root("[zram0]\n", true);
+    fs::write(enabled.path().join("proc/cmdline"), "systemd.zram=0").unwrap();
+    assert!(generate(enabled.path()).0.is_empty());
+    fs::write(enabled.path().join("proc/cmdline"), "").unwrap();
+    std::os::unix::fs::symlink("/dev/null", enabled.path().join("etc/systemd/system/zramd.service")).unwrap();
+    assert!(generate(enabled.path()).0.is_empty(), "a masked service is not enabled");
+}
+
+#[test]
+fn no_configuration_is_no_mistake() {
+    assert!(generate(root("# nothing\n", true).path()).0.is_empty());
+}
+
+#[test]
+fn a_named_file_shows_its_units_whether_enabled_or_not() {
+    let out = tempfile::tempdir().unwrap();
+    let file = repository("config/example.toml");
+    let output = setup(&["--config", file.to_str().unwrap(), "generate", out.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(tree(out.path()).contains_key("dev-zram0.swap"));
+}
+
+/// Without it, the kernel refuses the memory of processes of other users.
+#[test]
+fn the_benchmark_can_read_memory_of_processes_only_where_the_configuration_says_so() {
+    let capabilities = |lines: Vec<(String, String)>| {
+        let sets = lines.into_iter().filter(|(key, _)| key == "CapabilityBoundingSet");
+        sets.flat_map(|(_, value)| value.split(' ').map(str::to_owned).collect::<Vec<_>>())
+            .collect::<Vec<_>>()
+    };
+    let of_unit = capabilities(packaged("zramd-benchmark.service"));
+    assert!(!of_unit.is_empty() && !of_unit.iter().any(|name| name == "CAP_SYS_PTRACE"), "{of_unit:?}");
+    let drop_in =
+        |config: &str| generate(root(config, true).path()).0.remove("zramd-benchmark.service.d/zramd.conf");
+    assert_eq!(drop_in("[benchmark]\nsample = \"public\"\n[zram0]\n"), None);
+    assert_eq!(drop_in("[benchmark]\nsample = \"swap\"\n[zram0]\n"), None);
+    let text = drop_in("[benchmark]\nsample = \"processes\"\n[zram0]\n").unwrap();
+    assert!(text.ends_with("[Service]\nCapabilityBoundingSet=CAP_SYS_PTRACE\n"), "{text}");
+}
+
+/// Every assignment in a unit of the packages.
+fn packaged(name: &str) -> Vec<(String, String)> {
+    let text = fs::read_to_string(repository(&format!("units/{name}"))).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| line.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_unit_that_runs_the_worker_has_a_memory_limit() {
+    let mut units = 0;
+    for entry in fs::read_dir(repository("units")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let lines = packaged(&name);
+        let is_worker =
+            |(key, value): &(String, String)| key == "ExecStart" && value.contains("/zramd-worker ");
+        if !lines.iter().any(is_worker) {
+            continue;
+        }
+        units += 1;
+        assert!(lines.iter().any(|(key, _)| key == "MemoryMax"), "{name}");
+        // Its memory is what somebody's tree takes.
+        let is_spared = lines.iter().any(|(key, value)| key == "OOMScoreAdjust" && value.starts_with('-'));
+        assert!(!(name.starts_with("zramd-disk") && is_spared), "{name}");
+    }
+    assert_eq!(units, 9);
+}
+
+/// Links of swap that another program set up stay.
+#[test]
+fn udev_removes_links_only_where_zramd_has_a_record() {
+    let rules = fs::read_to_string(repository("units/99-zramd.rules")).unwrap();
+    let record = format!("/run/zramd/{}", Target::Device(0).file_name()).replace("zram0", "$kernel");
+    let rules: Vec<&str> = rules.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(!rules.is_empty());
+    for rule in rules {
+        assert!(rule.split(", ").any(|word| word == format!("TEST==\"{record}\"")), "{rule}");
+    }
+}
+
+/// Looked at while it writes its last file, which is a full pipe here and so keeps it waiting.
+#[test]
+fn the_generator_starts_no_child() {
+    use rustix::fs::{CWD, FileType, Mode, OFlags};
+    let root = root(CONFIGURATION, true);
+    let out = root.path().join("generated");
+    let last = out.join("zramd-setup@zram3.service.d");
+    fs::create_dir_all(&last).unwrap();
+    let path = last.join("bindings.conf");
+    rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let pipe =
+        rustix::fs::open(&path, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    while rustix::io::write(&pipe, &[b'x'; 4096]).is_ok() {}
+    let mut child = Command::new(env!("CARGO_BIN_EXE_zramd-setup"))
+        .args(["--root", root.path().to_str().unwrap(), "generate", out.to_str().unwrap()])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let proc = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap();
+    let stat = || -> Vec<String> {
+        proc("stat").rsplit(") ").next().unwrap().split(' ').map(str::to_owned).collect()
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while stat()[0] != "S" || !proc("comm").starts_with("zramd-setup") {
+        assert!(std::time::Instant::now() < deadline && stat()[0] != "Z", "it never came to the last file");
+        std::thread::yield_now();
+    }
+    let faults_of_children = stat()[8].clone();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(faults_of_children, "0", "no child was waited for");
+}

@@ -1,0 +1,270 @@
+//! `[vm]`: what is set, when it is set, and when it is left alone. On the simulated machine.
+
+use zramd::engine::reload::{Scope, survey};
+use zramd::engine::{self, sample};
+use zramd::host::sim::kernel::KernelConfig;
+use zramd::host::sim::{SimMachine, State, Swap};
+use zramd::logic::algorithm::Algorithm;
+use zramd::logic::benchmark::cache::{Key, SCHEMA_VERSION, Stored};
+use zramd::logic::benchmark::score::Profile;
+use zramd::logic::change::Action;
+use zramd::logic::config::{self, Loaded};
+use zramd::logic::plan::{Activation, Decision};
+use zramd::logic::record::Target;
+use zramd::logic::view::View;
+use zramd::logic::vm::Tunable;
+
+fn load(text: &str) -> Loaded {
+    config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "")
+}
+
+const SWAP: &str = "[zram0]\nzram-size = 64\n";
+
+fn machine() -> SimMachine {
+    let machine = SimMachine::new(KernelConfig::full());
+    machine.change().tunables.insert(Tunable::Zswap, "Y".to_owned());
+    machine
+}
+
+/// Swappiness, page-cluster, boost, scale, zswap.
+fn values(machine: &SimMachine) -> String {
+    let state = machine.look();
+    Tunable::ALL.map(|tunable| state.tunables[&tunable].clone()).join(" ")
+}
+
+const BEFORE: &str = "60 3 15000 10 Y";
+
+fn apply(machine: &SimMachine, text: &str) -> Vec<String> {
+    let loaded = load(text);
+    let applied = engine::apply(&mut machine.process(), &loaded).unwrap();
+    let errors = applied.outcomes.iter().flat_map(|outcome| &outcome.errors).map(ToString::to_string);
+    errors.chain(applied.plan.problems.iter().map(|problem| problem.message.clone())).collect()
+}
+
+fn revert(machine: &SimMachine) {
+    for (target, result) in engine::revert(&mut machine.process()).unwrap() {
+        assert_eq!(result, Ok(()), "{target}");
+    }
+}
+
+#[test]
+fn each_key_says_what_is_set() {
+    for (section, expected) in [
+        ("", BEFORE),
+        ("[vm]\n", BEFORE),
+        ("[vm]\ntune = false\n", BEFORE),
+        ("[vm]\nzswap = \"off\"\n", "60 3 15000 10 N"),
+        ("[vm]\ntune = true\n", "150 0 15000 10 N"),
+        ("[vm]\ntune = true\nzswap = \"keep\"\n", "150 0 15000 10 Y"),
+        ("[vm]\ntune = true\nswappiness = 120\npage-cluster = \"keep\"\n", "120 3 15000 10 N"),
+        (
+            "[vm]\ntune = true\nswappiness = \"keep\"\nwatermark-boost-factor = 0\nwatermark-scale-factor = \"auto\"\n",
+            "60 0 0 125 N",
+        ),
+        ("[vm]\ntune = true\nwatermark-scale-factor = 40\n", "150 0 15000 40 N"),
+    ] {
+        let machine = machine();
+        let said = apply(&machine, &format!("{SWAP}{section}"));
+        let zswap_stays = expected.ends_with('Y');
+        assert_eq!(said.len(), usize::from(zswap_stays), "{section}: {said:?}");
+        assert!(!zswap_stays || said[0].starts_with("zswap is on"), "{section}: {said:?}");
+        assert_eq!(values(&machine), expected, "{section}");
+        let again = engine::apply(&mut machine.process(), &load(&format!("{SWAP}{section}"))).unwrap();
+        assert!(again.plan.is_empty(), "{section}: {:#?}", again.plan.groups);
+        revert(&machine);
+        assert_eq!(values(&machine), BEFORE, "{section}");
+        assert!(machine.look().records.is_empty());
+    }
+}
+
+#[test]
+fn mistakes_are_found() {
+    for (section, expected) in [
+        ("swappiness = 120", "`swappiness` has no effect without tune = true"),
+        ("tune = true\nswappiness = 201", "expected 0 to 200, \"auto\" or \"keep\", not 201"),
+        ("tune = true\nswappiness = \"high\"", "expected 0 to 200, \"auto\" or \"keep\", not \"high\""),
+        ("tune = true\npage-cluster = \"auto\"", "expected 0 to 10 or \"keep\", not \"auto\""),
+        ("zswap = \"on\"", "expected \"auto\", \"off\" or \"keep\", not \"on\""),
+        ("tune = 1", "expected true or false, not 1"),
+        ("swapiness = 1", "there is no key `swapiness`"),
+    ] {
+        let loaded = load(&format!("[vm]\n{section}\n"));
+        assert_eq!(loaded.problems.len(), 1, "{section}: {:?}", loaded.problems);
+        assert!(loaded.problems[0].message.contains(expected), "{section}: {:?}", loaded.problems);
+    }
+}
+
+/// A verdict of the simulated machine.
+fn verdict(kernel: &str, profile: Profile, swappiness: Option<u32>) -> String {
+    let stored = Stored {
+        schema_version: SCHEMA_VERSION,
+        measured_unix: 0,
+        key: Key::new(kernel, "model name : simulated\n", "0-3\n", None),
+        profile,
+        algorithm: Algorithm::plain("lz4"),
+        better_runs: 0,
+        page_in_ns: 45_000,
+        provisional: String::new(),
+        report: serde_json::json!({ "verdict": { "reason": "", "page_cluster": 0, "swappiness": swappiness } }),
+    };
+    serde_json::to_string(&stored).unwrap()
+}
+
+#[test]
+fn a_measured_latency_decides_swappiness_where_the_verdict_holds() {
+    let here = "6.12.0-simulated";
+    for (text, swappiness) in [
+        (verdict(here, Profile::Balanced, None), 133),
+        (verdict(here, Profile::Balanced, Some(111)), 111),
+        // As for the algorithm: what was measured elsewhere, for another profile, or is damaged says nothing.
+        (verdict("1.2.3", Profile::Balanced, Some(111)), 150),
+        (verdict(here, Profile::Latency, Some(111)), 150),
+        (r#"{"page_in_ns": 90000}"#.to_owned(), 150),
+    ] {
+        let machine = machine();
+        machine.change().cpus = 4;
+        machine.change().verdict.clone_from(&text);
+        apply(&machine, &format!("{SWAP}[vm]\ntune = true\n"));
+        assert_eq!(values(&machine), format!("{swappiness} 0 15000 10 N"), "{text}");
+    }
+}
+
+const TUNED: &str = "[zram0]\nzram-size = 64\n[vm]\ntune = true\n";
+
+#[test]
+fn what_somebody_else_has_changed_is_left_alone() {
+    let machine = machine();
+    apply(&machine, TUNED);
+    machine.change().tunables.insert(Tunable::Swappiness, "77".to_owned());
+    assert!(engine::apply(&mut machine.process(), &load(TUNED)).unwrap().plan.is_empty(), "nobody fights");
+    let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
+    let codes: Vec<(&str, &str)> =
+        snapshot.problems.iter().map(|found| (found.code.as_str(), found.object.as_str())).collect();
+    assert_eq!(codes, [("setting-changed", "vm.swappiness")]);
+    revert(&machine);
+    assert_eq!(values(&machine), "77 3 15000 10 Y");
+}
+
+#[test]
+fn a_changed_wish_takes_the_old_settings_back_first() {
+    let machine = machine();
+    apply(&machine, TUNED);
+    apply(
+        &machine,
+        "[zram0]\nzram-size = 64\n[vm]\ntune = true\nswappiness = 100\npage-cluster = \"keep\"\n",
+    );
+    assert_eq!(values(&machine), "100 3 15000 10 N");
+    revert(&machine);
+    assert_eq!(values(&machine), BEFORE);
+}
+
+fn disk_swap(state: &mut State, priority: i32) {
+    state.devices.get_mut(&0).unwrap().disk_size = 1 << 20;
+    state.swaps.push(Swap { number: 0, priority, discard: false, used_kib: 0 });
+}
+
+#[test]
+fn only_when_our_swap_is_used_first() {
+    let tuned = "[zram1]\nzram-size = 64\nswap-priority = 10\n[vm]\ntune = true\n";
+    // What somebody else set up on zram0 stands for any other swap.
+    for (priority, expected) in [(9, "150 0 15000 10 N"), (10, "60 3 15000 10 N"), (11, "60 3 15000 10 N")] {
+        let machine = machine();
+        disk_swap(&mut machine.change(), priority);
+        let said = apply(&machine, tuned);
+        assert_eq!(values(&machine), expected, "{priority}: {said:?}");
+        let left_out = said.iter().any(|message| message.contains("/dev/zram0 has priority"));
+        assert_eq!(left_out, priority >= 10, "{said:?}");
+        // A better one that comes later: the next run takes the settings back.
+        machine.change().swaps.iter_mut().find(|swap| swap.number == 0).unwrap().priority = 20;
+        apply(&machine, tuned);
+        assert_eq!(values(&machine), "60 3 15000 10 N");
+    }
+}
+
+/// A swap of ours that was stopped comes again with a reload of everything, but not when only the settings are looked at.
+#[test]
+fn a_swap_that_has_stopped_does_not_hold_the_settings() {
+    let machine = machine();
+    let text = "[zram1]\nzram-size = 64\n[zram2]\nzram-size = 64\nswap-priority = 5\n[vm]\ntune = true\n";
+    apply(&machine, text);
+    disk_swap(&mut machine.change(), 50);
+    let action = |scope: &Scope| {
+        let survey = survey(&machine.process(), &load(text), Activation::Managed, scope).unwrap();
+        survey.changes.into_iter().find(|change| change.target == Target::Vm).unwrap().action
+    };
+    let alone = Scope { only: Some([Target::Vm].into()), ..Scope::default() };
+    assert_eq!(action(&alone), Action::Keep);
+    machine.change().swaps.retain(|swap| swap.number != 1);
+    assert_eq!(action(&alone), Action::Remove);
+    assert_eq!(action(&Scope::default()), Action::Keep);
+}
+
+#[test]
+fn without_compressed_swap_nothing_is_set() {
+    let machine = machine();
+    apply(&machine, "[zram0]\nzram-size = 64\nmount-point = \"/mnt/z\"\n[vm]\ntune = true\n");
+    assert_eq!(values(&machine), BEFORE);
+    apply(&machine, "[zram1]\nzram-size = 0\n[vm]\ntune = true\n");
+    assert_eq!(values(&machine), BEFORE);
+}
+
+#[test]
+fn settings_go_with_the_last_swap() {
+    let machine = machine();
+    apply(&machine, &format!("{TUNED}[zram1]\nzram-size = 64\nswap-priority = 5\n"));
+    for (number, expected) in [(1, "150 0 15000 10 N"), (0, BEFORE)] {
+        assert_eq!(engine::down(&mut machine.process(), &Target::Device(number)), Ok(true));
+        assert_eq!(values(&machine), expected, "zram{number}");
+    }
+    assert!(machine.look().records.is_empty());
+}
+
+#[test]
+fn a_swap_that_fails_brings_no_settings() {
+    let machine = machine();
+    apply(&machine, TUNED);
+    let at = machine.take_transcript().iter().position(|call| call.contains("swapon")).unwrap() + 1;
+    revert(&machine);
+    machine.take_transcript();
+    machine.fail_at(at, zramd::host::Errno::INVAL);
+    let said = apply(&machine, TUNED);
+    assert!(said.iter().any(|message| message.contains("for which that is done, failed")), "{said:?}");
+    assert_eq!(values(&machine), BEFORE);
+    assert!(machine.look().records.is_empty());
+}
+
+/// As the units do it: zswap before the swap, the rest when it is on.
+#[test]
+fn through_units_the_settings_wait_for_the_swap() {
+    let machine = machine();
+    let loaded = load(TUNED);
+    let up = |target: Target| engine::up_vm(&mut machine.process(), &loaded, &target).unwrap();
+    assert_eq!(up(Target::Zswap).outcomes.len(), 1);
+    assert_eq!(values(&machine), "60 3 15000 10 N");
+    let early = up(Target::Vm);
+    assert_eq!(early.plan.item(&Target::Vm).unwrap().decision, Decision::Skipped);
+    assert_eq!(values(&machine), "60 3 15000 10 N");
+    engine::up(&mut machine.process(), &loaded, 0).unwrap();
+    machine.change().swaps.push(Swap { number: 0, priority: 100, discard: true, used_kib: 0 });
+    assert_eq!(up(Target::Vm).outcomes[0].errors, []);
+    assert_eq!(values(&machine), "150 0 15000 10 N");
+    // Stopping the swap takes its device away; the units of the settings stop on their own.
+    machine.change().swaps.clear();
+    engine::down(&mut machine.process(), &Target::Device(0)).unwrap();
+    assert_eq!(values(&machine), "150 0 15000 10 N");
+    for target in [Target::Vm, Target::Zswap] {
+        assert_eq!(engine::down(&mut machine.process(), &target), Ok(true));
+    }
+    assert_eq!(values(&machine), BEFORE);
+    assert!(engine::plan(&machine.process(), &loaded, Activation::Systemd).is_ok());
+}
+
+#[test]
+fn a_kernel_without_a_setting_does_without() {
+    let machine = machine();
+    machine.change().tunables.remove(&Tunable::Zswap);
+    machine.change().tunables.remove(&Tunable::PageCluster);
+    assert_eq!(apply(&machine, TUNED), [""; 0]);
+    assert_eq!(machine.look().tunables[&Tunable::Swappiness], "150");
+    revert(&machine);
+}

@@ -1,0 +1,273 @@
+//! `zramdctl bench ramdisk` and `bench swap` on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+//!
+//! Whatever happens to them, nothing of theirs stays.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{bench_run, can_use_real_kernel, has_program, real_kernel_lock, skip, texts};
+use serde_json::Value;
+
+fn bench(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("bench").args(words).output().unwrap()
+}
+
+fn worker(words: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zramd-worker"));
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Names in a folder that begin so.
+fn names(folder: &str, prefix: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
+    names.sort();
+    names
+}
+
+/// What the benchmarks could leave behind.
+fn machine() -> String {
+    let swaps: Vec<String> =
+        read("/proc/swaps").lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect();
+    let mounts = read("/proc/self/mounts").lines().count();
+    let scratch: Vec<String> =
+        names("/run/zramd", "zram").into_iter().filter(|name| name.ends_with(".scratch")).collect();
+    let cgroups = [names("/sys/fs/cgroup", "zramd-bench"), names("/sys/fs/cgroup/memory", "zramd-bench")];
+    let cluster = read("/proc/sys/vm/page-cluster");
+    format!("{:?} {swaps:?} {mounts} {scratch:?} {cgroups:?} {cluster}", names("/sys/block", "zram"))
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !so() {
+        assert!(Instant::now() < deadline, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn doing(work: &str) -> String {
+    let text = read(&format!("/run/zramd/work/{work}.json"));
+    serde_json::from_str::<Value>(&text).map_or_else(|_| String::new(), |work| work["doing"].to_string())
+}
+
+#[track_caller]
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn ramdisk_compares_media_and_leaves_nothing() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let before = machine();
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let found = json(&bench(&["ramdisk", "--size", "16MiB", "--json", path]));
+    assert_eq!((&found["schema_version"], &found["size_bytes"]), (&1.into(), &(16 << 20).into()));
+    let rows = found["results"].as_array().unwrap();
+    let media: Vec<(&str, &str)> = rows
+        .iter()
+        .filter(|row| row["contents"] == "real")
+        .map(|row| {
+            (row["medium"].as_str().unwrap().split(' ').next().unwrap(), row["access"].as_str().unwrap())
+        })
+        .collect();
+    // A file system without O_DIRECT is dropped from the cache instead.
+    let disk = media[media.len() - 2].1;
+    assert!(disk == "direct" || disk == "dropped", "{media:?}");
+    let file_system = if has_program("mkfs.ext4") { 2 } else { 0 };
+    let mut expected = vec![("tmpfs", "memory"), ("zram", "direct")];
+    expected.extend([("zram", "direct"), ("zram", "cache")].into_iter().take(file_system));
+    expected.extend([(path, disk), (path, "cache")]);
+    assert_eq!(media, expected);
+    assert_eq!(rows.len(), 2 * media.len(), "each with zeros and with real data");
+    for row in rows {
+        for pass in ["first_write", "second_write", "read"] {
+            assert!(row[pass]["bytes_per_second"].as_u64().unwrap() > 0, "{row}");
+        }
+        let random = &row["random_read"];
+        let time = |name: &str| random[name].as_u64().unwrap();
+        assert!(time("requests") > 0 && time("min_ns") <= time("mean_ns"), "{row}");
+        assert!(time("p50_ns") <= time("p99_ns") && time("p99_ns") <= time("max_ns"), "{row}");
+    }
+    let real = rows.iter().find(|row| row["contents"] == "real" && !row["ratio"].is_null()).unwrap();
+    assert!(real["ratio"].as_f64().unwrap() > 1.0, "program files compress: {real}");
+    assert_eq!(machine(), before);
+    assert_eq!(fs::read_dir(path).unwrap().count(), 0);
+}
+
+#[test]
+fn ramdisk_that_was_killed_is_cleaned_up_by_whoever_comes_next() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let before = machine();
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let words = ["bench-ramdisk", "--size", "67108864", folder.path().to_str().unwrap()];
+    let mut child = worker(&words);
+    eventually("work on zram", || doing("bench-ramdisk").contains("zram"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_ne!(machine(), before, "the device is still there");
+    let next = bench(&["ramdisk", "--size", "16MiB", "--algorithm", "none-such"]);
+    assert_eq!(next.status.code(), Some(5), "{next:?}");
+    assert_eq!(machine(), before);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn ramdisk_refuses_what_would_hurt() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let before = machine();
+    let much = bench(&["ramdisk", "--size", "4096GiB"]);
+    assert_eq!(much.status.code(), Some(7), "{much:?}");
+    assert!(texts(&much).1.contains("4.0 TiB are too much"), "{much:?}");
+    let nowhere = bench(&["ramdisk", "--size", "16MiB", "/nowhere"]);
+    assert_eq!(nowhere.status.code(), Some(1), "{nowhere:?}");
+    assert!(texts(&nowhere).1.contains("/nowhere: open the folder"), "{nowhere:?}");
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn swap_times_faults_and_leaves_the_machine_as_it_was() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    if !has_memory_cgroups() {
+        return skip("needs memory cgroups");
+    }
+    let before = machine();
+    let output = bench(&[
+        "swap",
+        "--memory",
+        "32MiB",
+        "--algorithm",
+        "lzo-rle",
+        "--page-cluster",
+        "0,3",
+        "--json=short",
+    ]);
+    let found = json(&output);
+    assert_eq!(found["schema_version"], 1);
+    let rows = found["results"].as_array().unwrap();
+    let clusters: Vec<u64> = rows.iter().map(|row| row["page_cluster"].as_u64().unwrap()).collect();
+    assert_eq!(clusters, [0, 3]);
+    for row in rows {
+        assert_eq!(row["algorithm"], "lzo-rle");
+        for rate in ["swap_out_per_second", "random_in_per_second", "sequential_in_per_second"] {
+            assert!(row[rate].as_u64().unwrap() > 0, "{rate}: {row}");
+        }
+        assert!(row["fault"]["p99_ns"].as_u64() >= row["fault"]["p50_ns"].as_u64(), "{row}");
+        assert!(row["ratio"].as_f64().unwrap() > 1.0, "{row}");
+    }
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn swap_that_was_killed_is_cleaned_up_at_once() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    if !has_memory_cgroups() {
+        return skip("needs memory cgroups");
+    }
+    let before = machine();
+    let cluster = read("/proc/sys/vm/page-cluster");
+    let other = if cluster.trim() == "1" { "2" } else { "1" };
+    let mut child = worker(&["bench-swap", "--memory", "67108864", "--page-cluster", other]);
+    eventually("another page-cluster", || read("/proc/sys/vm/page-cluster") != cluster);
+    eventually("swap", || read("/proc/swaps").contains("zram"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("the guard's work", || machine() == before);
+}
+
+fn has_memory_cgroups() -> bool {
+    let handed_on = read("/sys/fs/cgroup/cgroup.subtree_control");
+    handed_on.contains("memory") || Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists()
+}
+
+/// What does not decide the verdict: these words only.
+const LZO_RLE: [&str; 4] = ["--algorithms", "lzo-rle", "--seconds", "1"];
+
+#[test]
+fn what_cannot_be_measured_is_said_by_name() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    for (words, status, expected) in [
+        (&["--data", "/etc"][..], 1, "/etc: it is neither a regular file nor a block device"),
+        (&["--data", "/etc/hostname"], 1, "/etc/hostname: it is too small"),
+        (&["--threads", "60000"], 2, "four for each CPU"),
+        (&["--generator", "--chart", "/nonexistent/x.svg"], 1, "/nonexistent/x.svg: "),
+    ] {
+        let output = bench_run(&[&LZO_RLE[..], words].concat());
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+        assert!(texts(&output).1.contains(expected), "{output:?}");
+    }
+}
+
+/// Whoever asks for one number of pages gets a suggestion that all of them were looked at for; and hears nothing of algorithms that
+/// were not asked for.
+#[test]
+fn a_suggestion_follows_from_all_numbers_of_pages() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let report =
+        json(&bench_run(&[&LZO_RLE[..], &["--generator", "--page-cluster", "3", "--json"]].concat()));
+    let clusters = report["page_clusters"].as_array().unwrap();
+    let numbers: Vec<u64> = clusters.iter().map(|row| row["page_cluster"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    let reason = report["verdict"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("lzo-rle is") && !reason.contains("lz4"), "{reason}");
+}
+
+#[test]
+fn wrong_words_are_wrong_usage() {
+    for words in [
+        &["ramdisk", "--size", "much"][..],
+        &["ramdisk", "--algorithm", "zstd(level"],
+        &["swap", "--page-cluster", "4"],
+        &["swap", "--page-cluster", "3-1"],
+        &["swap", "word"],
+        &["run", "--seconds", "0.1"],
+        &["run", "--threads", "0"],
+        &[],
+    ] {
+        let output = bench(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
+    }
+}
+
+#[test]
+fn without_rights_it_says_so() {
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    for words in [["ramdisk"], ["swap"]] {
+        let output = bench(&words);
+        assert_eq!(output.status.code(), Some(77), "{output:?}");
+        assert!(texts(&output).1.contains("needs root"), "{output:?}");
+    }
+}

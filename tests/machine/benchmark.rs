@@ -1,0 +1,235 @@
+//! Measuring on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{can_use_real_kernel, in_a_better_moment, real_kernel_lock, setup};
+use zramd::engine::benchmark::measure::{Direction, Pass, Spec, pass};
+use zramd::engine::benchmark::sample::{Source, collect};
+use zramd::engine::benchmark::{Options, run};
+use zramd::engine::scratch::Scratch;
+use zramd::host::Host;
+use zramd::host::linux::LinuxHost;
+use zramd::host::linux::pages::Pages;
+use zramd::logic::algorithm::Algorithm;
+use zramd::logic::config::settings::PageSource;
+
+const COUNT: usize = 1024;
+
+/// Half of each page is noise, so that it takes half a page.
+fn half_noise() -> Pages {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut pages = Pages::new(COUNT).unwrap();
+    let half = pages.page_size() / 2;
+    for index in 0..COUNT {
+        for word in pages.page_mut(index)[..half].chunks_mut(8) {
+            word.copy_from_slice(&random.u64(..).to_ne_bytes());
+        }
+    }
+    pages
+}
+
+#[test]
+fn requests_are_counted_timed_and_read_back() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let mut host = LinuxHost::new("/");
+    let before = host.device_numbers().unwrap();
+    let mut scratch = Scratch::create(&mut host, &BTreeSet::new()).unwrap();
+    let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
+    let algorithm = Algorithm::parse(&scratch.offered(&host).unwrap()[0]).unwrap();
+    scratch.configure(&mut host, &algorithm, (COUNT * 4096) as u64).unwrap();
+    let data = half_noise();
+    let written = pass(&node, &data, &Spec::new(Direction::Write, 0..COUNT)).unwrap();
+    let memory = scratch.memory(&host).unwrap();
+    let spec = Spec { verify: true, shuffle: Some(1), ..Spec::new(Direction::Read, 0..COUNT) };
+    let read = pass(&node, &data, &spec).unwrap();
+    let threads = pass(&node, &data, &Spec { threads: 2, ..spec.clone() }).unwrap();
+    let clusters = pass(&node, &data, &Spec { pages_per_request: 8, ..spec.clone() }).unwrap();
+    // What is not on the device is noticed.
+    let other = pass(&node, &Pages::new(COUNT).unwrap(), &spec);
+    scratch.release(&mut host).unwrap();
+    assert_eq!(host.device_numbers().unwrap(), before);
+
+    let show = |pass: &Pass| {
+        println!(
+            "{:.0} ns, p99 {} ns, {:.0} MB/s",
+            pass.mean_ns(),
+            pass.quantile_ns(990),
+            pass.bytes_per_second() / 1e6
+        );
+    };
+    for pass in [&written, &read, &threads, &clusters] {
+        show(pass);
+    }
+    assert_eq!([written.requests(), read.requests(), threads.requests()], [COUNT as u64; 3]);
+    assert_eq!((clusters.requests(), clusters.bytes()), (COUNT as u64 / 8, read.bytes()));
+    assert_eq!(memory.orig_data_size, (COUNT * 4096) as u64);
+    let ratio = memory.orig_data_size as f64 / memory.mem_used_total as f64;
+    assert!((1.5..2.1).contains(&ratio), "{memory:?}");
+    assert!(read.quantile_ns(500) > 0 && read.quantile_ns(500) <= read.quantile_ns(990));
+    assert!(clusters.quantile_ns(500) > read.quantile_ns(500), "eight pages take longer than one");
+    assert!(other.is_err_and(|error| error.message.contains("reads back differently")));
+}
+
+fn scratch_records() -> usize {
+    let entries = std::fs::read_dir("/run/zramd").into_iter().flatten();
+    entries
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".scratch"))
+        .count()
+}
+
+/// The pages that zramd makes are calibrated to published ratios; and a whole run ends in time and leaves nothing.
+#[test]
+fn a_whole_run_ends_in_time_and_made_pages_compress_like_real_ones() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let mut host = LinuxHost::new("/");
+    let before = host.device_numbers().unwrap();
+    // Long enough for all pages on a machine that is busy with other tests; the lab looks at the usual three seconds.
+    let budget = Duration::from_secs(30);
+    let options = Options { source: Source::Generator, budget, ..Options::default() };
+    let (measured, told, seconds) = in_a_better_moment(|| {
+        let begun = Instant::now();
+        let mut told = Vec::new();
+        let measured = run(&mut host, &options, &mut |share, doing| told.push((share, doing.to_owned())))?;
+        Ok((measured, told, begun.elapsed().as_secs_f64()))
+    });
+    assert_eq!(host.device_numbers().unwrap(), before);
+    assert_eq!(scratch_records(), 0);
+    assert!(seconds <= budget.as_secs_f64() + 1.0, "{seconds} s");
+    assert!(told.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{told:?}");
+
+    let report = &measured.report;
+    assert_eq!(report.data.source, "generator");
+    // Ratios on total memory of the r/Fedora table.
+    for (name, published) in [("lz4", 2.63), ("lzo-rle", 2.74), ("lzo", 2.77), ("zstd", 3.37)] {
+        let row = report.results.iter().find(|row| row.full_name() == name);
+        if let Some(row) = row {
+            let share = row.ratio_total / published;
+            assert!((0.9..=1.1).contains(&share), "{name}: {:.2}, published {published}", row.ratio_total);
+            assert!(row.read.requests > 500 && row.write.requests > 500, "{row:?}");
+            assert!(row.read.p50_ns <= row.read.p99_ns && row.read.p99_ns <= row.read.p999_ns);
+        }
+    }
+    let offered: BTreeSet<&String> = measured.offered.iter().collect();
+    let measured_names: BTreeSet<&String> = report.results.iter().map(|row| &row.algorithm).collect();
+    assert_eq!(measured_names, offered, "everything that the kernel offers is measured");
+    assert_eq!(report.results[0].full_name(), report.verdict.full_name(), "the chosen one comes first");
+    assert_eq!(report.page_clusters.len(), 4);
+    // The form that others read.
+    let json = serde_json::to_value(report).unwrap();
+    for path in [
+        "/schema_version",
+        "/verdict/algorithm",
+        "/verdict/parameters",
+        "/verdict/page_cluster",
+        "/verdict/reason",
+        "/data/source",
+        "/data/pages",
+        "/data/same_filled_share",
+        "/data/incompressible_share",
+        "/results/0/algorithm",
+        "/results/0/parameters",
+        "/results/0/ratio_total",
+        "/results/0/ratio_payload",
+        "/results/0/read/mean_ns",
+        "/results/0/read/p50_ns",
+        "/results/0/read/p99_ns",
+        "/results/0/read/bytes_per_second",
+        "/results/0/write/mean_ns",
+        "/results/0/score",
+    ] {
+        assert!(json.pointer(path).is_some(), "{path} is missing");
+    }
+}
+
+/// Killed with its device there, and swept by whoever comes next: the boot path.
+#[test]
+fn a_killed_run_leaves_nothing_after_the_next_start() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let host = LinuxHost::new("/");
+    let before = host.device_numbers().unwrap();
+    let begin = || {
+        Command::new(env!("CARGO_BIN_EXE_zramd-worker"))
+            .args(["benchmark", "--generator", "--seconds", "60", "--algorithm", "lzo"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut worker = begin();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while scratch_records() == 0 || host.device_numbers().unwrap() == before {
+        assert!(Instant::now() < deadline, "it never begins: {:?}", worker.try_wait());
+        // Put off because the machine is busy, or over before this looked: once more.
+        if worker.try_wait().unwrap().is_some() {
+            worker = begin();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    assert_eq!(scratch_records(), 1, "it had no chance to clean up");
+    let reverted = setup(&["revert"]);
+    assert!(reverted.status.success(), "{reverted:?}");
+    assert_eq!(scratch_records(), 0);
+    assert_eq!(host.device_numbers().unwrap(), before);
+}
+
+/// How often the kernel opened these files of a process since the last call.
+struct Opened {
+    events: std::os::fd::OwnedFd,
+    // A file of /proc has another inode once nothing refers to it any more.
+    _kept: Vec<std::os::fd::OwnedFd>,
+}
+
+impl Opened {
+    fn watch(process: u32, names: &[&str]) -> Opened {
+        use rustix::fs::{Mode, OFlags, inotify, open};
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).unwrap();
+        let keep = |name: &&str| {
+            let path = format!("/proc/{process}/{name}");
+            let kept = open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+            inotify::add_watch(&events, &path, inotify::WatchFlags::OPEN).unwrap();
+            kept
+        };
+        let kept = names.iter().map(keep).collect();
+        Opened { events, _kept: kept }
+    }
+
+    fn any(&self) -> bool {
+        let mut buffer = [0; 4096];
+        rustix::io::read(&self.events, &mut buffer).is_ok()
+    }
+}
+
+#[test]
+fn memory_of_processes_is_not_opened_unless_the_configuration_says_so() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let mut other = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let opened = Opened::watch(other.id(), &["maps", "mem", "pagemap"]);
+    std::fs::read(format!("/proc/{}/maps", other.id())).unwrap();
+    assert!(opened.any(), "the kernel tells of files that are opened below /proc");
+    let mut host = LinuxHost::new("/");
+    let mut pages_of = |source| collect(&mut host, &source, &BTreeSet::new(), 512).unwrap().data.source;
+    for source in [Source::default(), Source::Configured(PageSource::Swap), Source::Generator] {
+        let from = pages_of(source);
+        assert!(!opened.any(), "{from}");
+    }
+    assert_eq!(pages_of(Source::Configured(PageSource::Processes)), "processes");
+    assert!(opened.any());
+    other.kill().unwrap();
+    other.wait().unwrap();
+}

@@ -1,0 +1,178 @@
+//! The benchmark with pages of the live swap, on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+//! The machine is left as it was found.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::support::{bench_run, can_use_real_kernel, real_kernel_lock, skip};
+use fastrand::Rng;
+use serde_json::Value;
+use zramd::engine::benchmark::sample::{Source, collect};
+use zramd::engine::scratch::Scratch;
+use zramd::host::linux::LinuxHost;
+use zramd::host::linux::cgroup::MemoryCgroup;
+use zramd::logic::algorithm::Algorithm;
+use zramd::logic::config::settings::PageSource;
+use zramd::logic::record::Undo;
+use zramd::logic::stat::BlockStat;
+
+const PAGE: usize = 4096;
+const MIB: usize = 1 << 20;
+/// What the program uses that is made to swap, and what it may keep.
+const USED: usize = 96 * MIB;
+const KEPT: u64 = 32 << 20;
+/// One page in so many is filled with one word.
+const SAME_FILLED: usize = 10;
+/// Cgroup of the program; its presence tells the holder from a test run by hand.
+const GROUP: &str = "ZRAMD_TEST_GROUP";
+
+/// Page `index` of the program: noise in its first half, so that it takes half a page; or one word.
+fn contents(index: usize) -> [u8; PAGE] {
+    let mut page = [0; PAGE];
+    if index.is_multiple_of(SAME_FILLED) {
+        return [u8::try_from(1 + index % 251).unwrap(); PAGE];
+    }
+    let mut random = Rng::with_seed(index as u64);
+    for word in page[..PAGE / 2].chunks_mut(8) {
+        word.copy_from_slice(&random.u64(..).to_ne_bytes());
+    }
+    page
+}
+
+/// Not a test: the program that is made to swap. It ends when its standard input does, and says whether its memory is what it was.
+#[test]
+#[ignore = "started by another test"]
+fn holder() {
+    let Some(group) = std::env::var_os(GROUP) else { return };
+    fs::write(group, "0").unwrap();
+    let mut memory = vec![0; USED + PAGE];
+    let aligned = memory.as_ptr().align_offset(PAGE);
+    let memory = &mut memory[aligned..][..USED];
+    for (index, page) in memory.chunks_mut(PAGE).enumerate() {
+        page.copy_from_slice(&contents(index));
+    }
+    println!("\nready");
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    let intact = memory.chunks(PAGE).enumerate().all(|(index, page)| page == contents(index));
+    println!("\n{}", if intact { "intact" } else { "spoilt" });
+}
+
+fn start_holder(group: &MemoryCgroup) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "benchmark_live::holder", "--nocapture"])
+        .env(GROUP, group.processes())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &[&str]) -> String {
+    lines.map(Result::unwrap).find(|line| words.contains(&line.as_str())).expect("the program ended early")
+}
+
+/// What `zramdctl bench run` with these words finds.
+fn bench(words: &[&str]) -> Value {
+    let output = bench_run(&[&["--json=short"], words].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn swaps() -> String {
+    fs::read_to_string("/proc/swaps").unwrap()
+}
+
+/// Read requests to the device so far.
+fn reads(number: u32) -> u64 {
+    BlockStat::parse(&fs::read_to_string(format!("/sys/block/zram{number}/stat")).unwrap()).unwrap().reads
+}
+
+fn counter(name: &str) -> u64 {
+    zramd::logic::benchmark::advice::counter(&fs::read_to_string("/proc/vmstat").unwrap(), name)
+}
+
+#[test]
+fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    if swaps().contains("/zram") {
+        return skip("needs a machine without zram swap");
+    }
+    if !MemoryCgroup::are_there() {
+        return skip("needs memory cgroups");
+    }
+    let verdict = fs::read("/var/lib/zramd/benchmark.json").ok();
+    let before = swaps();
+    let mut host = LinuxHost::new("/");
+    let mut scratch = Scratch::create(&mut host, &BTreeSet::new()).unwrap();
+    let number = scratch.number();
+    let node = format!("/dev/zram{number}");
+    let offered = scratch.offered(&host).unwrap();
+    scratch.configure(&mut host, &Algorithm::parse(&offered[0]).unwrap(), (USED + 16 * MIB) as u64).unwrap();
+    scratch.unlock(&mut host).unwrap();
+    let run = |program: &str, words: &[&str]| {
+        let output = Command::new(program).args(words).output().unwrap();
+        assert!(output.status.success(), "{program}: {output:?}");
+    };
+    run("mkswap", &[&node]);
+    // Whoever comes next switches it off if this test is killed.
+    let undo = Undo::SwapOff { number };
+    scratch.note(&mut host, undo.clone()).unwrap();
+    run("swapon", &["--priority", "32767", &node]);
+    let group = MemoryCgroup::create(&format!("zramd-test-{}", std::process::id())).unwrap();
+    group.limit(KEPT).unwrap();
+    let mut holder = start_holder(&group);
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    wait_for(&mut lines, &["ready"]);
+
+    let stored_before = scratch.memory(&host).unwrap();
+    let (used, came_in, read) = (swaps(), counter("pswpin"), reads(number));
+    let public = bench(&["--algorithms", &offered[0], "--seconds", "1"]);
+    let (came_in_meanwhile, read_meanwhile) = (counter("pswpin") - came_in, reads(number) - read);
+    let sample = collect(&mut host, &Source::Configured(PageSource::Swap), &BTreeSet::new(), 8192).unwrap();
+    let (stored_after, used_after, came_in_after) =
+        (scratch.memory(&host).unwrap(), swaps(), counter("pswpin"));
+    drop(holder.stdin.take());
+    let memory = wait_for(&mut lines, &["intact", "spoilt"]);
+    assert!(holder.wait().unwrap().success());
+    group.remove().unwrap();
+    scratch.undo(&mut host, &undo).unwrap();
+    scratch.release(&mut host).unwrap();
+
+    println!("{stored_before:?}; {}; {:?}", public["data"], sample.data);
+    assert!(stored_before.orig_data_size > USED as u64 / 3, "{stored_before:?}");
+    // By default, what was swapped out is not read, and pages that are not private compress like it.
+    assert!(read_meanwhile <= came_in_meanwhile, "{read_meanwhile} {came_in_meanwhile}");
+    assert_eq!(public["data"]["source"], "calibrated", "{public}");
+    let ratio = public["results"][0]["ratio_payload"].as_f64().unwrap();
+    let real = (stored_before.orig_data_size - stored_before.same_pages * PAGE as u64) as f64
+        / stored_before.compr_data_size as f64;
+    assert!((ratio / real - 1.0).abs() < 0.05, "{ratio}, and really {real}");
+    let share = 1.0 / SAME_FILLED as f64;
+    assert!((public["data"]["same_filled_share"].as_f64().unwrap() - share).abs() < 0.02, "{public}");
+    // Where the configuration says so, it is: half noise, half zeros are the program's pages.
+    let data = &sample.data;
+    assert_eq!(data.source, "swap");
+    assert!((2048..=8192).contains(&data.pages), "{data:?}");
+    assert!((data.same_filled_share - share).abs() < 0.02, "{data:?}");
+    let is_half = |index: &usize| {
+        let (noise, zeros) = sample.pages.page(*index).split_at(PAGE / 2);
+        zeros.iter().all(|byte| *byte == 0) && noise.chunks(8).all(|word| word != &[0; 8][..])
+    };
+    let half = (0..sample.pages.count()).filter(is_half).count();
+    assert!(half * 50 >= sample.pages.count() * 49, "{half} of {}", sample.pages.count());
+    // Nothing came back from swap, and nothing left it: not a page of the program has moved.
+    assert_eq!(used_after, used);
+    assert_eq!(stored_after.orig_data_size, stored_before.orig_data_size);
+    assert!(came_in_after - came_in < 64, "{} pages came in", came_in_after - came_in);
+    assert_eq!(memory, "intact");
+    assert_eq!(swaps(), before);
+    assert!(!Path::new(&format!("/sys/block/zram{number}")).exists());
+    // Named algorithms are nobody's verdict.
+    assert_eq!(fs::read("/var/lib/zramd/benchmark.json").ok(), verdict);
+}

@@ -1,0 +1,659 @@
+//! What zramd promises on the bus, and that it keeps it; from the point of view of its clients.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::support::described::{FLEETING, PLACES, STATS_ONLY, described, json, same};
+use crate::support::introspection;
+use crate::support::introspection::Interface;
+use crate::support::polkit::Authority;
+use crate::support::private_bus::{
+    Guarded, PATIENCE, PrivateBus, call, ends_within, next, objects, quiet_devices, run,
+};
+use crate::support::{golden, has_program, repository, skip};
+use serde_json::Value;
+use zbus::message::Flags;
+use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
+use zramd::logic::error::ErrorKind;
+use zramd::logic::snapshot::ReasonView::{self, Auto, Benchmark, Config, Fallback, KernelDefault, Unknown};
+use zramd::logic::snapshot::StateView::{self, Active, Mounted, Ready, Unfinished, Unused};
+use zramd::logic::snapshot::{RoleView, Snapshot};
+use zramd::service::bus::{EMITTING, introspection::interfaces};
+use zramd::service::bus::{device_path, disk_path};
+use zramd::service::{NAME, ROOT};
+
+/// An interface that emits its changes itself; those of the others are found by comparing.
+const OWN_SIGNALS: &str = "org.zramd1.Job";
+
+fn promised() -> BTreeMap<String, Interface> {
+    interfaces().iter().flat_map(|(_, xml)| introspection::read(xml)).collect()
+}
+
+fn golden_path(interface: &str) -> String {
+    format!("tests/golden/introspection/{interface}.xml")
+}
+
+/// Additions are written with `UPDATE_GOLDEN=1`. What would break a client is not: that takes deleting the file by hand,
+/// and before the first release only.
+#[test]
+fn nothing_is_taken_back() {
+    for (name, xml) in interfaces() {
+        let path = golden_path(&name);
+        if let Ok(before) = std::fs::read_to_string(repository(&path)) {
+            let (before, now) = (introspection::read(&before), introspection::read(&xml));
+            let missing = before[&name].missing_in(&now[&name]);
+            assert!(missing.is_empty(), "{name}: clients would miss {missing:?}");
+        }
+        golden(&path, &xml);
+    }
+}
+
+#[test]
+fn emitting_properties_are_those_of_the_introspection() {
+    let told: BTreeMap<String, BTreeSet<&str>> =
+        EMITTING.iter().map(|(name, list)| ((*name).to_owned(), list.iter().copied().collect())).collect();
+    let all = promised();
+    let found: BTreeMap<String, BTreeSet<&str>> = all
+        .iter()
+        .filter(|(name, _)| *name != OWN_SIGNALS)
+        .map(|(name, interface)| {
+            let emitting = interface.properties.iter().filter(|(_, property)| property.emits == "true");
+            (name.clone(), emitting.map(|(name, _)| name.as_str()).collect())
+        })
+        .collect();
+    assert_eq!(told, found);
+}
+
+#[test]
+fn methods_can_grow_options_and_everything_is_described() {
+    for (name, interface) in promised() {
+        for (member, method) in &interface.methods {
+            let incoming = method.incoming();
+            for (index, argument) in incoming.iter().enumerate() {
+                let last = index + 1 == incoming.len();
+                let is_options = argument.kind == "a{sv}" && (argument.name == "options") && last;
+                assert_eq!(
+                    argument.kind == "a{sv}" || argument.name == "options",
+                    is_options,
+                    "{name}.{member}"
+                );
+            }
+            assert!(!method.documentation.is_empty(), "{name}.{member} is not described");
+            for argument in &method.arguments {
+                assert!(!argument.name.is_empty(), "{name}.{member} has an argument without a name");
+            }
+        }
+        for (member, signal) in &interface.signals {
+            assert!(!signal.documentation.is_empty(), "{name}.{member} is not described");
+        }
+        for (member, property) in &interface.properties {
+            assert!(!property.documentation.is_empty(), "{name}.{member} is not described");
+            assert_eq!(
+                property.access, "read",
+                "{name}.{member}: a method changes things, because it can be refused"
+            );
+        }
+    }
+}
+
+/// `Resize`, `Activate`, …: whatever makes a job takes options, so that it can learn something later.
+#[test]
+fn methods_that_make_jobs_take_options() {
+    for (name, interface) in promised() {
+        for (member, method) in &interface.methods {
+            if method.arguments.iter().any(|argument| !argument.incoming && argument.name == "job") {
+                let last = method.incoming().last().map(|argument| argument.name.as_str());
+                assert_eq!(last, Some("options"), "{name}.{member}");
+            }
+        }
+    }
+}
+
+#[test]
+fn error_names_are_settled() {
+    let names: Vec<&str> = ErrorKind::all().map(|(_, name)| name).collect();
+    golden(
+        "tests/golden/introspection/errors",
+        &names.iter().map(|name| format!("{name}\n")).collect::<String>(),
+    );
+    for (kind, text) in ErrorKind::all() {
+        assert_eq!(kind.on_the_bus(), text);
+        assert!(zbus::names::ErrorName::try_from(text).is_ok(), "{text}");
+    }
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "a name stands for one kind only");
+}
+
+/// What the daemon shows is what is promised.
+#[test]
+fn objects_have_the_promised_interfaces() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    run(async {
+        let client = bus.client().await;
+        let xml: String =
+            call(&client, ROOT, "org.freedesktop.DBus.Introspectable.Introspect", &()).await.unwrap();
+        let promised = promised();
+        let found = introspection::read(&xml);
+        let ours: Vec<_> = found.iter().filter(|(name, _)| name.starts_with(NAME)).collect();
+        assert!(ours.iter().any(|(name, _)| *name == "org.zramd1.Manager"), "{xml}");
+        for (name, interface) in ours {
+            assert_eq!(promised.get(name), Some(interface), "{name}");
+        }
+    });
+}
+
+#[test]
+fn subscriptions_have_a_sensible_interval() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    run(async {
+        let client = bus.client().await;
+        for interval in [0_u32, 50, 99, 3_600_001, u32::MAX] {
+            let refused = call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Subscribe", &interval).await;
+            assert_eq!(refused, Err("org.zramd1.Error.InvalidArgument".to_owned()), "{interval}");
+        }
+        for interval in [100_u32, 3_600_000] {
+            call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Subscribe", &interval).await.unwrap();
+        }
+        // Twice is as good as once.
+        for _ in 0..2 {
+            call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Unsubscribe", &()).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn unknown_names_are_not_found() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    run(async {
+        let client = bus.client().await;
+        let long = "z".repeat(5_000);
+        for name in
+            ["", "zram4000000", "zram", "/dev/zram4000000", "../zram0", "zram0\n", "zram-1", "ä", &long]
+        {
+            for method in ["org.zramd1.Manager.GetDevice", "org.zramd1.Manager.GetDisk"] {
+                let refused = call::<_, OwnedObjectPath>(&client, ROOT, method, &name).await;
+                assert_eq!(refused, Err("org.zramd1.Error.NotFound".to_owned()), "{method} {name:.20}");
+            }
+        }
+        if rustix::process::geteuid().is_root() {
+            let arguments = ("zram4000000", HashMap::<String, OwnedVariant>::new());
+            let refused: Result<OwnedObjectPath, String> =
+                call(&client, ROOT, "org.zramd1.Manager.RemoveDevice", &arguments).await;
+            assert_eq!(refused, Err("org.zramd1.Error.NotFound".to_owned()));
+        }
+    });
+}
+
+/// Methods that change something: interface, name and what they take.
+fn mutating() -> Vec<(String, String, Vec<String>)> {
+    let kinds = |method: &introspection::Member| {
+        method.incoming().iter().map(|argument| argument.kind.clone()).collect()
+    };
+    let found = introspection::mutating(promised()).into_iter();
+    found.map(|(interface, member, method)| (interface, member, kinds(&method))).collect()
+}
+
+/// `setpriv` when the test runs as root, so that the caller is not.
+fn ordinary_user(program: &str) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
+    command
+}
+
+#[test]
+fn an_ordinary_user_is_refused_every_change() {
+    if !has_program("busctl") || !has_program("setpriv") {
+        return skip("needs busctl and setpriv");
+    }
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    let objects = run(async { objects(&bus.client().await).await });
+    let mut tried = 0;
+    for (interface, member, kinds) in mutating() {
+        for path in objects.iter().filter(|(_, list)| list.contains(&interface)).map(|(path, _)| path) {
+            let mut busctl = ordinary_user("busctl");
+            busctl.env("SYSTEMD_LOG_LEVEL", "debug").arg(format!("--address={}", bus.address()));
+            busctl.args(["call", NAME, path, &interface, &member]);
+            if !kinds.is_empty() {
+                busctl.arg(kinds.concat());
+            }
+            for kind in &kinds {
+                busctl.arg(match kind.as_str() {
+                    // A name that nothing has, should it not be refused.
+                    "s" => "zram4000000",
+                    "t" => "4096",
+                    "b" => "true",
+                    "a{sv}" => "0",
+                    other => panic!("{interface}.{member} takes a {other}: what is a harmless one?"),
+                });
+            }
+            let output = busctl.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            if said.contains("org.freedesktop.DBus.Error.UnknownObject") {
+                // A device has gone away just now. Those of the manager stay, and are counted.
+                continue;
+            }
+            let tune = ["Compact", "ResetPeak", "MarkIdle", "Recompress", "Writeback", "Maintain"]
+                .contains(&member.as_str());
+            let action = match (interface.as_str(), member.as_str()) {
+                ("org.zramd1.Benchmark", _) => "org.zramd1.benchmark: ",
+                ("org.zramd1.RamDisk", "Save" | "Verify") => "org.zramd1.save-disk: ",
+                ("org.zramd1.RamDisk", "Restore" | "DeleteSnapshot" | "Pin") => "org.zramd1.restore-disk: ",
+                _ if tune => "org.zramd1.tune: ",
+                _ => "org.zramd1.manage: ",
+            };
+            let by_us = said.contains("org.freedesktop.DBus.Error.AccessDenied") && said.contains(action);
+            assert!(!output.status.success() && by_us, "{path} {interface}.{member}: {said}");
+            tried += 1;
+        }
+    }
+    println!("{tried} calls refused, on {} objects", objects.len());
+    assert!(tried >= mutating().iter().filter(|(interface, ..)| interface == "org.zramd1.Manager").count());
+}
+
+/// The same for interfaces of which there is no object now.
+#[test]
+fn methods_that_change_something_ask_first() {
+    for (interface, member, _) in mutating() {
+        let file = match interface.rsplit_once('.').unwrap().1 {
+            "RamDisk" => "disk".to_owned(),
+            other => other.to_lowercase(),
+        };
+        let snake: String = member
+            .chars()
+            .enumerate()
+            .flat_map(|(at, letter)| {
+                let gap = (letter.is_uppercase() && at > 0).then_some('_');
+                gap.into_iter().chain(letter.to_lowercase())
+            })
+            .collect();
+        let source = std::fs::read_to_string(repository(&format!("daemon/service/bus/{file}.rs"))).unwrap();
+        let body = source.split_once(&format!("async fn {snake}(")).unwrap().1;
+        let first = body.lines().skip_while(|line| !line.ends_with('{')).nth(1).unwrap().trim();
+        assert!(
+            (first.starts_with("auth::check(&self.") && first.contains("turns, connection, &call, Action::"))
+                || (first.starts_with("auth::check_owner(&self.turns, connection, &call, self.owner())")),
+            "{interface}.{member}: {first}"
+        );
+    }
+}
+
+#[test]
+fn every_property_has_its_place_in_the_description() {
+    let elsewhere = [
+        ("org.zramd1.Manager", "Version"),
+        ("org.zramd1.Manager", "State"),
+        ("org.zramd1.Manager", "Problems"),
+        ("org.zramd1.Manager", "ConfigFiles"),
+        ("org.zramd1.Manager", "Overrides"),
+        ("org.zramd1.Manager", "VmSettings"),
+        ("org.zramd1.Manager", "MaintenanceActions"),
+        ("org.zramd1.Manager", "MaintenanceSkipped"),
+        ("org.zramd1.Manager", "WritebackBudgetLeftBytes"),
+        ("org.zramd1.Manager", "WritebackTotalBytes"),
+        ("org.zramd1.Manager", "TotalOriginalBytes"),
+        ("org.zramd1.Manager", "TotalCompressedBytes"),
+        ("org.zramd1.Manager", "TotalMemoryUsedBytes"),
+        ("org.zramd1.Swap", "Active"),
+        // A path here, a name there.
+        ("org.zramd1.RamDisk", "Device"),
+        // Only PID 1 knows.
+        ("org.zramd1.RamDisk", "NextSaveTimestamp"),
+    ];
+    for (name, places) in PLACES {
+        let known: BTreeSet<&str> = places.iter().map(|(property, _)| *property).collect();
+        let own = elsewhere.iter().filter(|(interface, _)| *interface == name).map(|(_, property)| *property);
+        let known: BTreeSet<&str> = known.into_iter().chain(own).collect();
+        let promised = promised();
+        assert_eq!(known, promised[name].properties.keys().map(String::as_str).collect(), "{name}");
+    }
+}
+
+#[test]
+fn every_word_that_a_device_may_have_is_described() {
+    let reasons = [Config, Benchmark, Auto, Fallback, KernelDefault, Unknown].map(ReasonView::word);
+    let roles = [RoleView::Swap, RoleView::Filesystem, RoleView::Raw, RoleView::Unused].map(RoleView::word);
+    let states = [Active, Mounted, Ready, Unfinished, Unused].map(StateView::word);
+    let properties = &promised()["org.zramd1.Device"].properties;
+    for (name, words) in [("AlgorithmReason", &reasons[..]), ("Role", &roles), ("State", &states)] {
+        let text = &properties[name].documentation;
+        for word in words {
+            assert!(text.contains(&format!("`{word}`")), "{name}: {word}: {text}");
+        }
+    }
+}
+
+#[test]
+fn every_reason_for_an_omission_is_described() {
+    use zramd::logic::disk::omitted::Reason;
+    let text = &promised()["org.zramd1.RamDisk"].properties["LastSaveOmitted"].documentation;
+    // `entry` and `refused` are reasons of a load.
+    for reason in [
+        Reason::Attributes,
+        Reason::Damaged,
+        Reason::Format,
+        Reason::Holes,
+        Reason::Lease,
+        Reason::Path,
+        Reason::Unreadable,
+        Reason::Other,
+    ] {
+        assert!(text.contains(&format!("`{}`", reason.word())), "{reason:?}: {text}");
+    }
+}
+
+/// What only GetStats and StatsUpdated have is described there, with its type.
+#[test]
+fn every_key_of_a_sample_is_described() {
+    let text = &promised()["org.zramd1.Device"].methods["GetStats"].documentation;
+    for (key, _) in STATS_ONLY {
+        assert!(text.contains(&format!("`{key}`")), "{key}: {text}");
+    }
+}
+
+/// Describe, the properties and GetStats say the same.
+#[test]
+fn description_and_properties_agree() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    run(async {
+        let client = bus.client().await;
+        // Somebody may use the devices meanwhile: then it is tried again.
+        let mut wrong = Vec::new();
+        for _ in 0..20 {
+            wrong = disagreements(&client).await;
+            if wrong.is_empty() {
+                return;
+            }
+        }
+        panic!("{}", wrong.join("\n"));
+    });
+}
+
+async fn describe(client: &Connection) -> (Snapshot, Value) {
+    let text: String = call(client, ROOT, "org.zramd1.Manager.Describe", &()).await.unwrap();
+    (serde_json::from_str(&text).unwrap(), serde_json::from_str(&text).unwrap())
+}
+
+async fn disagreements(client: &Connection) -> Vec<String> {
+    let (snapshot, json) = describe(client).await;
+    let mut wrong = Vec::new();
+    assert_eq!(serde_json::to_value(&snapshot).unwrap(), json, "the description has more than a snapshot");
+    let devices = snapshot.devices.iter().map(|device| device_path(&device.name));
+    let disks = snapshot.disks.iter().map(|disk| disk_path(&disk.name));
+    let places = std::iter::once((ROOT.to_owned(), json.clone()))
+        .chain(devices.zip(json["devices"].as_array().unwrap().iter().cloned()))
+        .chain(disks.zip(json["disks"].as_array().unwrap().iter().cloned()));
+    let places: BTreeMap<String, Value> = places.collect();
+    let mut shown = objects(client).await;
+    // It is about the machine, and has a description of its own.
+    shown.remove("/org/zramd1/benchmark");
+    if shown.keys().ne(places.keys()) {
+        wrong.push(format!("{:?} are described, {:?} are shown", places.keys(), shown.keys()));
+    }
+    for (path, object) in &places {
+        for interface in shown.get(path).into_iter().flatten() {
+            let Some((_, properties)) = PLACES.iter().find(|(name, _)| name == interface) else { continue };
+            let method = "org.freedesktop.DBus.Properties.GetAll";
+            let values: Result<HashMap<String, OwnedVariant>, _> =
+                call(client, path, method, interface).await;
+            compare(&mut wrong, path, object, properties, &values.unwrap_or_default());
+        }
+        if path.contains("/device/") {
+            let stats = call(client, path, "org.zramd1.Device.GetStats", &()).await;
+            let stats: HashMap<String, OwnedVariant> = stats.unwrap_or_default();
+            compare(&mut wrong, path, object, &STATS_ONLY, &stats);
+            let known: Vec<_> =
+                PLACES[1].1.iter().copied().filter(|place| stats.contains_key(place.0)).collect();
+            compare(&mut wrong, path, object, &known, &stats);
+            let counters = PLACES[1].1.iter().filter(|(_, pointer)| pointer.starts_with("/stats/")).count();
+            if stats.len() != STATS_ONLY.len() + counters {
+                wrong.push(format!("{path}: GetStats has {:?}", stats.keys()));
+            }
+        }
+    }
+    wrong
+}
+
+fn compare(
+    wrong: &mut Vec<String>,
+    path: &str,
+    object: &Value,
+    places: &[(&str, &str)],
+    values: &HashMap<String, OwnedVariant>,
+) {
+    for (name, pointer) in places {
+        let wanted = described(object, name, pointer);
+        let Some(found) = values.get(*name).map(|value| json(value)) else {
+            wrong.push(format!("{path} {name} is missing"));
+            continue;
+        };
+        if !FLEETING.contains(name) && !same(&found, &wanted) {
+            wrong.push(format!("{path} {name} is {found}, Describe says {wanted}"));
+        }
+    }
+}
+
+/// Everything that is said on the bus from now on, seen by nobody but the caller.
+async fn eavesdrop(bus: &PrivateBus) -> MessageStream {
+    let client = bus.client().await;
+    let mut stream = MessageStream::from(&client);
+    stream.set_max_queued(10_000.try_into().unwrap());
+    let driver = "org.freedesktop.DBus";
+    let arguments: (Vec<&str>, u32) = (Vec::new(), 0);
+    let interface = "org.freedesktop.DBus.Monitoring";
+    let path = "/org/freedesktop/DBus";
+    client.call_method(Some(driver), path, Some(interface), "BecomeMonitor", &arguments).await.unwrap();
+    stream
+}
+
+fn receiver(message: &Message) -> Option<String> {
+    let header = message.header();
+    let is_stats = header.member().is_some_and(|member| member.as_str() == "StatsUpdated");
+    is_stats.then(|| header.destination().map(ToString::to_string).unwrap_or_default())
+}
+
+/// Who gets StatsUpdated in this time.
+async fn receivers(everything: &mut MessageStream, time: Duration) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let watch = async {
+        loop {
+            found.extend(receiver(&next(everything).await));
+        }
+    };
+    tokio::time::timeout(time, watch).await.ok();
+    found
+}
+
+/// Long enough for several samples.
+const WHILE: Duration = Duration::from_millis(450);
+
+#[test]
+fn statistics_go_to_the_subscribers_only_while_they_want_them() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    run(async {
+        let client = bus.client().await;
+        if describe(&client).await.0.devices.is_empty() {
+            return skip("needs a zram device");
+        }
+        let mut everything = eavesdrop(&bus).await;
+        let (one, two) = (bus.client().await, bus.client().await);
+        let name = |client: &Connection| client.unique_name().unwrap().to_string();
+        let names: BTreeSet<String> = [name(&one), name(&two)].into();
+        // A client that listens to all of it gets none that it did not ask for.
+        let rule = "type='signal',interface='org.zramd1.Device',member='StatsUpdated'";
+        let mut overheard = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
+        for subscriber in [&one, &two] {
+            call::<_, ()>(subscriber, ROOT, "org.zramd1.Manager.Subscribe", &100_u32).await.unwrap();
+        }
+        let mut samples = 0;
+        let mut seen = BTreeSet::new();
+        while samples < 8 || seen != names {
+            if let Some(name) = receiver(&next(&mut everything).await) {
+                samples += 1;
+                seen.insert(name);
+            }
+            assert!(seen.is_subset(&names), "{seen:?} get what {names:?} asked for");
+        }
+        call::<_, ()>(&one, ROOT, "org.zramd1.Manager.Unsubscribe", &()).await.unwrap();
+        until(&mut everything, |message| is_reply_to(message, &name(&one))).await;
+        assert_eq!(receivers(&mut everything, WHILE).await, [name(&two)].into());
+        // It leaves without a word.
+        let gone = name(&two);
+        drop(two);
+        until(&mut everything, |message| is_departure(message, &gone)).await;
+        // One sample may have been on its way when it left; then there is silence.
+        receivers(&mut everything, WHILE).await;
+        assert_eq!(receivers(&mut everything, WHILE).await, BTreeSet::new());
+        let heard = tokio::time::timeout(Duration::ZERO, next(&mut overheard)).await;
+        assert!(heard.is_err(), "{heard:?}");
+    });
+}
+
+async fn until(everything: &mut MessageStream, wanted: impl Fn(&Message) -> bool) {
+    while !wanted(&next(everything).await) {}
+}
+
+fn is_reply_to(message: &Message, name: &str) -> bool {
+    let to = message.header().destination().map(ToString::to_string);
+    message.message_type() == zbus::message::Type::MethodReturn && to.as_deref() == Some(name)
+}
+
+fn is_departure(message: &Message, name: &str) -> bool {
+    let member = message.header().member().map(ToString::to_string);
+    let arguments = message.body().deserialize::<(String, String, String)>();
+    member.as_deref() == Some("NameOwnerChanged")
+        && arguments.is_ok_and(|(who, _, after)| who == name && after.is_empty())
+}
+
+/// The process that owns the name.
+async fn owner(client: &Connection) -> u32 {
+    let bus = "org.freedesktop.DBus";
+    let method = "GetConnectionUnixProcessID";
+    let answer = client.call_method(Some(bus), "/org/freedesktop/DBus", Some(bus), method, &NAME).await;
+    answer.unwrap().body().deserialize().unwrap()
+}
+
+#[test]
+fn a_second_daemon_does_not_take_the_name() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start() else { return };
+    let mut second = Guarded(bus.bus().daemon().spawn().unwrap());
+    assert!(ends_within(&second.0, PATIENCE), "it serves");
+    assert_eq!(second.0.wait().unwrap().code(), Some(1));
+    run(async {
+        let client = bus.client().await;
+        assert_eq!(owner(&client).await, bus.pid());
+        assert!(!objects(&client).await.is_empty());
+    });
+}
+
+#[test]
+fn a_daemon_without_a_bus_ends() {
+    let _quiet = quiet_devices();
+    let Some(mut bus) = PrivateBus::start() else { return };
+    assert_eq!(bus.end_bus(), Some(1));
+}
+
+/// Does something as another user, with a connection of its own.
+fn as_user<T: Send>(user: u32, bus: &PrivateBus, does: impl AsyncFnOnce(Connection) -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let user = rustix::process::Uid::from_raw(user);
+            rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+            run(async { does(bus.client().await).await })
+        });
+        thread.join().unwrap()
+    })
+}
+
+// The bus wants them to be in /etc/passwd: nobody, and bin or daemon.
+const OWNER: u32 = 65534;
+const STRANGER: u32 = 1;
+const DENIED: &str = "org.freedesktop.DBus.Error.AccessDenied";
+
+/// A benchmark of the owner.
+fn job_of_owner(bus: &PrivateBus) -> OwnedObjectPath {
+    as_user(OWNER, bus, async |client| {
+        let options = HashMap::<String, OwnedVariant>::new();
+        call(&client, "/org/zramd1/benchmark", "org.zramd1.Benchmark.Run", &options).await.unwrap()
+    })
+}
+
+fn cancel_as(user: u32, bus: &PrivateBus, job: &str) -> Result<(), String> {
+    as_user(user, bus, async |client| call(&client, job, "org.zramd1.Job.Cancel", &()).await)
+}
+
+/// The result of a job once it has ended.
+fn result(bus: &PrivateBus, job: &str) -> String {
+    run(async {
+        let client = bus.client().await;
+        let rule = "type='signal',interface='org.zramd1.Job',member='Finished'";
+        let mut ends = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
+        loop {
+            let what = ("org.zramd1.Job", "Result");
+            let found: OwnedVariant =
+                call(&client, job, "org.freedesktop.DBus.Properties.Get", &what).await.unwrap();
+            match String::try_from(found).unwrap() {
+                running if running.is_empty() => next(&mut ends).await,
+                result => return result,
+            };
+        }
+    })
+}
+
+#[test]
+fn a_job_is_cancelled_by_its_owner_or_root() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root, to be several users");
+    }
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start_with_worker("", "exec sleep 1000\n") else { return };
+    let authority = Authority::start(bus.address());
+    let job = job_of_owner(&bus);
+    assert_eq!(cancel_as(STRANGER, &bus, &job), Err(DENIED.to_owned()));
+    // The next one never answers the question for a password, and the job does not wait for that.
+    as_user(STRANGER, &bus, async |client| {
+        let call = Message::method_call(job.as_str(), "Cancel").destination(NAME).interface("org.zramd1.Job");
+        client.send(&call.with_flags(Flags::ALLOW_INTERACTIVE_AUTH).build(&()).unwrap()).await.unwrap();
+        authority.dialog().await;
+    });
+    assert_eq!(cancel_as(OWNER, &bus, &job), Ok(()));
+    assert_eq!(result(&bus, &job), "cancelled");
+    let job = job_of_owner(&bus);
+    assert_eq!(cancel_as(0, &bus, &job), Ok(()));
+    assert_eq!(result(&bus, &job), "cancelled");
+    for (kind, name, _) in authority.asked() {
+        assert_eq!((kind.as_str(), name.starts_with(':')), ("system-bus-name", true));
+    }
+}
+
+/// The worker runs as root.
+#[test]
+fn a_benchmark_reads_no_file_for_its_caller() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root: others are refused before their options are read");
+    }
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start_with_worker("", "echo begun > $HERE/begun\n") else { return };
+    run(async {
+        let client = bus.client().await;
+        for (name, value) in
+            [("words", Variant::from(vec!["--data", "/dev/watchdog"])), ("data", "/dev/watchdog".into())]
+        {
+            let options = HashMap::from([(name, value)]);
+            let method = "org.zramd1.Benchmark.Run";
+            let refused =
+                call::<_, OwnedObjectPath>(&client, "/org/zramd1/benchmark", method, &options).await;
+            assert_eq!(refused, Err("org.zramd1.Error.InvalidArgument".to_owned()));
+        }
+    });
+    assert!(!bus.bus().folder().join("begun").exists());
+}

@@ -1,0 +1,294 @@
+//! SIGKILL of the daemon in the middle of each operation, on the running kernel: the next daemon finishes it or undoes it, and what
+//! programs have in the swap is still theirs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::holder::{Holder, swap};
+use crate::support::introspection;
+use crate::support::operations::{CONFIG, CONFIGURED, OPERATIONS, Operation};
+use crate::support::private_bus::PrivateBus;
+use crate::support::verdict::Verdict;
+use crate::support::{can_use_real_kernel, eventually, has_program, real_kernel_lock, setup, skip};
+use zramd::service::bus::introspection::interfaces;
+
+/// Methods that are interrupted elsewhere.
+const ELSEWHERE: [(&str, &str); 7] = [
+    ("org.zramd1.Job.Cancel", "a job ends with its daemon: what it did is interrupted here"),
+    ("org.zramd1.RamDisk.DeleteSnapshot", DISKS),
+    ("org.zramd1.RamDisk.Pin", DISKS),
+    ("org.zramd1.RamDisk.Resize", DISKS),
+    ("org.zramd1.RamDisk.Restore", DISKS),
+    ("org.zramd1.RamDisk.Save", DISKS),
+    ("org.zramd1.RamDisk.Verify", DISKS),
+];
+const DISKS: &str = "tests/fast/disk_faults.rs: a kill at each call";
+
+/// When the daemon is killed.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    /// So many milliseconds after it was asked.
+    After(u64),
+    /// When it has noted what it is to do, and has not found out yet what has to be changed for that.
+    Noted,
+    /// When the program that does it has begun, and has not changed anything yet.
+    Begun,
+    /// When that has done it, and the daemon does not know yet.
+    Done,
+}
+
+impl Operation {
+    fn moments(&self) -> &'static [Moment] {
+        match self.verb {
+            // From before it begins to after it is done.
+            None => &[Moment::After(3), Moment::After(25)],
+            // `Adopt` and `Reload` find out what has to be changed before they note anything.
+            Some("carry-out") if !["Adopt", "Reload"].contains(&self.call[2]) => {
+                &[Moment::After(7), Moment::Noted, Moment::Begun, Moment::Done]
+            }
+            Some(_) => &[Moment::After(7), Moment::Begun, Moment::Done],
+        }
+    }
+}
+
+/// Where `zramd-worker` says what it does.
+const WORK: &str = "/run/zramd/work";
+
+/// Stands for `zramd-setup` and `zramd-worker`: the first command with the word in `verb` waits before or after it is done, until
+/// somebody writes to `go`. The rest is as ever.
+const HOLD: &str = r#"
+trap '' PIPE
+real=$REAL/${0##*/}
+case " $* " in
+*" $(cat "$HERE/verb") "*) mv "$HERE/hold" "$HERE/when" 2>&- || exec "$real" "$@" ;;
+*) exec "$real" "$@" ;;
+esac
+do_it() {
+    "$real" "$@" >"$HERE/answer" &
+    echo $! >"$HERE/pid"
+    wait $!
+    status=$?
+}
+when=$(cat "$HERE/when")
+[ "$when" != Done ] || do_it "$@"
+: >"$HERE/holding"
+read line <"$HERE/go"
+[ "$when" = Done ] || do_it "$@"
+cat "$HERE/answer" 2>&-
+: >"$HERE/ended"
+exit "$status"
+"#;
+
+fn zramdctl(bus: &PrivateBus, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    command.args(words).env("DBUS_SYSTEM_BUS_ADDRESS", bus.address()).stdin(Stdio::null());
+    command
+}
+
+fn ask(bus: &PrivateBus, operation: &Operation) -> Child {
+    let [object, interface, rest @ ..] = operation.call else { panic!("{}", operation.name) };
+    let mut command = Command::new("busctl");
+    command.arg(format!("--address={}", bus.address())).args(["call", "org.zramd1"]);
+    command.args([format!("/org/zramd1{object}"), format!("org.zramd1.{interface}")]).args(rest);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn algorithm(device: &str) -> String {
+    let text = fs::read_to_string(format!("/sys/block/{device}/comp_algorithm")).unwrap();
+    text.split_whitespace().find_map(|word| word.strip_prefix('[')).unwrap().trim_end_matches(']').to_owned()
+}
+
+fn devices() -> Vec<String> {
+    let names =
+        fs::read_dir("/sys/block").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("zram")).collect();
+    names.sort();
+    names
+}
+
+/// Whatever a round leaves is taken away, also when it fails.
+struct Cleanup {
+    work: bool,
+}
+
+impl Cleanup {
+    fn later() -> Cleanup {
+        Cleanup { work: Path::new(WORK).exists() }
+    }
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        let output = setup(&["revert"]);
+        if !self.work {
+            fs::remove_dir_all(WORK).ok();
+        }
+        fs::remove_dir_all("/run/zramd/zramd.toml.d").ok();
+        fs::remove_file("/run/zramd/operation").ok();
+        fs::remove_dir("/run/zramd").ok();
+        if !output.status.success() {
+            eprintln!("could not clean up: {output:?}");
+        }
+    }
+}
+
+/// Until nothing works on the machine any more that the killed daemon had started.
+fn settle() {
+    // The daemon was waited for: another process of its program is about to become one of the others.
+    let programs =
+        [env!("CARGO_BIN_EXE_zramd"), env!("CARGO_BIN_EXE_zramd-setup"), env!("CARGO_BIN_EXE_zramd-worker")];
+    let ours = programs.map(|program| fs::canonicalize(program).unwrap());
+    let is_ours = |process: &Path| fs::read_link(process.join("exe")).is_ok_and(|exe| ours.contains(&exe));
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while fs::read_dir("/proc").unwrap().filter_map(Result::ok).any(|process| is_ours(&process.path())) {
+        assert!(Instant::now() < deadline, "what the daemon has started does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A bus where the programs of the daemon wait when they are told to.
+fn holding_bus(config: &str) -> Option<PrivateBus> {
+    let real = Path::new(env!("CARGO_BIN_EXE_zramd")).parent().unwrap();
+    let bus = PrivateBus::start_with_worker(config, &format!("REAL={}\n{HOLD}", real.display()))?;
+    let here = bus.bus().folder();
+    let script = here.join("script");
+    fs::write(here.join("verb"), "nothing yet").unwrap();
+    fs::copy(here.join("zramd-worker"), &script).unwrap();
+    fs::rename(&script, here.join("zramd-setup")).unwrap();
+    Some(bus)
+}
+
+/// Has the daemon killed while the program waits that does it. The next one is there before that program goes on.
+fn kill_while_held(bus: &mut PrivateBus, operation: &Operation, moment: Moment) {
+    let here: PathBuf = bus.bus().folder().to_owned();
+    assert!(Command::new("mkfifo").arg(here.join("go")).status().unwrap().success());
+    let verb = if matches!(moment, Moment::Noted) { "propose" } else { operation.verb.unwrap() };
+    fs::write(here.join("verb"), verb).unwrap();
+    fs::write(here.join("hold"), format!("{moment:?}\n")).unwrap();
+    let mut asked = ask(bus, operation);
+    let holding = eventually(|| here.join("holding").exists());
+    bus.crash();
+    assert!(holding, "{} does not come to {moment:?}", operation.name);
+    bus.start_again();
+    fs::write(here.join("go"), "\n").unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !here.join("ended").exists() {
+        assert!(Instant::now() < deadline, "{} does not end", operation.name);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    asked.wait().unwrap();
+}
+
+fn kill_after(bus: &mut PrivateBus, operation: &Operation, milliseconds: u64) {
+    let mut asked = ask(bus, operation);
+    // No synchronisation: the moment is what is tried out.
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    bus.crash();
+    asked.wait().unwrap();
+    settle();
+    bus.start_again();
+}
+
+fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
+    let what = format!("{} killed at {moment:?}", operation.name);
+    let before = devices();
+    let _cleanup = Cleanup::later();
+    let _verdict = Verdict::none();
+    let config = if operation.verdict { CONFIG.replace("lzo-rle", "auto") } else { CONFIG.to_owned() };
+    let timed = matches!(moment, Moment::After(_));
+    let bus = if timed { PrivateBus::start_with(&config) } else { holding_bus(&config) };
+    let Some(mut bus) = bus else { return false };
+    assert!(zramdctl(&bus, &["reload"]).output().unwrap().status.success());
+    assert_eq!(swap("zram6"), CONFIGURED, "{what}");
+    let chosen = algorithm("zram6");
+    if operation.verdict {
+        Verdict::prefer(if chosen == "lz4" { "lzo" } else { "lz4" });
+    }
+    if !operation.prepare.is_empty() {
+        assert!(zramdctl(&bus, operation.prepare).output().unwrap().status.success());
+    }
+    if let Some((from, to)) = operation.config {
+        fs::write(bus.bus().config(), config.replace(from, to)).unwrap();
+    }
+    assert_eq!(swap(operation.device), operation.before, "{what}");
+    // A benchmark prefers another algorithm only for a swap that is as good as empty.
+    if swap("zram6").is_some() && !operation.verdict {
+        holder.fill("zram6");
+    }
+    match moment {
+        Moment::After(milliseconds) => kill_after(&mut bus, operation, milliseconds),
+        _ => kill_while_held(&mut bus, operation, moment),
+    }
+    let found = swap(operation.device);
+    let finished = found == operation.after;
+    // What had begun was noted, and is finished.
+    assert!(finished || (timed && found == operation.before), "{what}: {found:?}");
+    if operation.name == "adopt" && !timed {
+        assert_ne!(algorithm("zram6"), chosen, "{what}");
+    }
+    if operation.name == "limit" && !timed {
+        let text = fs::read_to_string("/sys/block/zram6/mm_stat").unwrap();
+        assert_eq!(text.split_whitespace().nth(3), Some("16777216"), "{what}");
+    }
+    if let Some(verb @ ("maintain" | "benchmark")) = operation.verb
+        && !timed
+    {
+        let name = if verb == "maintain" { "maintenance" } else { verb };
+        let text = fs::read_to_string(format!("{WORK}/{name}.json")).unwrap();
+        let work: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let pid = fs::read_to_string(bus.bus().folder().join("pid")).unwrap();
+        // Another test may have measured since.
+        let is_its_own = work["pid"].as_u64() == pid.trim().parse().ok();
+        assert!(work["result"].is_string() || !is_its_own, "{what}: it has no end: {text}");
+    }
+    assert_eq!(holder.ask("check"), "True", "{what}: a program has lost its pages");
+    assert!(!Path::new("/run/zramd/operation").exists(), "{what}: still to be finished");
+    let plan = zramdctl(&bus, &["plan"]).output().unwrap();
+    let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
+    // Killed before it heard of it: then the file, or the verdict, is still ahead of the machine, which is what plan says.
+    let ahead = operation.verdict || (operation.config.is_some() && found == operation.before);
+    assert!(plan.starts_with("nothing to change") || (timed && ahead), "{what}: {plan}");
+    for name in devices() {
+        let known = before.contains(&name) || swap(&name).is_some();
+        assert!(known, "{what}: {name} was left behind");
+    }
+    true
+}
+
+#[test]
+fn whatever_is_interrupted_is_finished_or_undone() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    if !has_program("busctl") || !has_program("python3") {
+        return skip("needs busctl and python3");
+    }
+    let mut holder = Holder::start();
+    for operation in &OPERATIONS {
+        // Others need not wait for all of them.
+        let _lock = real_kernel_lock();
+        let before = devices();
+        for moment in operation.moments() {
+            if !round(operation, *moment, &mut holder) {
+                return;
+            }
+        }
+        assert_eq!(devices(), before, "after {}", operation.name);
+    }
+}
+
+/// A new method cannot be forgotten.
+#[test]
+fn every_method_that_changes_something_is_interrupted() {
+    let promised = interfaces().iter().flat_map(|(_, xml)| introspection::read(xml)).collect();
+    let methods = introspection::mutating(promised).into_iter();
+    let methods: BTreeSet<String> = methods.map(|(name, member, _)| format!("{name}.{member}")).collect();
+    let here = OPERATIONS.iter().map(|known| format!("org.zramd1.{}.{}", known.call[1], known.call[2]));
+    let here: BTreeSet<String> = here.collect();
+    let elsewhere = ELSEWHERE.iter().map(|(method, _)| (*method).to_owned()).collect();
+    assert_eq!(here.intersection(&elsewhere).next(), None);
+    assert_eq!(&here | &elsewhere, methods);
+}

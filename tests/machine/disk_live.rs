@@ -1,0 +1,347 @@
+//! Saves of disks that are in use: what is written through mappings, and names that come and go meanwhile.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::support::disk::{ASKED, FORCED, Trial, picture, small, unchanged};
+use crate::support::{has_program, skip};
+use zramd::engine::disk::{self, Request, Saved};
+use zramd::host::linux::disk::Calls;
+use zramd::logic::disk::manifest::Consistency;
+use zramd::logic::disk::state::Outcome;
+
+const LAST: Request<'static> = Request { reason: "stop", force: false, last: true };
+
+/// A program that has mapped a file and read a byte of it; with every line that it is sent it writes that byte.
+struct Mapper(Child, BufReader<std::process::ChildStdout>);
+
+const MAPPER: &str = "
+import mmap, sys
+with open(sys.argv[1], 'r+b') as file:
+    pages = mmap.mmap(file.fileno(), 0)
+print(pages[0], flush=True)
+for line in sys.stdin:
+    pages[0] = ord(line[0])
+    print(pages[0], flush=True)
+";
+
+impl Mapper {
+    fn new(file: &Path) -> Mapper {
+        let mut command = Command::new("python3");
+        command.args(["-c", MAPPER]).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        let mut mapper = Mapper(child, answers);
+        mapper.answer();
+        mapper
+    }
+
+    fn answer(&mut self) {
+        let mut line = String::new();
+        assert!(self.1.read_line(&mut line).unwrap() > 0);
+    }
+
+    fn write(&mut self, letter: char) {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{letter}").unwrap();
+        self.answer();
+    }
+}
+
+impl Drop for Mapper {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+/// A file system in a file for as long as it lives; nothing without privileges or mkfs.
+struct Image(PathBuf);
+
+impl Image {
+    fn new(trial: &Trial, kind: &str) -> Option<Image> {
+        let mkfs = format!("mkfs.{kind}");
+        if !rustix::process::geteuid().is_root() || !has_program(&mkfs) {
+            skip(&format!("needs root and {mkfs}"));
+            return None;
+        }
+        let image = trial.path("image");
+        fs::File::create(&image).unwrap().set_len(32 << 20).unwrap();
+        assert!(Command::new(mkfs).arg("-q").arg(&image).status().unwrap().success());
+        Image::mount(&image, trial.place())
+    }
+
+    fn mount(image: &Path, place: &Path) -> Option<Image> {
+        let mounted = Command::new("mount").args(["-o", "loop"]).arg(image).arg(place).status().unwrap();
+        if !mounted.success() {
+            skip("this kernel mounts no such file system from a file");
+            return None;
+        }
+        Some(Image(place.to_owned()))
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        Command::new("umount").arg(&self.0).status().unwrap();
+    }
+}
+
+/// Saves, as whoever asks, what a program wrote through its mapping; and nothing when it wrote nothing.
+fn mapped_writes_are_saved(trial: &Trial) {
+    let file = trial.place().join("database");
+    fs::write(&file, vec![b'-'; 10_000]).unwrap();
+    // Files that have just changed are saved again anyway.
+    Calls::new().wait_for_tick();
+    let mut mapper = Mapper::new(&file);
+    mapper.write('0');
+    Calls::new().wait_for_tick();
+    trial.save().unwrap();
+    let requests = [('a', LAST), ('b', ASKED), ('c', Request { reason: "timer", ..ASKED })];
+    for (number, (letter, request)) in (2..).zip(requests) {
+        let store = picture(&trial.disk.store);
+        assert_eq!(trial.save_as(ASKED), Ok(unchanged(number - 1)));
+        assert!(picture(&trial.disk.store) == store, "nothing is written");
+        mapper.write(letter);
+        Calls::new().wait_for_tick();
+        let saved = trial.save_as(request).unwrap();
+        assert!(matches!(saved, Saved::Written { generation, .. } if generation == number), "{saved:?}");
+        let to = trial.path(&format!("exported-{number}"));
+        disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
+        assert!(fs::read(to.join("database")).unwrap() == fs::read(&file).unwrap());
+    }
+}
+
+#[test]
+fn what_is_written_through_a_mapping_of_a_tmpfs_is_saved() {
+    if !has_program("python3") {
+        return skip("needs python3");
+    }
+    let trial = Trial::new();
+    trial.load().unwrap();
+    mapped_writes_are_saved(&trial);
+}
+
+#[test]
+fn what_is_written_through_a_mapping_of_an_ext4_is_saved() {
+    if !has_program("python3") {
+        return skip("needs python3");
+    }
+    let trial = Trial::new();
+    let Some(_mounted) = Image::new(&trial, "ext4") else { return };
+    trial.load().unwrap();
+    mapped_writes_are_saved(&trial);
+}
+
+/// What somebody does to a disk.
+type Change = fn(&Path);
+
+/// Saves a disk on which `change` happens as soon as its first file has been read. The snapshot is good, and is what the disk
+/// holds after the next load.
+fn saved_while(tree: Change, change: Change) -> Trial {
+    let trial = Trial::with(tree);
+    fs::write(trial.place().join("0"), "first").unwrap();
+    let mut changed = false;
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+        if !std::mem::replace(&mut changed, true) {
+            change(trial.place());
+        }
+        true
+    });
+    let Ok(Saved::Written { manifest, .. }) = saved else { panic!("{saved:?}") };
+    assert_eq!(manifest.consistency, Consistency::Fuzzy);
+    trial.verify(1).unwrap();
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(1)), "{:?}", loaded.refused);
+    assert_eq!(fs::read_to_string(trial.place().join("0")).unwrap(), "first");
+    trial
+}
+
+#[test]
+fn a_file_is_saved_under_the_names_that_it_keeps() {
+    let linked = |root: &Path| {
+        fs::write(root.join("b1"), "old").unwrap();
+        fs::hard_link(root.join("b1"), root.join("b2")).unwrap();
+        fs::create_dir(root.join("c")).unwrap();
+        fs::hard_link(root.join("b1"), root.join("c/b3")).unwrap();
+    };
+    let read = |trial: &Trial, name: &str| fs::read_to_string(trial.place().join(name)).ok();
+    let inode = |trial: &Trial, name: &str| fs::metadata(trial.place().join(name)).unwrap().ino();
+
+    let trial = saved_while(linked, |root| fs::remove_file(root.join("b1")).unwrap());
+    assert_eq!((read(&trial, "b1"), read(&trial, "b2")), (None, Some("old".to_owned())));
+    assert_eq!(inode(&trial, "b2"), inode(&trial, "c/b3"));
+
+    // Another file under the first name is not what the other names are.
+    let trial = saved_while(linked, |root| {
+        fs::write(root.join("new"), "new").unwrap();
+        fs::rename(root.join("new"), root.join("b1")).unwrap();
+    });
+    assert_eq!((read(&trial, "b1"), read(&trial, "b2")), (Some("new".to_owned()), Some("old".to_owned())));
+    assert_eq!(inode(&trial, "b2"), inode(&trial, "c/b3"));
+
+    let trial = saved_while(linked, |root| {
+        fs::remove_file(root.join("b1")).unwrap();
+        fs::remove_file(root.join("b2")).unwrap();
+        fs::remove_dir_all(root.join("c")).unwrap();
+    });
+    assert_eq!(picture(trial.place()).len(), 2);
+}
+
+#[test]
+fn names_that_become_something_else_do_not_end_a_save() {
+    let tree = |root: &Path| {
+        small(root);
+        fs::write(root.join("b"), "old").unwrap();
+        fs::create_dir_all(root.join("d/sub")).unwrap();
+        fs::write(root.join("d/sub/file"), "old").unwrap();
+        fs::write(root.join("z"), "last").unwrap();
+    };
+    let changes: [(&str, Change); 9] = [
+        ("a file goes", |root| fs::remove_file(root.join("b")).unwrap()),
+        ("a file becomes a folder", |root| {
+            fs::remove_file(root.join("b")).unwrap();
+            fs::create_dir(root.join("b")).unwrap();
+        }),
+        ("a file becomes a link", |root| {
+            fs::remove_file(root.join("b")).unwrap();
+            symlink("z", root.join("b")).unwrap();
+        }),
+        ("a file becomes a pipe", |root| {
+            fs::remove_file(root.join("b")).unwrap();
+            assert!(Command::new("mkfifo").arg(root.join("b")).status().unwrap().success());
+        }),
+        ("a file becomes a socket", |root| {
+            fs::remove_file(root.join("b")).unwrap();
+            UnixListener::bind(root.join("b")).unwrap();
+        }),
+        ("a folder goes", |root| fs::remove_dir_all(root.join("d")).unwrap()),
+        ("a folder becomes a file", |root| {
+            fs::remove_dir_all(root.join("d")).unwrap();
+            fs::write(root.join("d"), "file").unwrap();
+        }),
+        ("a folder becomes a link", |root| {
+            fs::rename(root.join("d"), root.join("e")).unwrap();
+            symlink("e", root.join("d")).unwrap();
+        }),
+        ("a link becomes a file", |root| {
+            fs::remove_file(root.join("a/b/link")).unwrap();
+            fs::write(root.join("a/b/link"), "file").unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        println!("{what}");
+        let trial = saved_while(tree, change);
+        assert_eq!(fs::read_to_string(trial.place().join("z")).unwrap(), "last", "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_all_the_time_is_in_every_listing() {
+    const FILES: usize = 6000;
+    let trial = Trial::new();
+    let name = |number: usize| format!("file-{:04}", number % FILES);
+    (0..FILES).for_each(|number| fs::write(trial.place().join(name(number)), "").unwrap());
+    let calls = Calls::new();
+    let folder = calls.open_directory(trial.place()).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let replacing = scope.spawn(|| {
+            let new = trial.place().join("new");
+            for number in 0.. {
+                fs::write(&new, "").unwrap();
+                fs::rename(&new, trial.place().join(name(number))).unwrap();
+                if done.load(Ordering::Relaxed) {
+                    return number;
+                }
+            }
+            0
+        });
+        for _ in 0..50 {
+            let names = calls.list(folder.as_fd()).unwrap();
+            let found = names.iter().filter(|name| name.starts_with(b"file-")).count();
+            if found != FILES {
+                done.store(true, Ordering::Relaxed);
+                panic!("{found} of {FILES}");
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(replacing.join().unwrap() > FILES / 100);
+    });
+}
+
+#[test]
+fn what_fsck_has_found_is_kept() {
+    let trial = Trial::new();
+    let Some(mounted) = Image::new(&trial, "ext4") else { return };
+    trial.load().unwrap();
+    let folder = trial.place().join("lost+found");
+    let is_in_snapshot = |number: u64| {
+        let to = trial.path(&format!("exported-{number}"));
+        disk::export(&Calls::new(), &trial.disk, Some(number), &to, &mut |_| true).unwrap();
+        to.join("lost+found").exists()
+    };
+    fs::write(trial.place().join("file"), "x").unwrap();
+    trial.save().unwrap();
+    assert!(folder.is_dir() && !is_in_snapshot(1), "empty it is the file system's own");
+    fs::create_dir(folder.join("#11")).unwrap();
+    fs::write(folder.join("#11/#12"), "found").unwrap();
+    trial.save().unwrap();
+    assert!(is_in_snapshot(2));
+    // On a new file system that has such a folder, too.
+    drop(mounted);
+    fs::remove_file(trial.path("image")).unwrap();
+    let _mounted = Image::new(&trial, "ext4").unwrap();
+    assert!(folder.is_dir());
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(2)), "{:?}", loaded.refused);
+    assert_eq!(fs::read_to_string(folder.join("#11/#12")).unwrap(), "found");
+}
+
+#[test]
+fn names_that_only_look_like_ours_are_kept() {
+    let trial = Trial::with(small);
+    fs::create_dir(trial.place().join(".zramd-snapshot")).unwrap();
+    fs::write(trial.place().join(".zramd-snapshot/file"), "theirs").unwrap();
+    fs::create_dir(trial.place().join("lost+found")).unwrap();
+    let expected = picture(trial.place());
+    trial.save().unwrap();
+    trial.reboot();
+    // A half loaded disk is emptied of them, too.
+    let mut calls = 0;
+    let interrupted = disk::load(&Calls::new(), &trial.disk, &mut |_| {
+        calls += 1;
+        calls < 5
+    });
+    assert!(interrupted.is_err() && picture(trial.place()).len() == 1, "{:?}", picture(trial.place()));
+    trial.load().unwrap();
+    assert!(picture(trial.place()) == expected);
+}
+
+#[test]
+fn what_cannot_be_saved_is_told() {
+    let trial = Trial::with(small);
+    UnixListener::bind(trial.place().join("socket")).unwrap();
+    let saved = trial.save().unwrap();
+    let Saved::Written { manifest, warnings, .. } = saved else { panic!("{saved:?}") };
+    // Whoever made it makes it again.
+    assert_eq!((manifest.skipped, warnings), (1, Vec::new()));
+    let there = trial.place().join("a/b");
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root");
+    }
+    let mount = Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&there).status().unwrap();
+    assert!(mount.success());
+    let mounted = Image(there);
+    let saved = trial.save().unwrap();
+    drop(mounted);
+    let Saved::Written { manifest, warnings, .. } = saved else { panic!("{saved:?}") };
+    assert_eq!(manifest.skipped, 2);
+    assert_eq!(warnings, ["what is mounted at a/b is not saved: it is another file system"]);
+}

@@ -1,0 +1,160 @@
+//! What was saved is what is loaded: compared by a program that shares nothing with zramd.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::support::disk::{Trial, small};
+use crate::support::{has_program, repository, skip};
+use zramd::engine::disk::{self, Saved};
+use zramd::host::linux::disk::Calls;
+use zramd::logic::disk::manifest::Consistency;
+use zramd::logic::disk::state::Outcome;
+
+fn python(script: &str, arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new("python3").arg(repository(script)).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Every line of `found` has to be one of `expected`, and the other way round.
+#[track_caller]
+fn compare(found: &Path, expected: &[u8]) {
+    let found = python("tests/support/tree.py", &[found.to_str().unwrap()]);
+    let (found, expected) =
+        (String::from_utf8(found).unwrap(), String::from_utf8_lossy(expected).into_owned());
+    let short = |line: &str| line.chars().take(300).collect::<String>();
+    for (found, expected) in found.lines().zip(expected.lines()) {
+        assert!(found == expected, "found {}\nexpected {}", short(found), short(expected));
+    }
+    assert_eq!(found.lines().count(), expected.lines().count());
+}
+
+/// Mounts a tmpfs for as long as it lives.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn new(path: &Path, kind: &str, options: &str) -> Option<Mounted> {
+        fs::create_dir_all(path).unwrap();
+        let arguments = ["-t", kind, "-o", options, kind, path.to_str().unwrap()];
+        let mounted = Command::new("mount").args(arguments).output().unwrap();
+        mounted.status.success().then(|| Mounted(path.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
+    }
+}
+
+fn nasty_round_trip(trial: &Trial, mount: impl Fn(&Path) -> Option<Mounted>, count: usize) {
+    let mounted = mount(trial.place());
+    trial.load().unwrap();
+    python("tests/support/nasty.py", &[trial.place().to_str().unwrap(), &count.to_string()]);
+    let expected = python("tests/support/tree.py", &[trial.place().to_str().unwrap()]);
+
+    let began = Instant::now();
+    let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
+    let saved = began.elapsed();
+    assert_eq!(manifest.consistency, Consistency::Exact, "{:?}", manifest.changed);
+    // Reading it has changed nothing.
+    compare(trial.place(), &expected);
+    assert_eq!(trial.verify(1).unwrap().found.entries, manifest.contents.entries());
+
+    drop(mounted);
+    trial.reboot();
+    let mounted = mount(trial.place());
+    let began = Instant::now();
+    let loaded = trial.load().unwrap();
+    println!("{} entries: saved in {saved:?}, loaded in {:?}", loaded.extracted.entries, began.elapsed());
+    assert_eq!(
+        (loaded.outcome, loaded.extracted.unsupported),
+        (Outcome::Loaded, 0),
+        "{:?}",
+        loaded.extracted
+    );
+    assert_eq!(loaded.extracted.entries, manifest.contents.entries());
+    assert_eq!(loaded.extracted.bytes, manifest.contents.bytes);
+    compare(trial.place(), &expected);
+
+    if count > 0 {
+        // Once is enough for so many.
+        return;
+    }
+    let exported = trial.path("exported");
+    let to = mount(&exported);
+    disk::export(&Calls::new(), &trial.disk, None, &exported, &mut |_| true).unwrap();
+    compare(&exported, &expected);
+    drop((to, mounted));
+}
+
+#[test]
+fn a_nasty_tree_comes_back() {
+    if !has_program("python3") {
+        return skip("needs python3");
+    }
+    // In a plain folder, as whoever runs this.
+    nasty_round_trip(&Trial::new(), |_| None, 0);
+}
+
+#[test]
+fn a_nasty_tree_with_100_000_files_comes_back_on_a_tmpfs() {
+    if !has_program("python3") || !rustix::process::geteuid().is_root() {
+        return skip("needs root and python3");
+    }
+    let mut trial = Trial::new();
+    // On what outlives a reboot, as it should be.
+    let store = tempfile::tempdir().unwrap();
+    trial.disk.store = store.path().join("store");
+    nasty_round_trip(
+        &trial,
+        |path| Some(Mounted::new(path, "tmpfs", "size=512m,nr_inodes=200k").unwrap()),
+        100_000,
+    );
+}
+
+#[test]
+fn a_seeded_disk_is_a_copy_and_the_original_is_not_touched() {
+    if !has_program("python3") {
+        return skip("needs python3");
+    }
+    let mut trial = Trial::new();
+    let seed = trial.path("seed");
+    fs::create_dir(&seed).unwrap();
+    python("tests/support/nasty.py", &[seed.to_str().unwrap(), "1000"]);
+    let expected = python("tests/support/tree.py", &[seed.to_str().unwrap()]);
+    trial.disk.seed = Some(seed.clone());
+    let loaded = trial.load().unwrap();
+    assert_eq!(loaded.outcome, Outcome::FirstUse);
+    compare(trial.place(), &expected);
+    compare(&seed, &expected);
+    // From now on the generations count.
+    trial.save().unwrap();
+    fs::write(seed.join("later"), "is not seen").unwrap();
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().generation, Some(1));
+    compare(trial.place(), &expected);
+}
+
+#[test]
+fn other_programs_can_read_an_archive() {
+    let names = ["tar", "zstd"];
+    if !names.iter().all(|name| has_program(name)) {
+        return skip("needs tar and zstd");
+    }
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    let archive = trial.disk.store.join("gen-1.tar.zst");
+    let output = Command::new("sh")
+        .args(["-c", "zstd -dc \"$1\" | tar --compare --file - --directory \"$2\"", "sh"])
+        .arg(archive)
+        .arg(trial.place())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+}

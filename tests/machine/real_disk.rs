@@ -1,0 +1,280 @@
+//! RAM disks that are kept, on the running kernel and without systemd: file systems on zram, restoring what is in use, sizes.
+//!
+//! Needs root, zram and a `dbus-daemon`; elsewhere each test says why it was skipped.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::kept::Kept;
+use crate::support::private_bus::Guarded;
+use crate::support::session::Session;
+use crate::support::{eventually, has_program, repository, setup, skip, texts};
+
+const MIB: u64 = 1 << 20;
+
+/// Every name with all about it, as a program sees it that shares nothing with zramd.
+fn tree(folder: &Path, fs_type: &str) -> String {
+    // Only of an xfs holes are not exact.
+    let how: &[&str] = if fs_type == "xfs" { &["zeros"] } else { &[] };
+    let lines = python("tests/support/tree.py", &[&[folder.to_str().unwrap()], how].concat());
+    // That is part of an ext4, not of what is in it.
+    let lines = lines.lines().filter(|line| !line.starts_with("b'lost+found'"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+fn python(script: &str, arguments: &[&str]) -> String {
+    let output = Command::new("python3").arg(repository(script)).args(arguments).output().unwrap();
+    let (text, messages) = texts(&output);
+    assert!(output.status.success(), "{messages}");
+    text
+}
+
+#[track_caller]
+fn same(found: &str, expected: &str, when: &str) {
+    let different = found.lines().zip(expected.lines()).find(|(found, expected)| found != expected);
+    assert_eq!((different, found.lines().count()), (None, expected.lines().count()), "{when}");
+}
+
+/// Whether this machine can have such a file system; says why not.
+fn has_file_system(fs_type: &str) -> bool {
+    let program = format!("mkfs.{fs_type}");
+    let known =
+        || fs::read_to_string("/proc/filesystems").unwrap().lines().any(|line| line.trim() == fs_type);
+    let can_load = || Command::new("modprobe").arg(fs_type).status().is_ok_and(|status| status.success());
+    if !has_program(&program) {
+        skip(&format!("needs {program}"));
+        return false;
+    }
+    if !(known() || can_load() && known()) {
+        skip(&format!("needs a kernel with {fs_type}"));
+        return false;
+    }
+    true
+}
+
+/// Everything there is goes through a save, a restore, and a set-up that begins with nothing. A disk of `too_small` MiB is refused
+/// with the smallest size.
+fn round_trip(fs_type: &str, mib: u32, too_small: Option<(u32, &str)>) {
+    if !has_program("python3") {
+        return skip("needs python3");
+    }
+    if !has_file_system(fs_type) {
+        return;
+    }
+    let kept = Kept::new("on-zram");
+    let section =
+        |mib: u32| kept.section(&format!("backend = \"zram\"\nfs-type = \"{fs_type}\"\nsize = \"{mib}MiB\""));
+    let Some(session) = Session::begin("") else { return };
+    if let Some((mib, smallest)) = too_small {
+        session.write(&section(mib));
+        let messages = session.fails(&["reload"], 1);
+        assert!(messages.contains(&format!("too small for {fs_type}")), "{messages}");
+        assert!(messages.contains(smallest), "{messages}");
+        assert_eq!(kept.fs_type(), None);
+    }
+    session.write(&section(mib));
+    session.ok(&["reload"]);
+    assert_eq!(kept.fs_type().as_deref(), Some(fs_type));
+
+    let place = kept.mount_point();
+    python("tests/support/nasty.py", &[place.to_str().unwrap(), "1000"]);
+    let expected = tree(&place, fs_type);
+    let said = session.ok(&["disk", "save", kept.name]);
+    assert!(said.starts_with("on-zram: snapshot 1: "), "{said}");
+    session.ok(&["disk", "verify", kept.name]);
+    let (top, rest) =
+        tree(&place, fs_type).split_once('\n').map(|(top, rest)| (top.to_owned(), rest.to_owned())).unwrap();
+    let (top_before, rest_before) = expected.split_once('\n').unwrap();
+    same(&rest, rest_before, "saving changes nothing");
+    // The snapshot of a btrfs comes and goes in the folder at the top, whose time changes.
+    assert_eq!(top == top_before, fs_type != "btrfs", "{top}");
+    let again = session.ok(&["disk", "save", kept.name]);
+    assert_eq!(again, "on-zram: nothing has changed since snapshot 1");
+
+    fs::write(place.join("later"), "not in the snapshot").unwrap();
+    session.ok(&["disk", "restore", kept.name, "1"]);
+    same(&tree(&place, fs_type), &expected, "restored");
+    let resized = session.fails(&["disk", "resize", kept.name, "500MiB"], 5);
+    assert!(resized.contains("size is fixed"), "{resized}");
+
+    let reverted = setup(&["revert"]);
+    assert!(reverted.status.success(), "{reverted:?}");
+    assert_eq!(kept.fs_type(), None);
+    session.ok(&["reload"]);
+    assert_eq!(kept.fs_type().as_deref(), Some(fs_type));
+    same(&tree(&place, fs_type), &expected, "after it was gone");
+    println!("{fs_type}: {} entries came back twice", expected.lines().count());
+}
+
+#[test]
+fn an_ext4_on_zram_keeps_what_is_in_it() {
+    round_trip("ext4", 256, None);
+}
+
+#[test]
+fn a_btrfs_on_zram_keeps_what_is_in_it() {
+    round_trip("btrfs", 256, Some((44, "45.0 MiB")));
+}
+
+#[test]
+fn an_xfs_on_zram_keeps_what_is_in_it() {
+    round_trip("xfs", 320, Some((299, "300.0 MiB")));
+}
+
+#[test]
+fn who_uses_a_disk_is_named_and_loses_nothing() {
+    let kept = Kept::new("in-use");
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
+    session.ok(&["reload"]);
+    let file = kept.mount_point().join("file");
+    fs::write(&file, "first").unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    fs::write(&file, "second").unwrap();
+
+    let script = format!("exec 9<{}; exec sleep 300", file.display());
+    let holder = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap();
+    let holder = Guarded(holder);
+    let descriptor = format!("/proc/{}/fd/9", holder.0.id());
+    assert!(eventually(|| Path::new(&descriptor).exists()));
+    let messages = session.fails(&["disk", "restore", kept.name, "1"], 1);
+    assert!(messages.contains(&format!("(pid {})", holder.0.id())), "{messages}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "second");
+    let listed = session.ok(&["disk", "snapshots", kept.name]);
+    assert!(listed.lines().nth(1).is_some_and(|line| line.contains("restore")), "saved before: {listed}");
+
+    drop(holder);
+    session.ok(&["disk", "restore", kept.name, "1"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "first");
+    session.ok(&["disk", "restore", kept.name, "2"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "second", "what was there before is in a snapshot");
+}
+
+#[test]
+fn only_root_looks_below_the_directory_where_disks_are_filled() {
+    let kept = Kept::new("private");
+    let places = Path::new("/run/zramd/disk");
+    let mode = || fs::metadata(places).unwrap().mode() & 0o7777;
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"\nmode = \"1777\"")) else { return };
+    session.ok(&["reload"]);
+    assert_eq!(mode(), 0o700);
+    fs::write(kept.mount_point().join("file"), "secret").unwrap();
+    let look = "! cat /run/zramd/disk/private/file && ! touch /run/zramd/disk/private/more";
+    let user = Command::new("sh").args(["-c", look]).uid(65534).gid(65534).output().unwrap();
+    assert!(user.status.success(), "{user:?}");
+    // As an earlier version has made it.
+    fs::set_permissions(places, fs::Permissions::from_mode(0o755)).unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    assert_eq!(mode(), 0o700);
+}
+
+#[test]
+fn an_export_follows_the_configuration_of_the_daemon() {
+    let kept = Kept::new("exported");
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
+    session.ok(&["reload"]);
+    fs::write(kept.mount_point().join("file"), "stays").unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    let reverted = setup(&["revert"]);
+    assert!(reverted.status.success(), "{reverted:?}");
+    fs::remove_file("/run/zramd/disks/exported.request").ok();
+    let to = kept.mount_point().with_file_name("to");
+    let exported = session.command(&["disk", "export", kept.name, to.to_str().unwrap()]).output().unwrap();
+    assert!(exported.status.success(), "{exported:?}");
+    assert_eq!(fs::read_to_string(to.join("file")).unwrap(), "stays");
+}
+
+#[test]
+fn what_was_asked_for_until_the_next_boot_ends_with_revert() {
+    let kept = Kept::new("resized");
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
+    session.ok(&["reload"]);
+    fs::write(kept.mount_point().join("file"), "stays").unwrap();
+    session.ok(&["disk", "resize", kept.name, "32MiB"]);
+    assert_eq!(kept.size(), 32 * MIB);
+    fs::write(kept.mount_point().join("filler"), vec![0; 20 << 20]).unwrap();
+    let messages = session.fails(&["disk", "resize", kept.name, "16MiB"], 7);
+    assert!(messages.contains("20.0 MiB are in use"), "{messages}");
+    assert_eq!(kept.size(), 32 * MIB);
+    fs::remove_file(kept.mount_point().join("filler")).unwrap();
+    let created = session.ok(&["create", "--size", "16MiB"]);
+    let created = created.strip_prefix("/dev/").unwrap();
+
+    let reverted = setup(&["revert"]);
+    assert!(reverted.status.success(), "{reverted:?}");
+    let said = texts(&reverted).0;
+    for section in [created, "ramdisk.resized"] {
+        assert!(said.contains(&format!("{section}: removed")), "{said}");
+        let forgotten = format!("{section}: what was asked for until the next boot is forgotten");
+        assert!(said.contains(&forgotten), "{said}");
+    }
+    let done = session.ok(&["reload"]);
+    assert!(!done.contains(created), "{done}");
+    assert_eq!(kept.size(), 16 * MIB);
+    assert_eq!(fs::read_to_string(kept.mount_point().join("file")).unwrap(), "stays");
+}
+
+#[test]
+fn a_disk_that_cannot_be_saved_stays_and_says_why_in_one_sentence() {
+    let kept = Kept::new("unsaved");
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"\nstore-limit = \"64KiB\"")) else {
+        return;
+    };
+    session.ok(&["reload"]);
+    let file = kept.mount_point().join("file");
+    fs::write(&file, "x".repeat(1 << 20)).unwrap();
+    Command::new("sh").args(["-c", "head -c 1M /dev/urandom >\"$1\"", "sh"]).arg(&file).status().unwrap();
+    let reverted = setup(&["revert"]);
+    let messages = texts(&reverted).1;
+    assert_eq!(reverted.status.code(), Some(7), "{reverted:?}");
+    assert!(messages.starts_with("error: unsaved is not saved: "), "{messages}");
+    fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn a_snapshot_that_does_not_fit_is_refused_before_the_disk_goes_and_a_pin_outlives_its_restore() {
+    let kept = Kept::new("pinned");
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
+    session.ok(&["reload"]);
+    let (large, file) = (kept.mount_point().join("large"), kept.mount_point().join("file"));
+    fs::write(&large, vec![1; 10 << 20]).unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["disk", "pin", kept.name, "1"]);
+    fs::remove_file(&large).unwrap();
+    fs::write(&file, "stays").unwrap();
+    session.ok(&["disk", "resize", kept.name, "8MiB"]);
+    let device = || fs::metadata(kept.mount_point()).unwrap().dev();
+    let before = device();
+    let refused = session.command(&["disk", "restore", kept.name, "1"]).output().unwrap();
+    let messages = texts(&refused).1;
+    assert!(!refused.status.success() && !messages.contains("large"), "{refused:?}");
+    assert!(!kept.published().contains("large"), "{}", kept.published());
+    assert_eq!((device(), fs::read_to_string(&file).unwrap().as_str()), (before, "stays"));
+
+    session.ok(&["disk", "resize", kept.name, "16MiB"]);
+    session.ok(&["disk", "restore", kept.name, "1"]);
+    assert_eq!((fs::metadata(&large).unwrap().len(), file.exists()), (10 << 20, false));
+    let listed = session.ok(&["disk", "snapshots", kept.name]);
+    let first = listed.lines().find(|line| line.trim_start().starts_with("1 "));
+    assert!(first.is_some_and(|line| line.contains("pinned: asked for")), "{listed}");
+    assert!(!Path::new("/run/zramd/disks/pinned.restore").exists());
+}
+
+#[test]
+fn names_of_files_are_for_root_only() {
+    let kept = Kept::new("too-small");
+    let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
+    session.ok(&["reload"]);
+    fs::write(kept.mount_point().join("wages"), vec![1; 10 << 20]).unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    assert!(setup(&["revert"]).status.success());
+    session.write(&kept.section("size = \"8MiB\"\non-failure = \"fail\""));
+    let job = session.fails(&["reload"], 7);
+    let public = [job, kept.published()].concat();
+    assert!(public.contains("10.0 MiB") && !public.contains("wages"), "{public}");
+    let config = session.bus().bus().config();
+    let applied = setup(&["--config", config.to_str().unwrap(), "apply"]);
+    assert!(!applied.status.success() && texts(&applied).1.contains("wages"), "{applied:?}");
+}

@@ -1,0 +1,193 @@
+//! RAM disks that are kept, at their limits, on the running kernel: commands that do not end, and inodes that run out.
+//!
+//! Needs root, zram and a `dbus-daemon`; elsewhere each test says why it was skipped.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use crate::support::eventually;
+use crate::support::kept::Kept;
+use crate::support::private_bus::{call, run};
+use crate::support::session::Session;
+use zbus::{MessageStream, OwnedObjectPath, OwnedVariant};
+
+/// Whether a process that nobody waits for has ended.
+fn has_ended(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.map_or(true, |stat| stat.contains(") Z ") || stat.contains(") X "))
+}
+
+/// A script that begins something, notes its number in a file, and ends neither by itself nor when it is asked to.
+const HANGS: &str = "
+trap '' TERM
+(sh -c 'echo $$ >NOTE.new; mv NOTE.new NOTE; exec sleep 600') &
+while :; do sleep 1; done
+";
+
+#[test]
+fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
+    let kept = Kept::new("hanging");
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("note");
+    let script = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text.replace("NOTE", note.to_str().unwrap())).unwrap();
+        path.display().to_string()
+    };
+    let (before, after) = (script("before", "exit 0"), script("after", "exit 0"));
+    let lines = format!(
+        "size = \"16MiB\"\nhook-time-limit = \"2s\"\n\
+         pre-save = [\"/bin/sh\", {before:?}]\npost-restore = [\"/bin/sh\", {after:?}]"
+    );
+    let Some(session) = Session::begin(&kept.section(&lines)) else { return };
+    session.ok(&["reload"]);
+    let file = kept.mount_point().join("file");
+    fs::write(&file, "first").unwrap();
+    session.ok(&["disk", "save", kept.name]);
+    let names = || {
+        let entries = fs::read_dir(kept.store()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = entries.collect();
+        names.sort();
+        names
+    };
+    let before = (names(), session.ok(&["disk", "snapshots", kept.name]));
+    // What the command began ends with it. On a busy machine it may not come so far in its time: then once more.
+    let until_it_began = |act: &dyn Fn()| {
+        let begun = (0..20).find_map(|_| {
+            act();
+            fs::read_to_string(&note).ok()
+        });
+        let pid = begun.expect("the command begins");
+        assert!(eventually(|| has_ended(&pid)), "{pid}");
+        fs::remove_file(&note).unwrap();
+    };
+
+    fs::write(&file, "second").unwrap();
+    script("before", HANGS);
+    until_it_began(&|| {
+        let messages = session.fails(&["disk", "save", kept.name], 1);
+        let expected = "hanging: pre-save: /bin/sh: failed: it took longer than 2 s, and was ended";
+        assert!(messages.contains(expected), "{messages}");
+        let said = session.ok(&["disk", "status", kept.name]);
+        assert!(said.contains(&format!(": failed: {expected}")), "{said}");
+    });
+    assert_eq!((names(), session.ok(&["disk", "snapshots", kept.name])), before);
+    session.ok(&["disk", "verify", kept.name]);
+
+    // What comes after a load does not take it back.
+    script("before", "exit 0");
+    script("after", HANGS);
+    until_it_began(&|| {
+        session.ok(&["disk", "restore", kept.name, "1"]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "first");
+        let said = session.ok(&["disk", "status", kept.name]);
+        let expected = "post-restore: /bin/sh: failed: it took longer than 2 s, and was ended";
+        assert!(said.contains(expected), "{said}");
+        // It is not pruned in further attempts.
+        session.ok(&["disk", "pin", kept.name, "1"]);
+    });
+
+    fs::write(&file, "third").unwrap();
+    let said = session.ok(&["disk", "save", kept.name]);
+    assert!(said.contains(": snapshot "), "{said}");
+}
+
+#[test]
+fn a_cancelled_save_ends_its_command_and_is_no_failure() {
+    let kept = Kept::new("cancelled");
+    let folder = tempfile::tempdir().unwrap();
+    let (script, note) = (folder.path().join("before"), folder.path().join("note"));
+    fs::write(&script, "exit 0").unwrap();
+    let lines = format!("size = \"16MiB\"\nhook-time-limit = \"90s\"\npre-save = [\"/bin/sh\", {script:?}]");
+    let Some(session) = Session::begin(&kept.section(&lines)) else { return };
+    session.ok(&["reload"]);
+    session.ok(&["disk", "save", kept.name]);
+    fs::write(&script, HANGS.replace("NOTE", note.to_str().unwrap())).unwrap();
+    run(async {
+        let client = session.bus().client().await;
+        let disk = format!("/org/zramd1/disk/{}", kept.name);
+        let read = async |path: &str, interface: &str, property: &str| {
+            let method = "org.freedesktop.DBus.Properties.Get";
+            let value: OwnedVariant = call(&client, path, method, &(interface, property)).await.unwrap();
+            String::try_from(value).unwrap()
+        };
+        let options = HashMap::<String, OwnedVariant>::new();
+        let job: OwnedObjectPath = call(&client, &disk, "org.zramd1.RamDisk.Save", &options).await.unwrap();
+        assert!(eventually(|| note.exists()), "the command begins");
+        call::<_, ()>(&client, &job, "org.zramd1.Job.Cancel", &()).await.unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let result = loop {
+            let result = read(&job, "org.zramd1.Job", "Result").await;
+            if !result.is_empty() || Instant::now() >= deadline {
+                break result;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        assert_eq!(result, "cancelled");
+        assert_eq!(read(&disk, "org.zramd1.RamDisk", "LastSaveResult").await, "ok", "of the save before");
+    });
+    let pid = fs::read_to_string(&note).unwrap();
+    assert!(eventually(|| has_ended(&pid)), "{pid}");
+    // For the save at the end of the session.
+    fs::write(&script, "exit 0").unwrap();
+}
+
+#[test]
+fn a_disk_without_inodes_takes_no_files_and_says_so() {
+    let kept = Kept::new("few");
+    let section = kept.section("size = \"16MiB\"\ninodes = 64\nspace-watch = true");
+    let Some(session) = Session::begin(&section) else { return };
+    run(async {
+        let client = session.bus().client().await;
+        let rule = "type='signal',interface='org.zramd1.RamDisk',member='SpaceLow'";
+        let mut signals = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
+        session.ok(&["reload"]);
+        let status = || session.ok(&["disk", "status", kept.name]);
+        assert!(status().contains("Files: ") && status().contains(" more fit"), "{}", status());
+
+        let full = (0..100).find_map(|number| {
+            let made = fs::write(kept.mount_point().join(number.to_string()), "");
+            made.err().map(|error| (number, error))
+        });
+        let (made, error) = full.expect("no more than 64 fit");
+        assert!(made > 50 && error.kind() == ErrorKind::StorageFull, "{made}: {error}");
+        assert!(status().contains("Files: no more fit: all inodes are in use"), "{}", status());
+        let space = rustix::fs::statvfs(kept.mount_point()).unwrap();
+        assert!(space.f_bfree * 10 > space.f_blocks * 9, "bytes are left");
+
+        // The watch looks twice a minute. What it saw while they were made may have been told before.
+        let deadline = Instant::now() + Duration::from_secs(180);
+        loop {
+            let message =
+                tokio::time::timeout_at(deadline.into(), next(&mut signals)).await.expect("no signal");
+            let (percent, free): (u32, u64) = message.body().deserialize().unwrap();
+            assert!(percent >= 80 && free > 10 << 20, "{percent} {free}");
+            assert!(message.header().path().unwrap().as_str().ends_with("/few"));
+            if percent >= 95 {
+                break;
+            }
+        }
+        let log = fs::read_to_string(session.bus().bus().folder().join("zramd.log")).unwrap();
+        let told = format!(
+            "{} (ramdisk.few) has 100 % of its inodes in use: 0 more files fit",
+            kept.mount_point().display()
+        );
+        assert!(log.contains(&told), "{log}");
+
+        // Files that are there can be written, and one that goes makes room for one.
+        fs::write(kept.mount_point().join("1"), "contents").unwrap();
+        fs::remove_file(kept.mount_point().join("0")).unwrap();
+        assert!(status().contains("Files: 1 more fit"), "{}", status());
+        fs::write(kept.mount_point().join("new"), "fits").unwrap();
+        let said = session.ok(&["disk", "save", kept.name]);
+        assert!(said.contains(": snapshot 1: "), "{said}");
+    });
+}
+
+async fn next(stream: &mut MessageStream) -> zbus::Message {
+    use futures_core::Stream;
+    let next = std::future::poll_fn(|context| std::pin::Pin::new(&mut *stream).poll_next(context));
+    next.await.expect("the connection is closed").unwrap()
+}

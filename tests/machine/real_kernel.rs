@@ -1,0 +1,382 @@
+//! The whole job on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+//!
+//! The machine must have no active zram device when this begins, and is left as it was.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::killer::Killer;
+use crate::support::{can_use_real_kernel, real_kernel_lock, repository, setup, skip, texts};
+use zramd::engine;
+use zramd::host::linux::LinuxHost;
+use zramd::host::{Host, MountSpec};
+use zramd::logic::{config, proc};
+
+/// The machine for one test alone; whatever the test does, nothing of it stays.
+struct Session {
+    _lock: fs::File,
+}
+
+/// Begins a test on the running kernel, or says why it cannot.
+fn session() -> Option<Session> {
+    can_use_real_kernel().then(|| Session { _lock: real_kernel_lock() })
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let output = setup(&["revert"]);
+        if !output.status.success() {
+            eprintln!("could not clean up: {output:?}");
+        }
+    }
+}
+
+/// What can be seen of zram from outside: devices with their state, swaps, mounts, records.
+fn machine() -> String {
+    let mut devices: Vec<String> = fs::read_dir("/sys/block")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("zram"))
+        .map(|name| {
+            let read = |file: &str| {
+                fs::read_to_string(format!("/sys/block/{name}/{file}")).unwrap().trim().to_owned()
+            };
+            format!("{name} {} {} {}", read("initstate"), read("disksize"), read("comp_algorithm"))
+        })
+        .collect();
+    devices.sort();
+    let swaps = fs::read_to_string("/proc/swaps").unwrap();
+    // Without the amount in use, which changes by itself.
+    let swaps: Vec<Vec<&str>> = swaps
+        .lines()
+        .map(|line| {
+            line.split_whitespace().enumerate().filter(|(at, _)| *at != 3).map(|(_, word)| word).collect()
+        })
+        .collect();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let mut mounts: Vec<&str> = mounts.lines().filter(|line| line.contains("zram")).collect();
+    mounts.sort_unstable();
+    let records = fs::read_dir("/run/zramd").map_or(0, Iterator::count);
+    let folder = Path::new("/mnt/zramd-example").exists();
+    format!("{devices:#?}\n{swaps:?}\n{mounts:#?}\n{records} records, folder {folder}")
+}
+
+fn example() -> PathBuf {
+    repository("config/example.toml")
+}
+
+fn apply() -> Output {
+    setup(&["--config", example().to_str().unwrap(), "apply"])
+}
+
+fn assert_success(output: &Output) {
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn the_example_comes_up_with_real_figures_and_leaves_no_trace() {
+    let Some(_session) = session() else { return };
+    let before = machine();
+    let output = apply();
+    assert_success(&output);
+    let (table, messages) = texts(&output);
+    assert_eq!(messages, "");
+    for expected in ["zram0", "256.0 MiB", "swap, priority 100", "active", "128.0 MiB", "64.0 MiB", "mounted"]
+    {
+        assert!(table.contains(expected), "{expected} is missing in\n{table}");
+    }
+    let swaps = fs::read_to_string("/proc/swaps").unwrap();
+    let words: Vec<&str> = swaps.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!((words[0], words[4]), ("/dev/zram0", "100"));
+    for (path, mode) in [("/mnt/zramd-example/cache", 0o750), ("/mnt/zramd-example/scratch", 0o1777)] {
+        let metadata = fs::metadata(path).unwrap();
+        assert_eq!((metadata.permissions().mode() & 0o7777, metadata.uid()), (mode, 0), "{path}");
+    }
+    let blkid = Command::new("blkid").args(["-p", "-o", "export", "/dev/zram0"]).output();
+    if let Ok(blkid) = blkid {
+        let text = texts(&blkid).0;
+        assert!(text.contains("TYPE=swap") && text.contains("LABEL=zram0"), "{text}");
+    }
+    let again = setup(&["--config", example().to_str().unwrap(), "--json", "plan"]);
+    let plan: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(plan["steps"], serde_json::json!([]), "a second run makes no steps");
+    assert_success(&setup(&["revert"]));
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn mistakes_do_not_keep_the_rest_from_coming_up() {
+    let Some(_session) = session() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("z.toml");
+    let broken = fs::read_to_string(repository("tests/golden/diagnostics/five-mistakes.toml")).unwrap();
+    // The same five mistakes; the healthy sections small enough for any machine.
+    let text = broken.replace("[zram5]\nzram-size = \"512MiB\"", "[zram5]\nzram-size = \"16MiB\"");
+    fs::write(&file, text.replace("zram-sise = \"1GiB\"", "zram-sise = \"1GiB\"\nzram-size = \"16MiB\""))
+        .unwrap();
+    let output = setup(&["--config", file.to_str().unwrap(), "apply"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let swaps = fs::read_to_string("/proc/swaps").unwrap();
+    assert!(swaps.contains("/dev/zram0") && swaps.contains("/dev/zram5"), "{swaps}");
+    assert!(!Path::new("/sys/block/zram4").exists(), "numbers created on the way are removed again");
+}
+
+#[test]
+fn an_algorithm_that_the_kernel_lacks_is_named() {
+    let Some(_session) = session() else { return };
+    let before = machine();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("z.toml");
+    fs::write(&file, "[zram3]\nzram-size = \"16MiB\"\ncompression-algorithm = \"snappy\"\n").unwrap();
+    let output = setup(&["--config", file.to_str().unwrap(), "apply"]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    assert!(texts(&output).1.contains("this kernel does not offer snappy"), "{output:?}");
+    assert_eq!(machine(), before);
+}
+
+/// A process that holds a device open, until dropped.
+struct Holder(std::process::Child);
+
+impl Holder {
+    fn of(path: &str, seconds: &str) -> Holder {
+        let script = format!("exec 9<{path}; exec sleep {seconds}");
+        let child = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap();
+        let target = format!("/proc/{}/fd/9", child.id());
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !fs::read_link(&target).is_ok_and(|found| found == Path::new(path)) {
+            assert!(Instant::now() < deadline, "the holder did not open {path}");
+            std::thread::yield_now();
+        }
+        Holder(child)
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_device_that_is_held_open_is_waited_for_or_left_as_it_is() {
+    let Some(_session) = session() else { return };
+    let before = machine();
+    assert_success(&apply());
+    let active = machine();
+
+    let forever = Holder::of("/dev/zram0", "600");
+    let output = setup(&["down", "zram0"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let message = texts(&output).1;
+    assert!(message.contains(&format!("sleep (pid {})", forever.0.id())), "{message}");
+    assert_eq!(machine(), active, "nothing has changed");
+    drop(forever);
+
+    let short = Holder::of("/dev/zram0", "1");
+    assert_success(&setup(&["down", "zram0"]));
+    drop(short);
+    assert_success(&setup(&["revert"]));
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn a_mount_that_is_in_use_is_left_and_its_user_is_named() {
+    let Some(_session) = session() else { return };
+    assert_success(&apply());
+    let file = "/mnt/zramd-example/cache/file";
+    fs::write(file, "precious").unwrap();
+    let user = Holder::of(file, "600");
+    let output = setup(&["down", "zram1"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(texts(&output).1.contains(&format!("sleep (pid {})", user.0.id())), "{output:?}");
+    assert_eq!(fs::read_to_string(file).unwrap(), "precious");
+}
+
+#[test]
+fn a_device_of_somebody_else_is_refused_and_not_touched() {
+    let Some(_session) = session() else { return };
+    let number = fs::read_to_string("/sys/class/zram-control/hot_add").unwrap().trim().to_owned();
+    fs::write(format!("/sys/block/zram{number}/disksize"), "16M").unwrap();
+    let before = machine();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("z.toml");
+    fs::write(&file, format!("[zram{number}]\nzram-size = \"16MiB\"\n")).unwrap();
+    let output = setup(&["--config", file.to_str().unwrap(), "apply"]);
+    let after = machine();
+    fs::write("/sys/class/zram-control/hot_remove", &number).unwrap();
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert!(texts(&output).1.contains("set up by somebody else"), "{output:?}");
+    assert_eq!(after, before);
+}
+
+/// Not a test of its own: the process that the next test kills.
+#[test]
+fn child_that_applies() {
+    let Some(verbs) = std::env::var("ZRAMD_TEST_KILL_AFTER").ok().and_then(|text| text.parse().ok()) else {
+        return;
+    };
+    let text = fs::read_to_string(example()).unwrap();
+    let loaded = config::load(&[(example(), text)], "");
+    let mut host = Killer::after(verbs);
+    match std::env::var("ZRAMD_TEST_KILL_IN").as_deref() {
+        Ok("revert") => drop(engine::revert(&mut host)),
+        _ => drop(engine::apply(&mut host, &loaded)),
+    }
+}
+
+/// Runs the child; whether it was killed rather than finished.
+fn killed_after(verbs: u32, during: &str) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "real_kernel::child_that_applies", "--quiet"])
+        .env("ZRAMD_TEST_KILL_AFTER", verbs.to_string())
+        .env("ZRAMD_TEST_KILL_IN", during)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success() || status.signal() == Some(9), "{status:?}");
+    !status.success()
+}
+
+/// What is asked for below a directory that leads elsewhere happens neither here nor there.
+#[test]
+fn a_link_on_the_way_leads_nothing_elsewhere() {
+    let Some(_session) = session() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (victim, own) = (folder.path().join("victim"), folder.path().join("own"));
+    for directory in [&victim, &victim.join("m"), &victim.join("empty"), &own] {
+        fs::create_dir(directory).unwrap();
+    }
+    // A user has put it where a directory is expected.
+    std::os::unix::fs::symlink(&victim, own.join("link")).unwrap();
+    std::os::unix::fs::chown(&own, Some(1000), Some(1000)).unwrap();
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let spec = |path: &Path| MountSpec {
+        source: "tmpfs".to_owned(),
+        mount_point: text(path),
+        fs_type: "tmpfs".to_owned(),
+        options: "size=64k".to_owned(),
+    };
+    let mounted = || proc::parse_mountinfo(&fs::read("/proc/self/mountinfo").unwrap()).len();
+    let mut host = LinuxHost::new("/");
+    assert_eq!(host.link(&text(&own.join("link/m"))), Some(text(&victim.join("m"))));
+    assert_eq!(host.link(&text(&own.join("new/m"))), None);
+    host.mount(&spec(&victim.join("m"))).unwrap();
+    let before = mounted();
+    for path in ["link", "link/m", "link/empty"] {
+        let path = own.join(path);
+        assert!(host.mount(&spec(&path)).is_err(), "{path:?}");
+        assert!(host.bind("/proc", &text(&path)).is_err(), "{path:?}");
+        assert!(host.bind(&text(&path), &text(&own)).is_err(), "{path:?}");
+    }
+    assert!(host.remount(&spec(&own.join("link/m"))).is_err());
+    assert!(host.unmount(&text(&own.join("link/m"))).is_err());
+    assert!(host.make_directory(&text(&own.join("link/new"))).is_err());
+    assert!(host.remove_directory(&text(&own.join("link/empty"))).is_err());
+    assert_eq!(mounted(), before);
+    assert!(victim.join("empty").is_dir() && !victim.join("new").exists());
+    // Without a link all of it is done.
+    let (made, path) = (text(&own.join("made")), text(&victim.join("m")));
+    host.make_directory(&made).unwrap();
+    host.bind(&path, &made).unwrap();
+    host.remount(&spec(&victim.join("m"))).unwrap();
+    assert_eq!(mounted(), before + 1);
+    host.unmount(&made).unwrap();
+    host.remove_directory(&made).unwrap();
+    host.unmount(&path).unwrap();
+
+    let file = folder.path().join("z.toml");
+    let section =
+        format!("[ramdisk.led]\nmount-point = \"{}\"\nsize = \"1MiB\"\n", text(&own.join("link/disk")));
+    fs::write(&file, section).unwrap();
+    let output = setup(&["--config", file.to_str().unwrap(), "apply"]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert!(!victim.join("disk").exists());
+}
+
+#[test]
+fn after_a_kill_at_any_step_the_next_run_converges() {
+    let Some(_session) = session() else { return };
+    let before = machine();
+    assert_success(&apply());
+    let complete = machine();
+    assert_success(&setup(&["revert"]));
+    assert_eq!(machine(), before);
+    let mut kills = 0;
+    for during in ["apply", "revert"] {
+        for verbs in 0.. {
+            if during == "revert" {
+                assert_success(&apply());
+            }
+            if !killed_after(verbs, during) {
+                assert!(verbs > 10, "{during} ended after {verbs} steps");
+                break;
+            }
+            kills += 1;
+            assert_success(&apply());
+            assert_eq!(machine(), complete, "apply after a kill in {during} before step {verbs}");
+            assert_success(&setup(&["revert"]));
+            assert_eq!(machine(), before, "revert after a kill in {during} before step {verbs}");
+            if during == "apply" && killed_after(verbs, during) {
+                assert_success(&setup(&["revert"]));
+                assert_eq!(machine(), before, "revert straight after a kill in {during} before step {verbs}");
+            }
+        }
+        assert_success(&setup(&["revert"]));
+    }
+    eprintln!("killed {kills} times");
+}
+
+/// No device has this number, so nobody is in the way.
+const NOBODY: u32 = 4_000_000;
+
+#[test]
+fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
+    use zramd::host::linux::LinuxHost;
+    use zramd::host::{Errno, Host};
+    let Some(_session) = session() else { return };
+    // Not below /tmp, which may be in memory.
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = folder.path().join("store");
+    let path = path.to_str().unwrap();
+    let mut host = LinuxHost::new("/");
+    assert_eq!(host.loop_device(NOBODY).unwrap(), None);
+    if let Err(error) = host.attach_file(NOBODY, path, 16 << 20) {
+        return skip(&format!("needs loop devices: {error}"));
+    }
+    let device = host.loop_device(NOBODY).unwrap().unwrap();
+    let sysfs = |file: &str| {
+        let path = format!("/sys/block/{}/{file}", device.trim_start_matches("/dev/"));
+        fs::read_to_string(path).unwrap().trim().to_owned()
+    };
+    assert_eq!(sysfs("size"), (16 * 2048).to_string());
+    assert_eq!(sysfs("loop/dio"), "1");
+    // It never had one, so that a power cut cannot leave it.
+    let backing = sysfs("loop/backing_file");
+    assert!(backing.starts_with(&format!("{}/#", folder.path().display())), "{backing}");
+    assert!(backing.ends_with(" (deleted)"), "{backing}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    host.detach_file(NOBODY).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while host.loop_device(NOBODY).unwrap().is_some() {
+        assert!(Instant::now() < deadline, "it stays attached");
+        std::thread::yield_now();
+    }
+    host.detach_file(NOBODY).unwrap();
+
+    fs::write(path, "precious").unwrap();
+    assert!(host.attach_file(NOBODY, path, 16 << 20).unwrap_err().is(Errno::EXIST));
+    assert_eq!(fs::read_to_string(path).unwrap(), "precious");
+    let space = host.space(b"/var/tmp").unwrap();
+    let missing = folder.path().join("other");
+    let too_large = space.total_bytes * 2;
+    assert!(host.attach_file(NOBODY, missing.to_str().unwrap(), too_large).is_err());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "what failed leaves nothing");
+    assert_eq!(host.loop_device(NOBODY).unwrap(), None);
+    assert_eq!(host.crypt_device(NOBODY).unwrap(), None);
+    assert!(host.close_crypt(NOBODY).is_ok(), "what is not there need not be removed");
+}

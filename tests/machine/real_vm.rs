@@ -1,0 +1,111 @@
+//! `[vm]` on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+//!
+//! The settings of the machine are noted before and put back afterwards, whatever the test does.
+
+use std::fs;
+
+use crate::support::{can_use_real_kernel, real_kernel_lock, setup, texts};
+use zramd::logic::vm::Tunable;
+
+/// The machine for one test alone, and what its settings were.
+struct Session {
+    before: Vec<(Tunable, String)>,
+    folder: tempfile::TempDir,
+    _lock: fs::File,
+}
+
+fn read(tunable: Tunable) -> Option<String> {
+    Some(fs::read_to_string(tunable.path()).ok()?.trim().to_owned())
+}
+
+fn settings() -> Vec<(Tunable, String)> {
+    Tunable::ALL.into_iter().filter_map(|tunable| Some((tunable, read(tunable)?))).collect()
+}
+
+fn session() -> Option<Session> {
+    can_use_real_kernel().then(|| {
+        let lock = real_kernel_lock();
+        Session { before: settings(), folder: tempfile::tempdir().unwrap(), _lock: lock }
+    })
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        setup(&["revert"]);
+        for (tunable, value) in &self.before {
+            fs::write(tunable.path(), value).unwrap();
+        }
+    }
+}
+
+impl Session {
+    /// Runs `zramd-setup COMMAND` with this configuration; what it said on standard error.
+    fn run(&self, configuration: &str, command: &[&str]) -> String {
+        let file = self.folder.path().join("z.toml");
+        fs::write(&file, configuration).unwrap();
+        let output = setup(&[&["--config", file.to_str().unwrap()], command].concat());
+        assert!(output.status.success(), "{output:?}");
+        texts(&output).1
+    }
+}
+
+const TUNED: &str = "[zram0]\nzram-size = 16\nswap-priority = 32000\n[vm]\ntune = true\nswappiness = 133\n";
+
+#[test]
+fn settings_come_with_the_swap_and_go_with_it() {
+    let Some(session) = session() else { return };
+    fs::write(Tunable::Zswap.path(), "Y").ok();
+    let before = settings();
+    assert_eq!(session.run(TUNED, &["apply"]), "");
+    assert_eq!(read(Tunable::Swappiness).as_deref(), Some("133"));
+    assert_eq!(read(Tunable::PageCluster).as_deref(), Some("0"));
+    assert_ne!(read(Tunable::Zswap).as_deref(), Some("Y"));
+    assert!(texts(&setup(&["status"])).0.contains("vm.swappiness 133, vm.page-cluster 0"));
+    let plan = setup(&["--config", session.folder.path().join("z.toml").to_str().unwrap(), "--json", "plan"]);
+    let plan: serde_json::Value = serde_json::from_slice(&plan.stdout).unwrap();
+    assert_eq!(plan["steps"], serde_json::json!([]), "a second run makes no steps");
+    session.run(TUNED, &["down", "zram0"]);
+    assert_eq!(settings(), before);
+}
+
+#[test]
+fn what_somebody_else_changes_is_left_alone() {
+    let Some(session) = session() else { return };
+    session.run(TUNED, &["apply"]);
+    fs::write(Tunable::Swappiness.path(), "44").unwrap();
+    session.run(TUNED, &["apply"]);
+    assert_eq!(read(Tunable::Swappiness).as_deref(), Some("44"), "nobody fights over it");
+    assert!(texts(&setup(&["status"])).0.contains("changed by somebody else"));
+    session.run(TUNED, &["revert"]);
+    assert_eq!(read(Tunable::Swappiness).as_deref(), Some("44"));
+    let cluster = session.before.iter().find(|(tunable, _)| *tunable == Tunable::PageCluster);
+    assert_eq!(read(Tunable::PageCluster).as_ref(), cluster.map(|(_, value)| value));
+}
+
+/// The kernel's own rules, with which the simulator is compared.
+#[test]
+fn the_simulator_refuses_what_the_kernel_refuses() {
+    use zramd::host::Host;
+    use zramd::host::linux::LinuxHost;
+    use zramd::host::sim::SimMachine;
+    use zramd::host::sim::kernel::KernelConfig;
+    let Some(_session) = session() else { return };
+    let machine = SimMachine::new(KernelConfig::this_machine());
+    for tunable in Tunable::ALL {
+        for value in ["0", "1", "10", "31", "32", "200", "201", "3000", "3001", "-1", "x", "Y", "n", ""] {
+            let (mut real, mut sim) = (LinuxHost::new("/"), machine.process());
+            let done =
+                (real.write_tunable(tunable, value).is_ok(), sim.write_tunable(tunable, value).is_ok());
+            // An empty write(2) is not even passed on.
+            let done = if value.is_empty() { (false, false) } else { done };
+            assert_eq!(done.0, done.1, "{tunable} = {value:?}");
+            if done.0 {
+                assert_eq!(
+                    real.read_tunable(tunable).unwrap(),
+                    sim.read_tunable(tunable).unwrap(),
+                    "{tunable} = {value:?}"
+                );
+            }
+        }
+    }
+}
