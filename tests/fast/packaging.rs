@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{has_program, repository, skip};
+use crate::support::{has_program, repository, skip, write_program};
 use toml::de::{DeTable, DeValue};
 use zramd::logic::health::{Code, Finding, Level};
 
@@ -198,8 +198,7 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
         printed.replace('}', &format!(",\"problems\":{}}}", serde_json::to_string(&found).unwrap()));
     let program = folder.path().join("zramdctl");
     fs::write(folder.path().join("printed"), printed).unwrap();
-    fs::write(&program, "#!/bin/sh\ncat \"${0%/*}/printed\"\nexit 3\n").unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&program, "#!/bin/sh\ncat \"${0%/*}/printed\"\nexit 3\n");
     let run = |shell: &str| {
         let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
         let script = format!("set -e\nzramdctl doctor{first}\n    done || :\necho end");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{golden, repository, setup, texts};
+use crate::support::{eventually, golden, repository, setup, texts};
 use zramd::logic::record::Target;
 
 /// Files below a folder with their texts, links with an arrow.
@@ -192,11 +192,8 @@ fn the_generator_starts_no_child() {
     let stat = || -> Vec<String> {
         proc("stat").rsplit(") ").next().unwrap().split(' ').map(str::to_owned).collect()
     };
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while stat()[0] != "S" || !proc("comm").starts_with("zramd-setup") {
-        assert!(std::time::Instant::now() < deadline && stat()[0] != "Z", "it never came to the last file");
-        std::thread::yield_now();
-    }
+    let is_waiting = || stat()[0] == "S" && proc("comm").starts_with("zramd-setup");
+    eventually("it waits at the last file", is_waiting);
     let faults_of_children = stat()[8].clone();
     child.kill().unwrap();
     child.wait().unwrap();

@@ -5,9 +5,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::support::{bench_run, can_use_real_kernel, has_program, real_kernel_lock, skip, texts};
+use crate::support::{
+    bench_run, can_use_real_kernel, eventually, has_program, real_kernel_lock, skip, texts,
+};
 use serde_json::Value;
 
 fn bench(words: &[&str]) -> Output {
@@ -36,22 +37,12 @@ fn names(folder: &str, prefix: &str) -> Vec<String> {
 fn machine() -> String {
     let swaps: Vec<String> =
         read("/proc/swaps").lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect();
-    let mounts = read("/proc/self/mounts").lines().count();
+    let mounts = read("/proc/self/mounts").lines().filter(|line| line.contains("zram")).count();
     let scratch: Vec<String> =
         names("/run/zramd", "zram").into_iter().filter(|name| name.ends_with(".scratch")).collect();
     let cgroups = [names("/sys/fs/cgroup", "zramd-bench"), names("/sys/fs/cgroup/memory", "zramd-bench")];
     let cluster = read("/proc/sys/vm/page-cluster");
     format!("{:?} {swaps:?} {mounts} {scratch:?} {cgroups:?} {cluster}", names("/sys/block", "zram"))
-}
-
-/// Waits until something is so.
-#[track_caller]
-fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !so() {
-        assert!(Instant::now() < deadline, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn doing(work: &str) -> String {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{can_use_real_kernel, in_a_better_moment, real_kernel_lock, setup};
+use crate::support::{can_use_real_kernel, eventually, in_a_better_moment, real_kernel_lock, setup};
 use zramd::engine::benchmark::measure::{Direction, Pass, Spec, pass};
 use zramd::engine::benchmark::sample::{Source, collect};
 use zramd::engine::benchmark::{Options, run};
@@ -167,15 +167,13 @@ fn a_killed_run_leaves_nothing_after_the_next_start() {
             .unwrap()
     };
     let mut worker = begin();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while scratch_records() == 0 || host.device_numbers().unwrap() == before {
-        assert!(Instant::now() < deadline, "it never begins: {:?}", worker.try_wait());
+    eventually("a device to measure on", || {
         // Put off because the machine is busy, or over before this looked: once more.
         if worker.try_wait().unwrap().is_some() {
             worker = begin();
         }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        scratch_records() > 0 && host.device_numbers().unwrap() != before
+    });
     worker.kill().unwrap();
     worker.wait().unwrap();
     assert_eq!(scratch_records(), 1, "it had no chance to clean up");

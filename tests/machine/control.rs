@@ -7,14 +7,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::support::private_bus::{Bus, Guarded, PrivateBus, call, run};
 use rustix::process::{Pid, Signal, kill_process};
 use zbus::{Connection, OwnedObjectPath, OwnedVariant};
 
 use crate::support::session::{Session, attribute, machine, swaps, zramdctl};
-use crate::support::{setup, texts};
+use crate::support::{copy_program, eventually, eventually_some, setup, texts, write_program};
 
 /// The limit in `mm_stat`.
 fn memory_limit(device: &str) -> u64 {
@@ -274,11 +273,8 @@ read status < "$HERE/end-$1" && rm "$HERE/begun-$1" && exit "$status"
 #[track_caller]
 fn wait_for_work(session: &Session, verb: &str, going_on: bool) {
     let file = session.bus().bus().folder().join(format!("begun-{verb}"));
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while file.exists() != going_on {
-        assert!(Instant::now() < deadline, "{verb} does not {}", if going_on { "begin" } else { "end" });
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let what = format!("{verb} {}", if going_on { "begins" } else { "ends" });
+    eventually(&what, || file.exists() == going_on);
 }
 
 /// Has the piece of work end.
@@ -303,15 +299,8 @@ async fn job(client: &Connection, path: &str) -> (String, String) {
 
 /// The same once it has ended.
 async fn end_of(client: &Connection, path: &str) -> (String, String) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        let found = job(client, path).await;
-        if !found.0.is_empty() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{path} does not end");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let ended = async || Some(job(client, path).await).filter(|(result, _)| !result.is_empty());
+    eventually_some("the job ends", ended).await
 }
 
 #[test]
@@ -389,10 +378,9 @@ fn whoever_waits_for_a_change_can_give_up() {
     let bus = session.bus();
     let here = bus.bus().folder();
     let (setup, real) = (here.join("zramd-setup"), here.join("real-setup"));
-    fs::copy(&setup, &real).unwrap();
+    copy_program(&setup, &real);
     let script = here.join("slow-setup");
-    fs::copy(here.join("zramd-worker"), &script).unwrap();
-    fs::write(&script, format!("#!/bin/sh\nHERE={}\n{SLOW_SETUP}", here.display())).unwrap();
+    write_program(&script, &format!("#!/bin/sh\nHERE={}\n{SLOW_SETUP}", here.display()));
     fs::rename(&script, &setup).unwrap();
     run(async {
         let client = bus.client().await;
@@ -402,11 +390,7 @@ fn whoever_waits_for_a_change_can_give_up() {
             call::<_, OwnedObjectPath>(&client, "/org/zramd1", &manager("Reload"), &options).await.unwrap()
         };
         let first = reload().await;
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !here.join("begun-propose").exists() {
-            assert!(Instant::now() < deadline, "it does not begin");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually("the reload begins", || here.join("begun-propose").exists());
         let second = reload().await;
         call::<_, ()>(&client, &second, "org.zramd1.Job.Cancel", &()).await.unwrap();
         assert_eq!(end_of(&client, &second).await.0, "cancelled");

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::holder::{Holder, swap};
-use crate::support::introspection;
 use crate::support::operations::{CONFIG, CONFIGURED, OPERATIONS, Operation};
 use crate::support::private_bus::PrivateBus;
 use crate::support::verdict::Verdict;
 use crate::support::{can_use_real_kernel, eventually, has_program, real_kernel_lock, setup, skip};
+use crate::support::{copy_program, introspection};
 use zramd::service::bus::introspection::interfaces;
 
 /// Methods that are interrupted elsewhere.
@@ -142,11 +142,9 @@ fn settle() {
         [env!("CARGO_BIN_EXE_zramd"), env!("CARGO_BIN_EXE_zramd-setup"), env!("CARGO_BIN_EXE_zramd-worker")];
     let ours = programs.map(|program| fs::canonicalize(program).unwrap());
     let is_ours = |process: &Path| fs::read_link(process.join("exe")).is_ok_and(|exe| ours.contains(&exe));
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while fs::read_dir("/proc").unwrap().filter_map(Result::ok).any(|process| is_ours(&process.path())) {
-        assert!(Instant::now() < deadline, "what the daemon has started does not end");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually("what the daemon has started ends", || {
+        !fs::read_dir("/proc").unwrap().filter_map(Result::ok).any(|process| is_ours(&process.path()))
+    });
 }
 
 /// A bus where the programs of the daemon wait when they are told to.
@@ -156,7 +154,7 @@ fn holding_bus(config: &str) -> Option<PrivateBus> {
     let here = bus.bus().folder();
     let script = here.join("script");
     fs::write(here.join("verb"), "nothing yet").unwrap();
-    fs::copy(here.join("zramd-worker"), &script).unwrap();
+    copy_program(&here.join("zramd-worker"), &script);
     fs::rename(&script, here.join("zramd-setup")).unwrap();
     Some(bus)
 }
@@ -169,16 +167,11 @@ fn kill_while_held(bus: &mut PrivateBus, operation: &Operation, moment: Moment) 
     fs::write(here.join("verb"), verb).unwrap();
     fs::write(here.join("hold"), format!("{moment:?}\n")).unwrap();
     let mut asked = ask(bus, operation);
-    let holding = eventually(|| here.join("holding").exists());
+    eventually(&format!("{} comes to {moment:?}", operation.name), || here.join("holding").exists());
     bus.crash();
-    assert!(holding, "{} does not come to {moment:?}", operation.name);
     bus.start_again();
     fs::write(here.join("go"), "\n").unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !here.join("ended").exists() {
-        assert!(Instant::now() < deadline, "{} does not end", operation.name);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually(&format!("{} ends", operation.name), || here.join("ended").exists());
     asked.wait().unwrap();
 }
 

@@ -138,7 +138,7 @@ fn who_uses_a_disk_is_named_and_loses_nothing() {
     let holder = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap();
     let holder = Guarded(holder);
     let descriptor = format!("/proc/{}/fd/9", holder.0.id());
-    assert!(eventually(|| Path::new(&descriptor).exists()));
+    eventually("the file is open", || Path::new(&descriptor).exists());
     let messages = session.fails(&["disk", "restore", kept.name, "1"], 1);
     assert!(messages.contains(&format!("(pid {})", holder.0.id())), "{messages}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "second");

@@ -7,10 +7,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use crate::support::eventually;
 use crate::support::kept::Kept;
 use crate::support::private_bus::{call, run};
 use crate::support::session::Session;
+use crate::support::{eventually, eventually_some};
 use zbus::{MessageStream, OwnedObjectPath, OwnedVariant};
 
 /// Whether a process that nobody waits for has ended.
@@ -60,7 +60,7 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
             fs::read_to_string(&note).ok()
         });
         let pid = begun.expect("the command begins");
-        assert!(eventually(|| has_ended(&pid)), "{pid}");
+        eventually("the command has ended", || has_ended(&pid));
         fs::remove_file(&note).unwrap();
     };
 
@@ -115,21 +115,16 @@ fn a_cancelled_save_ends_its_command_and_is_no_failure() {
         };
         let options = HashMap::<String, OwnedVariant>::new();
         let job: OwnedObjectPath = call(&client, &disk, "org.zramd1.RamDisk.Save", &options).await.unwrap();
-        assert!(eventually(|| note.exists()), "the command begins");
+        eventually("the command begins", || note.exists());
         call::<_, ()>(&client, &job, "org.zramd1.Job.Cancel", &()).await.unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let result = loop {
-            let result = read(&job, "org.zramd1.Job", "Result").await;
-            if !result.is_empty() || Instant::now() >= deadline {
-                break result;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        };
+        let ended =
+            async || Some(read(&job, "org.zramd1.Job", "Result").await).filter(|result| !result.is_empty());
+        let result = eventually_some("the save ends", ended).await;
         assert_eq!(result, "cancelled");
         assert_eq!(read(&disk, "org.zramd1.RamDisk", "LastSaveResult").await, "ok", "of the save before");
     });
     let pid = fs::read_to_string(&note).unwrap();
-    assert!(eventually(|| has_ended(&pid)), "{pid}");
+    eventually("the command has ended", || has_ended(&pid));
     // For the save at the end of the session.
     fs::write(&script, "exit 0").unwrap();
 }

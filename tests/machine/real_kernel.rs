@@ -6,14 +6,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::support::killer::Killer;
-use crate::support::{can_use_real_kernel, real_kernel_lock, repository, setup, skip, texts};
+use crate::support::{can_use_real_kernel, eventually, real_kernel_lock, repository, setup, skip, texts};
 use zramd::engine;
 use zramd::host::linux::LinuxHost;
 use zramd::host::{Host, MountSpec};
-use zramd::logic::{config, proc};
+use zramd::logic::config;
 
 /// The machine for one test alone; whatever the test does, nothing of it stays.
 struct Session {
@@ -145,11 +144,8 @@ impl Holder {
         let script = format!("exec 9<{path}; exec sleep {seconds}");
         let child = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap();
         let target = format!("/proc/{}/fd/9", child.id());
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !fs::read_link(&target).is_ok_and(|found| found == Path::new(path)) {
-            assert!(Instant::now() < deadline, "the holder did not open {path}");
-            std::thread::yield_now();
-        }
+        let is_open = || fs::read_link(&target).is_ok_and(|found| found == Path::new(path));
+        eventually(&format!("a process opens {path}"), is_open);
         Holder(child)
     }
 }
@@ -261,7 +257,10 @@ fn a_link_on_the_way_leads_nothing_elsewhere() {
         fs_type: "tmpfs".to_owned(),
         options: "size=64k".to_owned(),
     };
-    let mounted = || proc::parse_mountinfo(&fs::read("/proc/self/mountinfo").unwrap()).len();
+    let mounted = || {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        mounts.lines().filter(|line| line.contains(folder.path().to_str().unwrap())).count()
+    };
     let mut host = LinuxHost::new("/");
     assert_eq!(host.link(&text(&own.join("link/m"))), Some(text(&victim.join("m"))));
     assert_eq!(host.link(&text(&own.join("new/m"))), None);
@@ -361,11 +360,7 @@ fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
     assert!(backing.ends_with(" (deleted)"), "{backing}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     host.detach_file(NOBODY).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while host.loop_device(NOBODY).unwrap().is_some() {
-        assert!(Instant::now() < deadline, "it stays attached");
-        std::thread::yield_now();
-    }
+    eventually("the loop device is detached", || host.loop_device(NOBODY).unwrap().is_none());
     host.detach_file(NOBODY).unwrap();
 
     fs::write(path, "precious").unwrap();

@@ -19,6 +19,7 @@ pub mod upkeep;
 pub mod verdict;
 
 use std::fmt::Debug;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -30,6 +31,19 @@ pub fn setup(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_zramd-setup")).args(words).output().unwrap()
 }
 
+/// Writes a shell script that can be run. A child writes it: the kernel refuses to run a file that is open for writing, and every process
+/// that another thread forks meanwhile has it open until it runs its own program.
+pub fn write_program(path: &Path, text: &str) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "printf '%s' \"$1\" >\"$0\" && chmod 755 \"$0\""]).arg(path).arg(text);
+    assert!(command.status().unwrap().success());
+}
+
+/// Copies a program, likewise.
+pub fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
 /// Standard output and standard error as text.
 pub fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -38,31 +52,30 @@ pub fn texts(output: &Output) -> (String, String) {
 
 /// Measures, again and again while the machine has better things to do: other tests may just have kept it busy.
 pub fn in_a_better_moment<T: Debug>(mut measure: impl FnMut() -> Result<T, Stopped>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
-        match measure() {
-            Err(Stopped::Postponed(_)) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_secs(1));
-            }
-            result => return result.unwrap(),
-        }
-    }
+    let mut result = None;
+    eventually("a quiet moment", || {
+        result = match measure() {
+            Err(Stopped::Postponed(_)) => None,
+            result => Some(result.unwrap()),
+        };
+        result.is_some()
+    });
+    result.unwrap()
 }
 
 /// The same for `zramdctl bench run` with these words.
 pub fn bench_run(words: &[&str]) -> Output {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
+    let mut output = None;
+    eventually("a quiet moment", || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
-        let output = command.args(["bench", "run"]).args(words).output().unwrap();
+        let run = command.args(["bench", "run"]).args(words).output().unwrap();
         let work = std::fs::read_to_string("/run/zramd/work/benchmark.json").unwrap_or_default();
         let work: serde_json::Value = serde_json::from_str(&work).unwrap_or_default();
-        let postponed = !output.status.success() && work["result"] == "postponed";
-        if !postponed || Instant::now() >= deadline {
-            return output;
-        }
-        std::thread::sleep(Duration::from_secs(1));
-    }
+        let is_postponed = !run.status.success() && work["result"] == "postponed";
+        output = Some(run);
+        !is_postponed
+    });
+    output.unwrap()
 }
 
 /// A file of the repository.
@@ -97,21 +110,39 @@ pub fn has_program(name: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
-/// Whether it becomes true within half a minute; for what nothing tells of.
-pub fn eventually(mut is_true: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(30);
+/// How long [`eventually`] waits. Far more than anything needs: the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long it pauses before the next look: a twentieth of the time so far.
+fn pause(begun: Instant) -> Duration {
+    Duration::from_millis(2) + begun.elapsed() / 20
+}
+
+/// Waits until this is true, and fails with `what` when it never is. For what sends no message.
+#[track_caller]
+pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let begun = Instant::now();
     while !is_true() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(10));
+        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(pause(begun));
     }
-    true
+}
+
+/// As [`eventually`], with a look that waits for answers; what it found.
+pub async fn eventually_some<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(pause(begun)).await;
+    }
 }
 
 /// Serialises tests that change the running kernel, over all test programs.
-pub fn real_kernel_lock() -> std::fs::File {
-    let file = std::fs::File::create(std::env::temp_dir().join("zramd-tests.lock")).unwrap();
+pub fn real_kernel_lock() -> File {
+    let file = File::create(std::env::temp_dir().join("zramd-tests.lock")).unwrap();
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     file
 }

@@ -22,7 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use zbus::wire::{DynamicType, Type};
 use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
-use crate::support::{has_program, real_kernel_lock, repository, skip};
+use crate::support::{copy_program, has_program, real_kernel_lock, repository, skip, write_program};
 
 /// How long bus and daemon may take to start. Far more than they need: the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -247,12 +247,13 @@ impl PrivateBus {
         let mut bus = Bus::start()?;
         // The daemon looks for the others beside itself.
         for name in ["zramd", "zramd-setup"] {
-            fs::copy(Path::new(env!("CARGO_BIN_EXE_zramd")).with_file_name(name), bus.folder().join(name))
-                .unwrap();
+            copy_program(
+                &Path::new(env!("CARGO_BIN_EXE_zramd")).with_file_name(name),
+                &bus.folder().join(name),
+            );
         }
         let worker = bus.folder().join("zramd-worker");
-        fs::write(&worker, format!("#!/bin/sh\nHERE={}\n{script}", bus.folder().display())).unwrap();
-        fs::set_permissions(&worker, Permissions::from_mode(0o755)).unwrap();
+        write_program(&worker, &format!("#!/bin/sh\nHERE={}\n{script}", bus.folder().display()));
         bus.program = bus.folder().join("zramd");
         Some(PrivateBus::serve(bus, text))
     }
