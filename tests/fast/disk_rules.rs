@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::disk::{ASKED, FORCED, Trial, change, noise, picture, small, unchanged};
-use crate::support::{has_program, skip};
+use crate::support::skip;
 use zramd::engine::ErrorKind;
 use zramd::engine::disk::{self, Request, Saved};
 use zramd::host::Errno;
@@ -17,91 +17,6 @@ use zramd::logic::disk::entry::Attribute;
 use zramd::logic::disk::manifest::{self, Consistency};
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk::{Mode, OnFailure};
-
-/// A tmpfs of this size for as long as it lives; nothing without privileges.
-struct Small(std::path::PathBuf);
-
-impl Small {
-    fn new(path: &Path, options: &str) -> Option<Small> {
-        if !rustix::process::geteuid().is_root() {
-            skip("needs root");
-            return None;
-        }
-        fs::create_dir_all(path).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).status().unwrap();
-        assert!(mounted.success());
-        Some(Small(path.to_owned()))
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        Command::new("umount").arg(&self.0).status().unwrap();
-    }
-}
-
-#[test]
-fn a_disk_that_is_too_small_is_told_what_is_big() {
-    let mut trial = Trial::with(small);
-    fs::write(trial.place().join("journal"), noise(3 << 20)).unwrap();
-    trial.save().unwrap();
-    trial.disk.place = trial.path("smaller");
-    let Some(_mounted) = Small::new(trial.place(), "size=2m") else { return };
-    let error = trial.load().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::DiskFull);
-    assert!(!error.message.contains("journal") && error.private.contains("journal"), "{error:?}");
-    assert!(picture(trial.place()).len() == 1);
-    // However it goes on, that generation stays.
-    trial.disk.on_failure = OnFailure::Empty;
-    let loaded = trial.load().unwrap();
-    assert_eq!(loaded.outcome, Outcome::Empty);
-    assert!(loaded.warnings[0].contains("journal (3.0 MiB)"), "{:?}", loaded.warnings);
-    for number in 0..5 {
-        fs::write(trial.place().join(number.to_string()), "x").unwrap();
-        trial.save().unwrap();
-    }
-    assert_eq!(trial.generations(), [6, 5, 1]);
-}
-
-#[test]
-fn a_disk_with_too_few_inodes_is_refused() {
-    let mut trial = Trial::with(small);
-    trial.save().unwrap();
-    trial.disk.place = trial.path("smaller");
-    let Some(_mounted) = Small::new(trial.place(), "nr_inodes=4") else { return };
-    let error = trial.load().unwrap_err();
-    assert!(error.message.contains("files are there"), "{error}");
-}
-
-#[test]
-fn a_full_store_keeps_what_it_has() {
-    let mut trial = Trial::new();
-    trial.disk.store = trial.path("small store");
-    let Some(_mounted) = Small::new(&trial.path("small store"), "size=1m,mode=700") else { return };
-    trial.load().unwrap();
-    small(trial.place());
-    trial.save().unwrap();
-    let old = picture(trial.place());
-    // Refused before anything is written, as far as that can be known.
-    fs::write(trial.place().join("large"), noise(4 << 20)).unwrap();
-    let error = trial.save().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::StoreFull);
-    assert!(error.message.contains("free"), "{error}");
-    // And when it turns out later: that guess was too good.
-    fs::write(trial.place().join("large"), noise(2 << 20)).unwrap();
-    let manifest = trial.disk.store.join("gen-1.json");
-    let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, text.replace("\"occupied_bytes\": ", "\"occupied_bytes\": 1000")).unwrap();
-    let error = trial.save().unwrap_err();
-    assert!(error.message.to_lowercase().contains("no space"), "{error}");
-    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
-    assert!(status.state.save.unwrap().message.unwrap().contains("o space"));
-    trial.verify(1).unwrap();
-    trial.reboot();
-    assert_eq!(trial.load().unwrap().generation, Some(1));
-    assert!(picture(trial.place()) == old);
-}
 
 #[test]
 fn a_store_in_memory_is_refused() {
@@ -133,63 +48,6 @@ fn a_store_below_its_own_disk_is_refused_and_so_is_a_place_without_mount() {
     trial.disk.target = None;
     let error = trial.load().unwrap_err();
     assert!(error.message.contains("nothing is mounted") || error.message.contains("overlay"), "{error}");
-}
-
-/// A btrfs in a file for as long as it lives; nothing without privileges or mkfs.
-struct Btrfs(std::path::PathBuf);
-
-impl Btrfs {
-    fn new(trial: &Trial) -> Option<Btrfs> {
-        if !rustix::process::geteuid().is_root() || !has_program("mkfs.btrfs") {
-            skip("needs root and mkfs.btrfs");
-            return None;
-        }
-        let image = trial.path("image");
-        fs::File::create(&image).unwrap().set_len(128 << 20).unwrap();
-        let made = Command::new("mkfs.btrfs").arg("-q").arg(&image).status().unwrap();
-        assert!(made.success());
-        let mounted =
-            Command::new("mount").args(["-o", "loop"]).arg(&image).arg(trial.place()).status().unwrap();
-        if !mounted.success() {
-            skip("this kernel mounts no btrfs from a file");
-            return None;
-        }
-        Some(Btrfs(trial.place().to_owned()))
-    }
-}
-
-impl Drop for Btrfs {
-    fn drop(&mut self) {
-        Command::new("umount").arg(&self.0).status().unwrap();
-    }
-}
-
-#[test]
-fn a_btrfs_is_saved_as_it_was_at_one_moment() {
-    let trial = Trial::new();
-    let Some(_mounted) = Btrfs::new(&trial) else { return };
-    trial.load().unwrap();
-    let (early, late) = (trial.place().join("early"), trial.place().join("late"));
-    fs::write(&early, "old").unwrap();
-    fs::write(&late, "old").unwrap();
-    let mut changed = false;
-    // The first file is through when this is called; the others change before they are read.
-    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
-        if !changed {
-            changed = true;
-            fs::write(&late, "something new").unwrap();
-            fs::remove_file(&early).unwrap();
-            fs::write(trial.place().join("later"), "more").unwrap();
-        }
-        true
-    });
-    let Saved::Written { manifest, .. } = saved.unwrap() else { panic!("nothing was written") };
-    assert!(changed && manifest.consistency == Consistency::Exact, "{manifest:?}");
-    assert!(!trial.place().join(".zramd-snapshot").exists(), "the snapshot goes when it was read");
-    let to = trial.path("exported");
-    disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
-    let read = |name: &str| fs::read_to_string(to.join(name)).unwrap();
-    assert_eq!((read("early"), read("late"), to.join("later").exists()), ("old".into(), "old".into(), false));
 }
 
 #[test]
@@ -634,7 +492,7 @@ fn a_skeleton_has_everything_but_contents() {
     let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
     assert!(manifest.archive_bytes < 2000 && manifest.contents.bytes == 0, "{manifest:?}");
     // Contents may change, names may not.
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    Calls::new().wait_for_tick();
     trial.save().unwrap();
     fs::write(trial.place().join("big"), "other contents").unwrap();
     assert!(matches!(trial.save_as(ASKED), Ok(Saved::Unchanged { .. })));

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use crate::support::introspection;
 use crate::support::introspection::{Argument, Interface, Member, Property};
-use crate::support::{can_use_real_kernel, golden, has_program, repository, setup, skip, texts};
+use crate::support::{golden, has_program, repository, setup, skip, texts};
 use zramd::client::man::{self, DATE, captured, marked, plain, tagged, tidy};
 use zramd::logic::config::locate::{DROP_INS, MAIN, ROOTS};
 use zramd::logic::config::schema::{Key, SectionKind};
@@ -414,21 +413,4 @@ fn tools_that_check_pages_find_nothing() {
             assert_eq!((printed.as_str(), complained.as_str()), ("", ""), "{program} {name}");
         }
     }
-}
-
-/// What `tests/captures` put into README is what the programs still print, but for amounts.
-#[test]
-fn the_outputs_in_readme_are_current() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let programs = PathBuf::from(env!("CARGO_BIN_EXE_zramdctl"));
-    let output = Command::new(repository("tests/captures"))
-        .arg("--check")
-        .env("ZRAMD_PROGRAMS", programs.parent().unwrap())
-        // Other tests of the kernel may be long; they wait for each other without a limit.
-        .env("ZRAMD_LOCK_SECONDS", "600")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
 }

@@ -1,13 +1,10 @@
 //! Bytes that are not UTF-8 in every file of `/proc`, `/sys` and `/etc` that is read: users choose the names of mounts and of
 //! programs, and accounts may be older than UTF-8.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use crate::support::{can_use_real_kernel, real_kernel_lock, setup};
+use crate::support::setup;
 use proptest::prelude::*;
 use zramd::engine::sample::Detail;
 use zramd::engine::{self, sample};
@@ -203,63 +200,4 @@ fn programs_with_odd_names_are_named() {
     }
     let holders = LinuxHost::new(root.path()).holders(0);
     assert_eq!(holders, [Holder { pid: 7, name: "m\\xfcller".to_owned() }]);
-}
-
-/// A tmpfs on a path that is not UTF-8, until the end of the test.
-struct OddMount(PathBuf);
-
-impl OddMount {
-    fn new(folder: &Path) -> OddMount {
-        let path = folder.join(OsStr::from_bytes(b"\xff \xe9"));
-        fs::create_dir(&path).unwrap();
-        let (flags, options) = (rustix::mount::MountFlags::empty(), c"size=64k");
-        rustix::mount::mount("odd", &path, "tmpfs", flags, options).unwrap();
-        OddMount(path)
-    }
-}
-
-impl Drop for OddMount {
-    fn drop(&mut self) {
-        rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::empty()).unwrap();
-    }
-}
-
-#[test]
-fn a_mount_with_an_odd_path_keeps_nothing_from_working() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
-    let folder = tempfile::tempdir().unwrap();
-    let _odd = OddMount::new(folder.path());
-    let file = folder.path().join("z.toml");
-    let mount_point = folder.path().join("disk");
-    let text = format!(
-        "[zram7]\nzram-size = \"16MiB\"\n[ramdisk.odd]\nmount-point = \"{}\"\nsize = \"1MiB\"\n",
-        mount_point.display()
-    );
-    fs::write(&file, text).unwrap();
-    let config = file.to_str().unwrap();
-    let run = |words: &[&str]| {
-        let output = setup(&[&["--config", config], words].concat());
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
-    };
-    run(&["apply"]);
-    let swaps = fs::read("/proc/swaps").unwrap();
-    assert!(proc::parse_swaps(&swaps).iter().any(|swap| swap.zram_number() == Some(7)));
-    run(&["apply"]);
-    // What a reload asks for.
-    run(&["propose"]);
-    run(&["status"]);
-    for words in [&["list"][..], &["status"], &["plan"]] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
-        let output = command.args(["--config", config]).args(words).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
-    }
-    // As the service of a device stops and starts.
-    run(&["down", "zram7"]);
-    run(&["up", "zram7"]);
-    run(&["revert"]);
-    assert!(!mount_point.exists());
-    assert!(!Path::new("/sys/block/zram7").exists());
 }

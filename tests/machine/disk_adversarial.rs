@@ -12,7 +12,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::disk::{ASKED, Trial, picture, small};
 use crate::support::kept::Kept;
-use crate::support::{has_program, real_kernel_lock, repository, skip};
+use crate::support::mounted::Mounted;
+use crate::support::{alone, has_program, repository, skip};
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use zramd::engine::disk::{self, Saved};
@@ -23,36 +24,15 @@ use zramd::logic::disk::omitted::Reason;
 use zramd::logic::disk::state::Outcome;
 use zramd::logic::disk_place;
 
-/// A tmpfs for as long as it lives.
-struct Mounted(PathBuf);
-
-impl Mounted {
-    /// Without privileges there is none.
-    fn new(path: &Path) -> Option<Mounted> {
-        if !rustix::process::geteuid().is_root() {
-            skip("needs root");
-            return None;
-        }
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "nr_inodes=0", "tmpfs"]).arg(path).status();
-        assert!(mounted.unwrap().success());
-        Some(Mounted(path.to_owned()))
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg(&self.0).status();
-        assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
-    }
-}
+const OPTIONS: &str = "nr_inodes=0";
 
 /// A disk on a tmpfs, loaded for the first time.
-fn on_tmpfs() -> Option<(Trial, Mounted)> {
+fn on_tmpfs() -> Option<(File, Trial, Mounted)> {
+    let alone = alone()?;
     let trial = Trial::new();
-    let mounted = Mounted::new(trial.place())?;
+    let mounted = Mounted::tmpfs(trial.place(), OPTIONS);
     trial.load().unwrap();
-    Some((trial, mounted))
+    Some((alone, trial, mounted))
 }
 
 fn saved(trial: &Trial) -> Box<Manifest> {
@@ -69,13 +49,13 @@ fn stamp(path: &Path, seconds: i64, nanoseconds: i64) {
 /// The newest generation in a new tmpfs.
 fn reloaded(trial: &Trial, mounted: Mounted) -> (disk::Loaded, Mounted) {
     drop(mounted);
-    let mounted = Mounted::new(trial.place()).unwrap();
+    let mounted = Mounted::tmpfs(trial.place(), OPTIONS);
     (trial.load().unwrap(), mounted)
 }
 
 #[test]
 fn what_the_audit_made_unloadable_comes_back() {
-    let Some((trial, mounted)) = on_tmpfs() else { return };
+    let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
     let place = trial.place().to_owned();
     fs::write(place.join("early"), "x").unwrap();
     stamp(&place.join("early"), i64::MIN, 0);
@@ -104,7 +84,7 @@ fn what_the_audit_made_unloadable_comes_back() {
 
 #[test]
 fn too_many_attributes_cost_only_themselves() {
-    let Some((trial, mounted)) = on_tmpfs() else { return };
+    let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
     let place = trial.place().to_owned();
     let set =
         |path: &Path, name: &str, value: &[u8]| rustix::fs::setxattr(path, name, value, XattrFlags::empty());
@@ -163,7 +143,7 @@ fn a_lease_of_a_user_costs_that_file_only() {
     if !has_program("python3") {
         return skip("needs python3");
     }
-    let Some((trial, _mounted)) = on_tmpfs() else { return };
+    let Some((_alone, trial, _mounted)) = on_tmpfs() else { return };
     small(trial.place());
     let leased = trial.place().join("leased");
     fs::write(&leased, "x").unwrap();
@@ -208,7 +188,7 @@ fn a_save_without_changes_counts_what_it_left_out_and_does_not_forget_it() {
 
 #[test]
 fn holes_are_joined_where_there_are_too_many() {
-    let Some((trial, mounted)) = on_tmpfs() else { return };
+    let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
     let path = trial.place().join("comb");
     let comb = File::create(&path).unwrap();
     let count = limits::SEGMENTS as u64 + 10;
@@ -275,23 +255,19 @@ fn within(config: &Path, verb: &str, name: &str) {
 
 /// Saves, verifies and loads in a memory that is far below the square of the depth.
 fn deep(depth: usize, name: &[u8]) -> Option<Box<Manifest>> {
-    if !rustix::process::geteuid().is_root() {
-        skip("needs root");
-        return None;
-    }
-    let _lock = real_kernel_lock();
+    let _alone = alone()?;
     let kept = Kept::new("test-deep");
     let config = kept.store().with_file_name("zramd.toml");
     fs::write(&config, kept.section("size = \"1GiB\"")).unwrap();
     let place = Place(PathBuf::from(disk_place::place(kept.name)));
     fs::create_dir_all(&place.0).unwrap();
-    let mounted = Mounted::new(&place.0)?;
+    let mounted = Mounted::tmpfs(&place.0, OPTIONS);
     within(&config, "load", kept.name);
     drop(chain(&place.0, depth, name, 10));
     within(&config, "save", kept.name);
     within(&config, "verify", kept.name);
     drop(mounted);
-    let _mounted = Mounted::new(&place.0)?;
+    let _mounted = Mounted::tmpfs(&place.0, OPTIONS);
     within(&config, "load", kept.name);
     let mut trial = Trial::new();
     trial.disk.store = kept.store();
@@ -319,7 +295,7 @@ fn what_is_below_too_long_a_path_is_left_out_and_named() {
 
 #[test]
 fn the_format_of_the_first_release_is_loaded() {
-    let Some((mut trial, mounted)) = on_tmpfs() else { return };
+    let Some((_alone, mut trial, mounted)) = on_tmpfs() else { return };
     if !has_program("python3") {
         return skip("needs python3");
     }
@@ -489,7 +465,7 @@ proptest! {
 
     #[test]
     fn whatever_a_user_makes_comes_back(things in proptest::collection::vec(made(), 1..12)) {
-        let Some((trial, mounted)) = on_tmpfs() else { return Ok(()) };
+        let Some((_alone, trial, mounted)) = on_tmpfs() else { return Ok(()) };
         make(trial.place(), &things);
         let before = look(trial.place());
         let manifest = saved(&trial);

@@ -5,12 +5,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::disk::{ASKED, FORCED, Trial, picture, small, unchanged};
-use crate::support::{has_program, skip};
+use crate::support::mounted::Mounted;
+use crate::support::{alone, has_program, skip};
 use zramd::engine::disk::{self, Request, Saved};
 use zramd::host::linux::disk::Calls;
 use zramd::logic::disk::manifest::Consistency;
@@ -60,36 +61,9 @@ impl Drop for Mapper {
     }
 }
 
-/// A file system in a file for as long as it lives; nothing without privileges or mkfs.
-struct Image(PathBuf);
-
-impl Image {
-    fn new(trial: &Trial, kind: &str) -> Option<Image> {
-        let mkfs = format!("mkfs.{kind}");
-        if !rustix::process::geteuid().is_root() || !has_program(&mkfs) {
-            skip(&format!("needs root and {mkfs}"));
-            return None;
-        }
-        let image = trial.path("image");
-        fs::File::create(&image).unwrap().set_len(32 << 20).unwrap();
-        assert!(Command::new(mkfs).arg("-q").arg(&image).status().unwrap().success());
-        Image::mount(&image, trial.place())
-    }
-
-    fn mount(image: &Path, place: &Path) -> Option<Image> {
-        let mounted = Command::new("mount").args(["-o", "loop"]).arg(image).arg(place).status().unwrap();
-        if !mounted.success() {
-            skip("this kernel mounts no such file system from a file");
-            return None;
-        }
-        Some(Image(place.to_owned()))
-    }
-}
-
-impl Drop for Image {
-    fn drop(&mut self) {
-        Command::new("umount").arg(&self.0).status().unwrap();
-    }
+/// Mounts a new ext4 where the disk is.
+fn on_ext4(trial: &Trial) -> Option<Mounted> {
+    Mounted::image(&trial.path("image"), "ext4", 32 << 20, trial.place())
 }
 
 /// Saves, as whoever asks, what a program wrote through its mapping; and nothing when it wrote nothing.
@@ -132,8 +106,9 @@ fn what_is_written_through_a_mapping_of_an_ext4_is_saved() {
     if !has_program("python3") {
         return skip("needs python3");
     }
+    let Some(_alone) = alone() else { return };
     let trial = Trial::new();
-    let Some(_mounted) = Image::new(&trial, "ext4") else { return };
+    let Some(_mounted) = on_ext4(&trial) else { return };
     trial.load().unwrap();
     mapped_writes_are_saved(&trial);
 }
@@ -278,8 +253,9 @@ fn a_file_that_is_replaced_all_the_time_is_in_every_listing() {
 
 #[test]
 fn what_fsck_has_found_is_kept() {
+    let Some(_alone) = alone() else { return };
     let trial = Trial::new();
-    let Some(mounted) = Image::new(&trial, "ext4") else { return };
+    let Some(mounted) = on_ext4(&trial) else { return };
     trial.load().unwrap();
     let folder = trial.place().join("lost+found");
     let is_in_snapshot = |number: u64| {
@@ -297,7 +273,7 @@ fn what_fsck_has_found_is_kept() {
     // On a new file system that has such a folder, too.
     drop(mounted);
     fs::remove_file(trial.path("image")).unwrap();
-    let _mounted = Image::new(&trial, "ext4").unwrap();
+    let _mounted = on_ext4(&trial).unwrap();
     assert!(folder.is_dir());
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(2)), "{:?}", loaded.refused);
@@ -332,13 +308,8 @@ fn what_cannot_be_saved_is_told() {
     let Saved::Written { manifest, warnings, .. } = saved else { panic!("{saved:?}") };
     // Whoever made it makes it again.
     assert_eq!((manifest.skipped, warnings), (1, Vec::new()));
-    let there = trial.place().join("a/b");
-    if !rustix::process::geteuid().is_root() {
-        return skip("needs root");
-    }
-    let mount = Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&there).status().unwrap();
-    assert!(mount.success());
-    let mounted = Image(there);
+    let Some(_alone) = alone() else { return };
+    let mounted = Mounted::tmpfs(&trial.place().join("a/b"), "size=1m");
     let saved = trial.save().unwrap();
     drop(mounted);
     let Saved::Written { manifest, warnings, .. } = saved else { panic!("{saved:?}") };

@@ -10,6 +10,7 @@ pub mod import;
 pub mod introspection;
 pub mod kept;
 pub mod killer;
+pub mod mounted;
 pub mod operations;
 pub mod polkit;
 pub mod private_bus;
@@ -102,6 +103,16 @@ pub fn can_use_real_kernel() -> bool {
 pub fn skip(reason: &str) {
     assert!(std::env::var_os("ZRAMD_REQUIRE_ROOT_TESTS").is_none(), "required, but it {reason}");
     eprintln!("skipped: {reason}");
+}
+
+/// The machine for one test alone, as root, for what the test mounts; nothing, with the reason printed, for other users.
+#[track_caller]
+pub fn alone() -> Option<File> {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        skip("needs root");
+    }
+    is_root.then(real_kernel_lock)
 }
 
 /// Whether a program is below `PATH`.

@@ -1,0 +1,95 @@
+//! `zramdctl list` beside zramctl, on devices that were set up for it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Output};
+
+use crate::support::{
+    can_use_real_kernel, eventually, has_program, real_kernel_lock, repository, setup, skip, texts,
+};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_zramdctl");
+
+fn ctl(words: &[&str]) -> Output {
+    Command::new(PROGRAM).args(words).output().unwrap()
+}
+
+fn example() -> String {
+    repository("config/example.toml").to_str().unwrap().to_owned()
+}
+
+/// What the test below set up goes, whatever happens.
+struct Devices {
+    _lock: fs::File,
+}
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        let output = setup(&["revert"]);
+        if !output.status.success() {
+            eprintln!("could not clean up: {output:?}");
+        }
+    }
+}
+
+/// zramctl takes the number of migrated objects for an amount of bytes, which only shows where it does not print bytes.
+const FORMS: [(&[&str], &str); 2] = [
+    (&["--bytes"], "ALGORITHM,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED,ZERO-PAGES,MIGRATED,MOUNTPOINT"),
+    (&[], "ALGORITHM,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED,ZERO-PAGES,MOUNTPOINT"),
+];
+
+/// Cells by device, as zramctl and as zramdctl write them.
+fn cells(program: &str, words: &[&str], columns: &str) -> BTreeMap<String, Vec<String>> {
+    let output = Command::new(program).args(words).args(["-n", "--raw", "-o", columns]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let rows = texts(&output).0;
+    rows.lines()
+        .map(|line| line.split(' ').map(str::to_owned).collect::<Vec<String>>())
+        .map(|row| (row[0].clone(), row[1..].to_vec()))
+        .collect()
+}
+
+#[test]
+fn the_figures_are_those_of_zramctl() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    if !has_program("zramctl") {
+        return skip("needs zramctl");
+    }
+    let _devices = Devices { _lock: real_kernel_lock() };
+    let applied = setup(&["--config", &example(), "apply"]);
+    assert!(applied.status.success(), "{applied:?}");
+    // Pages that compress, pages that do not, and pages of one word.
+    let program = fs::read(PROGRAM).unwrap();
+    let noise: Vec<u8> =
+        (0u32..1 << 18).flat_map(|at| (at.wrapping_mul(2_654_435_761) ^ (at >> 3)).to_le_bytes()).collect();
+    let zero = vec![0; 1 << 20];
+    for (name, data) in
+        [("program", &program[..program.len().min(8 << 20)]), ("noise", &noise), ("zero", &zero)]
+    {
+        fs::write(format!("/mnt/zramd-example/cache/{name}"), data).unwrap();
+    }
+    rustix::fs::sync();
+    for (form, columns) in FORMS {
+        let mut seen = Vec::new();
+        // Between the two looks, the journal of the file system may write.
+        eventually("the same figures", || {
+            let theirs = cells("zramctl", form, &format!("NAME,{columns}"));
+            let words: Vec<&str> =
+                ["list", "zram0", "zram1"].into_iter().chain(form.iter().copied()).collect();
+            seen = vec![cells(PROGRAM, &words, &format!("PATH,{columns}")), theirs];
+            seen[0] == seen[1]
+        });
+        assert_eq!(seen[0].len(), 2, "{seen:#?}");
+    }
+    let output = ctl(&["-c", &example(), "status", "zram0", "/dev/zram1", "scratch"]);
+    let (result, messages) = texts(&output);
+    assert!(output.status.success() && messages.is_empty(), "{output:?}");
+    assert!(result.contains(&format!("from [zram1] in {}:10", example())), "{result}");
+    let output = ctl(&["show", "zram0", "-p", "Active,Managed,Role", "--value"]);
+    assert_eq!(texts(&output).0, "yes\nyes\nswap\n");
+    let (result, _) = texts(&ctl(&["stats", "zram1"]));
+    assert!(result.contains("zramd_device_info{device=\"zram1\",algorithm="), "{result}");
+    assert!(!result.contains("zram0"), "{result}");
+}

@@ -1,0 +1,108 @@
+//! What is refused and what is kept on mounted file systems: too small a disk, a full store, a snapshot of btrfs.
+
+use std::fs;
+
+use crate::support::alone;
+use crate::support::disk::{FORCED, Trial, noise, picture, small};
+use crate::support::mounted::Mounted;
+use zramd::engine::ErrorKind;
+use zramd::engine::disk::{self, Saved};
+use zramd::host::linux::disk::Calls;
+use zramd::logic::disk::OnFailure;
+use zramd::logic::disk::manifest::Consistency;
+use zramd::logic::disk::state::Outcome;
+
+#[test]
+fn a_disk_that_is_too_small_is_told_what_is_big() {
+    let Some(_alone) = alone() else { return };
+    let mut trial = Trial::with(small);
+    fs::write(trial.place().join("journal"), noise(3 << 20)).unwrap();
+    trial.save().unwrap();
+    trial.disk.place = trial.path("smaller");
+    let _mounted = Mounted::tmpfs(trial.place(), "size=2m");
+    let error = trial.load().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::DiskFull);
+    assert!(!error.message.contains("journal") && error.private.contains("journal"), "{error:?}");
+    assert!(picture(trial.place()).len() == 1);
+    // However it goes on, that generation stays.
+    trial.disk.on_failure = OnFailure::Empty;
+    let loaded = trial.load().unwrap();
+    assert_eq!(loaded.outcome, Outcome::Empty);
+    assert!(loaded.warnings[0].contains("journal (3.0 MiB)"), "{:?}", loaded.warnings);
+    for number in 0..5 {
+        fs::write(trial.place().join(number.to_string()), "x").unwrap();
+        trial.save().unwrap();
+    }
+    assert_eq!(trial.generations(), [6, 5, 1]);
+}
+
+#[test]
+fn a_disk_with_too_few_inodes_is_refused() {
+    let Some(_alone) = alone() else { return };
+    let mut trial = Trial::with(small);
+    trial.save().unwrap();
+    trial.disk.place = trial.path("smaller");
+    let _mounted = Mounted::tmpfs(trial.place(), "nr_inodes=4");
+    let error = trial.load().unwrap_err();
+    assert!(error.message.contains("files are there"), "{error}");
+}
+
+#[test]
+fn a_full_store_keeps_what_it_has() {
+    let Some(_alone) = alone() else { return };
+    let mut trial = Trial::new();
+    trial.disk.store = trial.path("small store");
+    let _mounted = Mounted::tmpfs(&trial.disk.store, "size=1m,mode=700");
+    trial.load().unwrap();
+    small(trial.place());
+    trial.save().unwrap();
+    let old = picture(trial.place());
+    // Refused before anything is written, as far as that can be known.
+    fs::write(trial.place().join("large"), noise(4 << 20)).unwrap();
+    let error = trial.save().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::StoreFull);
+    assert!(error.message.contains("free"), "{error}");
+    // And when it turns out later: that guess was too good.
+    fs::write(trial.place().join("large"), noise(2 << 20)).unwrap();
+    let manifest = trial.disk.store.join("gen-1.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("\"occupied_bytes\": ", "\"occupied_bytes\": 1000")).unwrap();
+    let error = trial.save().unwrap_err();
+    assert!(error.message.to_lowercase().contains("no space"), "{error}");
+    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
+    assert!(status.state.save.unwrap().message.unwrap().contains("o space"));
+    trial.verify(1).unwrap();
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().generation, Some(1));
+    assert!(picture(trial.place()) == old);
+}
+
+#[test]
+fn a_btrfs_is_saved_as_it_was_at_one_moment() {
+    let Some(_alone) = alone() else { return };
+    let trial = Trial::new();
+    let image = trial.path("image");
+    let Some(_mounted) = Mounted::image(&image, "btrfs", 128 << 20, trial.place()) else { return };
+    trial.load().unwrap();
+    let (early, late) = (trial.place().join("early"), trial.place().join("late"));
+    fs::write(&early, "old").unwrap();
+    fs::write(&late, "old").unwrap();
+    let mut changed = false;
+    // The first file is through when this is called; the others change before they are read.
+    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+        if !changed {
+            changed = true;
+            fs::write(&late, "something new").unwrap();
+            fs::remove_file(&early).unwrap();
+            fs::write(trial.place().join("later"), "more").unwrap();
+        }
+        true
+    });
+    let Saved::Written { manifest, .. } = saved.unwrap() else { panic!("nothing was written") };
+    assert!(changed && manifest.consistency == Consistency::Exact, "{manifest:?}");
+    assert!(!trial.place().join(".zramd-snapshot").exists(), "the snapshot goes when it was read");
+    let to = trial.path("exported");
+    disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
+    let read = |name: &str| fs::read_to_string(to.join(name)).unwrap();
+    assert_eq!((read("early"), read("late"), to.join("later").exists()), ("old".into(), "old".into(), false));
+}

@@ -1,0 +1,179 @@
+//! Stores that are full, read-only or in memory, and exports as the commands do them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::support::disk::{ASKED, Trial, picture, small};
+use crate::support::mounted::Mounted;
+use crate::support::{alone, texts};
+use zramd::engine::ErrorKind;
+use zramd::engine::disk::{self, Saved};
+use zramd::host::linux::disk::Calls;
+use zramd::logic::disk::state::Outcome;
+
+/// A disk whose store is a tmpfs of its own with one generation in it; nothing without privileges.
+fn with_own_store() -> Option<(fs::File, Trial, Mounted)> {
+    let alone = alone()?;
+    let mut trial = Trial::new();
+    trial.disk.notes = Some(trial.path("run"));
+    let mounted = Mounted::tmpfs(&trial.disk.store, "size=1m,mode=700");
+    trial.load().unwrap();
+    small(trial.place());
+    trial.save().unwrap();
+    trial.reboot();
+    Some((alone, trial, mounted))
+}
+
+/// What is loaded while the store cannot be written to is saved once it can be.
+fn loaded_without_writing(trial: &Trial, spoil: impl Fn(), mend: impl Fn()) {
+    spoil();
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(1)));
+    assert!(loaded.store_problem.is_some(), "{loaded:?}");
+    // Once more it is found loaded, and what is in it stays.
+    fs::write(trial.place().join("later"), "written in this boot").unwrap();
+    assert!(trial.load().unwrap().already);
+    trial.save().unwrap_err();
+    mend();
+    let saved = trial.save_as(ASKED).unwrap();
+    assert!(matches!(saved, Saved::Written { generation: 2, .. }), "{saved:?}");
+    let kept = picture(trial.place());
+    trial.reboot();
+    assert_eq!(trial.load().unwrap().store_problem, None);
+    assert!(picture(trial.place()) == kept);
+}
+
+#[test]
+fn what_was_loaded_from_a_full_store_is_saved_once_there_is_room() {
+    let Some((_alone, trial, _mounted)) = with_own_store() else { return };
+    let filler = trial.disk.store.join("filler");
+    let spoil = || drop(fs::write(&filler, vec![0; 2 << 20]).unwrap_err());
+    loaded_without_writing(&trial, spoil, || fs::remove_file(&filler).unwrap());
+}
+
+#[test]
+fn what_was_loaded_from_a_store_that_is_read_only_is_saved_once_it_is_not() {
+    let Some((_alone, trial, mounted)) = with_own_store() else { return };
+    loaded_without_writing(&trial, || mounted.remount("ro"), || mounted.remount("rw"));
+}
+
+#[test]
+fn a_disk_whose_load_nobody_could_note_is_never_emptied() {
+    let Some((_alone, mut trial, _mounted)) = with_own_store() else { return };
+    trial.disk.notes = None;
+    // The store becomes full while the disk is filled: the first note of it is the last.
+    let filler = trial.disk.store.join("filler");
+    let loaded = disk::load(&Calls::new(), &trial.disk, &mut |_| {
+        fs::write(&filler, vec![0; 2 << 20]).ok();
+        true
+    });
+    assert!(loaded.unwrap().store_problem.is_some());
+    fs::write(trial.place().join("later"), "written in this boot").unwrap();
+    let before = picture(trial.place());
+    fs::remove_file(&filler).unwrap();
+    let error = trial.load().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unsafe);
+    assert!(picture(trial.place()) == before);
+}
+
+#[test]
+fn what_is_larger_than_the_folder_is_not_exported_and_not_restored() {
+    let Some((_alone, mut trial, _mounted)) = with_own_store() else { return };
+    let (calls, to) = (Calls::new(), trial.path("to"));
+    let small = Mounted::tmpfs(&to, "size=256k");
+    let mut steps = 0;
+    let error = disk::export(&calls, &trial.disk, None, &to, &mut |_| {
+        steps += 1;
+        true
+    });
+    let error = error.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::DiskFull);
+    assert!(!error.message.contains("296.0") && error.full().contains("big (296.0 KiB)"), "{error:?}");
+    assert_eq!(steps, 0, "before anything is written");
+    assert_eq!(disk::check_size(&calls, &trial.disk, 1), Ok(()));
+    trial.disk.place = to;
+    trial.disk.trial = false;
+    // What is in it now goes with it.
+    fs::write(trial.place().join("filler"), vec![0; 100 << 10]).unwrap();
+    assert_eq!(disk::check_size(&calls, &trial.disk, 1).unwrap_err().kind, ErrorKind::DiskFull);
+    small.remount("size=700k");
+    assert_eq!(disk::check_size(&calls, &trial.disk, 1), Ok(()));
+}
+
+#[test]
+fn a_store_in_a_file_in_memory_is_refused() {
+    let Some(_alone) = alone() else { return };
+    let mut trial = Trial::new();
+    trial.disk.trial = false;
+    let on_disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for (folder, words) in
+        [(trial.path(""), "which is on a tmpfs"), (on_disk.path().to_owned(), "nothing is mounted")]
+    {
+        let (image, store) = (folder.join("image"), folder.join("mounted"));
+        fs::create_dir(&store).unwrap();
+        let Some(_mounted) = Mounted::image(&image, "ext4", 8 << 20, &store) else { return };
+        trial.disk.store = store.join("store");
+        let error = trial.load().unwrap_err();
+        // A container's overlay is refused as well.
+        assert!(error.message.contains(words) || error.message.contains("overlay"), "{error}");
+    }
+}
+
+#[test]
+fn an_export_follows_the_configuration_that_is_named() {
+    let Some(_alone) = alone() else { return };
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    let (file, to) = (trial.path("zramd.toml"), trial.path("exported"));
+    let mount_point = trial.path("mounted");
+    let text = format!(
+        "[ramdisk.test-named]\nmount-point = {mount_point:?}\nstore = {:?}\nsize = \"1MiB\"\npersist = \"snapshot\"\n",
+        trial.disk.store
+    );
+    fs::write(&file, text).unwrap();
+    let exported = Command::new(env!("CARGO_BIN_EXE_zramdctl"))
+        .arg("--config")
+        .arg(&file)
+        .args(["disk", "export", "test-named"])
+        .arg(&to)
+        .output()
+        .unwrap();
+    fs::remove_file("/run/zramd/work/disk-test-named.json").ok();
+    assert!(exported.status.success(), "{exported:?}");
+    assert!(picture(&to) == picture(trial.place()));
+}
+
+/// What is left of a disk goes with it.
+struct Left(PathBuf);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+        fs::remove_file("/run/zramd/work/disk-test-orphan.json").ok();
+    }
+}
+
+#[test]
+fn snapshots_of_a_disk_whose_section_is_gone_can_be_exported() {
+    let Some(_alone) = alone() else { return };
+    let store = Left(PathBuf::from("/var/lib/zramd/disks/test-orphan"));
+    let mut trial = Trial::new();
+    trial.disk.store.clone_from(&store.0);
+    trial.load().unwrap();
+    fs::write(trial.place().join("file"), "still there").unwrap();
+    trial.save().unwrap();
+    let kept = |words: &[&str]| {
+        let worker =
+            Command::new(env!("CARGO_BIN_EXE_zramd-worker")).arg("kept").args(words).output().unwrap();
+        (worker.status.success(), texts(&worker))
+    };
+    let to = trial.path("exported");
+    let (done, (said, messages)) = kept(&["export", "test-orphan", to.to_str().unwrap()]);
+    assert!(done && said.starts_with("test-orphan: 2 entries, "), "{said}{messages}");
+    assert_eq!(fs::read_to_string(to.join("file")).unwrap(), "still there");
+    // Nothing else is done with it.
+    let (done, (_, messages)) = kept(&["delete", "test-orphan", "1"]);
+    assert!(!done && messages.contains("its snapshots are still there"), "{messages}");
+    assert!(!kept(&["export", "test-orphan/../..", "/nowhere"]).0);
+}

@@ -1,0 +1,52 @@
+//! File systems for one test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{has_program, skip};
+
+/// A file system that is mounted until this is dropped.
+pub struct Mounted(PathBuf);
+
+impl Mounted {
+    /// A tmpfs with these options, on a directory that is created where it is missing. Needs root.
+    pub fn tmpfs(at: &Path, options: &str) -> Mounted {
+        fs::create_dir_all(at).unwrap();
+        assert!(mount(&["-t", "tmpfs", "-o", options, "tmpfs"], at));
+        Mounted(at.to_owned())
+    }
+
+    /// A new file system in a file, or nothing with the reason printed. Needs root.
+    #[track_caller]
+    pub fn image(image: &Path, fs_type: &str, bytes: u64, at: &Path) -> Option<Mounted> {
+        let mkfs = format!("mkfs.{fs_type}");
+        if !has_program(&mkfs) {
+            skip(&format!("needs {mkfs}"));
+            return None;
+        }
+        fs::File::create(image).unwrap().set_len(bytes).unwrap();
+        assert!(Command::new(mkfs).arg("-q").arg(image).status().unwrap().success());
+        if !mount(&["-o", "loop", image.to_str().unwrap()], at) {
+            skip(&format!("needs a kernel that mounts {fs_type} from a file"));
+            return None;
+        }
+        Some(Mounted(at.to_owned()))
+    }
+
+    /// Mounts it again with other options.
+    pub fn remount(&self, options: &str) {
+        assert!(mount(&["-o", &format!("remount,{options}")], &self.0));
+    }
+}
+
+fn mount(words: &[&str], at: &Path) -> bool {
+    Command::new("mount").args(words).arg(at).status().unwrap().success()
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
+    }
+}
