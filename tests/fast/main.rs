@@ -1,11 +1,5 @@
-//! Tests that need neither root nor a network.
-#![allow(
-    clippy::unwrap_used,
-    clippy::format_collect,
-    clippy::format_push_string,
-    clippy::panic,
-    clippy::print_stdout
-)]
+//! Tests that need neither root nor a network, and change nothing outside of temporary directories.
+#![allow(clippy::unwrap_used, clippy::format_collect, clippy::format_push_string, clippy::print_stdout)]
 
 #[path = "../support/mod.rs"]
 mod support;

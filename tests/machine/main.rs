@@ -1,4 +1,6 @@
-//! Tests of the running kernel, of mounted file systems and of a bus of their own. Most need root; what cannot run says why.
+//! Tests with the running kernel, mounts and a D-Bus daemon. Most need root; a test that cannot run here prints why.
+//!
+//! A test that changes the machine, or is disturbed by changes, takes `support::real_kernel_lock` first.
 #![allow(clippy::unwrap_used, clippy::format_collect, clippy::print_stdout)]
 
 #[path = "../support/mod.rs"]

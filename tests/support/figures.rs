@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What no file stands behind, its heap and stacks, in KiB.
 pub fn anonymous(pid: u32) -> u64 {
@@ -34,18 +34,6 @@ pub fn switches(pid: u32) -> BTreeMap<u32, u64> {
         ))
     };
     threads.filter_map(|thread| count(thread.unwrap().file_name().into_string().unwrap())).collect()
-}
-
-/// Waits until the threads that did the work have gone away; their number then.
-pub fn settled(pid: u32) -> usize {
-    let end = Instant::now() + Duration::from_secs(10);
-    loop {
-        let threads = switches(pid).len();
-        if threads == 1 || Instant::now() > end {
-            return threads;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// Whether a process is not switched to at all for this long. It may still have something to do (problems are logged two

@@ -3,7 +3,6 @@
 //! The bus has the rules of a real system bus (nobody owns a name or calls a method unless a policy says so) plus
 //! `units/org.zramd1.conf`. The socket is open to every user, as the real one is. Everything ends with the test, also when
 //! it is killed.
-#![allow(dead_code)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, Permissions};
