@@ -16,7 +16,7 @@ fn the_outputs_in_readme_are_current() {
         .arg("--check")
         .env("ZRAMD_PROGRAMS", programs.parent().unwrap())
         // Other tests of the kernel may be long; they wait for each other without a limit.
-        .env("ZRAMD_LOCK_SECONDS", "600")
+        .env("ZRAMD_LOCK_SECONDS", "3600")
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
