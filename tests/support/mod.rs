@@ -122,7 +122,7 @@ pub fn has_program(name: &str) -> bool {
 }
 
 /// How long [`eventually`] waits. Far more than anything needs: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How long it pauses before the next look: a twentieth of the time so far.
 fn pause(begun: Instant) -> Duration {
