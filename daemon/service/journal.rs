@@ -180,7 +180,8 @@ mod tests {
 
     #[test]
     fn only_what_failed_is_an_error() {
-        let levels = [Outcome::Done, Outcome::Cancelled, Outcome::Postponed, Outcome::Failed].map(|result| level_of(result, false));
+        let levels = [Outcome::Done, Outcome::Cancelled, Outcome::Postponed, Outcome::Failed]
+            .map(|result| level_of(result, false));
         assert_eq!(levels, [log::Level::Info, log::Level::Info, log::Level::Info, log::Level::Error]);
         assert_eq!(level_of(Outcome::Failed, true), log::Level::Warn);
     }

@@ -139,7 +139,7 @@ fn what_somebody_else_has_changed_is_left_alone() {
     assert!(engine::apply(&mut machine.process(), &load(TUNED)).unwrap().plan.is_empty(), "nobody fights");
     let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
     let codes: Vec<(&str, &str)> =
-        snapshot.problems.iter().map(|found| (found.code.as_str(), found.object.as_str())).collect();
+        snapshot.problems.iter().map(|found| (found.code.word(), found.object.as_str())).collect();
     assert_eq!(codes, [("setting-changed", "vm.swappiness")]);
     revert(&machine);
     assert_eq!(values(&machine), "77 3 15000 10 Y");

@@ -98,7 +98,7 @@ fn what_cannot_be_encrypted_is_not_written_at_all() {
         assert!(state.devices[&0].backing.is_none() && state.loops.is_empty() && state.mappings.is_empty());
         drop(state);
         let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
-        let codes: Vec<&str> = snapshot.problems.iter().map(|found| found.code.as_str()).collect();
+        let codes: Vec<&str> = snapshot.problems.iter().map(|found| found.code.word()).collect();
         assert_eq!(codes, ["writeback-missing"]);
     }
 }

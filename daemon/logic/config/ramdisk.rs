@@ -12,8 +12,7 @@ use super::problem::{Origin, Problem};
 use super::schema::{Key, SectionKind};
 use super::section::SectionReader;
 use super::settings::{
-    Backend, DeviceSettings, KeepSettings, MountSettings, RamDiskSettings, Role,
-    Settings, SizeExpr, SizeRule,
+    Backend, DeviceSettings, KeepSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
 };
 use crate::logic::disk::{Mode, OnFailure};
 use crate::logic::disk_place::{STORES, is_at_or_below, place};

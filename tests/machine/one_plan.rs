@@ -2,15 +2,8 @@
 //!
 //! The kernel is the running one. PID 1 is a stand-in on a private bus, and `/run` is a tmpfs in a mount namespace, so nothing
 //! of the machine's own systemd is used.
-#![allow(clippy::unwrap_used)]
 // The macro of an interface uses every argument, and wants methods.
 #![allow(clippy::used_underscore_binding, clippy::unused_self)]
-
-#[path = "support/private_bus.rs"]
-mod private_bus;
-#[path = "support/session.rs"]
-mod session;
-mod support;
 
 use std::fs::{self, Permissions};
 use std::os::fd::OwnedFd;
@@ -18,13 +11,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use private_bus::{Bus, Guarded, run};
+use crate::support::private_bus::{Bus, Guarded, run};
 use rustix::fs::inotify;
 use zbus::object_server::SignalEmitter;
 use zbus::{OwnedObjectPath, interface};
 
-use session::{swaps, zramdctl};
-use support::{can_use_real_kernel, eventually, has_program, real_kernel_lock, skip};
+use crate::support::session::{swaps, zramdctl};
+use crate::support::{can_use_real_kernel, eventually, has_program, real_kernel_lock, skip};
 
 /// `/run` as systemd has it, with the generator installed and `zramd.service` enabled.
 const RUN: &str = r#"
@@ -185,7 +178,7 @@ impl Machine {
         let mut holder = Command::new("unshare");
         holder.args(["--mount", "/bin/sh", "-ec", RUN, "run"]).arg(here.join("zramd-setup")).arg(&mounted);
         let holder = Guarded(holder.stdin(Stdio::null()).spawn().unwrap());
-        assert!(eventually(|| mounted.exists()), "no mount namespace");
+        eventually("the mount namespace", || mounted.exists());
         let namespace = Namespace { pid: holder.0.id(), here };
         start_pid_1(bus.address(), namespace.clone());
         let daemon = bus.ready(bus.connect(namespace.command(bus.folder().join("zramd"))));

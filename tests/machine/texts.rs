@@ -2,15 +2,6 @@
 //!
 //! The same commands run twice in a process of their own, once with `ZRAMD_REPLACE_LETTERS`, which client, daemon, set-up
 //! and worker inherit. Exit statuses, JSON without its texts, and what is on the machine afterwards must be equal.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
-#[path = "support/kept.rs"]
-mod kept;
-#[path = "support/private_bus.rs"]
-mod private_bus;
-#[path = "support/session.rs"]
-mod session;
-mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use kept::Kept;
-use private_bus::Guarded;
+use crate::support::kept::Kept;
+use crate::support::private_bus::Guarded;
+use crate::support::session::{Session, attribute, swaps};
+use crate::support::{can_use_real_kernel, eventually, has_program, setup, skip, texts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use session::{Session, attribute, swaps};
-use support::{can_use_real_kernel, eventually, has_program, setup, skip, texts};
 
 /// In the process that runs the commands: the file that it writes the records to.
 const RECORDS: &str = "ZRAMD_TEXTS_RECORDS";
@@ -281,7 +272,7 @@ fn others(run: &mut Run) {
     run.session.write("");
     run.ctl("reload");
 
-    let output = session::zramdctl("unix:path=/nonexistent", &["reload"]).output().unwrap();
+    let output = crate::support::session::zramdctl("unix:path=/nonexistent", &["reload"]).output().unwrap();
     run.note("reload without a bus", &output, false);
     if has_program("setpriv") {
         // A copy that this user can reach.
@@ -331,7 +322,7 @@ fn disks(run: &mut Run) {
     let script = format!("exec 9<{}; exec sleep 300", place.join("file").display());
     let holder = Guarded(Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap());
     let descriptor = format!("/proc/{}/fd/9", holder.0.id());
-    assert!(eventually(|| Path::new(&descriptor).exists()));
+    eventually("the file is open", || Path::new(&descriptor).exists());
     disk(run, "restore NAME 1");
     drop(holder);
     disk(run, "restore NAME 1");
