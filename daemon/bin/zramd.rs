@@ -3,10 +3,10 @@
 
 use std::process::ExitCode;
 
+use host::linux::{heap, letters};
 use lexopt::prelude::{Long, Short, Value};
-use zramd::host::linux::{heap, letters};
-use zramd::logic::exit::ExitStatus;
-use zramd::service::run::{Options, run};
+use logic::exit::ExitStatus;
+use service::run::{Options, run};
 
 const HELP: &str = "\
 Usage: zramd [--config FILE]

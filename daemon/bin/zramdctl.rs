@@ -3,6 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    zramd::host::linux::letters::begin();
-    ExitCode::from(zramd::client::main().code())
+    host::linux::letters::begin();
+    ExitCode::from(client::main().code())
 }

@@ -8,14 +8,14 @@ use super::args::{Change, Create, NoBlock};
 use super::connect::Bus;
 use super::job::Jobs;
 use super::{options, out};
-use crate::engine::{gather, sample};
-use crate::host::linux::LinuxHost;
-use crate::logic::error::{Error, ErrorKind};
-use crate::logic::exit::ExitStatus;
-use crate::logic::expr::{Expr, size_in_bytes};
-use crate::logic::plan::wanted;
-use crate::logic::units::human;
-use crate::logic::view::View;
+use engine::{gather, sample};
+use host::linux::LinuxHost;
+use logic::error::{Error, ErrorKind};
+use logic::exit::ExitStatus;
+use logic::expr::{Expr, size_in_bytes};
+use logic::human::human;
+use logic::plan::wanted;
+use logic::view::View;
 
 const DEVICE: &str = "org.zramd1.Device";
 

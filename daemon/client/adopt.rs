@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::args::Cli;
 use super::{out, read};
-use crate::engine::{Error, ErrorKind, provision};
-use crate::host::linux::unit_files;
-use crate::logic::exit::ExitStatus;
-use crate::logic::plan::Activation;
-use crate::logic::proc::device_number;
+use engine::{Error, ErrorKind, provision};
+use host::linux::unit_files;
+use logic::exit::ExitStatus;
+use logic::plan::Activation;
+use logic::proc::device_number;
 
 /// Runs `adopt`.
 pub fn run(cli: &Cli, name: &str) -> Result<ExitStatus, Error> {

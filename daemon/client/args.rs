@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::engine::benchmark::SECONDS;
-use crate::logic::algorithm::Algorithm;
-use crate::logic::benchmark::swap::LARGEST_CLUSTER;
-use crate::logic::import::Peer;
+use engine::benchmark::SECONDS;
+use logic::benchmark::swap::LARGEST_CLUSTER;
+use logic::device::algorithm::Algorithm;
+use logic::import::Peer;
 
 /// Shows and controls compressed memory.
 #[derive(Debug, Default, Parser)]

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use crate::host::linux::peer_files::Root;
-use crate::logic::config::{self, settings::Settings};
-use crate::logic::health::{Code, Finding, Level};
-use crate::logic::import::{self, Peer, Values, files};
+use host::linux::peer_files::Root;
+use logic::config::settings::Settings;
+use logic::config::{self};
+use logic::health::{Code, Finding, Level};
+use logic::import::{self, Peer, Values, files};
 
 /// For each device of ours that the configuration of zram-generator below `root` has, too: that it does. Only to be asked where
 /// that is at work.

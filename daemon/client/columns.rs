@@ -1,7 +1,7 @@
 //! The columns of `list`. Names are those of zramctl(8) where the meaning is the same.
 
-use crate::logic::snapshot::{DeviceView, DiskView, Snapshot};
-use crate::logic::units::short;
+use logic::human::short;
+use logic::sample::{DeviceView, DiskView, Snapshot};
 
 /// One line of the list.
 #[derive(Debug, Clone, Copy)]

@@ -7,14 +7,14 @@ use super::args::Cli;
 use super::read::{self, Configuration};
 use super::style::Style;
 use super::{out, overrides};
-use crate::engine::{self, Error};
-use crate::host::linux::files;
-use crate::logic::config::fragment::Section;
-use crate::logic::config::locate::{DROP_INS, MAIN, ROOTS};
-use crate::logic::config::problem::{Origin, Severity};
-use crate::logic::config::{self, Loaded, render};
-use crate::logic::exit::ExitStatus;
-use crate::logic::overlay::quoted;
+use engine::Error;
+use host::linux::files;
+use logic::config::fragment::Section;
+use logic::config::locate::{DROP_INS, MAIN, ROOTS};
+use logic::config::problem::{Origin, Severity};
+use logic::config::{self, Loaded, render};
+use logic::exit::ExitStatus;
+use logic::overlay::quoted;
 
 /// Runs `check`. Stricter than reading: what is ignored in use is a mistake here.
 pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
@@ -140,8 +140,8 @@ fn key(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fixture;
-    use crate::logic::config::fragment::Value;
+    use crate::fixture;
+    use logic::config::fragment::Value;
 
     const MAIN_FILE: &str = r#"
 [defaults]

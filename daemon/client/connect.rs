@@ -8,11 +8,11 @@ use zbus::proxy::{CacheProperties, MethodFlags};
 use zbus::wire::DynamicDeserialize;
 use zbus::{Connection, DynamicType, OwnedVariant, Proxy};
 
-use crate::logic::error::{Error, ErrorKind};
-use crate::logic::exit::ExitStatus;
-use crate::logic::snapshot::DiskView;
-use crate::logic::unit_disk::saving_timer;
-use crate::service::{NAME, ROOT, timer};
+use logic::error::{Error, ErrorKind};
+use logic::exit::ExitStatus;
+use logic::sample::DiskView;
+use logic::unit::ramdisk::saving_timer;
+use service::{NAME, ROOT, timer};
 
 /// How long somebody waits for the daemon who can do without it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ pub fn answered(kind: ErrorKind, text: &str) -> Error {
 }
 
 /// What a call to the daemon failed with.
-fn of_call(error: zbus::Error) -> Error {
+pub fn of_call(error: zbus::Error) -> Error {
     match error {
         zbus::Error::MethodError(name, ..) if name.as_str() == NO_REPLY => {
             Error::failed("zramd.service ended before it had answered; see `journalctl -u zramd`")
@@ -41,7 +41,7 @@ fn of_call(error: zbus::Error) -> Error {
             Error::failed("the system bus is gone")
         }
         other => {
-            let error = Error::from(other);
+            let error = service::bus::error::Error::from(other);
             answered(error.kind, &error.message)
         }
     }
@@ -116,7 +116,8 @@ impl Bus {
             .interface(interface)
             .cache_properties(CacheProperties::No)
             .build()
-            .await?;
+            .await
+            .map_err(of_call)?;
         let reply = proxy.call_with_flags(method, self.flags, body).await.map_err(of_call)?;
         reply.ok_or_else(|| Error::failed("zramd.service did not answer"))
     }

@@ -12,26 +12,26 @@ use super::out;
 use super::problems;
 use super::read::{self, Configuration};
 use super::style::Style;
-use crate::engine::Error;
-use crate::engine::benchmark::keep;
-use crate::engine::disk;
-use crate::engine::gather;
-use crate::engine::reload::Survey;
-use crate::host::linux::disk::Calls;
-use crate::host::linux::{files, unit_files};
-use crate::host::{Host, MachineFile};
-use crate::logic::benchmark::cache::Unusable;
-use crate::logic::change::{Action, Change};
-use crate::logic::config::problem::{Problem, Severity};
-use crate::logic::config::settings::{AlgorithmChoice, DeviceSettings, RamDiskSettings};
-use crate::logic::config::{Loaded, enabled_by_cmdline};
-use crate::logic::exit::ExitStatus;
-use crate::logic::health::{self, Code, Finding, Level};
-use crate::logic::overlay;
-use crate::logic::policy::pressure::UNKNOWN_REMEDY;
-use crate::logic::proc::kernel_version;
-use crate::logic::snapshot::SCHEMA_VERSION;
-use crate::logic::view::section_of;
+use engine::Error;
+use engine::benchmark::keep;
+use engine::gather;
+use engine::ramdisk;
+use engine::reload::Survey;
+use host::linux::ramdisk::Calls;
+use host::linux::{files, unit_files};
+use host::{Host, MachineFile};
+use logic::benchmark::cache::Unusable;
+use logic::change::{Action, Change};
+use logic::config::problem::{Problem, Severity};
+use logic::config::settings::{AlgorithmChoice, DeviceSettings, RamDiskSettings};
+use logic::config::{Loaded, enabled_by_cmdline};
+use logic::exit::ExitStatus;
+use logic::health::{self, Code, Finding, Level};
+use logic::maintain::pressure::UNKNOWN_REMEDY;
+use logic::overlay;
+use logic::proc::kernel_version;
+use logic::sample::SCHEMA_VERSION;
+use logic::view::section_of;
 
 /// Folders in which systemd looks for generators.
 const GENERATORS: [&str; 4] = [
@@ -343,7 +343,7 @@ fn look() -> Standing {
 
 fn not_loading(root: &Path) -> Option<String> {
     let root = std::fs::File::open(root).ok()?;
-    disk::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
+    ramdisk::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
 }
 
 /// Whether PID 1 says that the service runs. Whoever cannot ask it does not know better.
@@ -378,13 +378,13 @@ fn can_load(root: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fixture;
-    use crate::logic::config;
-    use crate::logic::config::problem::Origin;
-    use crate::logic::error::ErrorKind;
-    use crate::logic::facts::Facts;
-    use crate::logic::plan::Plan;
-    use crate::logic::record::Target;
+    use crate::fixture;
+    use logic::config;
+    use logic::config::problem::Origin;
+    use logic::error::ErrorKind;
+    use logic::facts::Facts;
+    use logic::plan::Plan;
+    use logic::record::Target;
 
     fn loaded(text: &str) -> Loaded {
         config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "")

@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use super::read::Policies;
-use crate::logic::derived::{Frame, derive};
-use crate::logic::disk::Persist;
-use crate::logic::health::{Code, Finding, Level};
-use crate::logic::policy::pressure;
-use crate::logic::policy::report::{Action, Budget, Report, Total, Used};
-use crate::logic::snapshot::{
+use logic::device::derived::{Frame, derive};
+use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
+use logic::health::{Code, Finding, Level};
+use logic::maintain::pressure;
+use logic::maintain::report::{Action, Budget, Report, Total, Used};
+use logic::ramdisk::Persist;
+use logic::sample::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
 };
-use crate::logic::stat::{BdStat, BlockStat, IoStat, MmStat};
-use crate::logic::vm::VmView;
+use logic::vm::VmView;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -22,7 +22,8 @@ const AVAILABLE: u64 = 3 * GIB;
 
 /// Compares a text with its golden file.
 pub fn golden(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/client").join(format!("{name}.txt"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/client").join(format!("{name}.txt"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, found).unwrap();
@@ -255,7 +256,7 @@ pub fn machine() -> Snapshot {
                 Code::ZswapActive,
                 "",
                 "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty",
-                crate::logic::health::ZSWAP_REMEDY,
+                logic::health::ZSWAP_REMEDY,
             ),
         ],
         is_outranked: false,

@@ -6,12 +6,12 @@ use std::process::{self, Stdio};
 
 use super::args::{Cli, Import};
 use super::out;
-use crate::engine::{Error, ErrorKind};
-use crate::host::linux::files::describe;
-use crate::host::linux::peer_files::Root;
-use crate::logic::exit::ExitStatus;
-use crate::logic::import::{self, Imported, Program, Values, Warning, files};
-use crate::logic::table;
+use engine::{Error, ErrorKind};
+use host::linux::files::describe;
+use host::linux::peer_files::Root;
+use logic::exit::ExitStatus;
+use logic::import::{self, Imported, Program, Values, Warning, files};
+use logic::table;
 
 /// Where `--write` puts the result.
 const DESTINATION: &str = "etc/zramd/zramd.toml";

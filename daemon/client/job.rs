@@ -9,11 +9,12 @@ use zbus::fdo::NameOwnerChangedStream;
 use zbus::message::Type;
 use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath};
 
+use super::connect::of_call;
 use super::connect::{Bus, answered};
 use super::out;
-use crate::logic::error::{Error, ErrorKind};
-use crate::logic::outcome::OnTheBus;
-use crate::service::{NAME, ROOT, stream};
+use logic::error::{Error, ErrorKind};
+use logic::outcome::OnTheBus;
+use service::{NAME, ROOT, stream};
 
 /// How often the progress is drawn.
 const LOOK: Duration = Duration::from_millis(120);
@@ -45,10 +46,11 @@ impl<'a> Jobs<'a> {
             .msg_type(Type::Signal)
             .sender(NAME)
             .path_namespace(format!("{ROOT}/job"))
-            .build()?;
-        let signals = MessageStream::for_match_rule(rule, bus.connection(), None).await?;
-        let daemon = zbus::fdo::DBusProxy::new(bus.connection()).await?;
-        let owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await?;
+            .build()
+            .map_err(of_call)?;
+        let signals = MessageStream::for_match_rule(rule, bus.connection(), None).await.map_err(of_call)?;
+        let daemon = zbus::fdo::DBusProxy::new(bus.connection()).await.map_err(of_call)?;
+        let owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await.map_err(of_call)?;
         Ok(Jobs { bus, signals, owners })
     }
 

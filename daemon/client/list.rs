@@ -6,12 +6,12 @@ use super::args::{Cli, Json, List};
 use super::columns::{self, COLUMNS, Chosen, Row};
 use super::style::Style;
 use super::{out, read, select};
-use crate::engine::Error;
-use crate::engine::sample::Detail;
-use crate::logic::exit::ExitStatus;
-use crate::logic::health::Finding;
-use crate::logic::snapshot::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot};
-use crate::logic::table;
+use engine::Error;
+use engine::sample::Detail;
+use logic::exit::ExitStatus;
+use logic::health::Finding;
+use logic::sample::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot};
+use logic::table;
 
 /// How the list looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,7 +116,7 @@ pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fixture;
+    use crate::fixture;
 
     fn shown(columns: &[Chosen], form: Form) -> String {
         render(&Row::all(&fixture::machine()), columns, form)

@@ -1,9 +1,9 @@
 //! What `top` shows: two snapshots in, lines out.
 
-use crate::logic::proc::Pressure;
-use crate::logic::snapshot::{DeviceView, Snapshot, StateView};
-use crate::logic::table;
-use crate::logic::units::human;
+use logic::human::human;
+use logic::proc::Pressure;
+use logic::sample::{DeviceView, Snapshot, StateView};
+use logic::table;
 
 /// Headings of the columns.
 pub const COLUMNS: [&str; 11] = [
@@ -143,9 +143,9 @@ fn rate(before: Option<&DeviceView>, now: &DeviceView, counter: impl Fn(&DeviceV
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::derived::Derived;
-    use crate::logic::snapshot::{MemoryView, Stats, SwapView};
-    use crate::logic::stat::{BlockStat, MmStat};
+    use logic::device::derived::Derived;
+    use logic::device::stat::{BlockStat, MmStat};
+    use logic::sample::{MemoryView, Stats, SwapView};
 
     const MIB: u64 = 1 << 20;
 

@@ -10,18 +10,18 @@ use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::style::Style;
 use super::{out, read, worker};
-use crate::engine::maintain::{self, Order, Unwatched};
-use crate::engine::work::Stopped;
-use crate::engine::{Error, ErrorKind};
-use crate::host::Host;
-use crate::host::linux::work;
-use crate::logic::duration::micros;
-use crate::logic::exit::ExitStatus;
-use crate::logic::policy::Cause;
-use crate::logic::policy::report::{Action, Report};
-use crate::logic::proc::device_number;
-use crate::logic::units::human;
-use crate::logic::work::Work;
+use engine::maintain::{self, Order, Unwatched};
+use engine::work::Stopped;
+use engine::{Error, ErrorKind};
+use host::Host;
+use host::linux::work;
+use logic::duration::micros;
+use logic::exit::ExitStatus;
+use logic::human::human;
+use logic::maintain::Cause;
+use logic::maintain::report::{Action, Report};
+use logic::proc::device_number;
+use logic::work::Work;
 
 /// Name of the work.
 const WORK: &str = "maintenance";
@@ -179,7 +179,7 @@ fn line(action: &Action) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fixture;
+    use crate::fixture;
 
     #[test]
     fn each_device_has_its_paragraph() {

@@ -8,8 +8,8 @@ use clap_mangen::Man;
 use super::args::Cli;
 use super::columns::COLUMNS;
 use super::out;
-use crate::engine::Error;
-use crate::logic::exit::{self, ExitStatus};
+use engine::Error;
+use logic::exit::{self, ExitStatus};
 
 const NAME: &str = "zramdctl";
 

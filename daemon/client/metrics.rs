@@ -1,8 +1,8 @@
 //! The figures of `stats`: those of devices are [`FIGURES`], the others are here.
 
-use crate::logic::figure::{FIGURES, Metric, Unit, Value, counter, gauge};
-use crate::logic::policy::report::{Budget, Total};
-use crate::logic::snapshot::{DeviceView, DiskView};
+use logic::figure::{FIGURES, Metric, Unit, Value, counter, gauge};
+use logic::maintain::report::{Budget, Total};
+use logic::sample::{DeviceView, DiskView};
 
 #[allow(clippy::unnecessary_wraps)] // As the tables want it.
 fn count(value: u64) -> Option<Value> {

@@ -10,13 +10,14 @@ use zbus::message::Type;
 use zbus::proxy::CacheProperties;
 use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
+use super::connect::of_call;
 use super::connect::{Bus, answered};
 use super::job::Finished;
 use super::world::{Event, News, Objects, World};
 use super::{out, value};
-use crate::logic::error::Error;
-use crate::logic::exit::ExitStatus;
-use crate::service::{NAME, ROOT, stream};
+use logic::error::Error;
+use logic::exit::ExitStatus;
+use service::{NAME, ROOT, stream};
 
 /// Signals that may wait while the last one is being printed.
 const QUEUE: usize = 4096;
@@ -33,10 +34,12 @@ pub struct Form {
 /// Watches until Ctrl-C, or until nobody reads any more.
 pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask).await?;
-    let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME).build()?;
-    let mut signals = MessageStream::for_match_rule(rule, bus.connection(), NonZeroUsize::new(QUEUE)).await?;
-    let daemon = DBusProxy::new(bus.connection()).await?;
-    let mut owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await?;
+    let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME).build().map_err(of_call)?;
+    let mut signals = MessageStream::for_match_rule(rule, bus.connection(), NonZeroUsize::new(QUEUE))
+        .await
+        .map_err(of_call)?;
+    let daemon = DBusProxy::new(bus.connection()).await.map_err(of_call)?;
+    let mut owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await.map_err(of_call)?;
     let mut world =
         World::new(begin(&bus, form).await.map_err(|error| answered(error.kind, &error.message))?);
     let failed = |error| Error::failed(format!("cannot wait for Ctrl-C: {error}"));
@@ -86,16 +89,18 @@ async fn begin(bus: &Bus, form: Form) -> Result<Objects, Error> {
         .path(ROOT)
         .cache_properties(CacheProperties::No)
         .build()
-        .await?;
-    let mut objects = objects(&manager.get_managed_objects().await.map_err(zbus::Error::from)?);
+        .await
+        .map_err(of_call)?;
+    let mut objects = objects(&manager.get_managed_objects().await.map_err(|error| of_call(error.into()))?);
     let root = PropertiesProxy::builder(bus.connection())
         .destination(NAME)
         .path(ROOT)
         .cache_properties(CacheProperties::No)
         .build()
-        .await?;
+        .await
+        .map_err(of_call)?;
     let interface = zbus::names::InterfaceName::from_static_str_unchecked("org.zramd1.Manager");
-    let properties = root.get_all(interface).await.map_err(zbus::Error::from)?;
+    let properties = root.get_all(interface).await.map_err(|error| of_call(error.into()))?;
     objects
         .entry(ROOT.to_owned())
         .or_default()

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use zbus::Variant;
 
 use super::args::Create;
-use crate::logic::config::schema::{SectionKind, Type};
-use crate::logic::error::{Error, ErrorKind};
-use crate::logic::proc::{HIGHEST_DEVICE, device_number};
+use logic::config::schema::{SectionKind, Type};
+use logic::error::{Error, ErrorKind};
+use logic::proc::{HIGHEST_DEVICE, device_number};
 
 /// Options of `CreateDevice`.
 pub type Options = BTreeMap<String, Variant<'static>>;

@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Write};
 use serde::Serialize;
 
 use super::args::Json;
-use crate::engine::Error;
-use crate::logic::text::worded;
+use engine::Error;
+use logic::text::worded;
 
 /// Writes a result. A closed pipe (`list | head`) is the reader's wish, not our failure; a full disk is one.
 pub fn print(text: &str) -> Result<(), Error> {

@@ -10,10 +10,10 @@ use super::connect::Bus;
 use super::job::Jobs;
 use super::style::Style;
 use super::{act, out, problems, read};
-use crate::engine::Error;
-use crate::logic::exit::ExitStatus;
-use crate::logic::overlay::{self, Override, Standing};
-use crate::logic::table;
+use engine::Error;
+use logic::exit::ExitStatus;
+use logic::overlay::{self, Override, Standing};
+use logic::table;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -97,8 +97,8 @@ pub fn objects(cli: &Cli) -> Result<Vec<String>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fixture;
-    use crate::logic::config;
+    use crate::fixture;
+    use logic::config;
 
     fn overrides() -> Vec<Override> {
         let run = |name: &str| format!("/run/zramd/zramd.toml.d/zz-runtime-{name}.toml").into();

@@ -4,12 +4,12 @@ use super::args::Cli;
 use super::connect::Bus;
 use super::style::Style;
 use super::{act, out, read};
-use crate::engine::{Error, ErrorKind};
-use crate::logic::change::Action;
-use crate::logic::config::problem::Severity;
-use crate::logic::config::render;
-use crate::logic::exit::ExitStatus;
-use crate::logic::table;
+use engine::{Error, ErrorKind};
+use logic::change::Action;
+use logic::config::problem::Severity;
+use logic::config::render;
+use logic::exit::ExitStatus;
+use logic::table;
 
 /// Action, object and detail.
 type Row = (String, String, String);

@@ -1,7 +1,7 @@
 //! Findings as text: each with what to do about it.
 
 use super::style::Style;
-use crate::logic::health::{Finding, Level};
+use logic::health::{Finding, Level};
 
 /// All findings, two lines each.
 pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, style: Style) -> String {
@@ -45,7 +45,7 @@ pub fn plural(count: usize, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fixture;
+    use crate::fixture;
 
     #[test]
     fn each_finding_names_its_object_once_and_its_fix() {

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 
 use super::args::Cli;
 use super::{connect, out};
-use crate::engine::Error;
-use crate::engine::maintain::state::State;
-use crate::engine::reload::{self, Scope, Survey};
-use crate::engine::sample::{self, Detail};
-use crate::host::linux::{LinuxHost, files, unit_files};
-use crate::logic::config::problem::Problem;
-use crate::logic::config::{self, Loaded, locate};
-use crate::logic::plan::Activation;
-use crate::logic::policy::report::Total;
-use crate::logic::snapshot::Snapshot;
-use crate::logic::view::View;
+use engine::Error;
+use engine::maintain::state::State;
+use engine::reload::{self, Scope, Survey};
+use engine::sample::{self, Detail};
+use host::linux::{LinuxHost, files, unit_files};
+use logic::config::problem::Problem;
+use logic::config::{self, Loaded, locate};
+use logic::maintain::report::Total;
+use logic::plan::Activation;
+use logic::sample::Snapshot;
+use logic::view::View;
 
 /// Folder below which the machine is.
 const ROOT: &str = "/";

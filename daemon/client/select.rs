@@ -2,7 +2,7 @@
 
 use super::columns::Row;
 use super::out;
-use crate::logic::exit::ExitStatus;
+use logic::exit::ExitStatus;
 
 /// Whether `name` matches `pattern`, in which `*` is any text and `?` any character.
 pub fn matches(pattern: &str, name: &str) -> bool {
@@ -73,7 +73,7 @@ pub fn report(unknown: &[&str]) -> ExitStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::snapshot::{DeviceView, DiskView, Snapshot};
+    use logic::sample::{DeviceView, DiskView, Snapshot};
     use proptest::prelude::proptest;
 
     #[test]

@@ -6,14 +6,14 @@ use super::args::Cli;
 use super::columns::Row;
 use super::out::escaped;
 use super::{connect, out, read, select};
-use crate::engine::Error;
-use crate::logic::exit::ExitStatus;
-use crate::logic::figure::{FIGURES, Value};
-use crate::logic::overlay::{Command, Override};
-use crate::logic::policy::report::Action;
-use crate::logic::snapshot::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
-use crate::logic::vm::VmView;
-use crate::service::bus::device_path_or_none;
+use engine::Error;
+use logic::exit::ExitStatus;
+use logic::figure::{FIGURES, Value};
+use logic::maintain::report::Action;
+use logic::overlay::{Command, Override};
+use logic::sample::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
+use logic::vm::VmView;
+use service::bus::device_path_or_none;
 
 /// Properties in their order: name and value.
 pub type Properties = Vec<(&'static str, String)>;
@@ -243,8 +243,8 @@ fn words(items: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fixture;
-    use crate::logic::disk::omitted::Reason;
+    use crate::fixture;
+    use logic::ramdisk::omitted::Reason;
 
     #[test]
     fn properties_are_as_in_the_golden_files() {
@@ -308,7 +308,7 @@ mod tests {
         }
         assert_eq!(of(&swap(None)), bus(include_str!("../service/bus/swap.rs")));
         assert_eq!(of(&filesystem(&MountView::default())), bus(include_str!("../service/bus/filesystem.rs")));
-        assert_eq!(of(&disk(&DiskView::default(), 0)), bus(include_str!("../service/bus/disk.rs")));
+        assert_eq!(of(&disk(&DiskView::default(), 0)), bus(include_str!("../service/bus/ramdisk.rs")));
         let mut manager = bus(include_str!("../service/bus/manager.rs"));
         manager.retain(|name| name != "State");
         assert_eq!(of(&machine(&Snapshot::default(), &[], &[])), manager);

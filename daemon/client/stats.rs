@@ -9,12 +9,12 @@ use super::columns::Row;
 use super::metrics::{BUDGET, DISK, POLICY, device, seconds};
 use super::read::Policies;
 use super::{out, read, select};
-use crate::engine::Error;
-use crate::logic::exit::ExitStatus;
-use crate::logic::figure::{Metric, Unit, Value};
-use crate::logic::health::Level;
-use crate::logic::policy::report::Total;
-use crate::logic::snapshot::{SCHEMA_VERSION, Snapshot, Stats};
+use engine::Error;
+use logic::exit::ExitStatus;
+use logic::figure::{Metric, Unit, Value};
+use logic::health::Level;
+use logic::maintain::report::Total;
+use logic::sample::{SCHEMA_VERSION, Snapshot, Stats};
 
 /// What all names begin with.
 const PREFIX: &str = "zramd";
@@ -210,7 +210,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::client::fixture;
+    use crate::fixture;
 
     fn shown(dialect: Dialect) -> String {
         let mut machine = fixture::machine();

@@ -11,17 +11,17 @@ use super::problems::{self, plural};
 use super::read::{self, Configuration, Policies};
 use super::style::Style;
 use super::{out, select};
-use crate::engine::Error;
-use crate::logic::config::merge::Merged;
-use crate::logic::config::settings::Settings;
-use crate::logic::exit::ExitStatus;
-use crate::logic::health::Finding;
-use crate::logic::overlay::{Override, Standing};
-use crate::logic::policy::pressure::Level;
-use crate::logic::policy::span;
-use crate::logic::snapshot::{DeviceView, DiskView, ReasonView, RoleView, Snapshot, StateView};
-use crate::logic::units::human;
-use crate::logic::vm::VmView;
+use engine::Error;
+use logic::config::merge::Merged;
+use logic::config::settings::Settings;
+use logic::exit::ExitStatus;
+use logic::health::Finding;
+use logic::human::human;
+use logic::maintain::pressure::Level;
+use logic::maintain::span;
+use logic::overlay::{Override, Standing};
+use logic::sample::{DeviceView, DiskView, ReasonView, RoleView, Snapshot, StateView};
+use logic::vm::VmView;
 
 /// Bytes below which a ratio says little.
 const WORTH_JUDGING: u64 = 16 << 20;
@@ -517,8 +517,8 @@ fn percent(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fixture;
-    use crate::logic::config;
+    use crate::fixture;
+    use logic::config;
 
     fn config() -> Merged {
         let text = "[zram0]\nzram-size = \"4GiB\"\n\n[zram1]\n".to_owned();

@@ -14,14 +14,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::looks::{COLUMNS, FIRST_FIGURE, Look};
 use super::out;
-use crate::engine::sample;
-use crate::host::linux::{LinuxHost, files};
-use crate::logic::error::{Error, ErrorKind};
-use crate::logic::exit::ExitStatus;
-use crate::logic::proc::{Pressure, parse_pressure};
-use crate::logic::snapshot::Snapshot;
-use crate::logic::view::View;
-use crate::service::stream;
+use engine::sample;
+use host::linux::{LinuxHost, files};
+use logic::error::{Error, ErrorKind};
+use logic::exit::ExitStatus;
+use logic::proc::{Pressure, parse_pressure};
+use logic::sample::Snapshot;
+use logic::view::View;
+use service::stream;
 
 /// Shortest and longest interval in seconds.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
@@ -194,7 +194,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::logic::snapshot::{DeviceView, StateView};
+    use logic::sample::{DeviceView, StateView};
 
     #[test]
     fn the_screen_holds_what_it_has_room_for() {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 use zbus::{OwnedVariant, Variant};
 
-use crate::logic::units::human;
+use logic::human::human;
 
 /// A value as JSON; what JSON has no word for becomes null.
 pub fn json(value: &Variant<'_>) -> Value {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::job::Meter;
-use crate::engine::{Error, ErrorKind};
-use crate::host::Host;
-use crate::host::linux::{LinuxHost, interrupt, process, work};
-use crate::logic::duration::micros;
-use crate::logic::work::Work;
+use engine::{Error, ErrorKind};
+use host::Host;
+use host::linux::{LinuxHost, interrupt, process, work};
+use logic::duration::micros;
+use logic::work::Work;
 
 /// A path that others with another working folder find.
 pub fn absolute(path: &Path) -> Result<PathBuf, Error> {

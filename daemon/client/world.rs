@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::job::Finished;
 use super::{out, value};
-use crate::logic::error::ErrorKind;
-use crate::logic::units::human;
-use crate::service::ROOT;
+use logic::error::ErrorKind;
+use logic::human::human;
+use service::ROOT;
 
 /// Properties of an interface by name.
 pub type Properties = Map<String, Value>;

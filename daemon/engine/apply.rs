@@ -1,12 +1,12 @@
 //! A plan on the machine: group by group, each undone as a whole when one of its steps fails.
 
-use super::create::save;
+use super::device::create::save;
 use super::error::Error;
 use super::perform::{lacks_attribute, perform};
 use super::undo::{one, roll_back, take_back};
-use crate::host::Host;
-use crate::logic::plan::{Group, Plan, Step, Taken, Way};
-use crate::logic::record::{Progress, Record, Target, Undo};
+use host::Host;
+use logic::plan::{Group, Plan, Step, Taken, Way};
+use logic::record::{Progress, Record, Target, Undo};
 
 /// What became of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]

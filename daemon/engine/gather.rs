@@ -5,22 +5,20 @@ use std::collections::BTreeMap;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::error::Error;
-use crate::host::{Host, HostError, MachineFile};
-use crate::logic::algorithm::parse_comp_algorithm;
-use crate::logic::attribute::Attribute;
-use crate::logic::benchmark::cache::{self, Brief, Key, Stored, Unusable};
-use crate::logic::benchmark::score::Profile;
-use crate::logic::config::settings::{
-    AlgorithmChoice, MountSettings, Principal, Role, Settings, StoreSettings,
-};
-use crate::logic::disk_place::passthrough;
-use crate::logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Support};
-use crate::logic::plan::diff::ancestors_and_self;
-use crate::logic::proc::{self, MountLine, SwapLine};
-use crate::logic::record::{Damaged, Record, Target};
-use crate::logic::signature;
-use crate::logic::stat::MmStat;
-use crate::logic::vm::{Advice, Tunable};
+use host::{Host, HostError, MachineFile};
+use logic::benchmark::cache::{self, Brief, Key, Stored, Unusable};
+use logic::benchmark::score::Profile;
+use logic::config::settings::{AlgorithmChoice, MountSettings, Principal, Role, Settings, StoreSettings};
+use logic::device::algorithm::parse_comp_algorithm;
+use logic::device::attribute::Attribute;
+use logic::device::signature;
+use logic::device::stat::MmStat;
+use logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Support};
+use logic::plan::diff::ancestors_and_self;
+use logic::proc::{self, MountLine, SwapLine};
+use logic::ramdisk::place::passthrough;
+use logic::record::{Damaged, Record, Target};
+use logic::vm::{Advice, Tunable};
 
 /// Reads everything that planning for these settings needs.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
@@ -142,7 +140,7 @@ pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, HostError> {
 
 /// A file or folder that a kernel without the feature does not have counts as empty.
 pub(super) fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
-    if error.is(crate::host::Errno::NOENT) { Ok(T::default()) } else { Err(error) }
+    if error.is(host::Errno::NOENT) { Ok(T::default()) } else { Err(error) }
 }
 
 fn support<H: Host>(host: &H) -> Support {
@@ -185,9 +183,7 @@ pub(super) fn device_state<H: Host>(host: &H, number: u32, mm_stat: &str) -> Res
 pub fn diskseq<H: Host>(host: &H, number: u32) -> Result<Option<u64>, HostError> {
     match host.read_attribute(number, Attribute::DiskSeq) {
         Ok(text) => Ok(text.trim().parse().ok()),
-        Err(error) if error.is(crate::host::Errno::NOENT) => {
-            host.device_inode(number).map(Some).or_else(absent)
-        }
+        Err(error) if error.is(host::Errno::NOENT) => host.device_inode(number).map(Some).or_else(absent),
         Err(error) => Err(error),
     }
 }
@@ -224,7 +220,7 @@ pub(super) fn damaged_scratch<H: Host>(host: &H) -> Result<Vec<Damaged>, HostErr
 pub fn record_of<H: Host>(host: &H, target: &Target) -> Result<Option<Record>, Error> {
     let (mut records, damaged) = all_records(host)?;
     match damaged.iter().find(|damaged| damaged.target.as_ref() == Some(target)) {
-        Some(damaged) => Err(Error::damaged(damaged)),
+        Some(damaged) => Err(damaged.refusal()),
         None => Ok(records.remove(target)),
     }
 }

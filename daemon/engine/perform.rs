@@ -1,22 +1,22 @@
 //! One step on the machine, with everything that was written read back.
 
-use super::create;
+use super::device::create;
 use super::error::{Error, ErrorKind};
 use super::gather;
 use super::retry::while_busy;
 use super::self_test;
 use super::undo;
-use crate::host::{Errno, Host, MkfsSpec, MountSpec, RootSpec, SwapSpec};
-use crate::logic::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm};
-use crate::logic::attribute::Attribute;
-use crate::logic::disk_place::passthrough;
-use crate::logic::facts::PathKind;
-use crate::logic::plan::diff::round_up;
-use crate::logic::plan::{Step, Through};
-use crate::logic::record::{Record, Undo};
-use crate::logic::swap_header;
-use crate::logic::units::human;
-use crate::logic::vm::Tunable;
+use host::{Errno, Host, MkfsSpec, MountSpec, RootSpec, SwapSpec};
+use logic::device::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm};
+use logic::device::attribute::Attribute;
+use logic::device::swap_header;
+use logic::facts::PathKind;
+use logic::human::human;
+use logic::plan::diff::round_up;
+use logic::plan::{Step, Through};
+use logic::ramdisk::place::passthrough;
+use logic::record::{Record, Undo};
+use logic::vm::Tunable;
 
 /// Does one step. The undo of the step is in the record already, except for the two steps that find it out themselves.
 pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Result<(), Error> {

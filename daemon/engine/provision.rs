@@ -1,20 +1,21 @@
 //! The whole job: gather, plan, carry out, under the lock.
 
 use super::apply::{self, Outcome};
-use super::create::save;
+use super::device::create::save;
 use super::error::{Error, ErrorKind};
 use super::gather::{absent, accounts, all_records, gather, machine, programs, record_of, records, swaps};
 use super::scratch;
 use super::undo::{roll_back, take_back};
-use crate::host::Host;
-use crate::logic::attribute::Attribute;
-use crate::logic::config::Loaded;
-use crate::logic::config::settings::Settings;
-use crate::logic::facts::Facts;
-use crate::logic::plan::adopt::Found;
-use crate::logic::plan::{self as planner, Activation, Plan};
-use crate::logic::proc::SwapLine;
-use crate::logic::record::{Progress, Record, Target, Undo};
+use host::Host;
+use logic::config::Loaded;
+use logic::config::settings::Settings;
+use logic::device::attribute::Attribute;
+use logic::facts::Facts;
+use logic::plan as planner;
+use logic::plan::adopt::Found;
+use logic::plan::{Activation, Plan};
+use logic::proc::SwapLine;
+use logic::record::{Progress, Record, Target, Undo};
 
 /// A plan that was made, what was known when it was made, and what became of it.
 #[derive(Debug)]
@@ -203,9 +204,8 @@ pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
             Target::Zswap => (2, 0),
             _ => (1, usize::MAX - planner::mount_depth(&record.request)),
         });
-        let stays = damaged
-            .iter()
-            .filter_map(|damaged| Some((damaged.target.clone()?, Err(Error::damaged(damaged)))));
+        let stays =
+            damaged.iter().filter_map(|damaged| Some((damaged.target.clone()?, Err(damaged.refusal()))));
         let gone = records.iter().map(|record| (record.target.clone(), take_away(host, record)));
         Ok(gone.chain(stays).collect())
     })

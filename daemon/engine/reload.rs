@@ -7,15 +7,16 @@ use super::apply::Outcome;
 use super::error::Error;
 use super::gather::gather;
 use super::provision;
-use crate::host::Host;
-use crate::logic::change::{Action, Change, UnitDisk, changes};
-use crate::logic::config::Loaded;
-use crate::logic::config::settings::Settings;
-use crate::logic::facts::Facts;
-use crate::logic::overlay::{Overlay, Override, Standing, section_of_path};
-use crate::logic::plan::{self as planner, Activation, Decision, Item, Plan};
-use crate::logic::raw_path::RawPath;
-use crate::logic::record::Target;
+use host::Host;
+use logic::change::{Action, Change, UnitDisk, changes};
+use logic::config::Loaded;
+use logic::config::settings::Settings;
+use logic::facts::Facts;
+use logic::overlay::{Overlay, Override, Standing, section_of_path};
+use logic::plan as planner;
+use logic::plan::{Activation, Decision, Item, Plan};
+use logic::raw_path::RawPath;
+use logic::record::Target;
 
 /// What a reload would do.
 #[derive(Debug)]

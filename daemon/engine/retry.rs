@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::error::Error;
+use super::error::{Error, held_open, in_use};
 use super::gather;
-use crate::host::{Errno, Host, HostError};
-use crate::logic::attribute::Attribute;
-use crate::logic::proc::{self, MountLine};
+use host::{Errno, Host, HostError};
+use logic::device::attribute::Attribute;
+use logic::proc::{self, MountLine};
 
 /// First pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
@@ -42,24 +42,20 @@ pub fn while_busy<H: Host, T>(
 fn busy<H: Host>(host: &H, number: u32, error: &HostError) -> Error {
     let holders = host.holders(number);
     if !holders.is_empty() {
-        return Error::busy(error, &holders);
+        return held_open(error, &holders);
     }
     let swaps = gather::swaps(host).unwrap_or_default();
     if swaps.iter().any(|swap| swap.zram_number() == Some(number)) {
-        return Error::in_use(
-            error,
-            &format!("it is in use as swap, which `swapoff /dev/zram{number}` ends"),
-        );
+        return in_use(error, &format!("it is in use as swap, which `swapoff /dev/zram{number}` ends"));
     }
     let device =
         host.read_attribute(number, Attribute::Dev).ok().and_then(|text| proc::parse_device_number(&text));
     let mounts = gather::mounts(host).unwrap_or_default();
     match proc::mount_of(&mounts, number, device) {
-        Some(MountLine { mount_point, .. }) => Error::in_use(
-            error,
-            &format!("it is mounted at {mount_point}, which `umount {mount_point}` ends"),
-        ),
-        None => Error::busy(error, &holders),
+        Some(MountLine { mount_point, .. }) => {
+            in_use(error, &format!("it is mounted at {mount_point}, which `umount {mount_point}` ends"))
+        }
+        None => held_open(error, &holders),
     }
 }
 

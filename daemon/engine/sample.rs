@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 
 use super::error::Error;
 use super::gather::{self, absent};
-use crate::host::{Errno, Host, HostError, MachineFile};
-use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
-use crate::logic::attribute::Attribute;
-use crate::logic::derived::{Frame, derive};
-use crate::logic::disk::Persist;
-use crate::logic::disk_status::LoadState;
-use crate::logic::duration::micros;
-use crate::logic::facts::DeviceFacts;
-use crate::logic::health::{Surroundings, findings, is_outranked};
-use crate::logic::plan::{Choice, DeviceRequest, Request};
-use crate::logic::policy::pressure::Level;
-use crate::logic::policy::report::Report;
-use crate::logic::proc::{self, MountLine, SwapLine};
-use crate::logic::record::{Progress, Record, Target, Undo};
-use crate::logic::snapshot::{
+use host::{Errno, Host, HostError, MachineFile};
+use logic::device::algorithm::{Algorithm, parse_recomp_algorithm};
+use logic::device::attribute::Attribute;
+use logic::device::derived::{Frame, derive};
+use logic::device::stat::{BACKING_BLOCK, BdStat, BlockStat, IoStat, MmStat};
+use logic::duration::micros;
+use logic::facts::DeviceFacts;
+use logic::health::{Surroundings, findings, is_outranked};
+use logic::maintain::pressure::Level;
+use logic::maintain::report::Report;
+use logic::plan::{Choice, DeviceRequest, Request};
+use logic::proc::{self, MountLine, SwapLine};
+use logic::ramdisk::Persist;
+use logic::ramdisk::status::LoadState;
+use logic::record::{Progress, Record, Target, Undo};
+use logic::sample::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
 };
-use crate::logic::stat::{BACKING_BLOCK, BdStat, BlockStat, IoStat, MmStat};
-use crate::logic::view::View;
-use crate::logic::vm::{Tunable, VmView};
-use crate::logic::work::Work;
+use logic::view::View;
+use logic::vm::{Tunable, VmView};
+use logic::work::Work;
 
 /// Reads the machine. The configuration tells which tmpfs is ours, and what is wrong with it is part of the problems.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
@@ -249,7 +249,7 @@ fn writeback_limit<H: Host>(around: &Around<'_, H>, number: u32) -> Result<Optio
 }
 
 fn role(facts: &DeviceFacts, request: Option<&DeviceRequest>, swap: bool, mount: bool) -> RoleView {
-    use crate::logic::plan::Purpose;
+    use logic::plan::Purpose;
     match request.map(|request| &request.purpose) {
         _ if swap => RoleView::Swap,
         _ if mount => RoleView::Filesystem,

@@ -5,18 +5,18 @@
 
 use std::collections::BTreeSet;
 
-use super::create;
+use super::device::create;
 use super::error::Error;
 use super::gather::{absent, record};
 use super::perform::{load_module, parameters, set_algorithm, set_disk_size};
 use super::retry::while_busy;
 use super::undo::{one, roll_back};
-use crate::host::Host;
-use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
-use crate::logic::attribute::Attribute;
-use crate::logic::plan::{DeviceRequest, Purpose, Request};
-use crate::logic::record::{Record, Target, Undo};
-use crate::logic::stat::MmStat;
+use host::Host;
+use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
+use logic::device::attribute::Attribute;
+use logic::device::stat::MmStat;
+use logic::plan::{DeviceRequest, Purpose, Request};
+use logic::record::{Record, Target, Undo};
 
 /// A device of our own, uninitialised until [`Scratch::configure`]. It has to be [released](Scratch::release): nothing can be
 /// done with an error when it is merely dropped.
@@ -158,8 +158,8 @@ impl Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::sim::SimMachine;
-    use crate::host::sim::kernel::KernelConfig;
+    use sim::SimMachine;
+    use sim::kernel::KernelConfig;
 
     fn lz4() -> Algorithm {
         Algorithm::parse("lz4").unwrap()

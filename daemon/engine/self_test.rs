@@ -4,7 +4,7 @@
 //! example), and a swap device that fails then loses the memory of programs.
 
 use super::error::Error;
-use crate::host::Host;
+use host::Host;
 
 /// Writes a compressible, an incompressible and a zero page at the start and at the end, reads them back, discards them.
 pub fn run<H: Host>(host: &mut H, number: u32, size: u64) -> Result<(), Error> {

@@ -2,13 +2,13 @@
 
 use super::error::Error;
 use super::gather::{self, all_records};
-use crate::host::Host;
-use crate::logic::attribute::Attribute;
-use crate::logic::plan::{Purpose, Request};
-use crate::logic::proc;
-use crate::logic::record::{Progress, Record, Target};
-use crate::logic::stat::MmStat;
-use crate::logic::vm::{VmRequest, VmView};
+use host::Host;
+use logic::device::attribute::Attribute;
+use logic::device::stat::MmStat;
+use logic::plan::{Purpose, Request};
+use logic::proc;
+use logic::record::{Progress, Record, Target};
+use logic::vm::{VmRequest, VmView};
 
 /// One target that zramd set up.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use super::create;
-use super::error::{Error, ErrorKind};
+use super::device::create;
+use super::error::{Error, ErrorKind, held_open};
 use super::gather;
 use super::retry::{PATIENCE, until_released, while_busy};
-use crate::host::{Errno, Host, HostError, MountSpec, SwapSpec};
-use crate::logic::attribute::Attribute;
-use crate::logic::disk_place::passthrough;
-use crate::logic::drain::RESERVE_SHARE;
-use crate::logic::facts::PathKind;
-use crate::logic::plan::{Purpose, Request, wants_discard};
-use crate::logic::record::{Progress, Record, Undo};
-use crate::logic::units::human;
-use crate::logic::vm::Tunable;
+use host::{Errno, Host, HostError, MountSpec, SwapSpec};
+use logic::device::attribute::Attribute;
+use logic::device::drain::RESERVE_SHARE;
+use logic::facts::PathKind;
+use logic::human::human;
+use logic::plan::{Purpose, Request, wants_discard};
+use logic::ramdisk::place::passthrough;
+use logic::record::{Progress, Record, Undo};
+use logic::vm::Tunable;
 
 /// Whether device `number` is still the one that the record is about.
 pub(super) fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
@@ -158,7 +158,7 @@ fn unmount_patiently<H: Host>(host: &mut H, mount_point: &str) -> Result<(), Err
             Err(error) if error.is(Errno::BUSY) => {
                 let users = host.mount_users(mount_point);
                 if host.now() >= deadline {
-                    return Err(Error::busy(&error, &users));
+                    return Err(held_open(&error, &users));
                 }
                 host.sleep(Duration::from_millis(100));
             }

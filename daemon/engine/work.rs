@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{Error, ErrorKind};
-use crate::host::Host;
-use crate::host::linux::{LinuxHost, interrupt, work as folder};
-use crate::logic::duration::micros;
-use crate::logic::text::worded;
-use crate::logic::work::{Outcome, SCHEMA_VERSION, Work};
+use host::Host;
+use host::linux::{LinuxHost, interrupt, work as folder};
+use logic::duration::micros;
+use logic::text::worded;
+use logic::work::{Outcome, SCHEMA_VERSION, Work};
 
 /// How often the file is written at most.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::Holder;
-use crate::logic::error::{Error, ErrorKind};
-use crate::logic::text::worded;
+use logic::error::{Error, ErrorKind};
+use logic::text::worded;
 
 /// An error number, with the few names that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,15 +7,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::disk::Persist;
-use super::disk_place::place;
 use super::error::ErrorKind;
 use super::facts::{Facts, Use};
+use super::human::{bytes_per, human};
 use super::plan::diff::{changed_in_use, round_up};
 use super::plan::{Activation, Decision, DeviceRequest, Item, Plan, Purpose, RamDiskRequest, Request};
 use super::proc::disk_mount;
+use super::ramdisk::Persist;
+use super::ramdisk::place::place;
 use super::record::{Progress, Record, Target};
-use super::units::{bytes_per, human};
 use super::vm::VmRequest;
 
 /// What happens to one target.

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::algorithm::Algorithm;
-use super::attribute::Attribute;
 use super::benchmark::cache::Unusable;
+use super::device::algorithm::Algorithm;
+use super::device::attribute::Attribute;
 use super::proc::{Memory, MountLine, SwapLine, mount_of};
 use super::raw_path::RawPath;
 use super::record::{Damaged, Record, Target};
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn every_file_of_zram_generator_that_the_import_reads_is_known_and_it_is_told_once() {
-        let sources = crate::logic::import::Peer::ZramGenerator.sources();
+        let sources = crate::import::Peer::ZramGenerator.sources();
         let drop_ins = sources.drop_ins.iter().map(|folder| format!("{folder}/*{}", sources.suffix));
         let files: Vec<String> =
             sources.mains.iter().map(|file| (*file).to_owned()).chain(drop_ins).collect();

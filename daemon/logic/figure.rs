@@ -1,6 +1,6 @@
 //! The figures of a device, each defined once: the bus, `show` and `stats` take them from here.
 
-use super::snapshot::DeviceView;
+use super::sample::DeviceView;
 
 /// What a figure counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

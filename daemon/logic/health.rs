@@ -4,14 +4,14 @@
 //! in, findings out, worst first.
 
 use super::config::problem::{Problem, Severity};
-use super::disk_health::{disk_findings, disks_findings};
 use super::facts::OtherManager;
 pub use super::finding::{Code, Finding, Level};
-use super::policy::resize;
+use super::human::human;
+use super::maintain::resize;
 use super::proc::{SwapLine, zram_number};
+use super::ramdisk::health::{disk_findings, disks_findings};
 use super::record::{Damaged, Target};
-use super::snapshot::{DeviceView, RoleView, Snapshot, StateView};
-use super::units::human;
+use super::sample::{DeviceView, RoleView, Snapshot, StateView};
 
 /// What is known besides the snapshot.
 #[derive(Debug, Clone, Default)]
@@ -298,9 +298,9 @@ fn resume_device(cmdline: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::snapshot::SwapView;
-    use crate::logic::stat::MmStat;
-    use crate::logic::vm::VmView;
+    use crate::device::stat::MmStat;
+    use crate::sample::SwapView;
+    use crate::vm::VmView;
 
     fn swap_device() -> DeviceView {
         DeviceView {
@@ -383,7 +383,7 @@ mod tests {
         let around = Surroundings {
             swaps: vec![disk.clone()],
             zswap: true,
-            other_managers: vec![crate::logic::facts::OTHER_MANAGERS[0]],
+            other_managers: vec![crate::facts::OTHER_MANAGERS[0]],
             cmdline: "quiet resume=/dev/zram0".to_owned(),
             lost: vec!["zram3".to_owned()],
             damaged: vec![Damaged {

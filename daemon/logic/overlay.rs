@@ -291,7 +291,7 @@ fn exactly(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::config;
+    use crate::config;
 
     #[test]
     fn what_is_written_is_read_back_and_is_a_configuration() {

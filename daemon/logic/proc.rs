@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use super::disk_place::place;
+use super::ramdisk::place::place;
 use super::raw_path::RawPath;
 
 /// What `/proc/meminfo` says, in KiB.

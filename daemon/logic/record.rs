@@ -4,11 +4,12 @@
 //! nothing unexplained. Taking a target away, recovering after a crash and rolling back a failed step are all the same
 //! thing: the undo list, from its end. Every undo is safe to repeat and checks that the device is still the same one.
 
+use crate::error::{Error, ErrorKind};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::algorithm::Algorithm;
+use super::device::algorithm::Algorithm;
 use super::plan::Request;
 use super::proc::zram_number;
 use super::vm::Tunable;
@@ -139,6 +140,12 @@ pub struct Damaged {
 }
 
 impl Damaged {
+    /// The refusal to touch a target whose record cannot be used.
+    pub fn refusal(&self) -> Error {
+        let name = self.target.as_ref().map_or_else(|| self.file.clone(), Target::to_string);
+        Error::new(ErrorKind::Unsafe, format!("{name}: {self}; {}", self.remedy()))
+    }
+
     /// What to do about it.
     pub fn remedy(&self) -> String {
         let remove = format!("remove /run/zramd/{}", self.file);

@@ -14,12 +14,12 @@ use super::config::problem::{Problem, Severity};
 use super::config::render::one_line;
 use super::error::{Error, ErrorKind};
 use super::health::{Finding, config_finding};
+use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
-use super::policy::pressure::Thresholds;
 use super::record::Target;
 use super::text::worded;
-use super::unit_disk::place_unit;
-use super::unit_text::{
+use super::unit::ramdisk::place_unit;
+use super::unit::{
     VM_UNIT, ZSWAP_UNIT, activating_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
 };
 

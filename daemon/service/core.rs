@@ -12,14 +12,14 @@ use super::bus::turn::Turns;
 use super::jobs::Jobs;
 use super::setup::Source;
 use super::subscribe::Subscribers;
-use crate::engine::{Error, sample};
-use crate::host::Host;
-use crate::host::linux::{LinuxHost, heap};
-use crate::logic::duration::micros;
-use crate::logic::health::{Code, Finding, Level};
-use crate::logic::policy::pressure::Thresholds;
-use crate::logic::snapshot::Snapshot;
-use crate::logic::view::View;
+use engine::{Error, sample};
+use host::Host;
+use host::linux::{LinuxHost, heap};
+use logic::duration::micros;
+use logic::health::{Code, Finding, Level};
+use logic::maintain::pressure::Thresholds;
+use logic::sample::Snapshot;
+use logic::view::View;
 
 /// How old a sample may be for whoever asks. It bounds what ten thousand callers in a second can cost.
 const FRESH: Duration = Duration::from_millis(20);

@@ -16,9 +16,9 @@ use super::bus::job::{Job, JobSignals, State};
 use super::core::{Core, lock};
 use super::setup::Cancel;
 use super::work::Order;
-use crate::logic::outcome::Outcome;
-use crate::logic::text::worded;
-use crate::logic::work::Outcome as Ending;
+use logic::outcome::Outcome;
+use logic::text::worded;
+use logic::work::Outcome as Ending;
 
 /// Jobs that may be waiting or running at the same time.
 const MOST: usize = 16;
@@ -297,12 +297,12 @@ impl Core {
         let (result, error, message) = match result {
             Ok(message) => (Ending::Done, None, worded(message)),
             Err(error) if error.kind == ErrorKind::Cancelled || handle.cancel.is_cancelled() => {
-                (Ending::Cancelled, Some(ErrorKind::Cancelled), error.message)
+                (Ending::Cancelled, Some(ErrorKind::Cancelled), error.0.message)
             }
             Err(error) if error.kind == ErrorKind::Postponed => {
-                (Ending::Postponed, Some(error.kind), error.message)
+                (Ending::Postponed, Some(error.kind), error.0.message)
             }
-            Err(error) => (Ending::Failed, Some(error.kind), error.message),
+            Err(error) => (Ending::Failed, Some(error.kind), error.0.message),
         };
         super::journal::ended(kind, result, &message, error.is_some_and(ErrorKind::is_slip));
         let Some(object) = handle.object.clone() else { return };
@@ -360,8 +360,8 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::core::Mode;
-    use crate::service::setup::Source;
+    use crate::core::Mode;
+    use crate::setup::Source;
 
     #[test]
     fn a_method_waits_for_its_turn_but_not_for_ever() {

@@ -3,10 +3,10 @@
 use log::{LevelFilter, Log, Metadata, Record};
 use systemd_journal_logger::{JournalLog, connected_to_journal};
 
-use crate::logic::health::{Finding, Level};
-use crate::logic::policy::report::Action;
-use crate::logic::units::human;
-use crate::logic::work::Outcome;
+use logic::health::{Finding, Level};
+use logic::human::human;
+use logic::maintain::report::Action;
+use logic::work::Outcome;
 
 /// The daemon serves.
 pub const STARTED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d01";

@@ -13,12 +13,12 @@ use super::core::Core;
 use super::jobs::Handle;
 use super::lane;
 use super::reconcile::{Before, NOTHING, Wish, With, propose, reconcile, view};
-use crate::engine::control;
-use crate::host::linux::{LinuxHost, files};
-use crate::logic::overlay::{Command, ENABLED, Overlay, file_name};
-use crate::logic::proc::device_number;
-use crate::logic::record::Target;
-use crate::logic::units::human;
+use engine::device::control;
+use host::linux::{LinuxHost, files};
+use logic::human::human;
+use logic::overlay::{Command, ENABLED, Overlay, file_name};
+use logic::proc::device_number;
+use logic::record::Target;
 
 /// How long the caller of `Reload` waits for the plan. Linux holds back who looks at a device while it recompresses its pages.
 const PLANNING: Duration = Duration::from_secs(2);
@@ -106,7 +106,7 @@ impl Core {
         let forced = only_force(options)?;
         let proposal = propose(self, &Wish::everything(forced)).await?;
         let changes = proposal.tasks.into_iter();
-        let changes = changes.filter(|change| change.action != crate::logic::change::Action::Keep);
+        let changes = changes.filter(|change| change.action != logic::change::Action::Keep);
         Ok(changes
             .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
             .collect())

@@ -14,13 +14,11 @@ use super::bus::manager::Manager;
 use super::core::{Core, lock};
 use super::journal;
 use super::watch::watched;
-use crate::host::Host;
-use crate::host::linux::{LinuxHost, PRESSURE_LEVEL, files};
-use crate::logic::policy::Cause;
-use crate::logic::policy::alarm::{Alarms, next_look};
-use crate::logic::policy::pressure::{
-    Gauge, LOOK, Level, TRIGGER, Thresholds, UNKNOWN_REMEDY, back_off, totals,
-};
+use host::Host;
+use host::linux::{LinuxHost, PRESSURE_LEVEL, files};
+use logic::maintain::Cause;
+use logic::maintain::alarm::{Alarms, next_look};
+use logic::maintain::pressure::{Gauge, LOOK, Level, TRIGGER, Thresholds, UNKNOWN_REMEDY, back_off, totals};
 
 const FILE: &str = "/proc/pressure/memory";
 /// The first look after the kernel has woken us.

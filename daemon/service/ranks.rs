@@ -8,9 +8,9 @@ use super::core::Core;
 use super::jobs::Handle;
 use super::journal;
 use super::reconcile::{NOTHING, Wish, With, reconcile};
-use crate::logic::record::Target;
-use crate::logic::snapshot::Snapshot;
-use crate::logic::work::Outcome;
+use logic::record::Target;
+use logic::sample::Snapshot;
+use logic::work::Outcome;
 
 /// What they were last brought in line with.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ async fn bring_in_line(core: &Arc<Core>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::vm::VmView;
+    use logic::vm::VmView;
 
     #[test]
     fn settings_follow_what_outranks_our_swap() {

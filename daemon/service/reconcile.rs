@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode, Phase};
-use super::disks::{save_before_stop, work_name};
 use super::jobs::{Claim, Handle};
 use super::lane;
+use super::ramdisk::{save_before_stop, work_name};
 use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
-use crate::engine::{self, control};
-use crate::host::linux::{LinuxHost, files, unit_files};
-use crate::logic::change::Action;
-use crate::logic::outcome::Outcome;
-use crate::logic::overlay::file_name;
-use crate::logic::record::Target;
-use crate::logic::view::{Ended, Obsolete, Proposal, Task, UnitChange, View};
+use engine::device::control;
+use host::linux::{LinuxHost, files, unit_files};
+use logic::change::Action;
+use logic::outcome::Outcome;
+use logic::overlay::file_name;
+use logic::record::Target;
+use logic::view::{Ended, Obsolete, Proposal, Task, UnitChange, View};
 
 /// What is to be brought about. Kept in `/run/zramd/operation` while it is being done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -224,7 +224,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
         proposal.view = view;
     }
     core.set_view(proposal.view);
-    super::maintenance::follow_configuration(core).await;
+    super::maintain::follow_configuration(core).await;
     let sentence = sentence?;
     if let Some(Before { section, creates: true, .. }) = &wish.before {
         for target in wish.only.iter().flatten() {
@@ -265,7 +265,7 @@ fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc
         match core.claim(&name) {
             Ok(claim) => claims.push(claim),
             Err(error) => {
-                task.detail = format!("{}; ask again when it has ended", error.message);
+                task.detail = format!("{}; ask again when it has ended", error.0.message);
                 task.action = Action::Refuse;
                 task.kind = Some(error.kind);
             }
@@ -314,7 +314,7 @@ impl Report {
         let (error, text) = match result {
             Ok(()) if task.detail.is_empty() => (None, format!("{}: {}", task.target, task.action)),
             Ok(()) => (None, format!("{}: {} ({})", task.target, task.action, task.detail)),
-            Err(error) => (Some(error.kind), error.message),
+            Err(error) => (Some(error.kind), error.0.message),
         };
         self.outcomes.push(Outcome {
             target: Some(task.target.clone()),
@@ -392,7 +392,7 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
     let ended = while_pages_move(handle, &busy, work).await?;
     for task in todo {
         let errors = ended.iter().filter(|ended| ended.target == task.target).flat_map(|ended| &ended.errors);
-        let errors: Vec<&Error> = errors.collect();
+        let errors: Vec<&logic::error::Error> = errors.collect();
         let result = match errors.first() {
             None => Ok(()),
             Some(_) if handle.cancel.is_cancelled() => Err(Error::new(
@@ -499,7 +499,7 @@ async fn adapt(core: &Core, pid_1: &Systemd, handle: &Handle, task: &Task) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::setup::Source;
+    use crate::setup::Source;
 
     fn task(target: Target, action: Action) -> Task {
         Task {

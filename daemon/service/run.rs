@@ -11,14 +11,15 @@ use super::bus::benchmark::{self, Benchmark};
 use super::bus::manager::Manager;
 use super::core::{Core, Mode, Phase};
 use super::jobs::Handle;
+use super::ramdisk::space;
 use super::reconcile::{NOTHING, Wish, With, interrupted, reconcile, view};
 use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
-use super::{NAME, ROOT, bus, journal, maintenance, notify, pressure, space, stream, watch};
-use crate::host::linux::{files, unit_files};
-use crate::logic::exit::ExitStatus;
-use crate::logic::work::Outcome;
+use super::{NAME, ROOT, bus, journal, maintain, notify, pressure, stream, watch};
+use host::linux::{files, unit_files};
+use logic::exit::ExitStatus;
+use logic::work::Outcome;
 
 /// How the daemon was started.
 #[derive(Debug, Clone, Default)]
@@ -100,9 +101,9 @@ async fn serve(options: Options) -> Result<(), Failure> {
         Err(error) => log::error!("cannot read the configuration: {error}"),
     }
     core.enter(Phase::Running);
-    tokio::spawn(maintenance::follow_reports(Arc::clone(&core)));
+    tokio::spawn(maintain::follow_reports(Arc::clone(&core)));
     adopt(&core).await;
-    maintenance::follow_configuration(&core).await;
+    maintain::follow_configuration(&core).await;
     journal::started(core.latest().devices.len());
     notify::ready("Serving");
     wait(&core, &connection, &mut lost, &mut signals).await?;

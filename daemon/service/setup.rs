@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::bus::error::Result;
 use super::lane;
-use crate::host::linux::process;
+use host::linux::process;
 
 /// How long `zramd-setup` may take for what it reads, writes and changes in one go; it may wait 50 s for its lock.
 const LIMIT: Duration = Duration::from_secs(120);

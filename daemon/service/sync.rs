@@ -9,15 +9,15 @@ use zbus::object_server::{Interface, SignalEmitter};
 use zbus::{Connection, OwnedVariant, Variant};
 
 use super::bus::device::Device;
-use super::bus::disk::RamDisk;
 use super::bus::filesystem::Filesystem;
 use super::bus::manager::Manager;
+use super::bus::ramdisk::RamDisk;
 use super::bus::swap::Swap;
 use super::bus::{EMITTING, device_path, disk_path};
 use super::core::Core;
 use super::ranks::Ranks;
-use crate::logic::health::Finding;
-use crate::logic::snapshot::{RoleView, Snapshot};
+use logic::health::Finding;
+use logic::sample::{RoleView, Snapshot};
 
 /// Values of the properties that emit signals.
 type Values = HashMap<String, OwnedVariant>;

@@ -7,7 +7,7 @@ use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::label;
 use super::jobs::Handle;
 use super::stream;
-use crate::logic::record::Target;
+use logic::record::Target;
 
 /// PID 1's name, object and interface (org.freedesktop.systemd1(5)).
 const SERVICE: &str = "org.freedesktop.systemd1";

@@ -3,9 +3,9 @@
 use zbus::Connection;
 
 use super::systemd::property_of;
-use crate::host::Host;
-use crate::host::linux::{LinuxHost, clock};
-use crate::logic::duration::micros;
+use host::Host;
+use host::linux::{LinuxHost, clock};
+use logic::duration::micros;
 
 /// When this timer unit elapses next, in microseconds since 1970; 0 is never, or that nobody knows.
 pub async fn next(connection: &Connection, unit: &str) -> u64 {

@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::core::Core;
-use crate::logic::proc::is_zram_event;
+use logic::proc::is_zram_event;
 
 /// The kernel's multicast group of device events (udev's own is 2).
 const KERNEL_EVENTS: u32 = 1;

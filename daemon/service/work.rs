@@ -15,10 +15,10 @@ use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode};
 use super::jobs::{Handle, LOOK};
 use super::systemd::{DONE, Systemd, Verb};
-use crate::host::Host;
-use crate::host::linux::{LinuxHost, process, work};
-use crate::logic::duration::micros;
-use crate::logic::work::{Outcome, Work, ending};
+use host::Host;
+use host::linux::{LinuxHost, process, work};
+use logic::duration::micros;
+use logic::work::{Outcome, Work, ending};
 
 /// What `zramd-worker` is to do.
 #[derive(Debug, Clone)]

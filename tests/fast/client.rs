@@ -4,10 +4,10 @@ use std::fs;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::{repository, setup, texts};
-use zramd::client;
-use zramd::client::style::Style;
-use zramd::host::linux::files;
-use zramd::logic::config;
+
+use client::style::Style;
+use host::linux::files;
+use logic::config;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_zramdctl");
 

@@ -4,15 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::{golden, repository};
+use logic::config::problem::Severity;
+use logic::config::schema::SectionKind;
+use logic::config::settings::PageSource;
+use logic::config::{self, Loaded, render, schema, settings};
+use logic::facts::Facts;
+use logic::plan::{self, Activation, Decision, Plan, Purpose, Request};
+use logic::proc::Memory;
+use logic::record::Target;
 use proptest::prelude::*;
-use zramd::logic::config::problem::Severity;
-use zramd::logic::config::schema::SectionKind;
-use zramd::logic::config::settings::PageSource;
-use zramd::logic::config::{self, Loaded, render, schema, settings};
-use zramd::logic::facts::Facts;
-use zramd::logic::plan::{self, Activation, Decision, Plan, Purpose, Request};
-use zramd::logic::proc::Memory;
-use zramd::logic::record::Target;
 
 fn load(texts: &[&str]) -> Loaded {
     load_with("", texts)

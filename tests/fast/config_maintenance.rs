@@ -1,11 +1,11 @@
 //! `[maintenance]`: what it asks for, and what is said about mistakes in it.
 
-use zramd::logic::config::settings::{BackingSettings, StoreSettings};
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::facts::Facts;
-use zramd::logic::plan::{self, Activation, Request};
-use zramd::logic::proc::Memory;
-use zramd::logic::record::Target;
+use logic::config::settings::{BackingSettings, StoreSettings};
+use logic::config::{self, Loaded};
+use logic::facts::Facts;
+use logic::plan::{self, Activation, Request};
+use logic::proc::Memory;
+use logic::record::Target;
 
 fn load(texts: &[&str]) -> Loaded {
     let files: Vec<_> = texts

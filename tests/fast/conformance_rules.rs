@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use zramd::host::sim::kernel::{KernelConfig, PAGE};
-use zramd::host::sim::{SimHost, SimMachine};
-use zramd::host::{BlockProbe, Errno, Host, HostError};
-use zramd::logic::attribute::Attribute;
+use host::{BlockProbe, Errno, Host, HostError};
+use logic::device::attribute::Attribute;
+use sim::kernel::{KernelConfig, PAGE};
+use sim::{SimHost, SimMachine};
 
 const CASES: &str = include_str!("../lab/guest/zram-rules/cases");
 const BACKING: &str = "/dev/wb";

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::disk::{FORCED, Trial, noise, picture, small};
+use engine::ramdisk::{self, Disk, Saved};
+use host::linux::ramdisk::Calls;
+use logic::ramdisk::state::Outcome;
 use rustix::process::{Signal, getpid, kill_process};
-use zramd::engine::disk::{self, Disk, Saved};
-use zramd::host::linux::disk::Calls;
-use zramd::logic::disk::state::Outcome;
 
 /// Where the program that is killed finds its disk.
 const SPEC: &str = "ZRAMD_TEST_DISK";
@@ -26,7 +26,7 @@ fn large(root: &Path) {
 }
 
 fn save(disk: &Disk) -> Saved {
-    disk::save(&Calls::all_named(None), disk, FORCED, &mut |_| true).unwrap()
+    ramdisk::save(&Calls::all_named(None), disk, FORCED, &mut |_| true).unwrap()
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn dies_while_it_saves() {
     let spec = fs::read_to_string(std::env::var_os(SPEC).unwrap()).unwrap();
     let disk: Disk = serde_json::from_str(&spec).unwrap();
     let draft = disk.store.join(DRAFT);
-    let saved = disk::save(&Calls::all_named(None), &disk, FORCED, &mut |_| {
+    let saved = ramdisk::save(&Calls::all_named(None), &disk, FORCED, &mut |_| {
         if fs::metadata(&draft).is_ok_and(|meta| meta.len() > 0) {
             kill_process(getpid(), Signal::KILL).unwrap();
         }
@@ -84,7 +84,7 @@ fn a_draft_of_a_save_that_was_killed_goes_with_the_next() {
     assert!(picture(trial.place()) == new);
 
     // And a boot after it was killed: what is loaded is the last good one, and the draft goes with the save after that.
-    disk::delete(&Calls::new(), &trial.disk, 2).unwrap();
+    ramdisk::delete(&Calls::new(), &trial.disk, 2).unwrap();
     killed_save(&trial);
     trial.reboot();
     let loaded = trial.load().unwrap();

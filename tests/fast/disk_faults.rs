@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::disk::{FAULTS, FORCED, Picture, Trial, change, copy, is_kill, picture, small};
-use zramd::engine::disk::{self, Saved};
-use zramd::host::Errno;
-use zramd::host::linux::disk::Calls;
-use zramd::host::linux::disk::script::Fault;
-use zramd::logic::disk::omitted::Omitted;
-use zramd::logic::disk::state::Outcome;
+use engine::ramdisk::{self, Saved};
+use host::Errno;
+use host::linux::ramdisk::Calls;
+use host::linux::ramdisk::script::Fault;
+use logic::ramdisk::omitted::Omitted;
+use logic::ramdisk::state::Outcome;
 
 /// Loads whatever a boot would load now.
 fn after_reboot(trial: &Trial) -> (u64, Picture) {
@@ -39,7 +39,7 @@ type Make = fn(Option<(usize, Fault)>) -> Calls;
 /// Calls of a save in which nothing goes wrong.
 fn calls_of_a_save(trial: &Trial, make: Make) -> Vec<String> {
     let calls = make(None);
-    disk::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
+    ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
     copy(&trial.path("before"), &trial.disk.store);
     calls.transcript()
 }
@@ -66,7 +66,7 @@ fn a_directory_that_cannot_be_listed_costs_only_itself() {
         }
         let whole = picture(trial.place());
         let calls = Calls::with_fault(fault);
-        let saved = disk::save(&calls, &trial.disk, FORCED, &mut |_| true).ok()?;
+        let saved = ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true).ok()?;
         let Saved::Written { manifest, .. } = saved else { panic!("nothing was written") };
         trial.reboot();
         trial.load().unwrap();
@@ -130,7 +130,7 @@ fn walk_through_a_save(make: Make) {
             copy(&trial.path("before"), &trial.disk.store);
             trial.disk.place.clone_from(&place);
             let calls = make(Some((number, fault)));
-            let saved = disk::save(&calls, &trial.disk, FORCED, &mut |_| true);
+            let saved = ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true);
             let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
             match &saved {
                 Ok(_) => done += 1,
@@ -162,7 +162,7 @@ fn walk_through_a_save(make: Make) {
             // And a second attempt in the same boot.
             copy(&kept, &trial.disk.store);
             trial.disk.place.clone_from(&place);
-            let again = disk::save(&make(None), &trial.disk, FORCED, &mut |_| true);
+            let again = ramdisk::save(&make(None), &trial.disk, FORCED, &mut |_| true);
             let again = again.unwrap_or_else(|error| panic!("{what}: {error}"));
             let Saved::Written { generation, .. } = again else { panic!("{what}: {again:?}") };
             trial.verify(generation).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -189,7 +189,7 @@ fn a_load_may_fail_anywhere() {
     fs::create_dir(&trial.disk.place).unwrap();
     copy(&trial.disk.store, &trial.path("before"));
     let calls = Calls::with_fault(None);
-    disk::load(&calls, &trial.disk, &mut |_| true).unwrap();
+    ramdisk::load(&calls, &trial.disk, &mut |_| true).unwrap();
     let transcript = calls.transcript();
     assert!(transcript.len() > 80, "{transcript:#?}");
     let (mut failed, mut fell_back, mut done) = (0, 0, 0);
@@ -198,7 +198,7 @@ fn a_load_may_fail_anywhere() {
             copy(&trial.path("before"), &trial.disk.store);
             trial.reboot();
             let calls = Calls::with_fault(Some((number, fault)));
-            let loaded = disk::load(&calls, &trial.disk, &mut |_| true);
+            let loaded = ramdisk::load(&calls, &trial.disk, &mut |_| true);
             let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
             let found = picture(trial.place());
             match &loaded {

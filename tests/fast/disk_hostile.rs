@@ -4,12 +4,12 @@
 use std::fs;
 
 use crate::support::disk::{Picture, Trial, change, picture, small};
-use zramd::engine::ErrorKind;
-use zramd::logic::disk::header::Fields;
-use zramd::logic::disk::manifest::Manifest;
-use zramd::logic::disk::omitted::Reason;
-use zramd::logic::disk::state::Outcome;
-use zramd::logic::disk::{archive_name, manifest_name, pax};
+use engine::ErrorKind;
+use logic::ramdisk::header::Fields;
+use logic::ramdisk::manifest::Manifest;
+use logic::ramdisk::omitted::Reason;
+use logic::ramdisk::state::Outcome;
+use logic::ramdisk::{archive_name, manifest_name, pax};
 
 /// An archive in the making.
 #[derive(Default)]

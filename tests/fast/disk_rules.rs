@@ -8,15 +8,15 @@ use std::process::Command;
 
 use crate::support::disk::{ASKED, FORCED, Trial, change, noise, picture, small, unchanged};
 use crate::support::skip;
-use zramd::engine::ErrorKind;
-use zramd::engine::disk::{self, Request, Saved};
-use zramd::host::Errno;
-use zramd::host::linux::disk::script::Fault;
-use zramd::host::linux::disk::{Calls, Subject};
-use zramd::logic::disk::entry::Attribute;
-use zramd::logic::disk::manifest::{self, Consistency};
-use zramd::logic::disk::state::Outcome;
-use zramd::logic::disk::{Mode, OnFailure};
+use engine::ErrorKind;
+use engine::ramdisk::{self, Request, Saved};
+use host::Errno;
+use host::linux::ramdisk::script::Fault;
+use host::linux::ramdisk::{Calls, Subject};
+use logic::ramdisk::entry::Attribute;
+use logic::ramdisk::manifest::{self, Consistency};
+use logic::ramdisk::state::Outcome;
+use logic::ramdisk::{Mode, OnFailure};
 
 #[test]
 fn a_store_in_memory_is_refused() {
@@ -70,7 +70,7 @@ fn what_was_not_loaded_is_not_saved() {
     assert!(error.message.contains("not empty"), "{error}");
     assert_eq!(picture(trial.place()).len(), 2);
     // Unless somebody says that it counts.
-    disk::adopt(&Calls::new(), &trial.disk).unwrap();
+    ramdisk::adopt(&Calls::new(), &trial.disk).unwrap();
     trial.save().unwrap();
     assert_eq!(trial.generations(), [2, 1]);
 }
@@ -128,7 +128,7 @@ fn what_changes_while_it_is_read_is_read_again_and_marked() {
     fs::write(trial.place().join("z"), "before").unwrap();
     let late = trial.place().join("z");
     let mut calls = 0;
-    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
         calls += 1;
         if calls == 1 {
             fs::write(&late, "after, and longer").unwrap();
@@ -149,7 +149,7 @@ fn what_changes_while_it_is_read_is_read_again_and_marked() {
 
     // One that is too large to be read twice: what is there of it is kept, and it is named.
     fs::write(&late, noise(20 << 20)).unwrap();
-    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
+    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
         if progress.done_bytes > 10 << 20 {
             fs::OpenOptions::new().write(true).open(&late).unwrap().set_len(5 << 20).unwrap();
         }
@@ -167,11 +167,11 @@ fn a_save_that_is_ended_leaves_everything_as_it_was() {
     let trial = Trial::with(small);
     trial.save().unwrap();
     let before = trial.names();
-    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| false);
+    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| false);
     assert!(saved.unwrap_err().message.contains("ended"));
     assert_eq!(trial.names(), before);
     trial.reboot();
-    let loaded = disk::load(&Calls::new(), &trial.disk, &mut |_| false);
+    let loaded = ramdisk::load(&Calls::new(), &trial.disk, &mut |_| false);
     assert!(loaded.unwrap_err().message.contains("ended"));
     assert_eq!((trial.names(), picture(trial.place()).len()), (before, 1));
     assert_eq!(trial.load().unwrap().generation, Some(1));
@@ -182,18 +182,18 @@ fn pinned_generations_stay_until_they_are_deleted() {
     let trial = Trial::with(small);
     let calls = Calls::new();
     trial.save().unwrap();
-    disk::pin(&calls, &trial.disk, 1, Some("before the upgrade")).unwrap();
+    ramdisk::pin(&calls, &trial.disk, 1, Some("before the upgrade")).unwrap();
     for _ in 0..4 {
         trial.save().unwrap();
     }
     assert_eq!(trial.generations(), [5, 4, 1]);
-    assert_eq!(disk::pin(&calls, &trial.disk, 3, Some("x")).unwrap_err().kind, ErrorKind::NotFound);
-    disk::pin(&calls, &trial.disk, 1, None).unwrap();
+    assert_eq!(ramdisk::pin(&calls, &trial.disk, 3, Some("x")).unwrap_err().kind, ErrorKind::NotFound);
+    ramdisk::pin(&calls, &trial.disk, 1, None).unwrap();
     trial.save().unwrap();
     assert_eq!(trial.generations(), [6, 5]);
-    disk::delete(&calls, &trial.disk, 6).unwrap();
+    ramdisk::delete(&calls, &trial.disk, 6).unwrap();
     assert_eq!(trial.generations(), [5]);
-    assert_eq!(disk::delete(&calls, &trial.disk, 6).unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(ramdisk::delete(&calls, &trial.disk, 6).unwrap_err().kind, ErrorKind::NotFound);
 }
 
 #[test]
@@ -201,14 +201,14 @@ fn a_pinned_generation_is_deleted_only_after_it_was_unpinned() {
     let trial = Trial::with(small);
     let calls = Calls::new();
     trial.save().unwrap();
-    disk::pin(&calls, &trial.disk, 1, Some("before the upgrade")).unwrap();
+    ramdisk::pin(&calls, &trial.disk, 1, Some("before the upgrade")).unwrap();
     trial.save().unwrap();
-    let spare = || disk::delete_spare(&calls, &trial.disk, 1, &mut |_| true);
-    for refused in [spare(), disk::delete(&calls, &trial.disk, 1)] {
+    let spare = || ramdisk::delete_spare(&calls, &trial.disk, 1, &mut |_| true);
+    for refused in [spare(), ramdisk::delete(&calls, &trial.disk, 1)] {
         assert_eq!(refused.unwrap_err().kind, ErrorKind::Unsafe);
     }
     assert_eq!(trial.generations(), [2, 1]);
-    disk::pin(&calls, &trial.disk, 1, None).unwrap();
+    ramdisk::pin(&calls, &trial.disk, 1, None).unwrap();
     spare().unwrap();
     assert_eq!(trial.generations(), [2]);
 }
@@ -353,7 +353,7 @@ fn without_a_good_generation_it_goes_on_as_was_asked() {
         ["gen-1.json.bad", "gen-1.tar.zst.bad", "gen-2.json", "gen-2.tar.zst", "state.json"]
     );
     // Next time all that was set aside does not make it the first use again.
-    disk::delete(&Calls::new(), &trial.disk, 2).unwrap();
+    ramdisk::delete(&Calls::new(), &trial.disk, 2).unwrap();
     trial.reboot();
     assert_eq!(trial.load().unwrap().outcome, Outcome::Empty);
 }
@@ -420,7 +420,7 @@ fn a_disk_that_starts_empty_has_its_owner_mode_and_acl() {
     small(&trial.path("seed"));
     configure(trial.place());
     let before = root(trial.place());
-    disk::load(&Calls::new(), &trial.disk, &mut |_| false).unwrap_err();
+    ramdisk::load(&Calls::new(), &trial.disk, &mut |_| false).unwrap_err();
     assert_eq!((root(trial.place()), picture(trial.place()).len()), (before, 1));
 }
 
@@ -432,7 +432,7 @@ fn a_disk_has_its_owner_mode_and_acl_after_a_load_that_was_killed() {
         let (mode, uid, gid, _, attributes) = root(trial.place());
         (trial, (mode, uid, gid, attributes))
     };
-    let load = |trial: &Trial, calls: &Calls| disk::load(calls, &trial.disk, &mut |_| true);
+    let load = |trial: &Trial, calls: &Calls| ramdisk::load(calls, &trial.disk, &mut |_| true);
     let counted = Calls::with_fault(None);
     load(&damaged().0, &counted).unwrap();
     for number in 1..=counted.transcript().len() {
@@ -460,13 +460,13 @@ fn a_kernel_without_openat2_is_refused_before_anything_is_filled() {
     trial.disk.on_failure = OnFailure::Empty;
     let without = |number| Calls::with_fault(Some((number, Fault::Fail(Errno(libc::ENOSYS)))));
     let to = trial.path("to");
-    let export = |calls: &Calls| disk::export(calls, &trial.disk, None, &to, &mut |_| true).map(drop);
+    let export = |calls: &Calls| ramdisk::export(calls, &trial.disk, None, &to, &mut |_| true).map(drop);
     let number = first("openat2", |calls| export(calls).unwrap());
     fs::remove_dir_all(&to).unwrap();
     assert_eq!(export(&without(number)).unwrap_err().kind, ErrorKind::Unsupported);
 
     trial.reboot();
-    let load = |calls: &Calls| disk::load(calls, &trial.disk, &mut |_| true).map(drop);
+    let load = |calls: &Calls| ramdisk::load(calls, &trial.disk, &mut |_| true).map(drop);
     let number = first("openat2", |calls| load(calls).unwrap());
     trial.reboot();
     assert_eq!(load(&without(number)).unwrap_err().kind, ErrorKind::Unsupported);
@@ -480,7 +480,7 @@ fn a_folder_into_which_an_export_failed_is_as_it_was() {
     fs::create_dir(&to).unwrap();
     configure(&to);
     let before = root(&to);
-    disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap_err();
+    ramdisk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap_err();
     assert_eq!((root(&to), picture(&to).len()), (before, 1));
 }
 

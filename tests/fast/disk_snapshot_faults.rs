@@ -7,17 +7,17 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use crate::support::disk::{FAULTS, Picture, Trial, change, copy, is_kill, picture, small};
-use zramd::engine::disk::{self, Disk};
-use zramd::engine::{Error, ErrorKind};
-use zramd::host::linux::disk::Calls;
-use zramd::host::linux::disk::script::Fault;
+use engine::ramdisk::{self, Disk};
+use engine::{Error, ErrorKind};
+use host::linux::ramdisk::Calls;
+use host::linux::ramdisk::script::Fault;
 
 /// Snapshots by number: whether each is whole, and why it is pinned.
 type View = BTreeMap<u64, (bool, Option<String>)>;
 
 fn view(trial: &Trial) -> View {
-    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
-    let line = |found: disk::Generation| (found.number, (found.is_whole(), found.pinned));
+    let status = ramdisk::status(&Calls::new(), &trial.disk).unwrap();
+    let line = |found: ramdisk::Generation| (found.number, (found.is_whole(), found.pinned));
     status.generations.into_iter().map(line).collect()
 }
 
@@ -25,7 +25,7 @@ fn view(trial: &Trial) -> View {
 fn prepared() -> Trial {
     let trial = Trial::with(small);
     trial.save().unwrap();
-    disk::pin(&Calls::new(), &trial.disk, 1, Some("kept by the test")).unwrap();
+    ramdisk::pin(&Calls::new(), &trial.disk, 1, Some("kept by the test")).unwrap();
     trial.save().unwrap();
     change(trial.place());
     trial.save().unwrap();
@@ -89,7 +89,7 @@ fn walk_through(act: Act<'_>) {
             // Or a save is next: what is half there goes with it, and its snapshot is good.
             copy(&kept, &trial.disk.store);
             trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
-            disk::verify(&Calls::new(), &trial.disk, None, &mut |_| true)
+            ramdisk::verify(&Calls::new(), &trial.disk, None, &mut |_| true)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(
                 !trial.names().iter().any(|name| name.ends_with(".partial")),
@@ -104,23 +104,23 @@ fn walk_through(act: Act<'_>) {
 
 #[test]
 fn pinning_may_fail_anywhere() {
-    walk_through(&|calls, disk| disk::pin(calls, disk, 2, Some("asked for")));
+    walk_through(&|calls, disk| ramdisk::pin(calls, disk, 2, Some("asked for")));
 }
 
 #[test]
 fn changing_why_one_is_pinned_may_fail_anywhere() {
-    walk_through(&|calls, disk| disk::pin(calls, disk, 1, Some("for another reason")));
+    walk_through(&|calls, disk| ramdisk::pin(calls, disk, 1, Some("for another reason")));
 }
 
 #[test]
 fn unpinning_may_fail_anywhere() {
-    walk_through(&|calls, disk| disk::pin(calls, disk, 1, None));
+    walk_through(&|calls, disk| ramdisk::pin(calls, disk, 1, None));
 }
 
 #[test]
 fn deleting_may_fail_anywhere() {
-    walk_through(&|calls, disk| disk::delete_spare(calls, disk, 2, &mut |_| true));
-    walk_through(&|calls, disk| disk::delete_spare(calls, disk, 3, &mut |_| true));
+    walk_through(&|calls, disk| ramdisk::delete_spare(calls, disk, 2, &mut |_| true));
+    walk_through(&|calls, disk| ramdisk::delete_spare(calls, disk, 3, &mut |_| true));
 }
 
 /// Where exports go, with the folder itself.
@@ -158,7 +158,7 @@ fn exporting_may_fail_anywhere(is_there: bool) {
     let trial = prepared();
     let store = picture(&trial.disk.store);
     let target = Target { trial: &trial, is_there };
-    let export = |calls: &Calls| disk::export(calls, &trial.disk, None, &target.folder(), &mut |_| true);
+    let export = |calls: &Calls| ramdisk::export(calls, &trial.disk, None, &target.folder(), &mut |_| true);
     target.reset();
     let before = target.found();
     let calls = Calls::with_fault(None);

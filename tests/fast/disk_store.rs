@@ -6,11 +6,11 @@ use std::path::Path;
 
 use crate::support::disk::{ASKED, Trial, picture, small};
 use crate::support::skip;
-use zramd::engine::ErrorKind;
-use zramd::engine::disk::{self, Saved};
-use zramd::host::linux::disk::Calls;
-use zramd::logic::disk::OnFailure;
-use zramd::logic::disk::state::Outcome;
+use engine::ErrorKind;
+use engine::ramdisk::{self, Saved};
+use host::linux::ramdisk::Calls;
+use logic::ramdisk::OnFailure;
+use logic::ramdisk::state::Outcome;
 
 /// A disk with two generations of the same contents, with nothing to save.
 fn with_two() -> Trial {
@@ -27,8 +27,8 @@ fn cut(trial: &Trial, number: u64) {
 
 /// Which snapshots are said to be good, newest first.
 fn good(trial: &Trial) -> Vec<(u64, bool)> {
-    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
-    zramd::engine::keep::lines(&status).iter().map(|line| (line.generation, line.good)).collect()
+    let status = ramdisk::status(&Calls::new(), &trial.disk).unwrap();
+    engine::ramdisk::keep::lines(&status).iter().map(|line| (line.generation, line.good)).collect()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn an_archive_that_was_cut_off_is_neither_good_nor_all_that_has_to_be_saved() {
 #[test]
 fn the_only_snapshot_that_can_be_loaded_is_not_deleted() {
     let delete =
-        |trial: &Trial, number| disk::delete_spare(&Calls::new(), &trial.disk, number, &mut |_| true);
+        |trial: &Trial, number| ramdisk::delete_spare(&Calls::new(), &trial.disk, number, &mut |_| true);
     let trial = with_two();
     cut(&trial, 2);
     assert_eq!(delete(&trial, 1).unwrap_err().kind, ErrorKind::Unsafe);
@@ -135,9 +135,9 @@ fn refused_while(case: &str, spoil: impl Fn(&Trial), mend: impl Fn(&Trial)) {
     let kinds = [
         trial.save().unwrap_err().kind,
         trial.verify(1).unwrap_err().kind,
-        disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap_err().kind,
-        disk::pin(&Calls::new(), &trial.disk, 1, Some("no")).unwrap_err().kind,
-        disk::delete(&Calls::new(), &trial.disk, 1).unwrap_err().kind,
+        ramdisk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap_err().kind,
+        ramdisk::pin(&Calls::new(), &trial.disk, 1, Some("no")).unwrap_err().kind,
+        ramdisk::delete(&Calls::new(), &trial.disk, 1).unwrap_err().kind,
     ];
     assert_eq!(kinds, [ErrorKind::Unsafe; 5], "{case}");
     trial.reboot();

@@ -7,14 +7,14 @@ use std::process::Command;
 use crate::support::introspection;
 use crate::support::introspection::{Argument, Interface, Member, Property};
 use crate::support::{golden, has_program, repository, setup, skip, texts};
-use zramd::client::man::{self, DATE, captured, marked, plain, tagged, tidy};
-use zramd::logic::config::locate::{DROP_INS, MAIN, ROOTS};
-use zramd::logic::config::schema::{Key, SectionKind};
-use zramd::logic::error::ErrorKind;
-use zramd::logic::exit::STATUSES;
-use zramd::logic::expr::{Expr, Variables, size_in_bytes};
-use zramd::logic::units::human;
-use zramd::service::bus::introspection::interfaces;
+use client::man::{self, DATE, captured, marked, plain, tagged, tidy};
+use logic::config::locate::{DROP_INS, MAIN, ROOTS};
+use logic::config::schema::{Key, SectionKind};
+use logic::error::ErrorKind;
+use logic::exit::STATUSES;
+use logic::expr::{Expr, Variables, size_in_bytes};
+use logic::human::human;
+use service::bus::introspection::interfaces;
 
 const PAGES: [&str; 5] = ["zramdctl.1", "zramd.8", "zramd-setup.8", "zramd.toml.5", "org.zramd1.5"];
 

@@ -1,14 +1,14 @@
 //! Draining before hibernation and refilling after it, on the simulated machine. The swap units are PID 1's; the lab has the real ones.
 
-use zramd::engine::drain::{Units, drain, refill};
-use zramd::engine::{self, Error};
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::sim::{Fault, SimHost, SimMachine, Swap, survive};
-use zramd::host::{Errno, Host};
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::drain::{Obstacle, Outcome};
-use zramd::logic::proc::SwapLine;
-use zramd::logic::record::Target;
+use engine::Error;
+use engine::device::drain::{Units, drain, refill};
+use host::{Errno, Host};
+use logic::config::{self, Loaded};
+use logic::device::drain::{Obstacle, Outcome};
+use logic::proc::SwapLine;
+use logic::record::Target;
+use sim::kernel::KernelConfig;
+use sim::{Fault, SimHost, SimMachine, Swap, survive};
 
 fn loaded() -> Loaded {
     let text = "[zram0]\nzram-size = 1024\nswap-priority = 5\n[zram1]\nzram-size = 512\nswap-priority = 9\n";

@@ -3,30 +3,30 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zramd::engine::apply::Outcome;
-use zramd::engine::reload::{self, Scope};
-use zramd::engine::sample::{self, Detail};
-use zramd::engine::scratch::Scratch;
-use zramd::engine::{self, ErrorKind, gather, provision};
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::sim::{Fault, Module, SimMachine, Snapshot, survive};
-use zramd::host::{Errno, Host, SwapSpec};
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::attribute::Attribute;
-use zramd::logic::change::Action;
-use zramd::logic::config::Loaded;
-use zramd::logic::config::problem::Origin;
-use zramd::logic::config::settings::{
+use engine::apply::Outcome;
+use engine::reload::{self, Scope};
+use engine::sample::{self, Detail};
+use engine::scratch::Scratch;
+use engine::{ErrorKind, gather, provision};
+use host::{Errno, Host, SwapSpec};
+use logic::change::Action;
+use logic::config::Loaded;
+use logic::config::problem::Origin;
+use logic::config::settings::{
     AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepSettings, Level, MountSettings,
     RamDiskSettings, Role, Settings, SizeExpr, SizeRule, StoreSettings, VmSettings,
 };
-use zramd::logic::disk::Mode;
-use zramd::logic::expr::Expr;
-use zramd::logic::plan::{Activation, Decision};
-use zramd::logic::record::{Progress, Record, Target, Undo};
-use zramd::logic::swap_header;
-use zramd::logic::view::View;
-use zramd::logic::vm::Tunable;
+use logic::device::algorithm::Algorithm;
+use logic::device::attribute::Attribute;
+use logic::device::swap_header;
+use logic::expr::Expr;
+use logic::plan::{Activation, Decision};
+use logic::ramdisk::Mode;
+use logic::record::{Progress, Record, Target, Undo};
+use logic::view::View;
+use logic::vm::Tunable;
+use sim::kernel::KernelConfig;
+use sim::{Fault, Module, SimMachine, Snapshot, survive};
 
 const MIB: u64 = 1 << 20;
 
@@ -423,7 +423,7 @@ fn nothing_is_mounted_below_a_mount_that_failed() {
     let found = errors(&apply(&machine, &settings()));
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[1].contains("because zram2"), "{found:?}");
-    let below = |snapshot: &zramd::host::sim::Snapshot| {
+    let below = |snapshot: &sim::Snapshot| {
         let mounts = snapshot.mounts.iter().map(|(mount, _)| mount.mount_point.clone());
         mounts.filter(|path| path.starts_with("/srv")).collect::<Vec<_>>()
     };
@@ -503,7 +503,7 @@ fn without_rights_or_zram_nothing_is_done() {
     machine.change().container = Some("lxc".to_owned());
     let applied = engine::apply(&mut machine.process(), &settings()).unwrap();
     let kinds: Vec<_> = applied.plan.items.iter().map(|item| (item.decision, item.kind)).collect();
-    assert_eq!(kinds[..4], [(Decision::Refused, Some(zramd::logic::error::ErrorKind::Unsupported)); 4]);
+    assert_eq!(kinds[..4], [(Decision::Refused, Some(logic::error::ErrorKind::Unsupported)); 4]);
     assert_eq!(kinds[4..], [(Decision::Skipped, None); 2], "without swap, its settings are not wanted");
     assert_eq!(applied.outcomes, []);
     assert_eq!(machine.take_transcript(), Vec::<String>::new());
@@ -581,8 +581,8 @@ fn a_damaged_record_stops_its_own_target_alone() {
         let survey = reload::survey(host, &settings(), Activation::Direct, &Scope::default()).unwrap();
         let mut refused = survey.changes.iter().filter(|change| change.action == Action::Refuse);
         assert!(refused.all(|change| Some(&change.target) == own.as_ref()), "{case}");
-        engine::control::must_be_ours(host, 0).unwrap();
-        engine::control::compact(host, 0).unwrap();
+        engine::device::control::must_be_ours(host, 0).unwrap();
+        engine::device::control::compact(host, 0).unwrap();
         Scratch::create(host, &BTreeSet::new()).unwrap().release(host).unwrap();
         assert_eq!(engine::down(host, &Target::Device(0)), Ok(true), "{case}");
         assert_eq!(
@@ -617,8 +617,8 @@ fn what_a_damaged_record_is_about_is_neither_taken_nor_forgotten() {
         assert_eq!(refused.plan.items[0].decision, Decision::Refused, "{text:?}");
         let kinds = [
             engine::down(host, &Target::Device(0)).map(drop),
-            engine::control::must_be_ours(host, 0),
-            engine::control::compact(host, 0),
+            engine::device::control::must_be_ours(host, 0),
+            engine::device::control::compact(host, 0),
         ];
         assert_eq!(kinds.map(|result| result.unwrap_err().kind), [ErrorKind::Unsafe; 3], "{text:?}");
         // The settings are for its swap, too.
@@ -716,7 +716,7 @@ fn without_a_sequence_number_a_device_of_somebody_else_is_not_ours() {
     let machine = machine(KernelConfig { diskseq: false, ..KernelConfig::full() });
     apply(&machine, &only_swap());
     let host = &mut machine.process();
-    engine::control::must_be_ours(host, 0).unwrap();
+    engine::device::control::must_be_ours(host, 0).unwrap();
     // Somebody makes it anew, and uses it for something else.
     host.swap_off(0).unwrap();
     host.write_attribute(0, Attribute::Reset, "1").unwrap();
@@ -724,7 +724,7 @@ fn without_a_sequence_number_a_device_of_somebody_else_is_not_ours() {
     assert_eq!(host.hot_add().unwrap(), 0);
     host.write_attribute(0, Attribute::DiskSize, "16M").unwrap();
     let theirs = machine.look().devices[&0].clone();
-    assert_eq!(engine::control::must_be_ours(host, 0).unwrap_err().kind, ErrorKind::Unmanaged);
+    assert_eq!(engine::device::control::must_be_ours(host, 0).unwrap_err().kind, ErrorKind::Unmanaged);
     let planned = engine::plan(host, &only_swap(), Activation::Direct).unwrap();
     assert_eq!(planned.items[0].decision, Decision::Refused);
     assert_eq!(engine::down(host, &Target::Device(0)), Ok(true), "what is gone is forgotten");
@@ -735,7 +735,7 @@ fn without_a_sequence_number_a_device_of_somebody_else_is_not_ours() {
 fn a_device_that_was_taken_away_is_not_called_that_of_somebody_else() {
     let machine = machine(KernelConfig::full());
     let host = &mut machine.process();
-    let kind = |number| engine::control::must_be_ours(host, number).unwrap_err().kind;
+    let kind = |number| engine::device::control::must_be_ours(host, number).unwrap_err().kind;
     assert_eq!([0, 3, 9].map(kind), [ErrorKind::NotFound, ErrorKind::Unmanaged, ErrorKind::NotFound]);
 }
 

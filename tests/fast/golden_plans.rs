@@ -9,15 +9,15 @@
 use std::fs;
 
 use crate::support::{golden, repository};
-use zramd::engine;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::sim::{Module, SimMachine, State, survive};
-use zramd::host::{Host, SwapSpec};
-use zramd::logic::attribute::Attribute;
-use zramd::logic::config::{self, Loaded, render};
-use zramd::logic::expr::{Expr, Variables, size_in_bytes};
-use zramd::logic::plan::{Activation, Plan, Step, report};
-use zramd::logic::swap_header;
+
+use host::{Host, SwapSpec};
+use logic::config::{self, Loaded, render};
+use logic::device::attribute::Attribute;
+use logic::device::swap_header;
+use logic::expr::{Expr, Variables, size_in_bytes};
+use logic::plan::{Activation, Plan, Step, report};
+use sim::kernel::KernelConfig;
+use sim::{Module, SimMachine, State, survive};
 
 const FOLDER: &str = "tests/golden/plans";
 

@@ -8,10 +8,10 @@ use std::{env, fs};
 use crate::support::import::cases::{Original, ROWS};
 use crate::support::import::{devices, fixtures, imported, lay_out};
 use fasteval::Evaler;
+use logic::config;
+use logic::import::{Peer, Values, import};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use zramd::logic::config;
-use zramd::logic::import::{Peer, Values, import};
 
 const MAIN: &str = "etc/systemd/zram-generator.conf";
 

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use crate::support::upkeep::*;
-use zramd::engine::maintain::state::State;
-use zramd::engine::maintain::{Only, Order};
-use zramd::engine::work::Stopped;
-use zramd::host::Host;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::sim::{Busy, SimMachine};
-use zramd::host::upkeep::StateFile;
-use zramd::logic::config::Loaded;
-use zramd::logic::policy::Cause;
-use zramd::logic::policy::pass::Pages;
-use zramd::logic::policy::pressure::Level;
+use engine::maintain::state::State;
+use engine::maintain::{Only, Order};
+use engine::work::Stopped;
+use host::Host;
+use host::upkeep::StateFile;
+use logic::config::Loaded;
+use logic::maintain::Cause;
+use logic::maintain::pass::Pages;
+use logic::maintain::pressure::Level;
+use sim::kernel::KernelConfig;
+use sim::{Busy, SimMachine};
 
 #[test]
 fn idle_pages_shrink_and_fresh_ones_stay() {
@@ -185,9 +185,8 @@ fn where_marks_only_add_up_no_young_page_is_written() {
         timer(&machine, &loaded);
         let state = machine.look();
         let slots = &state.devices[&0].slots;
-        let young = |slot: &&zramd::host::sim::slots::Slot| {
-            slot.written && slots.clock.saturating_sub(slot.accessed) < 20 * HOUR
-        };
+        let young =
+            |slot: &&sim::slots::Slot| slot.written && slots.clock.saturating_sub(slot.accessed) < 20 * HOUR;
         assert_eq!(slots.all.values().filter(young).count(), 0, "hour {hour}");
         drop(state);
         pass_time(&machine, HOUR);

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use crate::support::upkeep::*;
+use engine::maintain::{Only, Order};
+use engine::work::Stopped;
+use host::upkeep::StateFile;
+use host::{Errno, Host};
+use logic::maintain::Cause;
+use logic::maintain::pressure::Level;
 use proptest::prelude::*;
-use zramd::engine::maintain::{Only, Order};
-use zramd::engine::work::Stopped;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::sim::survive;
-use zramd::host::upkeep::StateFile;
-use zramd::host::{Errno, Host};
-use zramd::logic::policy::Cause;
-use zramd::logic::policy::pressure::Level;
+use sim::kernel::KernelConfig;
+use sim::survive;
 
 #[test]
 fn write_back_keeps_to_the_budget_and_its_ends_are_no_errors() {

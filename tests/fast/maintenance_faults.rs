@@ -1,12 +1,12 @@
 //! Maintenance on the simulator when something goes wrong, or is not as usual: what fails does not hold up the rest.
 
 use crate::support::upkeep::*;
-use zramd::engine::maintain::{Only, Order};
-use zramd::engine::work::Stopped;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::{Errno, Host};
-use zramd::logic::policy::Cause;
-use zramd::logic::policy::pass::Pages;
+use engine::maintain::{Only, Order};
+use engine::work::Stopped;
+use host::{Errno, Host};
+use logic::maintain::Cause;
+use logic::maintain::pass::Pages;
+use sim::kernel::KernelConfig;
 
 #[test]
 fn what_fails_does_not_hold_up_the_rest() {

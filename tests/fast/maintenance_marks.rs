@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::support::upkeep::*;
+use engine::maintain::{Only, Order};
+use logic::maintain::Cause;
+use logic::maintain::pressure::Level;
 use proptest::prelude::*;
-use zramd::engine::maintain::{Only, Order};
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::sim::{SimMachine, survive};
-use zramd::logic::policy::Cause;
-use zramd::logic::policy::pressure::Level;
+use sim::kernel::KernelConfig;
+use sim::{SimMachine, survive};
 
 fn marked(machine: &SimMachine) -> usize {
     machine.look().devices[&0].slots.all.values().filter(|slot| slot.idle).count()

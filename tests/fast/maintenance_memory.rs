@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use zramd::engine::maintain::{self, Order, Unwatched};
-use zramd::engine::reload::{Scope, carry_out, survey};
-use zramd::host::sim::SimMachine;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::plan::Activation;
-use zramd::logic::policy::Cause;
-use zramd::logic::policy::resize::{Resize, Step};
-use zramd::logic::record::Target;
+use engine::maintain::{self, Order, Unwatched};
+use engine::reload::{Scope, carry_out, survey};
+use logic::config::{self, Loaded};
+use logic::maintain::Cause;
+use logic::maintain::resize::{Resize, Step};
+use logic::plan::Activation;
+use logic::record::Target;
+use sim::SimMachine;
+use sim::kernel::KernelConfig;
 
 const HALF: &str = "[zram0]\nzram-size = \"ram / 2\"\n";
 const APPLY: &str = "[maintenance]\non-memory-change = \"apply\"\n";
@@ -24,7 +24,7 @@ fn load(text: &str) -> Loaded {
 /// A machine with 4 GiB of memory, set up and looked at once.
 fn machine(loaded: &Loaded) -> SimMachine {
     let machine = SimMachine::new(KernelConfig::full());
-    let applied = zramd::engine::apply(&mut machine.process(), loaded).unwrap();
+    let applied = engine::apply(&mut machine.process(), loaded).unwrap();
     assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{:?}", applied.outcomes);
     assert_eq!(resizes(&machine, loaded), []);
     machine
@@ -135,7 +135,7 @@ fn a_device_in_use_gets_a_second_one_and_only_one() {
 fn the_memory_that_counts_is_that_at_set_up() {
     let loaded = load(&format!("{HALF}[maintenance]\non-memory-change = \"report\""));
     let machine = SimMachine::new(KernelConfig::full());
-    zramd::engine::apply(&mut machine.process(), &loaded).unwrap();
+    engine::apply(&mut machine.process(), &loaded).unwrap();
     set_memory(&machine, 8);
     let found = resizes(&machine, &loaded);
     assert_eq!((found[0].to, found[0].step), (4 << 30, Step::Offer));

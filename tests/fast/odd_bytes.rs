@@ -5,16 +5,16 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::setup;
+use engine::sample;
+use engine::sample::Detail;
+use host::linux::LinuxHost;
+use host::{Holder, Host, MachineFile};
+use logic::config::{self, Loaded};
+use logic::proc;
+use logic::view::View;
 use proptest::prelude::*;
-use zramd::engine::sample::Detail;
-use zramd::engine::{self, sample};
-use zramd::host::linux::LinuxHost;
-use zramd::host::sim::SimMachine;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::{Holder, Host, MachineFile};
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::proc;
-use zramd::logic::view::View;
+use sim::SimMachine;
+use sim::kernel::KernelConfig;
 
 const CONFIGURATION: &str = r#"
 [zram0]

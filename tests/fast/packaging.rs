@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{has_program, repository, skip, write_program};
+use logic::health::{Code, Finding, Level};
 use toml::de::{DeTable, DeValue};
-use zramd::logic::health::{Code, Finding, Level};
 
 /// What is at a destination.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use logic::config;
+use logic::device::attribute::Attribute;
+use logic::error::ErrorKind;
+use logic::facts::{BackingFacts, DeviceFacts, Facts, PathKind, Support};
+use logic::plan::{self, Activation, Decision, Plan, Step, Taken};
+use logic::proc::{Memory, MountLine, SwapLine};
 use proptest::prelude::*;
-use zramd::logic::attribute::Attribute;
-use zramd::logic::config;
-use zramd::logic::error::ErrorKind;
-use zramd::logic::facts::{BackingFacts, DeviceFacts, Facts, PathKind, Support};
-use zramd::logic::plan::{self, Activation, Decision, Plan, Step, Taken};
-use zramd::logic::proc::{Memory, MountLine, SwapLine};
 
 fn device(initialised: bool, algorithms: &[&str]) -> DeviceFacts {
     DeviceFacts {
@@ -260,7 +260,7 @@ fn a_device_of_somebody_else_is_refused_and_its_user_named() {
 #[test]
 fn what_stands_in_the_way_is_warned_of() {
     let better = SwapLine { path: "/dev/sda2".into(), size_kib: 9, used_kib: 0, priority: 200 };
-    let tunables = [(zramd::logic::vm::Tunable::Zswap, "Y".to_owned())].into();
+    let tunables = [(logic::vm::Tunable::Zswap, "Y".to_owned())].into();
     let facts = Facts { tunables, swaps: vec![better], ..facts() };
     let plan = plan_of("[zram0]", &facts);
     let messages: Vec<&str> = plan.problems.iter().map(|problem| problem.message.as_str()).collect();

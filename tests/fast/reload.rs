@@ -1,19 +1,19 @@
 //! A reload on the simulator: what each change of the configuration means, that it is carried out, and what every reader is
 //! shown before and after.
 
-use zramd::client::columns::{COLUMNS, Cell, Row};
-use zramd::engine::reload::{Scope, carry_out, survey};
-use zramd::engine::sample::Detail;
-use zramd::engine::{self, sample};
-use zramd::host::Errno;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::sim::{SimMachine, Swap};
-use zramd::logic::change::{Action, UnitDisk};
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::plan::Activation;
-use zramd::logic::record::Target;
-use zramd::logic::snapshot::{ReasonView, RoleView, Snapshot, StateView};
-use zramd::logic::view::{Proposal, View};
+use client::columns::{COLUMNS, Cell, Row};
+use engine::reload::{Scope, carry_out, survey};
+use engine::sample;
+use engine::sample::Detail;
+use host::Errno;
+use logic::change::{Action, UnitDisk};
+use logic::config::{self, Loaded};
+use logic::plan::Activation;
+use logic::record::Target;
+use logic::sample::{ReasonView, RoleView, Snapshot, StateView};
+use logic::view::{Proposal, View};
+use sim::kernel::KernelConfig;
+use sim::{SimMachine, Swap};
 
 /// What is checked here holds for both ways of activation; `reload_direct.rs` has what differs.
 const ACTIVATION: Activation = Activation::Managed;

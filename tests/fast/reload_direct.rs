@@ -1,12 +1,12 @@
 //! Reloading without systemd, on the simulator: what is changed, what is refused, and what `force` lets go of.
 
-use zramd::engine::reload::{Scope, Survey, carry_out, survey};
-use zramd::engine::{self, ErrorKind};
-use zramd::host::sim::SimMachine;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::logic::change::Action;
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::plan::Activation;
+use engine::ErrorKind;
+use engine::reload::{Scope, Survey, carry_out, survey};
+use logic::change::Action;
+use logic::config::{self, Loaded};
+use logic::plan::Activation;
+use sim::SimMachine;
+use sim::kernel::KernelConfig;
 
 const MIB: u64 = 1 << 20;
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::support::{golden, has_program, repository, skip, texts};
+use logic::config::json_schema::json_schema;
+use logic::config::schema::{Key, SECTIONS, example_file};
+use logic::config::{Loaded, load};
 use serde_json::{Value, json};
-use zramd::logic::config::json_schema::json_schema;
-use zramd::logic::config::schema::{Key, SECTIONS, example_file};
-use zramd::logic::config::{Loaded, load};
 
 const SCHEMA: &str = "config/zramd.schema.json";
 

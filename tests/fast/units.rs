@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{eventually, golden, repository, setup, texts};
-use zramd::logic::record::Target;
+use logic::record::Target;
 
 /// Files below a folder with their texts, links with an arrow.
 fn tree(folder: &Path) -> BTreeMap<String, String> {

@@ -1,18 +1,18 @@
 //! `[vm]`: what is set, when it is set, and when it is left alone. On the simulated machine.
 
-use zramd::engine::reload::{Scope, survey};
-use zramd::engine::{self, sample};
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::sim::{SimMachine, State, Swap};
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::benchmark::cache::{Key, SCHEMA_VERSION, Stored};
-use zramd::logic::benchmark::score::Profile;
-use zramd::logic::change::Action;
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::plan::{Activation, Decision};
-use zramd::logic::record::Target;
-use zramd::logic::view::View;
-use zramd::logic::vm::Tunable;
+use engine::reload::{Scope, survey};
+use engine::sample;
+use logic::benchmark::cache::{Key, SCHEMA_VERSION, Stored};
+use logic::benchmark::score::Profile;
+use logic::change::Action;
+use logic::config::{self, Loaded};
+use logic::device::algorithm::Algorithm;
+use logic::plan::{Activation, Decision};
+use logic::record::Target;
+use logic::view::View;
+use logic::vm::Tunable;
+use sim::kernel::KernelConfig;
+use sim::{SimMachine, State, Swap};
 
 fn load(text: &str) -> Loaded {
     config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "")
@@ -226,7 +226,7 @@ fn a_swap_that_fails_brings_no_settings() {
     let at = machine.take_transcript().iter().position(|call| call.contains("swapon")).unwrap() + 1;
     revert(&machine);
     machine.take_transcript();
-    machine.fail_at(at, zramd::host::Errno::INVAL);
+    machine.fail_at(at, host::Errno::INVAL);
     let said = apply(&machine, TUNED);
     assert!(said.iter().any(|message| message.contains("for which that is done, failed")), "{said:?}");
     assert_eq!(values(&machine), BEFORE);

@@ -1,13 +1,13 @@
 //! Where pages are written back to: what is made, in which order it goes, and when a device does without. On the simulated
 //! machine.
 
-use zramd::engine::{self, sample};
-use zramd::host::BlockProbe;
-use zramd::host::sim::SimMachine;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::record::Target;
-use zramd::logic::view::View;
+use engine::sample;
+use host::BlockProbe;
+use logic::config::{self, Loaded};
+use logic::record::Target;
+use logic::view::View;
+use sim::SimMachine;
+use sim::kernel::KernelConfig;
 
 fn load(keys: &str) -> Loaded {
     let text = format!("[zram0]\nzram-size = 64\ncompression-algorithm = \"lz4\"\n{keys}\n");

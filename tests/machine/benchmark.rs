@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{can_use_real_kernel, eventually, in_a_better_moment, real_kernel_lock, setup};
-use zramd::engine::benchmark::measure::{Direction, Pass, Spec, pass};
-use zramd::engine::benchmark::sample::{Source, collect};
-use zramd::engine::benchmark::{Options, run};
-use zramd::engine::scratch::Scratch;
-use zramd::host::Host;
-use zramd::host::linux::LinuxHost;
-use zramd::host::linux::pages::Pages;
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::config::settings::PageSource;
+use engine::benchmark::measure::{Direction, Pass, Spec, pass};
+use engine::benchmark::sample::{Source, collect};
+use engine::benchmark::{Options, run};
+use engine::scratch::Scratch;
+use host::Host;
+use host::linux::LinuxHost;
+use host::linux::pages::Pages;
+use logic::config::settings::PageSource;
+use logic::device::algorithm::Algorithm;
 
 const COUNT: usize = 1024;
 

@@ -8,16 +8,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::support::{bench_run, can_use_real_kernel, real_kernel_lock, skip};
+use engine::benchmark::sample::{Source, collect};
+use engine::scratch::Scratch;
 use fastrand::Rng;
+use host::linux::LinuxHost;
+use host::linux::cgroup::MemoryCgroup;
+use logic::config::settings::PageSource;
+use logic::device::algorithm::Algorithm;
+use logic::device::stat::BlockStat;
+use logic::record::Undo;
 use serde_json::Value;
-use zramd::engine::benchmark::sample::{Source, collect};
-use zramd::engine::scratch::Scratch;
-use zramd::host::linux::LinuxHost;
-use zramd::host::linux::cgroup::MemoryCgroup;
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::config::settings::PageSource;
-use zramd::logic::record::Undo;
-use zramd::logic::stat::BlockStat;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
@@ -91,7 +91,7 @@ fn reads(number: u32) -> u64 {
 }
 
 fn counter(name: &str) -> u64 {
-    zramd::logic::benchmark::advice::counter(&fs::read_to_string("/proc/vmstat").unwrap(), name)
+    logic::benchmark::advice::counter(&fs::read_to_string("/proc/vmstat").unwrap(), name)
 }
 
 #[test]

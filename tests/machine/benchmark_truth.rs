@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{can_use_real_kernel, has_program, in_a_better_moment, real_kernel_lock, skip};
+use engine::benchmark::measure::{Direction, Pass, Spec, pass};
+use engine::benchmark::sample::Source;
+use engine::benchmark::{self, Measured, Options};
+use engine::scratch::Scratch;
 use fastrand::Rng;
+use host::linux::LinuxHost;
+use host::linux::pages::Pages;
+use host::linux::public_files;
+use logic::benchmark::candidates;
+use logic::benchmark::score::{Circumstances, Figures, Profile, cap_ns, score};
+use logic::benchmark::statistics::Estimate;
+use logic::benchmark::verdict::{Before, MARGIN, Scored, choose};
+use logic::device::algorithm::Algorithm;
+use logic::device::stat::MmStat;
 use serde_json::Value;
-use zramd::engine::benchmark::measure::{Direction, Pass, Spec, pass};
-use zramd::engine::benchmark::sample::Source;
-use zramd::engine::benchmark::{self, Measured, Options};
-use zramd::engine::scratch::Scratch;
-use zramd::host::linux::LinuxHost;
-use zramd::host::linux::pages::Pages;
-use zramd::host::linux::public_files;
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::benchmark::candidates;
-use zramd::logic::benchmark::score::{Circumstances, Figures, Profile, cap_ns, score};
-use zramd::logic::benchmark::statistics::Estimate;
-use zramd::logic::benchmark::verdict::{Before, MARGIN, Scored, choose};
-use zramd::logic::stat::MmStat;
 
 const PAGE: usize = 4096;
 /// As many pages as the benchmark takes, so that both have the same.

@@ -12,16 +12,17 @@ use crate::support::private_bus::{
     Guarded, PATIENCE, PrivateBus, call, ends_within, next, objects, quiet_devices, run,
 };
 use crate::support::{golden, has_program, repository, skip};
+use logic::error::ErrorKind;
+use logic::sample::ReasonView::{self, Auto, Benchmark, Config, Fallback, KernelDefault, Unknown};
+use logic::sample::StateView::{self, Active, Mounted, Ready, Unfinished, Unused};
+use logic::sample::{RoleView, Snapshot};
 use serde_json::Value;
+use service::bus::EMITTING;
+use service::bus::introspection::interfaces;
+use service::bus::{device_path, disk_path};
+use service::{NAME, ROOT};
 use zbus::message::Flags;
 use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
-use zramd::logic::error::ErrorKind;
-use zramd::logic::snapshot::ReasonView::{self, Auto, Benchmark, Config, Fallback, KernelDefault, Unknown};
-use zramd::logic::snapshot::StateView::{self, Active, Mounted, Ready, Unfinished, Unused};
-use zramd::logic::snapshot::{RoleView, Snapshot};
-use zramd::service::bus::{EMITTING, introspection::interfaces};
-use zramd::service::bus::{device_path, disk_path};
-use zramd::service::{NAME, ROOT};
 
 /// An interface that emits its changes itself; those of the others are found by comparing.
 const OWN_SIGNALS: &str = "org.zramd1.Job";
@@ -331,7 +332,7 @@ fn every_word_that_a_device_may_have_is_described() {
 
 #[test]
 fn every_reason_for_an_omission_is_described() {
-    use zramd::logic::disk::omitted::Reason;
+    use logic::ramdisk::omitted::Reason;
     let text = &promised()["org.zramd1.RamDisk"].properties["LastSaveOmitted"].documentation;
     // `entry` and `refused` are reasons of a load.
     for reason in [

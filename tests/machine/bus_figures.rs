@@ -9,7 +9,7 @@ use crate::support::introspection;
 use crate::support::session::Session;
 use crate::support::verdict::Verdict;
 use crate::support::{has_program, repository, skip, texts};
-use zramd::service::bus::introspection::interfaces;
+use service::bus::introspection::interfaces;
 
 fn script(words: &[&str]) -> Command {
     let mut command = Command::new("python3");

@@ -5,15 +5,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::support::{can_use_real_kernel, real_kernel_lock};
-use zramd::host::linux::LinuxHost;
-use zramd::host::sim::SimMachine;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::{Errno, Host, HostError, MachineFile, MountSpec, SwapSpec};
-use zramd::logic::algorithm::parse_comp_algorithm;
-use zramd::logic::attribute::Attribute;
-use zramd::logic::facts::PathKind;
-use zramd::logic::proc::{parse_device_number, parse_mountinfo, parse_swaps};
-use zramd::logic::swap_header;
+use host::linux::LinuxHost;
+use host::{Errno, Host, HostError, MachineFile, MountSpec, SwapSpec};
+use logic::device::algorithm::parse_comp_algorithm;
+use logic::device::attribute::Attribute;
+use logic::device::swap_header;
+use logic::facts::PathKind;
+use logic::proc::{parse_device_number, parse_mountinfo, parse_swaps};
+use sim::SimMachine;
+use sim::kernel::KernelConfig;
 
 const SIZE: u64 = 16 << 20;
 const SPEC: SwapSpec = SwapSpec { priority: 1, discard: false };

@@ -13,7 +13,7 @@ use crate::support::private_bus::PrivateBus;
 use crate::support::verdict::Verdict;
 use crate::support::{can_use_real_kernel, eventually, has_program, real_kernel_lock, setup, skip};
 use crate::support::{copy_program, introspection};
-use zramd::service::bus::introspection::interfaces;
+use service::bus::introspection::interfaces;
 
 /// Methods that are interrupted elsewhere.
 const ELSEWHERE: [(&str, &str); 7] = [

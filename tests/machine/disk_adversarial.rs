@@ -14,15 +14,15 @@ use crate::support::disk::{ASKED, Trial, picture, small};
 use crate::support::kept::Kept;
 use crate::support::mounted::Mounted;
 use crate::support::{alone, has_program, repository, skip};
+use engine::ramdisk::{self, Saved};
+use host::linux::ramdisk::Calls;
+use logic::ramdisk::limits;
+use logic::ramdisk::manifest::Manifest;
+use logic::ramdisk::omitted::Reason;
+use logic::ramdisk::place;
+use logic::ramdisk::state::Outcome;
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
-use zramd::engine::disk::{self, Saved};
-use zramd::host::linux::disk::Calls;
-use zramd::logic::disk::limits;
-use zramd::logic::disk::manifest::Manifest;
-use zramd::logic::disk::omitted::Reason;
-use zramd::logic::disk::state::Outcome;
-use zramd::logic::disk_place;
 
 const OPTIONS: &str = "nr_inodes=0";
 
@@ -47,7 +47,7 @@ fn stamp(path: &Path, seconds: i64, nanoseconds: i64) {
 }
 
 /// The newest generation in a new tmpfs.
-fn reloaded(trial: &Trial, mounted: Mounted) -> (disk::Loaded, Mounted) {
+fn reloaded(trial: &Trial, mounted: Mounted) -> (ramdisk::Loaded, Mounted) {
     drop(mounted);
     let mounted = Mounted::tmpfs(trial.place(), OPTIONS);
     (trial.load().unwrap(), mounted)
@@ -259,7 +259,7 @@ fn deep(depth: usize, name: &[u8]) -> Option<Box<Manifest>> {
     let kept = Kept::new("test-deep");
     let config = kept.store().with_file_name("zramd.toml");
     fs::write(&config, kept.section("size = \"1GiB\"")).unwrap();
-    let place = Place(PathBuf::from(disk_place::place(kept.name)));
+    let place = Place(PathBuf::from(place::place(kept.name)));
     fs::create_dir_all(&place.0).unwrap();
     let mounted = Mounted::tmpfs(&place.0, OPTIONS);
     within(&config, "load", kept.name);
@@ -271,7 +271,7 @@ fn deep(depth: usize, name: &[u8]) -> Option<Box<Manifest>> {
     within(&config, "load", kept.name);
     let mut trial = Trial::new();
     trial.disk.store = kept.store();
-    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
+    let status = ramdisk::status(&Calls::new(), &trial.disk).unwrap();
     let manifest = status.newest().map(|(_, manifest)| Box::new(manifest.clone()));
     assert_eq!(status.state.load.unwrap().outcome, Outcome::Loaded);
     manifest
@@ -419,10 +419,10 @@ fn look(root: &Path) -> BTreeMap<PathBuf, String> {
         for name in calls.list(opened.as_fd()).unwrap() {
             let path = folder.join(OsStr::from_bytes(&name));
             let meta = calls.look(opened.as_fd(), &name).unwrap();
-            let subject = zramd::host::linux::disk::Subject::Named(opened.as_fd(), &name);
+            let subject = host::linux::ramdisk::Subject::Named(opened.as_fd(), &name);
             let attributes = calls.attributes(subject).unwrap();
             let mut contents = blake3::Hasher::new();
-            if meta.kind == zramd::logic::disk::entry::Kind::File {
+            if meta.kind == logic::ramdisk::entry::Kind::File {
                 let file = File::open(&path).unwrap();
                 let mut at = 0;
                 while let Ok(Some((start, end))) = calls.next_data(file.as_fd(), at) {
@@ -437,7 +437,7 @@ fn look(root: &Path) -> BTreeMap<PathBuf, String> {
                     at = end;
                 }
             }
-            let is_directory = meta.kind == zramd::logic::disk::entry::Kind::Directory;
+            let is_directory = meta.kind == logic::ramdisk::entry::Kind::Directory;
             let (size, links) = if is_directory { (0, 0) } else { (meta.size, meta.links) };
             let (mode, uid, gid, time) = (meta.mode, meta.uid, meta.gid, meta.mtime);
             let contents = contents.finalize();

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::support::disk::{ASKED, FORCED, Trial, picture, small, unchanged};
 use crate::support::mounted::Mounted;
 use crate::support::{alone, has_program, skip};
-use zramd::engine::disk::{self, Request, Saved};
-use zramd::host::linux::disk::Calls;
-use zramd::logic::disk::manifest::Consistency;
-use zramd::logic::disk::state::Outcome;
+use engine::ramdisk::{self, Request, Saved};
+use host::linux::ramdisk::Calls;
+use logic::ramdisk::manifest::Consistency;
+use logic::ramdisk::state::Outcome;
 
 const LAST: Request<'static> = Request { reason: "stop", force: false, last: true };
 
@@ -86,7 +86,7 @@ fn mapped_writes_are_saved(trial: &Trial) {
         let saved = trial.save_as(request).unwrap();
         assert!(matches!(saved, Saved::Written { generation, .. } if generation == number), "{saved:?}");
         let to = trial.path(&format!("exported-{number}"));
-        disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
+        ramdisk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
         assert!(fs::read(to.join("database")).unwrap() == fs::read(&file).unwrap());
     }
 }
@@ -122,7 +122,7 @@ fn saved_while(tree: Change, change: Change) -> Trial {
     let trial = Trial::with(tree);
     fs::write(trial.place().join("0"), "first").unwrap();
     let mut changed = false;
-    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
         if !std::mem::replace(&mut changed, true) {
             change(trial.place());
         }
@@ -260,7 +260,7 @@ fn what_fsck_has_found_is_kept() {
     let folder = trial.place().join("lost+found");
     let is_in_snapshot = |number: u64| {
         let to = trial.path(&format!("exported-{number}"));
-        disk::export(&Calls::new(), &trial.disk, Some(number), &to, &mut |_| true).unwrap();
+        ramdisk::export(&Calls::new(), &trial.disk, Some(number), &to, &mut |_| true).unwrap();
         to.join("lost+found").exists()
     };
     fs::write(trial.place().join("file"), "x").unwrap();
@@ -291,7 +291,7 @@ fn names_that_only_look_like_ours_are_kept() {
     trial.reboot();
     // A half loaded disk is emptied of them, too.
     let mut calls = 0;
-    let interrupted = disk::load(&Calls::new(), &trial.disk, &mut |_| {
+    let interrupted = ramdisk::load(&Calls::new(), &trial.disk, &mut |_| {
         calls += 1;
         calls < 5
     });

@@ -8,10 +8,10 @@ use std::time::Instant;
 use crate::support::disk::{Trial, small};
 use crate::support::mounted::Mounted;
 use crate::support::{alone, has_program, repository, skip};
-use zramd::engine::disk::{self, Saved};
-use zramd::host::linux::disk::Calls;
-use zramd::logic::disk::manifest::Consistency;
-use zramd::logic::disk::state::Outcome;
+use engine::ramdisk::{self, Saved};
+use host::linux::ramdisk::Calls;
+use logic::ramdisk::manifest::Consistency;
+use logic::ramdisk::state::Outcome;
 
 fn python(script: &str, arguments: &[&str]) -> Vec<u8> {
     let output = Command::new("python3").arg(repository(script)).args(arguments).output().unwrap();
@@ -69,7 +69,7 @@ fn nasty_round_trip(trial: &Trial, mount: impl Fn(&Path) -> Option<Mounted>, cou
     }
     let exported = trial.path("exported");
     let to = mount(&exported);
-    disk::export(&Calls::new(), &trial.disk, None, &exported, &mut |_| true).unwrap();
+    ramdisk::export(&Calls::new(), &trial.disk, None, &exported, &mut |_| true).unwrap();
     compare(&exported, &expected);
     drop((to, mounted));
 }

@@ -5,12 +5,12 @@ use std::fs;
 use crate::support::alone;
 use crate::support::disk::{FORCED, Trial, noise, picture, small};
 use crate::support::mounted::Mounted;
-use zramd::engine::ErrorKind;
-use zramd::engine::disk::{self, Saved};
-use zramd::host::linux::disk::Calls;
-use zramd::logic::disk::OnFailure;
-use zramd::logic::disk::manifest::Consistency;
-use zramd::logic::disk::state::Outcome;
+use engine::ErrorKind;
+use engine::ramdisk::{self, Saved};
+use host::linux::ramdisk::Calls;
+use logic::ramdisk::OnFailure;
+use logic::ramdisk::manifest::Consistency;
+use logic::ramdisk::state::Outcome;
 
 #[test]
 fn a_disk_that_is_too_small_is_told_what_is_big() {
@@ -69,7 +69,7 @@ fn a_full_store_keeps_what_it_has() {
     fs::write(&manifest, text.replace("\"occupied_bytes\": ", "\"occupied_bytes\": 1000")).unwrap();
     let error = trial.save().unwrap_err();
     assert!(error.message.to_lowercase().contains("no space"), "{error}");
-    let status = disk::status(&Calls::new(), &trial.disk).unwrap();
+    let status = ramdisk::status(&Calls::new(), &trial.disk).unwrap();
     assert!(status.state.save.unwrap().message.unwrap().contains("o space"));
     trial.verify(1).unwrap();
     trial.reboot();
@@ -89,7 +89,7 @@ fn a_btrfs_is_saved_as_it_was_at_one_moment() {
     fs::write(&late, "old").unwrap();
     let mut changed = false;
     // The first file is through when this is called; the others change before they are read.
-    let saved = disk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
+    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
         if !changed {
             changed = true;
             fs::write(&late, "something new").unwrap();
@@ -102,7 +102,7 @@ fn a_btrfs_is_saved_as_it_was_at_one_moment() {
     assert!(changed && manifest.consistency == Consistency::Exact, "{manifest:?}");
     assert!(!trial.place().join(".zramd-snapshot").exists(), "the snapshot goes when it was read");
     let to = trial.path("exported");
-    disk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
+    ramdisk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
     let read = |name: &str| fs::read_to_string(to.join(name)).unwrap();
     assert_eq!((read("early"), read("late"), to.join("later").exists()), ("old".into(), "old".into(), false));
 }

@@ -7,10 +7,10 @@ use std::process::Command;
 use crate::support::disk::{ASKED, Trial, picture, small};
 use crate::support::mounted::Mounted;
 use crate::support::{alone, texts};
-use zramd::engine::ErrorKind;
-use zramd::engine::disk::{self, Saved};
-use zramd::host::linux::disk::Calls;
-use zramd::logic::disk::state::Outcome;
+use engine::ErrorKind;
+use engine::ramdisk::{self, Saved};
+use host::linux::ramdisk::Calls;
+use logic::ramdisk::state::Outcome;
 
 /// A disk whose store is a tmpfs of its own with one generation in it; nothing without privileges.
 fn with_own_store() -> Option<(fs::File, Trial, Mounted)> {
@@ -64,7 +64,7 @@ fn a_disk_whose_load_nobody_could_note_is_never_emptied() {
     trial.disk.notes = None;
     // The store becomes full while the disk is filled: the first note of it is the last.
     let filler = trial.disk.store.join("filler");
-    let loaded = disk::load(&Calls::new(), &trial.disk, &mut |_| {
+    let loaded = ramdisk::load(&Calls::new(), &trial.disk, &mut |_| {
         fs::write(&filler, vec![0; 2 << 20]).ok();
         true
     });
@@ -83,7 +83,7 @@ fn what_is_larger_than_the_folder_is_not_exported_and_not_restored() {
     let (calls, to) = (Calls::new(), trial.path("to"));
     let small = Mounted::tmpfs(&to, "size=256k");
     let mut steps = 0;
-    let error = disk::export(&calls, &trial.disk, None, &to, &mut |_| {
+    let error = ramdisk::export(&calls, &trial.disk, None, &to, &mut |_| {
         steps += 1;
         true
     });
@@ -91,14 +91,14 @@ fn what_is_larger_than_the_folder_is_not_exported_and_not_restored() {
     assert_eq!(error.kind, ErrorKind::DiskFull);
     assert!(!error.message.contains("296.0") && error.full().contains("big (296.0 KiB)"), "{error:?}");
     assert_eq!(steps, 0, "before anything is written");
-    assert_eq!(disk::check_size(&calls, &trial.disk, 1), Ok(()));
+    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1), Ok(()));
     trial.disk.place = to;
     trial.disk.trial = false;
     // What is in it now goes with it.
     fs::write(trial.place().join("filler"), vec![0; 100 << 10]).unwrap();
-    assert_eq!(disk::check_size(&calls, &trial.disk, 1).unwrap_err().kind, ErrorKind::DiskFull);
+    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1).unwrap_err().kind, ErrorKind::DiskFull);
     small.remount("size=700k");
-    assert_eq!(disk::check_size(&calls, &trial.disk, 1), Ok(()));
+    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1), Ok(()));
 }
 
 #[test]

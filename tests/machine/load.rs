@@ -12,10 +12,10 @@ use crate::support::private_bus::{PrivateBus, call, client, next, quiet_devices,
 use crate::support::raw::Raw;
 use crate::support::{eventually, eventually_some, figures, skip};
 use futures_core::Stream;
+use service::ROOT;
 use zbus::message::Flags;
 use zbus::wire::DynamicType;
 use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
-use zramd::service::ROOT;
 
 /// As many as one user may have, but for root, who may have all.
 fn subscribers() -> u32 {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::support::mounted::Mounted;
 use crate::support::{can_use_real_kernel, real_kernel_lock, setup};
-use zramd::logic::proc;
+use logic::proc;
 
 #[test]
 fn a_mount_with_an_odd_path_keeps_nothing_from_working() {

@@ -9,10 +9,10 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::killer::Killer;
 use crate::support::{can_use_real_kernel, eventually, real_kernel_lock, repository, setup, skip, texts};
-use zramd::engine;
-use zramd::host::linux::LinuxHost;
-use zramd::host::{Host, MountSpec};
-use zramd::logic::config;
+
+use host::linux::LinuxHost;
+use host::{Host, MountSpec};
+use logic::config;
 
 /// The machine for one test alone; whatever the test does, nothing of it stays.
 struct Session {
@@ -335,8 +335,8 @@ const NOBODY: u32 = 4_000_000;
 
 #[test]
 fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
-    use zramd::host::linux::LinuxHost;
-    use zramd::host::{Errno, Host};
+    use host::linux::LinuxHost;
+    use host::{Errno, Host};
     let Some(_session) = session() else { return };
     // Not below /tmp, which may be in memory.
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();

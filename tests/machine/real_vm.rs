@@ -5,7 +5,7 @@
 use std::fs;
 
 use crate::support::{can_use_real_kernel, real_kernel_lock, setup, texts};
-use zramd::logic::vm::Tunable;
+use logic::vm::Tunable;
 
 /// The machine for one test alone, and what its settings were.
 struct Session {
@@ -85,10 +85,10 @@ fn what_somebody_else_changes_is_left_alone() {
 /// The kernel's own rules, with which the simulator is compared.
 #[test]
 fn the_simulator_refuses_what_the_kernel_refuses() {
-    use zramd::host::Host;
-    use zramd::host::linux::LinuxHost;
-    use zramd::host::sim::SimMachine;
-    use zramd::host::sim::kernel::KernelConfig;
+    use host::Host;
+    use host::linux::LinuxHost;
+    use sim::SimMachine;
+    use sim::kernel::KernelConfig;
     let Some(_session) = session() else { return };
     let machine = SimMachine::new(KernelConfig::this_machine());
     for tunable in Tunable::ALL {

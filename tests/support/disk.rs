@@ -6,13 +6,13 @@ use std::hash::{DefaultHasher, Hasher};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use zramd::engine::Error;
-use zramd::engine::disk::{self, Disk, Loaded, Request, Saved};
-use zramd::host::Errno;
-use zramd::host::linux::disk::Calls;
-use zramd::host::linux::disk::script::Fault;
-use zramd::logic::disk::omitted::Omitted;
-use zramd::logic::disk::{Mode, OnFailure};
+use engine::Error;
+use engine::ramdisk::{self, Disk, Loaded, Request, Saved};
+use host::Errno;
+use host::linux::ramdisk::Calls;
+use host::linux::ramdisk::script::Fault;
+use logic::ramdisk::omitted::Omitted;
+use logic::ramdisk::{Mode, OnFailure};
 
 /// A disk in a folder of its own, which goes with it.
 pub struct Trial {
@@ -101,7 +101,7 @@ impl Trial {
     }
 
     pub fn load(&self) -> Result<Loaded, Error> {
-        disk::load(&Calls::new(), &self.disk, &mut |_| true)
+        ramdisk::load(&Calls::new(), &self.disk, &mut |_| true)
     }
 
     pub fn save(&self) -> Result<Saved, Error> {
@@ -109,7 +109,7 @@ impl Trial {
     }
 
     pub fn save_as(&self, request: Request<'_>) -> Result<Saved, Error> {
-        disk::save(&Calls::new(), &self.disk, request, &mut |_| true)
+        ramdisk::save(&Calls::new(), &self.disk, request, &mut |_| true)
     }
 
     /// As after a reboot: nothing is in the disk, and it is another one.
@@ -133,12 +133,12 @@ impl Trial {
 
     /// Numbers of the generations, newest first.
     pub fn generations(&self) -> Vec<u64> {
-        let status = disk::status(&Calls::new(), &self.disk).unwrap();
+        let status = ramdisk::status(&Calls::new(), &self.disk).unwrap();
         status.generations.iter().map(|generation| generation.number).collect()
     }
 
-    pub fn verify(&self, generation: u64) -> Result<disk::Checked, Error> {
-        disk::verify(&Calls::new(), &self.disk, Some(generation), &mut |_| true)
+    pub fn verify(&self, generation: u64) -> Result<ramdisk::Checked, Error> {
+        ramdisk::verify(&Calls::new(), &self.disk, Some(generation), &mut |_| true)
     }
 }
 

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use zramd::engine::Error;
-use zramd::host::linux::LinuxHost;
-use zramd::host::{
+use engine::Error;
+use host::linux::LinuxHost;
+use host::{
     BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec, Space,
     SwapSpec,
 };
-use zramd::logic::attribute::Attribute;
-use zramd::logic::facts::PathKind;
-use zramd::logic::vm::Tunable;
+use logic::device::attribute::Attribute;
+use logic::facts::PathKind;
+use logic::vm::Tunable;
 
 /// The real machine, until the verbs run out.
 pub struct Killer {

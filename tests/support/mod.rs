@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use zramd::engine::work::Stopped;
+use engine::work::Stopped;
 
 /// Runs `zramd-setup` with these words.
 pub fn setup(words: &[&str]) -> Output {

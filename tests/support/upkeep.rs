@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use zramd::engine;
-use zramd::engine::maintain::{self, Order, Unwatched};
-use zramd::engine::work::Stopped;
-use zramd::host::sim::SimMachine;
-use zramd::host::sim::kernel::KernelConfig;
-use zramd::host::{BlockProbe, Host};
-use zramd::logic::attribute::Attribute;
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::policy::Cause;
-use zramd::logic::policy::report::Report;
+use engine::maintain::{self, Order, Unwatched};
+use engine::work::Stopped;
+use host::{BlockProbe, Host};
+use logic::config::{self, Loaded};
+use logic::device::attribute::Attribute;
+use logic::maintain::Cause;
+use logic::maintain::report::Report;
+use sim::SimMachine;
+use sim::kernel::KernelConfig;
 
 pub const MIB: u64 = 1 << 20;
 pub const PAGE: u64 = 4096;

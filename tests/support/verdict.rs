@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use zramd::engine::benchmark::keep;
-use zramd::host::linux::LinuxHost;
-use zramd::host::upkeep::StateFile;
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::benchmark::cache::{FILE, SCHEMA_VERSION, Stored};
-use zramd::logic::benchmark::score::Profile;
+use engine::benchmark::keep;
+use host::linux::LinuxHost;
+use host::upkeep::StateFile;
+use logic::benchmark::cache::{FILE, SCHEMA_VERSION, Stored};
+use logic::benchmark::score::Profile;
+use logic::device::algorithm::Algorithm;
 
 /// The verdict, and the budget of write-back, which maintenance writes.
 const FILES: [&str; 2] = [FILE, StateFile::Budget.path()];

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use zramd::logic::proc::device_number;
-use zramd::logic::record::Target;
+use logic::proc::device_number;
+use logic::record::Target;
 
 /// What `--help` prints.
 pub const HELP: &str = "\

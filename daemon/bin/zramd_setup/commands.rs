@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use zramd::engine::{self, Error, ErrorKind};
-use zramd::host::linux::LinuxHost;
-use zramd::host::linux::files;
-use zramd::logic::config::problem::{Problem, Severity};
-use zramd::logic::config::{self, Loaded, render};
-use zramd::logic::exit::ExitStatus;
-use zramd::logic::overlay;
-use zramd::logic::plan::{self, Activation, Decision, Plan};
-use zramd::logic::record::Target;
-use zramd::logic::unit_text::unit_files;
+use engine::{Error, ErrorKind};
+use host::linux::LinuxHost;
+use host::linux::files;
+use logic::config::problem::{Problem, Severity};
+use logic::config::{self, Loaded, render};
+use logic::exit::ExitStatus;
+use logic::overlay;
+use logic::plan::{self, Activation, Decision, Plan};
+use logic::record::Target;
+use logic::unit::unit_files;
 
 use super::args::{Command, Invocation};
 use super::serve::{self, reply};

@@ -11,20 +11,20 @@ use std::process::ExitCode;
 use args::Parsed;
 
 fn main() -> ExitCode {
-    zramd::host::linux::letters::begin();
+    host::linux::letters::begin();
     let status = match args::parse(std::env::args_os()) {
         Ok(Parsed::Help) => {
             print!("{}", args::HELP);
-            zramd::logic::exit::ExitStatus::Success
+            logic::exit::ExitStatus::Success
         }
         Ok(Parsed::Version) => {
             println!("zramd-setup {}", env!("CARGO_PKG_VERSION"));
-            zramd::logic::exit::ExitStatus::Success
+            logic::exit::ExitStatus::Success
         }
         Ok(Parsed::Run(invocation)) => commands::run(&invocation),
         Err(message) => {
             eprintln!("zramd-setup: {message}\nTry `zramd-setup --help`.");
-            zramd::logic::exit::ExitStatus::Usage
+            logic::exit::ExitStatus::Usage
         }
     };
     ExitCode::from(status.code())

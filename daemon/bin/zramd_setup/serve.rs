@@ -1,21 +1,21 @@
 //! What the daemon has done by this program, so that it need not carry the planner and the TOML reader all the time. Each
-//! command replies with a [`Result`] as JSON ([`zramd::host::linux::process::ask`]).
+//! command replies with a [`Result`] as JSON ([`host::linux::process::ask`]).
 
 use std::path::{Path, PathBuf};
 
+use engine::Error;
+use engine::apply::Outcome;
+use engine::reload::{self, Scope, Survey, obsolete_overrides};
+use host::linux::{LinuxHost, cancel, files, unit_files};
+use logic::change::{Action, UnitDisk};
+use logic::config::{self, Loaded};
+use logic::exit::ExitStatus;
+use logic::overlay::section_of_path;
+use logic::plan::Activation;
+use logic::record::Target;
+use logic::unit::unit_files;
+use logic::view::{Ended, Obsolete, Proposal, UnitChange, View};
 use serde::Serialize;
-use zramd::engine::apply::Outcome;
-use zramd::engine::reload::{self, Scope, Survey, obsolete_overrides};
-use zramd::engine::{self, Error};
-use zramd::host::linux::{LinuxHost, cancel, files, unit_files};
-use zramd::logic::change::{Action, UnitDisk};
-use zramd::logic::config::{self, Loaded};
-use zramd::logic::exit::ExitStatus;
-use zramd::logic::overlay::section_of_path;
-use zramd::logic::plan::Activation;
-use zramd::logic::record::Target;
-use zramd::logic::unit_text::unit_files;
-use zramd::logic::view::{Ended, Obsolete, Proposal, UnitChange, View};
 
 use super::args::Invocation;
 use super::show;
@@ -121,7 +121,7 @@ pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<Vec<Ende
 pub fn adapt(invocation: &Invocation, number: u32) -> Result<(), Error> {
     let (loaded, _) = load(invocation);
     let mut host = LinuxHost::new("/");
-    engine::control::must_be_ours(&host, number)?;
+    engine::device::control::must_be_ours(&host, number)?;
     engine::provision::adapt(&mut host, &loaded, number)
 }
 

@@ -2,16 +2,16 @@
 
 use std::io::{IsTerminal, Write};
 
+use engine::Error;
+use engine::apply::Outcome;
+use engine::status::Row;
+use logic::config::problem::{Problem, Severity};
+use logic::config::render;
+use logic::human::human;
+use logic::plan::{Decision, Plan};
+use logic::table;
+use logic::text::worded;
 use serde::Serialize;
-use zramd::engine::Error;
-use zramd::engine::apply::Outcome;
-use zramd::engine::status::Row;
-use zramd::logic::config::problem::{Problem, Severity};
-use zramd::logic::config::render;
-use zramd::logic::plan::{Decision, Plan};
-use zramd::logic::table;
-use zramd::logic::text::worded;
-use zramd::logic::units::human;
 
 /// One line of result.
 pub fn line(text: &str) {

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use engine::benchmark::ramdisk::{self, Options};
+use host::linux::LinuxHost;
 use lexopt::ValueExt;
 use lexopt::prelude::{Long, Value};
-use zramd::engine::benchmark::ramdisk::{self, Options};
-use zramd::host::linux::LinuxHost;
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::benchmark::ramdisk::WORK;
-use zramd::logic::exit::ExitStatus;
+use logic::benchmark::ramdisk::WORK;
+use logic::device::algorithm::Algorithm;
+use logic::exit::ExitStatus;
 
 use super::{configured, frame};
 

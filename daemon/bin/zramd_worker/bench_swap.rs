@@ -3,15 +3,15 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use engine::Error;
+use engine::benchmark::pressure::{self, Options};
+use engine::benchmark::{guard, load};
+use host::linux::{LinuxHost, interrupt};
 use lexopt::ValueExt;
 use lexopt::prelude::Long;
-use zramd::engine::Error;
-use zramd::engine::benchmark::pressure::{self, Options};
-use zramd::engine::benchmark::{guard, load};
-use zramd::host::linux::{LinuxHost, interrupt};
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::benchmark::swap::{LARGEST_CLUSTER, WORK};
-use zramd::logic::exit::ExitStatus;
+use logic::benchmark::swap::{LARGEST_CLUSTER, WORK};
+use logic::device::algorithm::Algorithm;
+use logic::exit::ExitStatus;
 
 use super::{configured, frame};
 

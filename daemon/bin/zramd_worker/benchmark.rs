@@ -5,17 +5,18 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use engine::benchmark;
+use engine::benchmark::sample::Source;
+use engine::benchmark::{Options, SECONDS, keep};
+use engine::work::{Reporter, Stopped};
+use host::Host;
+use host::linux::LinuxHost;
 use lexopt::prelude::{Long, ValueExt};
-use zramd::engine::benchmark::sample::Source;
-use zramd::engine::benchmark::{self as engine, Options, SECONDS, keep};
-use zramd::engine::work::{Reporter, Stopped};
-use zramd::host::Host;
-use zramd::host::linux::LinuxHost;
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::benchmark::score::Profile;
-use zramd::logic::benchmark::verdict::Before;
-use zramd::logic::config::settings::When;
-use zramd::logic::exit::ExitStatus;
+use logic::benchmark::score::Profile;
+use logic::benchmark::verdict::Before;
+use logic::config::settings::When;
+use logic::device::algorithm::Algorithm;
+use logic::exit::ExitStatus;
 
 use super::{configured, frame};
 
@@ -136,7 +137,7 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
     if let (true, Some(stored)) = (kept, &stored) {
         options.before = Before { verdict: Some(stored.algorithm.clone()), better_runs: stored.better_runs };
     }
-    let measured = engine::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
+    let measured = benchmark::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
     reporter.detail(&measured.report)?;
     // One that is not complete takes no other's place.
     if kept && (stored.is_none() || measured.provisional.is_empty()) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use zramd::host::linux::files;
-use zramd::logic::config::{self, Loaded};
+use host::linux::files;
+use logic::config::{self, Loaded};
 
 /// The configuration of the machine, or `file` instead of its main file.
 pub fn loaded(file: Option<&PathBuf>) -> Loaded {

@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 
-use zramd::engine::drain::Units;
-use zramd::engine::{self, Error};
-use zramd::host::linux::{LinuxHost, pid_1};
-use zramd::logic::drain::Outcome;
-use zramd::logic::exit::ExitStatus;
-use zramd::logic::unit_text::{setup_unit, swap_unit};
+use engine::Error;
+use engine::device::drain::Units;
+use host::linux::{LinuxHost, pid_1};
+use logic::device::drain::Outcome;
+use logic::exit::ExitStatus;
+use logic::unit::{setup_unit, swap_unit};
 
 use super::frame;
 
@@ -20,7 +20,7 @@ pub const REFILL_HELP: &str = "switch on again what `drain` has switched off";
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     nothing_follows(words)?;
     let mut seen = false;
-    let done = engine::drain::drain(&mut LinuxHost::new("/"), &mut Pid1, |number, outcome| {
+    let done = engine::device::drain::drain(&mut LinuxHost::new("/"), &mut Pid1, |number, outcome| {
         seen = true;
         match outcome {
             Outcome::Off(_) => println!("zram{number}: {outcome}"),
@@ -36,7 +36,7 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
 /// Does `refill`. `Err` is wrong usage.
 pub fn refill(words: Vec<OsString>) -> Result<ExitStatus, String> {
     nothing_follows(words)?;
-    let done = engine::drain::refill(&mut LinuxHost::new("/"), &mut Pid1);
+    let done = engine::device::drain::refill(&mut LinuxHost::new("/"), &mut Pid1);
     Ok(end(done.map(|numbers| numbers.iter().for_each(|number| println!("zram{number}: on again")))))
 }
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zramd::engine::work::{Reporter, Stopped};
-use zramd::engine::{Error, ErrorKind};
-use zramd::host::linux::interrupt;
-use zramd::logic::exit::ExitStatus;
-use zramd::logic::text::worded;
+use engine::work::{Reporter, Stopped};
+use engine::{Error, ErrorKind};
+use host::linux::interrupt;
+use logic::exit::ExitStatus;
+use logic::text::worded;
 
-/// Whether the program that started this one reads how it ended ([`zramd::host::linux::process::ask`]).
+/// Whether the program that started this one reads how it ended ([`host::linux::process::ask`]).
 static REPLY: AtomicBool = AtomicBool::new(false);
 
 /// From now on, [`report`] writes JSON.

@@ -16,10 +16,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use zramd::engine::benchmark::{guard, pressure};
-use zramd::engine::{Error, ErrorKind};
-use zramd::host::linux::{letters, work};
-use zramd::logic::exit::ExitStatus;
+use engine::benchmark::{guard, pressure};
+use engine::{Error, ErrorKind};
+use host::linux::{letters, work};
+use logic::exit::ExitStatus;
 
 /// One thing it can do: its verb, what `--help` says of it, and what does it with the words that follow.
 struct Verb {

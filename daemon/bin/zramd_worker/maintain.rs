@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use zramd::engine::maintain::{self, Only, Order};
-use zramd::host::linux::LinuxHost;
-use zramd::logic::exit::ExitStatus;
-use zramd::logic::policy::Cause;
-use zramd::logic::policy::pass::Pages;
-use zramd::logic::policy::report::Report;
-use zramd::logic::proc::device_number;
-use zramd::service::journal;
+use engine::maintain::{self, Only, Order};
+use host::linux::LinuxHost;
+use logic::exit::ExitStatus;
+use logic::maintain::Cause;
+use logic::maintain::pass::Pages;
+use logic::maintain::report::Report;
+use logic::proc::device_number;
+use service::journal;
 
 use super::{configured, frame};
 
@@ -98,7 +98,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
 
 #[cfg(test)]
 mod tests {
-    use zramd::logic::policy::pressure::Level;
+    use logic::maintain::pressure::Level;
 
     use super::*;
 

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use zramd::engine::Error;
-use zramd::host::linux::places;
-use zramd::logic::exit::ExitStatus;
+use engine::Error;
+use host::linux::places;
+use logic::exit::ExitStatus;
 
 /// What `--help` says.
 pub const HELP: &str = "make the directory below which RAM disks are filled";

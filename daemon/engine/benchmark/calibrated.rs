@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use super::measure::{Direction, Spec, pass};
 use super::sample::{Basket, FilledSwap, Sample};
-use crate::engine::Error;
-use crate::engine::scratch::Scratch;
-use crate::host::Host;
-use crate::host::linux::pages::Pages;
-use crate::host::linux::public_files;
-use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
-use crate::logic::attribute::Attribute;
-use crate::logic::benchmark::calibrate::{Class, Target};
-use crate::logic::benchmark::synthetic;
+use crate::Error;
+use crate::scratch::Scratch;
 use fastrand::Rng;
+use host::Host;
+use host::linux::pages::Pages;
+use host::linux::public_files;
+use logic::benchmark::calibrate::{Class, Target};
+use logic::benchmark::synthetic;
+use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
+use logic::device::attribute::Attribute;
 
 /// Pages of a class that are compressed to know its size.
 const PROBE: usize = 512;

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::engine::error::Error;
-use crate::engine::scratch;
-use crate::host::Host;
-use crate::host::linux::LinuxHost;
-use crate::host::linux::cgroup::MemoryCgroup;
-use crate::host::linux::pressed::parent;
+use crate::error::Error;
+use crate::scratch;
+use host::Host;
+use host::linux::LinuxHost;
+use host::linux::cgroup::MemoryCgroup;
+use host::linux::pressed::parent;
 
 /// Verb of `zramd-worker` that it is.
 pub const VERB: &str = "bench-guard";

@@ -4,16 +4,17 @@ use std::path::Path;
 
 use super::run::Measured;
 use super::sample::source_now;
-use crate::engine::Error;
-use crate::engine::gather::verdict_key;
-use crate::host::linux::{durable, store::VERDICT};
-use crate::host::{Host, HostError, MachineFile};
-use crate::logic::algorithm::parse_comp_algorithm;
-use crate::logic::attribute::Attribute;
-use crate::logic::benchmark::cache::{self, Key, SCHEMA_VERSION, Stored, Unusable};
-use crate::logic::benchmark::report::Report;
-use crate::logic::benchmark::score::Profile;
-use crate::logic::config::settings::PageSource;
+use crate::Error;
+use crate::gather::verdict_key;
+use host::linux::durable;
+use host::linux::store::VERDICT;
+use host::{Host, HostError, MachineFile};
+use logic::benchmark::cache::{self, Key, SCHEMA_VERSION, Stored, Unusable};
+use logic::benchmark::report::Report;
+use logic::benchmark::score::Profile;
+use logic::config::settings::PageSource;
+use logic::device::algorithm::parse_comp_algorithm;
+use logic::device::attribute::Attribute;
 
 /// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.
 pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
@@ -30,7 +31,7 @@ pub fn key_now<H: Host>(host: &H) -> Key {
 
 /// The verdict with all its figures, if it holds on this machine for this profile.
 pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unusable> {
-    let text = host.text(MachineFile::Verdict).or_else(crate::engine::gather::absent);
+    let text = host.text(MachineFile::Verdict).or_else(crate::gather::absent);
     let text: String = text.map_err(|error: HostError| Unusable::Damaged(error.to_string()))?;
     cache::read(Some(&text), &key_now(host), profile)
 }

@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::engine::Error;
-use crate::host::linux::files::read_optional;
-use crate::host::linux::pressed::{become_expendable, enter, major_faults, read_at, size, standard_input};
-use crate::logic::benchmark::latency::Latency;
-use crate::logic::benchmark::swap::{Load, counter};
+use crate::Error;
 use fastrand::Rng;
+use host::linux::files::read_optional;
+use host::linux::pressed::{become_expendable, enter, major_faults, read_at, size, standard_input};
+use logic::benchmark::latency::Latency;
+use logic::benchmark::swap::{Load, counter};
 
 const PAGE: usize = 4096;
 /// Random accesses at most.

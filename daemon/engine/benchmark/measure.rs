@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::engine::Error;
-use crate::host::HostError;
-use crate::host::linux::direct::Direct;
-use crate::host::linux::interrupt;
-use crate::host::linux::pages::Pages;
-use crate::logic::benchmark::latency::at_share;
-use crate::logic::benchmark::statistics::Estimate;
+use crate::Error;
 use fastrand::Rng;
+use host::HostError;
+use host::linux::direct::Direct;
+use host::linux::interrupt;
+use host::linux::pages::Pages;
+use logic::benchmark::latency::at_share;
+use logic::benchmark::statistics::Estimate;
 
 /// Which way the data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

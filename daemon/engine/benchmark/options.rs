@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::sample::Source;
-use crate::engine::work::Stopped;
-use crate::logic::algorithm::Algorithm;
-use crate::logic::benchmark::score::Profile;
-use crate::logic::benchmark::verdict::Before;
+use crate::work::Stopped;
+use logic::benchmark::score::Profile;
+use logic::benchmark::verdict::Before;
+use logic::device::algorithm::Algorithm;
 
 /// What to measure.
 #[derive(Debug, Clone)]

@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 use super::guard::{Guard, cgroup_name, ourselves};
 use super::ramdisk::real_data;
-use crate::engine::error::{Error, ErrorKind};
-use crate::engine::gather;
-use crate::engine::perform::{make_swap, swap_on};
-use crate::engine::scratch::Scratch;
-use crate::engine::work::{Reporter, Stopped};
-use crate::host::Host;
-use crate::host::linux::LinuxHost;
-use crate::host::linux::cgroup::MemoryCgroup;
-use crate::host::linux::files::read_optional;
-use crate::host::linux::pressed::file_in_memory;
-use crate::logic::algorithm::Algorithm;
-use crate::logic::benchmark::swap::{
+use crate::error::{Error, ErrorKind};
+use crate::gather;
+use crate::perform::{make_swap, swap_on};
+use crate::scratch::Scratch;
+use crate::work::{Reporter, Stopped};
+use host::Host;
+use host::linux::LinuxHost;
+use host::linux::cgroup::MemoryCgroup;
+use host::linux::files::read_optional;
+use host::linux::pressed::file_in_memory;
+use logic::benchmark::swap::{
     LARGEST_CLUSTER, Load, Report, Row, SCHEMA_VERSION, USUAL_ALGORITHMS, about_clusters, rate, sizes, stalls,
 };
-use crate::logic::record::Undo;
-use crate::logic::stat::MmStat;
-use crate::logic::vm::Tunable;
+use logic::device::algorithm::Algorithm;
+use logic::device::stat::MmStat;
+use logic::record::Undo;
+use logic::vm::Tunable;
 
 /// Verb of `zramd-worker` that is the program under pressure.
 pub const LOAD: &str = "bench-load";

@@ -4,23 +4,21 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::engine::error::{Error, ErrorKind};
-use crate::engine::gather;
-use crate::engine::scratch::Scratch;
-use crate::engine::work::{Reporter, Stopped};
-use crate::host::linux::LinuxHost;
-use crate::host::linux::medium::{Folder, Medium, read_file};
-use crate::host::linux::pages::Pages;
-use crate::host::linux::public_files;
-use crate::host::{Errno, Host, HostError, MkfsSpec};
-use crate::logic::algorithm::{Algorithm, parse_comp_algorithm};
-use crate::logic::attribute::Attribute;
-use crate::logic::benchmark::latency::Latency;
-use crate::logic::benchmark::ramdisk::{
-    Access, BLOCK, Cliff, Contents, Pass, Report, Row, SCHEMA_VERSION, size,
-};
-use crate::logic::units::human;
+use crate::error::{Error, ErrorKind};
+use crate::gather;
+use crate::scratch::Scratch;
+use crate::work::{Reporter, Stopped};
 use fastrand::Rng;
+use host::linux::LinuxHost;
+use host::linux::medium::{Folder, Medium, read_file};
+use host::linux::pages::Pages;
+use host::linux::public_files;
+use host::{Errno, Host, HostError, MkfsSpec};
+use logic::benchmark::latency::Latency;
+use logic::benchmark::ramdisk::{Access, BLOCK, Cliff, Contents, Pass, Report, Row, SCHEMA_VERSION, size};
+use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
+use logic::device::attribute::Attribute;
+use logic::human::human;
 
 /// File system on zram: the one that zramd makes when nobody says another.
 const FS_TYPE: &str = "ext4";

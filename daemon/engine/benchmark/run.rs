@@ -8,21 +8,22 @@ use super::measure::{Direction, Pass, Spec, pass};
 use super::options::Options;
 use super::sample::{self, Sample, Source, collect};
 use super::trial::{Trial, contenders, disturbed, map, memory_of_all, rows, scores};
-use crate::engine::gather;
-use crate::engine::scratch::Scratch;
-use crate::engine::work::Stopped;
-use crate::engine::{Error, ErrorKind};
-use crate::host::linux::{clock, interrupt, pages::Pages, priority};
-use crate::host::{Host, MachineFile};
-use crate::logic::algorithm::Algorithm;
-use crate::logic::benchmark::advice;
-use crate::logic::benchmark::candidates::{self, Candidate};
-use crate::logic::benchmark::quiet::{self, Pressure, Stall};
-use crate::logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
-use crate::logic::benchmark::score::Circumstances;
-use crate::logic::benchmark::verdict::{self, Choice};
-use crate::logic::text::worded;
-use crate::logic::units::human;
+use crate::gather;
+use crate::scratch::Scratch;
+use crate::work::Stopped;
+use crate::{Error, ErrorKind};
+use host::linux::pages::Pages;
+use host::linux::{clock, interrupt, priority};
+use host::{Host, MachineFile};
+use logic::benchmark::advice;
+use logic::benchmark::candidates::{self, Candidate};
+use logic::benchmark::quiet::{self, Pressure, Stall};
+use logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
+use logic::benchmark::score::Circumstances;
+use logic::benchmark::verdict::{self, Choice};
+use logic::device::algorithm::Algorithm;
+use logic::human::human;
+use logic::text::worded;
 
 /// The rest is for the device to come and go.
 const DEVICE: Duration = Duration::from_millis(500);
@@ -85,7 +86,7 @@ pub fn run<H: Host>(
     let begun = Instant::now();
     if !host.is_privileged() {
         let message = "measuring takes a zram device of its own, and that takes root rights";
-        return Err(Error::new(crate::engine::ErrorKind::NotPermitted, message).into());
+        return Err(Error::new(crate::ErrorKind::NotPermitted, message).into());
     }
     // What can never be measured is told at once, not in a better moment.
     if let Source::File(path) = &options.source {
@@ -476,6 +477,6 @@ fn missed(trials: &[Trial]) -> String {
 /// What `auto` takes where nothing was measured.
 fn usual(offered: &[String]) -> Algorithm {
     let has = |name: &&&str| offered.iter().any(|other| other == *name);
-    let known = crate::logic::plan::wanted::AUTO.iter().find(has).copied();
+    let known = logic::plan::wanted::AUTO.iter().find(has).copied();
     Algorithm::plain(known.or(offered.first().map(String::as_str)).unwrap_or_default())
 }

@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::calibrated;
-use crate::engine::Error;
-use crate::engine::gather;
-use crate::host::Host;
-use crate::host::linux::direct::Direct;
-use crate::host::linux::interrupt;
-use crate::host::linux::pages::Pages;
-use crate::host::linux::process_memory::{ProcessMemory, maps, others};
-use crate::logic::attribute::Attribute;
-use crate::logic::benchmark::calibrate::Target;
-use crate::logic::benchmark::report::Data;
-use crate::logic::benchmark::{maps as mappings, synthetic};
-use crate::logic::config::settings::PageSource;
-use crate::logic::stat::{BdStat, MmStat};
-use crate::logic::units::human;
+use crate::Error;
+use crate::gather;
 use fastrand::Rng;
+use host::Host;
+use host::linux::direct::Direct;
+use host::linux::interrupt;
+use host::linux::pages::Pages;
+use host::linux::process_memory::{ProcessMemory, maps, others};
+use logic::benchmark::calibrate::Target;
+use logic::benchmark::report::Data;
+use logic::benchmark::{maps as mappings, synthetic};
+use logic::config::settings::PageSource;
+use logic::device::attribute::Attribute;
+use logic::device::stat::{BdStat, MmStat};
+use logic::human::human;
 
 /// Where the pages are to come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -399,7 +399,7 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::linux::LinuxHost;
+    use host::linux::LinuxHost;
 
     #[test]
     fn same_filled_pages_are_counted_and_dropped() {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::measure::Pass;
-use crate::engine::{Error, ErrorKind};
-use crate::logic::algorithm::Algorithm;
-use crate::logic::benchmark::candidates::Candidate;
-use crate::logic::benchmark::report::{Baseline, Row, Timing};
-use crate::logic::benchmark::score::{self, Circumstances, Figures, Profile};
-use crate::logic::benchmark::statistics::Estimate;
-use crate::logic::benchmark::verdict::{self, Choice, Scored};
-use crate::logic::stat::MmStat;
+use crate::{Error, ErrorKind};
+use logic::benchmark::candidates::Candidate;
+use logic::benchmark::report::{Baseline, Row, Timing};
+use logic::benchmark::score::{self, Circumstances, Figures, Profile};
+use logic::benchmark::statistics::Estimate;
+use logic::benchmark::verdict::{self, Choice, Scored};
+use logic::device::algorithm::Algorithm;
+use logic::device::stat::MmStat;
 
 /// Scores within so much of the best are measured again.
 const CONTENDERS: f64 = 1.0 + 3.0 * verdict::MARGIN;

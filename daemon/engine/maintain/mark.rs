@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::{
     Attribute, Device, Done, Errno, Error, HostError, Marking, Marks, Run, Step, Stopped, Upkeep, span,
 };
-use crate::engine::error::ErrorKind;
-use crate::host::MachineFile;
-use crate::logic::policy::marks::only_adds;
+use crate::error::ErrorKind;
+use host::MachineFile;
+use logic::maintain::marks::only_adds;
 
 /// What is done on request only.
 const MARK: &str = "mark-idle";

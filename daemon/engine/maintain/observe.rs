@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use super::state::{DeviceState, State};
-use crate::engine::error::Error;
-use crate::engine::gather::{self, absent};
-use crate::host::HostError;
-use crate::host::upkeep::{Resource, Upkeep};
-use crate::logic::algorithm::{Algorithm, parse_recomp_algorithm};
-use crate::logic::attribute::Attribute;
-use crate::logic::facts::Facts;
-use crate::logic::plan::Request;
-use crate::logic::policy::budget::Clocks;
-use crate::logic::policy::gate::{self, Conditions};
-use crate::logic::policy::pressure::{Last, Level};
-use crate::logic::policy::{Moment, age};
-use crate::logic::proc::parse_pressure;
-use crate::logic::record::{Progress, Record, Target};
-use crate::logic::stat::{BdStat, MmStat};
+use crate::error::Error;
+use crate::gather::{self, absent};
+use host::HostError;
+use host::upkeep::{Resource, Upkeep};
+use logic::device::algorithm::{Algorithm, parse_recomp_algorithm};
+use logic::device::attribute::Attribute;
+use logic::device::stat::{BdStat, MmStat};
+use logic::facts::Facts;
+use logic::maintain::budget::Clocks;
+use logic::maintain::gate::{self, Conditions};
+use logic::maintain::pressure::{Last, Level};
+use logic::maintain::{Moment, age};
+use logic::plan::Request;
+use logic::proc::parse_pressure;
+use logic::record::{Progress, Record, Target};
 
 /// The machine.
 pub(super) struct Machine {
@@ -105,7 +105,7 @@ pub(super) fn devices<H: Upkeep>(host: &H, state: &mut State, only: &[u32]) -> R
         match device(host, state, number, &record) {
             Ok(found) => devices.extend(found),
             // It goes away while we look.
-            Err(error) if error.is(crate::host::Errno::NOENT) || error.is(crate::host::Errno::NODEV) => {}
+            Err(error) if error.is(host::Errno::NOENT) || error.is(host::Errno::NODEV) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -1,10 +1,10 @@
 //! Compressing pages again, in chunks that are short enough for statistics to be read in between.
 
 use super::{Attribute, Decision, Device, Done, Errno, Pages, Run, Stopped, Upkeep, refused};
-use crate::logic::policy::age::{Range, idle_age};
-use crate::logic::policy::chunk::Chunks;
-use crate::logic::policy::marks::shared_age;
-use crate::logic::policy::recompress::{Pass, Seen, Settings, decide};
+use logic::maintain::age::{Range, idle_age};
+use logic::maintain::chunk::Chunks;
+use logic::maintain::marks::shared_age;
+use logic::maintain::recompress::{Pass, Seen, Settings, decide};
 
 const POLICY: &str = super::RECOMPRESS;
 

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use super::state::Added;
 use super::{Loaded, Run, Stopped, Upkeep};
-use crate::engine::{control, gather};
-use crate::logic::config::settings::Settings;
-use crate::logic::facts::Facts;
-use crate::logic::plan::wanted::wanted;
-use crate::logic::plan::{Activation, DeviceRequest, Purpose, Request};
-use crate::logic::policy::resize::{Seen, Step, decide};
-use crate::logic::proc::Memory;
-use crate::logic::record::{Progress, Record, Target};
+use crate::device::control;
+use crate::gather;
+use logic::config::settings::Settings;
+use logic::facts::Facts;
+use logic::maintain::resize::{Seen, Step, decide};
+use logic::plan::wanted::wanted;
+use logic::plan::{Activation, DeviceRequest, Purpose, Request};
+use logic::proc::Memory;
+use logic::record::{Progress, Record, Target};
 
 /// How long a second device may take to come, before it is asked for again.
 const PATIENCE: Duration = Duration::from_secs(60);

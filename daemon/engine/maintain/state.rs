@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::HostError;
-use crate::host::upkeep::{StateFile, Upkeep};
-use crate::logic::policy::marks::{Marking, Marks};
-use crate::logic::policy::pressure::Level;
-use crate::logic::policy::report::Total;
-use crate::logic::policy::suspend::History;
+use host::HostError;
+use host::upkeep::{StateFile, Upkeep};
+use logic::maintain::marks::{Marking, Marks};
+use logic::maintain::pressure::Level;
+use logic::maintain::report::Total;
+use logic::maintain::suspend::History;
 
 /// The file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

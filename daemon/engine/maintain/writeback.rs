@@ -4,12 +4,12 @@ use super::{
     Attribute, Decision, Device, Done, Errno, Error, HostError, Pages, Run, Stopped, Upkeep, human, observe,
     refused,
 };
-use crate::host::upkeep::StateFile;
-use crate::logic::policy::budget::Ledger;
-use crate::logic::policy::chunk::Chunks;
-use crate::logic::policy::report::Budget;
-use crate::logic::policy::writeback::{LEAST, Seen, Settings, decide, whole_pages};
-use crate::logic::stat::{BACKING_BLOCK, BdStat};
+use host::upkeep::StateFile;
+use logic::device::stat::{BACKING_BLOCK, BdStat};
+use logic::maintain::budget::Ledger;
+use logic::maintain::chunk::Chunks;
+use logic::maintain::report::Budget;
+use logic::maintain::writeback::{LEAST, Seen, Settings, decide, whole_pages};
 
 const POLICY: &str = super::WRITE_BACK;
 

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use crate::host::{BlockProbe, Errno, HostError};
-use crate::logic::signature::PROBE_BYTES;
+use crate::{BlockProbe, Errno, HostError};
+use logic::device::signature::PROBE_BYTES;
 
 /// `BLKDISCARD`, `_IO(0x12, 119)` in include/uapi/linux/fs.h.
 const BLKDISCARD: libc::c_ulong = 0x1277;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::write_existing;
-use crate::host::{Errno, HostError};
+use crate::{Errno, HostError};
 
 /// A group that limits the memory of the processes in it.
 #[derive(Debug)]

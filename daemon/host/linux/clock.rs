@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::logic::duration::micros;
+use logic::duration::micros;
 
 /// Seconds since 1970; 0 when the clock is before that.
 pub fn unix_seconds() -> u64 {

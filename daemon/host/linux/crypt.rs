@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 
 use super::pages::Pages;
-use crate::host::{Errno, HostError};
+use crate::{Errno, HostError};
 
 const CONTROL: &str = "/dev/mapper/control";
 /// Numbers of the calls, after `DM_VERSION`.

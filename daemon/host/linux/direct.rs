@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::host::HostError;
+use crate::HostError;
 
 /// An open device. Offsets, lengths and buffers are whole pages.
 #[derive(Debug)]

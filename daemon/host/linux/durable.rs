@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::files;
-use crate::host::HostError;
+use crate::HostError;
 
 /// Replaces a file as a whole, with its folder, so that after a power cut either the old or the new text is there.
 pub fn replace(root: &Path, path: &str, text: &str) -> Result<(), HostError> {

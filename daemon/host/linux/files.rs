@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 
-use crate::host::lossy;
-use crate::logic::config::enabled_by_cmdline;
-use crate::logic::config::locate::{self, Entry, EntryKind};
-use crate::logic::config::problem::{Origin, Problem};
-use crate::logic::overlay::{FOLDER, section_of_path};
-use crate::logic::unit_text::{Contents, UnitFile};
+use crate::lossy;
+use logic::config::enabled_by_cmdline;
+use logic::config::locate::{self, Entry, EntryKind};
+use logic::config::problem::{Origin, Problem};
+use logic::overlay::{FOLDER, section_of_path};
+use logic::unit::{Contents, UnitFile};
 
 /// Files in the order of precedence, and what is wrong with the others.
 pub type Sources = (Vec<(PathBuf, String)>, Vec<Problem>);
@@ -187,7 +187,7 @@ pub fn read_sources(paths: &[PathBuf]) -> Sources {
 /// An I/O error without the number that Rust adds.
 pub fn describe(error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(number) => crate::host::Errno(number).to_string(),
+        Some(number) => crate::Errno(number).to_string(),
         None => error.to_string(),
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, test_kill_process_group};
 
 use super::process;
-use crate::host::HostError;
+use crate::HostError;
 
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(20);

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::process;
-use crate::host::{Cause, Holder, HostError};
+use crate::{Cause, Holder, HostError};
 
 /// Between two attempts.
 const INTERVAL: Duration = Duration::from_millis(50);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FileType, IFlags, Mode, OFlags};
 
-use crate::host::{Errno, HostError};
+use crate::{Errno, HostError};
 
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;

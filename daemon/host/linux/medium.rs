@@ -10,8 +10,8 @@ use rustix::fs::{Advice, Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
 use super::files::{fill, read_mountinfo};
-use crate::host::HostError;
-use crate::logic::proc::parse_mountinfo;
+use crate::HostError;
+use logic::proc::parse_mountinfo;
 
 /// An open file or block device.
 #[derive(Debug)]

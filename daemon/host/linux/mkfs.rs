@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::process;
-use crate::host::{HostError, MkfsSpec};
+use crate::{HostError, MkfsSpec};
 
 /// Where system programs are; deliberately not `$PATH`.
 const FOLDERS: [&str; 4] = ["usr/sbin", "usr/bin", "sbin", "bin"];

@@ -10,7 +10,6 @@ pub mod cgroup;
 pub mod clock;
 mod crypt;
 pub mod direct;
-pub mod disk;
 pub mod durable;
 pub mod files;
 pub mod heap;
@@ -31,6 +30,7 @@ pub mod priority;
 pub mod process;
 pub mod process_memory;
 pub mod public_files;
+pub mod ramdisk;
 pub mod store;
 mod swap;
 pub mod unit_files;
@@ -50,14 +50,14 @@ use super::{
     BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec, Space,
     SwapSpec, lossy,
 };
-use crate::logic::attribute::Attribute;
-use crate::logic::disk_place::disk_at;
-use crate::logic::drain;
-use crate::logic::error::Error;
-use crate::logic::facts::PathKind;
-use crate::logic::proc::zram_number;
-use crate::logic::record::{SCRATCH, crypt_name};
-use crate::logic::vm::Tunable;
+use logic::device::attribute::Attribute;
+use logic::device::drain;
+use logic::error::Error;
+use logic::facts::PathKind;
+use logic::proc::zram_number;
+use logic::ramdisk::place::disk_at;
+use logic::record::{SCRATCH, crypt_name};
+use logic::vm::Tunable;
 
 /// Where the daemon says how short memory is, for others than its callers.
 pub const PRESSURE_LEVEL: &str = "/run/zramd/work/pressure";
@@ -258,7 +258,7 @@ impl Host for LinuxHost {
     }
 
     fn disk_status(&self, name: &str) -> String {
-        self.read(&crate::logic::disk_status::path(name)).unwrap_or_default()
+        self.read(&logic::ramdisk::status::path(name)).unwrap_or_default()
     }
 
     fn records(&self) -> Result<Vec<RecordFile>, HostError> {

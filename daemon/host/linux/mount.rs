@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, StatxAttributes, StatxFlags, Uid};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, UnmountFlags};
 
-use crate::host::{Errno, HostError, MountSpec, RootSpec};
+use crate::{Errno, HostError, MountSpec, RootSpec};
 
 /// Options that are flags of mount(2) rather than words for the file system: name, flag, whether it is set.
 const FLAGS: [(&str, MountFlags, bool); 20] = [

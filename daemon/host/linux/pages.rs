@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use crate::host::HostError;
+use crate::HostError;
 
 /// Whole pages, all zero at first.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::files::{describe, must_be_regular, read_text};
-use crate::logic::import::files::{Content, Found};
+use logic::import::files::{Content, Found};
 
 /// A folder that is taken for `/`.
 #[derive(Debug)]

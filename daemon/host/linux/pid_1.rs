@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::process;
-use crate::host::HostError;
-use crate::logic::error::Error;
+use crate::HostError;
+use logic::error::Error;
 
 /// How long it may take: as long as the unit that drains may. PID 1 has limits for what it starts and stops.
 const LIMIT: Duration = Duration::from_secs(300);

@@ -6,8 +6,8 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::host::HostError;
-use crate::logic::disk_place::PLACES;
+use crate::HostError;
+use logic::ramdisk::place::PLACES;
 
 /// Its parts below the root directory with their modes: only root can look below the last one.
 const PARTS: [(&str, Mode); 3] = [

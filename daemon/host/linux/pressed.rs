@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::MemfdFlags;
 
-use crate::host::HostError;
+use crate::HostError;
 
 /// Has the kernel kill us when whoever started us ends, take us first when memory runs out, and give us single pages only.
 pub fn become_expendable() -> Result<(), HostError> {

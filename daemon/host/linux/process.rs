@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 
 use super::files::read_small;
 use super::mkfs::find_program;
-use crate::host::{Holder, HostError, lossy};
-use crate::logic::error::Error;
+use crate::{Holder, HostError, lossy};
+use logic::error::Error;
 
 /// Bit of `CAP_SYS_ADMIN` in include/uapi/linux/capability.h.
 const CAP_SYS_ADMIN: u64 = 1 << 21;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::host::lossy;
+use crate::lossy;
 
 /// Every process but this one.
 pub fn others(root: &Path) -> Vec<u32> {

@@ -10,10 +10,10 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 
 use super::lock;
-use crate::host::{Errno, HostError, RecordFile};
+use crate::{Errno, HostError, RecordFile};
 
 /// Where the verdict of the benchmark is kept from boot to boot.
-pub const VERDICT: &str = crate::logic::benchmark::cache::FILE;
+pub const VERDICT: &str = logic::benchmark::cache::FILE;
 
 /// The folder, for messages.
 pub const FOLDER: &str = "/run/zramd";

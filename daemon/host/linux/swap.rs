@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::cancel;
-use crate::host::{Errno, HostError, SwapSpec};
+use crate::{Errno, HostError, SwapSpec};
 
 /// `SWAP_FLAG_PREFER` of swapon(2): the low 15 bits are a priority.
 const PREFER: libc::c_int = 0x8000;

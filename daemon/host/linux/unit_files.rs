@@ -5,10 +5,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::files;
-use crate::logic::change::UnitDisk;
-use crate::logic::unit_disk::{Noted, disk_of_unit};
-use crate::logic::unit_text::{Contents, HEAD, UnitFile, setup_unit};
-use crate::logic::view::UnitChange;
+use logic::change::UnitDisk;
+use logic::unit::ramdisk::{Noted, disk_of_unit};
+use logic::unit::{Contents, HEAD, UnitFile, setup_unit};
+use logic::view::UnitChange;
 
 /// Where systemd puts what generators write.
 const GENERATED: &str = "run/systemd/generator";

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{LinuxHost, durable, files};
-use crate::host::upkeep::{Resource, StateFile, Upkeep};
-use crate::host::{Host, HostError};
+use crate::upkeep::{Resource, StateFile, Upkeep};
+use crate::{Host, HostError};
 
 /// Bytes of a sector in `/sys/dev/block/*/size`, whatever the device's own are.
 const SECTOR: u64 = 512;

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::{files, lock};
-use crate::host::{Errno, HostError};
+use crate::{Errno, HostError};
 
 /// The folder.
 pub const FOLDER: &str = "/run/zramd/work";

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::score::Profile;
-use crate::logic::algorithm::Algorithm;
+use crate::device::algorithm::Algorithm;
 
 /// The file.
 pub const FILE: &str = "/var/lib/zramd/benchmark.json";

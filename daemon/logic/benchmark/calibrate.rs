@@ -1,6 +1,6 @@
 //! How much of each class of generated and public pages makes a sample that compresses like what a device stores.
 
-use crate::logic::stat::{BdStat, MmStat};
+use crate::device::stat::{BdStat, MmStat};
 
 /// Fewer stored pages than this say little.
 pub const LEAST_PAGES: u64 = 4096;

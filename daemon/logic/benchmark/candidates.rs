@@ -1,6 +1,6 @@
 //! What is measured.
 
-use crate::logic::algorithm::Algorithm;
+use crate::device::algorithm::Algorithm;
 
 /// An algorithm that is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]

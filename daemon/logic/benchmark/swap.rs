@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::latency::Latency;
-use crate::logic::units::human;
+use crate::human::human;
 
 /// Version of the form of [`Report`].
 pub const SCHEMA_VERSION: u32 = 1;

@@ -3,7 +3,7 @@
 
 use super::score::Profile;
 use super::statistics::Estimate;
-use crate::logic::algorithm::Algorithm;
+use crate::device::algorithm::Algorithm;
 
 /// How much better a score has to be, as a share, for another algorithm to be chosen.
 pub const MARGIN: f64 = 0.10;

@@ -3,7 +3,7 @@
 use super::fragment::Value;
 use super::keys::benchmark as benchmark_keys;
 use super::keys::device as keys;
-use super::maintenance;
+use super::maintain;
 use super::merge::Merged;
 use super::problem::{Origin, Problem};
 use super::ramdisk;
@@ -15,9 +15,9 @@ use super::settings::{
 };
 use super::vm;
 use super::writeback;
-use crate::logic::algorithm::Algorithm;
-use crate::logic::benchmark::score::Profile;
-use crate::logic::proc::{HIGHEST_DEVICE, zram_number};
+use crate::benchmark::score::Profile;
+use crate::device::algorithm::Algorithm;
+use crate::proc::{HIGHEST_DEVICE, zram_number};
 
 /// Share of RAM when only `max-zram-size` is given.
 const DEFAULT_FRACTION: f64 = 0.5;
@@ -38,7 +38,7 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
             SectionKind::Defaults => {}
             SectionKind::Benchmark => settings.benchmark = benchmark(&mut reader),
             SectionKind::Maintenance => {
-                asked = maintenance::read(&mut reader).filter(|_| !reader.failed);
+                asked = maintain::read(&mut reader).filter(|_| !reader.failed);
             }
             SectionKind::Vm => settings.vm = Some(vm::vm(&mut reader)).filter(|_| !reader.failed),
             SectionKind::RamDisk => {

@@ -10,8 +10,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
-use crate::logic::duration;
-use crate::logic::overlay::quoted;
+use crate::duration;
+use crate::overlay::quoted;
 
 /// What one file says.
 #[derive(Debug, Clone, PartialEq, Default)]

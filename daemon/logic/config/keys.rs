@@ -3,7 +3,7 @@
 
 use super::schema::DefaultValue::{Bool, Integer, Text, Unset};
 use super::schema::{Key, Type, key};
-use crate::logic::proc::HIGHEST_DEVICE;
+use crate::proc::HIGHEST_DEVICE;
 
 /// `[zramN]`, and those that `[defaults]` takes as well.
 pub mod device {

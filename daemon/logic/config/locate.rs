@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::problem::{Origin, Problem};
-use crate::logic::overlay;
+use crate::overlay;
 
 /// Folders with configuration, lowest precedence first.
 pub const ROOTS: [&str; 3] = ["/usr/lib/zramd", "/etc/zramd", "/run/zramd"];

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::fragment::{self, Assignment, Section};
 use super::problem::{Origin, Problem};
-use crate::logic::overlay::{self, Command, Overlay, Override, Standing};
+use crate::overlay::{self, Command, Overlay, Override, Standing};
 
 /// What all files say together.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -109,7 +109,7 @@ fn place(origin: &Origin) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::config::{Loaded, load};
+    use crate::config::{Loaded, load};
 
     const CONFIG: &str = "[zram0]\nzram-size = \"64MiB\"\n[ramdisk.a]\nmount-point = \"/srv/a\"\n";
 

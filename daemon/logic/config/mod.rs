@@ -9,7 +9,7 @@ pub mod fragment;
 pub mod json_schema;
 mod keys;
 pub mod locate;
-mod maintenance;
+pub(crate) mod maintain;
 pub mod merge;
 pub mod problem;
 mod ramdisk;

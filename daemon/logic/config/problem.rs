@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::logic::finding::Code;
-use crate::logic::text::worded;
+use crate::finding::Code;
+use crate::text::worded;
 
 /// Where a value was written: the last assignment that won.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]

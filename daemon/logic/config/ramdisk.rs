@@ -14,9 +14,9 @@ use super::section::SectionReader;
 use super::settings::{
     Backend, DeviceSettings, KeepSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
 };
-use crate::logic::disk::{Mode, OnFailure};
-use crate::logic::disk_place::{STORES, is_at_or_below, place};
-use crate::logic::proc::{HIGHEST_DEVICE, zram_number};
+use crate::proc::{HIGHEST_DEVICE, zram_number};
+use crate::ramdisk::place::{STORES, is_at_or_below, place};
+use crate::ramdisk::{Mode, OnFailure};
 
 /// It becomes part of the name of a file.
 const LONGEST_NAME: usize = 64;

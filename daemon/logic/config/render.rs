@@ -4,9 +4,9 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use super::Loaded;
 use super::problem::{Problem, Severity};
-use crate::logic::exit::ExitStatus;
-use crate::logic::plan::{Decision, Plan};
-use crate::logic::record::Target;
+use crate::exit::ExitStatus;
+use crate::plan::{Decision, Plan};
+use crate::record::Target;
 
 /// What a check of a configuration ends with: one line, and the exit status.
 pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {

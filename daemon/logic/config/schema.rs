@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::fragment::Value;
 use super::keys;
 use super::section::nearest;
-use crate::logic::duration;
-use crate::logic::proc::zram_number;
+use crate::duration;
+use crate::proc::zram_number;
 
 /// One key. All are in `keys.rs`.
 #[derive(Debug, Clone, Copy)]

@@ -6,8 +6,8 @@ use super::fragment::{Assignment, Section, Value};
 use super::problem::{Origin, Problem};
 use super::schema::{Key, SectionKind};
 use super::settings::{Principal, SizeExpr};
-use crate::logic::expr::Expr;
-use crate::logic::unit_text::escape_path;
+use crate::expr::Expr;
+use crate::unit::escape_path;
 
 /// Reads one section, with another one behind it for what it leaves out.
 pub struct SectionReader<'a> {

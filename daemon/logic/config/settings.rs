@@ -6,15 +6,15 @@
 use std::time::Duration;
 
 use super::problem::Origin;
-use crate::logic::algorithm::Algorithm;
-use crate::logic::benchmark::score::Profile;
-use crate::logic::disk::{Mode, OnFailure};
-use crate::logic::expr::Expr;
-use crate::logic::policy::age::Range;
-use crate::logic::policy::pressure::Thresholds;
-use crate::logic::policy::recompress;
-use crate::logic::policy::resize::OnChange;
-use crate::logic::vm::Tunable;
+use crate::benchmark::score::Profile;
+use crate::device::algorithm::Algorithm;
+use crate::expr::Expr;
+use crate::maintain::age::Range;
+use crate::maintain::pressure::Thresholds;
+use crate::maintain::recompress;
+use crate::maintain::resize::OnChange;
+use crate::ramdisk::{Mode, OnFailure};
+use crate::vm::Tunable;
 
 /// Everything that was asked for, in the order of device number and of RAM-disk name.
 #[derive(Debug, Clone, PartialEq, Default)]

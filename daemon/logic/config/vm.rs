@@ -6,7 +6,7 @@ use super::problem::Problem;
 use super::schema::Key;
 use super::section::SectionReader;
 use super::settings::{Level, VmSettings};
-use crate::logic::vm::Tunable;
+use crate::vm::Tunable;
 
 const LEVELS: [(&Key, Tunable); 4] = [
     (&keys::SWAPPINESS, Tunable::Swappiness),

@@ -8,7 +8,7 @@ use winnow::token::{one_of, take_while};
 
 use super::functions::{FUNCTIONS, Function, IF};
 use super::{ExprError, MIB, Node, Operator, Variable};
-use crate::logic::units::{bytes_per, meant_unit};
+use crate::human::{bytes_per, meant_unit};
 
 /// Longest text that is looked at, in bytes. That of fasteval.
 const LONGEST: usize = 4096;

@@ -1,6 +1,6 @@
 //! `compression-algorithm` of zram-generator: `lzo-rle zstd(level=3) (type=idle)`.
 
-use crate::logic::algorithm::Algorithm;
+use crate::device::algorithm::Algorithm;
 
 /// The kernel has priorities 1 to 3 for secondary algorithms.
 const SECONDARIES: usize = 3;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::refused::refused;
 use super::{Imported, Peer, Row, Warning};
-use crate::logic::config;
-use crate::logic::text::worded;
+use crate::config;
+use crate::text::worded;
 
 /// The file in the making.
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 //! What zramd refuses to set up on any machine, asked of the planner itself.
 
-use crate::logic::config;
-use crate::logic::facts::Facts;
-use crate::logic::plan::{self, Activation, Decision};
-use crate::logic::proc::Memory;
+use crate::config;
+use crate::facts::Facts;
+use crate::plan::{self, Activation, Decision};
+use crate::proc::Memory;
 
 /// More than most machines have, in KiB: whatever is refused here is refused everywhere.
 const RAM_KIB: u64 = 1 << 30;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::document::{self, Draft};
-use crate::logic::algorithm::Algorithm;
-use crate::logic::expr::Expr;
+use crate::device::algorithm::Algorithm;
+use crate::expr::Expr;
 
 /// One assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]

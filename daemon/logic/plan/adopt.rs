@@ -2,11 +2,11 @@
 
 use super::diff::{Ownership, ownership, round_up};
 use super::{Activation, Candidate, DeviceRequest, Plan, Purpose, Request};
-use crate::logic::error::ErrorKind;
-use crate::logic::facts::{DeviceFacts, Facts, Use};
-use crate::logic::proc::mount_of;
-use crate::logic::record::{Progress, Record, Target, Undo};
-use crate::logic::units::human;
+use crate::error::ErrorKind;
+use crate::facts::{DeviceFacts, Facts, Use};
+use crate::human::human;
+use crate::proc::mount_of;
+use crate::record::{Progress, Record, Target, Undo};
 
 /// What the machine has for write-back of the device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

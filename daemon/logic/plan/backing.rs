@@ -2,9 +2,9 @@
 
 use super::diff::Ownership;
 use super::{DeviceRequest, Step, Store, Through};
-use crate::logic::facts::{Facts, FileFacts, PathKind};
-use crate::logic::record::{Progress, Undo};
-use crate::logic::units::human;
+use crate::facts::{Facts, FileFacts, PathKind};
+use crate::human::human;
+use crate::record::{Progress, Undo};
 
 /// Size of the file when nobody asks for another, as ChromeOS and Android have it.
 const USUAL_BYTES: u64 = 1 << 30;

@@ -6,18 +6,16 @@ use super::backing;
 use super::diff::{Ownership, ownership};
 use super::wanted::{Refusal, problem, refuse};
 use super::{Decision, DeviceRequest, Item, MountRequest, Purpose, RamDiskRequest, Request};
-use crate::logic::attribute::Attribute;
-use crate::logic::config::problem::{Origin, Problem, Severity};
-use crate::logic::config::settings::{
-    BackingSettings, DeviceSettings, RamDiskSettings, SizeRule, StoreSettings,
-};
-use crate::logic::disk_place::{disk_at, is_at_or_below};
-use crate::logic::error::ErrorKind;
-use crate::logic::facts::{BackingFacts, Facts, PathKind, Support};
-use crate::logic::finding::Code;
-use crate::logic::record::Target;
-use crate::logic::swap_header::LABEL_BYTES;
-use crate::logic::units::human;
+use crate::config::problem::{Origin, Problem, Severity};
+use crate::config::settings::{BackingSettings, DeviceSettings, RamDiskSettings, SizeRule, StoreSettings};
+use crate::device::attribute::Attribute;
+use crate::device::swap_header::LABEL_BYTES;
+use crate::error::ErrorKind;
+use crate::facts::{BackingFacts, Facts, PathKind, Support};
+use crate::finding::Code;
+use crate::human::human;
+use crate::ramdisk::place::{disk_at, is_at_or_below};
+use crate::record::Target;
 
 /// Below this a device is not worth its metadata, and mkfs and mkswap begin to refuse.
 const MINIMUM_SIZE: u64 = 1 << 20;
@@ -82,7 +80,7 @@ pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option
 
 fn mount_origin(settings: &DeviceSettings) -> &Origin {
     match &settings.role {
-        crate::logic::config::settings::Role::Filesystem { mount, .. } => &mount.origin,
+        crate::config::settings::Role::Filesystem { mount, .. } => &mount.origin,
         _ => &settings.origin,
     }
 }
@@ -421,13 +419,13 @@ pub(super) fn neighbours(
         let problem = warn(
             "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
                 .to_owned(),
-            crate::logic::health::ZSWAP_REMEDY.to_owned(),
+            crate::health::ZSWAP_REMEDY.to_owned(),
         );
         problems.push(problem.code(Code::ZswapActive));
     }
     // One of ours before another is how it was meant.
     let is_ours = |number| facts.records.contains_key(&Target::Device(number));
-    let better = |swap: &&crate::logic::proc::SwapLine| {
+    let better = |swap: &&crate::proc::SwapLine| {
         *priority >= 0 && swap.priority > *priority && !swap.zram_number().is_some_and(is_ours)
     };
     for swap in facts.swaps.iter().filter(better) {

@@ -4,12 +4,12 @@ use super::backing;
 use super::check::{is_below, mount_of};
 use super::{
     Activation, Candidate, Decision, DeviceRequest, Group, Item, Plan, Purpose, Request, Step, Through, Way,
-    disk, mount_depth, wants_discard,
+    mount_depth, ramdisk, wants_discard,
 };
-use crate::logic::attribute::Attribute;
-use crate::logic::error::ErrorKind;
-use crate::logic::facts::{DeviceFacts, Facts, PathKind, Support, Use};
-use crate::logic::record::{Progress, Record, Target, Undo};
+use crate::device::attribute::Attribute;
+use crate::error::ErrorKind;
+use crate::facts::{DeviceFacts, Facts, PathKind, Support, Use};
+use crate::record::{Progress, Record, Target, Undo};
 
 /// Whose device it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +42,7 @@ pub fn ownership(number: u32, facts: &Facts) -> Ownership<'_> {
         Some(Use::Swap { priority, .. }) => format!("it is active as swap with priority {priority}"),
         Some(Use::Mounted { mount_point }) => format!("it is mounted on {mount_point}"),
         None => {
-            format!("it has a size of {} but is not in use", crate::logic::units::human(device.disk_size))
+            format!("it has a size of {} but is not in use", crate::human::human(device.disk_size))
         }
     };
     Ownership::Foreign { user }
@@ -57,7 +57,7 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
         }
         let group = match &item.request {
             Some(Request::Device(request)) => device_group(item, request, facts, activation),
-            Some(Request::RamDisk(request)) => disk::group(&item.target, request, facts, activation),
+            Some(Request::RamDisk(request)) => ramdisk::group(&item.target, request, facts, activation),
             Some(Request::Vm(_)) | None => continue,
         };
         match group {
@@ -415,7 +415,7 @@ fn create_folders(groups: &mut [Group], facts: &Facts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::plan::MountRequest;
+    use crate::plan::MountRequest;
 
     fn device(purpose: Purpose) -> DeviceRequest {
         DeviceRequest {

@@ -8,7 +8,7 @@ pub mod adopt;
 mod backing;
 mod check;
 pub mod diff;
-pub mod disk;
+pub mod ramdisk;
 pub mod report;
 pub mod step;
 mod vm;
@@ -18,14 +18,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::algorithm::Algorithm;
 use super::config::problem::Problem;
 use super::config::settings::{PageSource, When};
-use super::disk_place::disk_at;
+use super::device::algorithm::Algorithm;
 use super::error::ErrorKind;
+use super::ramdisk::place::disk_at;
 use super::record::{Record, Target, Undo};
 use super::vm::VmRequest;
-pub use disk::{KeepRequest, RamDiskRequest};
+pub use ramdisk::{KeepRequest, RamDiskRequest};
 pub use step::Step;
 
 /// Who mounts and activates swap.
@@ -109,7 +109,7 @@ impl std::fmt::Display for Writeback {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.path())?;
         if let Store::File { bytes: Some(bytes), .. } = &self.store {
-            write!(f, " ({})", super::units::human(*bytes))?;
+            write!(f, " ({})", super::human::human(*bytes))?;
         }
         f.write_str(if self.encrypted { ", encrypted" } else { ", plain" })
     }

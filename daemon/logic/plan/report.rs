@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::step::ListedStep;
 use super::{Decision, DeviceRequest, Item, Plan, Purpose, RamDiskRequest, Request, Store, Writeback};
-use crate::logic::config::problem::Problem;
-use crate::logic::record::Target;
+use crate::config::problem::Problem;
+use crate::record::Target;
 
 /// Version of the JSON form; it grows by 1 when a key changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -74,7 +74,7 @@ struct StepReport {
 
 #[derive(Debug, Serialize)]
 struct ProblemReport<'a> {
-    severity: crate::logic::config::problem::Severity,
+    severity: crate::config::problem::Severity,
     file: &'a std::path::Path,
     line: u32,
     column: u32,
@@ -121,7 +121,7 @@ fn problem_report(problem: &Problem) -> ProblemReport<'_> {
     }
 }
 
-fn parameters(algorithm: &crate::logic::algorithm::Algorithm) -> serde_json::Map<String, serde_json::Value> {
+fn parameters(algorithm: &crate::device::algorithm::Algorithm) -> serde_json::Map<String, serde_json::Value> {
     algorithm.parameters.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect()
 }
 
@@ -251,7 +251,7 @@ fn headline(item: &Item) -> String {
         Decision::Refused => return format!("refused: {}", item.reason),
         Decision::Planned => {}
     }
-    let human = crate::logic::units::human;
+    let human = crate::human::human;
     match &item.request {
         Some(Request::Device(request)) => {
             let what = match &request.purpose {

@@ -5,10 +5,10 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{MountRequest, Taken, Through};
-use crate::logic::algorithm::Algorithm;
-use crate::logic::record::{Target, Undo, crypt_name};
-use crate::logic::units::human;
-use crate::logic::vm::Tunable;
+use crate::device::algorithm::Algorithm;
+use crate::human::human;
+use crate::record::{Target, Undo, crypt_name};
+use crate::vm::Tunable;
 
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

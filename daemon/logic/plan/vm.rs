@@ -4,11 +4,11 @@ use super::check::damaged;
 use super::diff::{Ownership, empty, ownership};
 use super::wanted::{problem, refuse};
 use super::{Activation, Decision, Group, Item, Purpose, Request, Step};
-use crate::logic::config::problem::{Problem, Severity};
-use crate::logic::config::settings::{Level, VmSettings};
-use crate::logic::facts::Facts;
-use crate::logic::record::{Progress, Record, Target, Undo};
-use crate::logic::vm::{Tunable, VmRequest, swappiness, watermark_scale_factor};
+use crate::config::problem::{Problem, Severity};
+use crate::config::settings::{Level, VmSettings};
+use crate::facts::Facts;
+use crate::record::{Progress, Record, Target, Undo};
+use crate::vm::{Tunable, VmRequest, swappiness, watermark_scale_factor};
 
 /// The items for `[vm]`; `devices` are those of the devices.
 pub(super) fn items(

@@ -7,20 +7,20 @@ use super::{
     Activation, Candidate, Choice, Decision, DeviceRequest, Item, KeepRequest, MountRequest, Purpose,
     RamDiskRequest, Request, Store, Writeback,
 };
-use crate::logic::algorithm::Algorithm;
-use crate::logic::benchmark::cache::Unusable;
-use crate::logic::config::problem::{Origin, Problem, Severity};
-use crate::logic::config::settings::{
+use crate::benchmark::cache::Unusable;
+use crate::config::problem::{Origin, Problem, Severity};
+use crate::config::settings::{
     AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepSettings, MountSettings, Principal,
     RamDiskSettings, Role, Settings, SizeExpr, SizeRule, StoreSettings,
 };
-use crate::logic::error::ErrorKind;
-use crate::logic::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
-use crate::logic::facts::Facts;
-use crate::logic::finding::Code;
-use crate::logic::policy::strength;
-use crate::logic::record::Target;
-use crate::logic::text::worded;
+use crate::device::algorithm::Algorithm;
+use crate::error::ErrorKind;
+use crate::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
+use crate::facts::Facts;
+use crate::finding::Code;
+use crate::maintain::strength;
+use crate::record::Target;
+use crate::text::worded;
 
 /// The algorithms that `auto` tries before it leaves the choice to the kernel.
 ///
@@ -398,7 +398,7 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
     let offered = specimen.map(|device| device.algorithms.as_slice());
     // Kernels without algorithm_params (up to 6.11) list only part of what they can load.
     let list_is_complete = specimen.is_some_and(|device| {
-        device.attributes.contains(&crate::logic::attribute::Attribute::AlgorithmParams)
+        device.attributes.contains(&crate::device::attribute::Attribute::AlgorithmParams)
     });
     let has = |name: &str| offered.is_none_or(|offered| offered.iter().any(|other| other == name));
     let mut candidates: Vec<Candidate> = Vec::new();

@@ -9,15 +9,18 @@ use zbus::{Connection, OwnedObjectPath, Variant, interface};
 use super::auth::{self, Action};
 use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
-use crate::engine::benchmark::{SECONDS, keep};
-use crate::host::linux::{files, store::VERDICT};
-use crate::host::{Host, MachineFile, linux::LinuxHost};
-use crate::logic::algorithm::Algorithm;
-use crate::logic::benchmark::cache::{self, Brief, Stored, Unusable};
-use crate::logic::benchmark::score::Profile;
-use crate::service::core::Core;
-use crate::service::operations::{invalid, texts};
-use crate::service::{lane, work::Order};
+use crate::core::Core;
+use crate::lane;
+use crate::operations::{invalid, texts};
+use crate::work::Order;
+use engine::benchmark::{SECONDS, keep};
+use host::linux::LinuxHost;
+use host::linux::files;
+use host::linux::store::VERDICT;
+use host::{Host, MachineFile};
+use logic::benchmark::cache::{self, Brief, Stored, Unusable};
+use logic::benchmark::score::Profile;
+use logic::device::algorithm::Algorithm;
 
 /// The benchmark.
 #[derive(Debug)]
@@ -26,8 +29,8 @@ pub struct Benchmark {
 }
 
 /// Where it is.
-pub(in crate::service) fn path() -> String {
-    format!("{}/benchmark", crate::service::ROOT)
+pub(crate) fn path() -> String {
+    format!("{}/benchmark", crate::ROOT)
 }
 
 /// The verdict, if it holds now for this profile.
@@ -107,7 +110,7 @@ fn page_cluster(text: &str) -> Result<String> {
 }
 
 impl Benchmark {
-    pub(in crate::service) fn new(core: Arc<Core>) -> Benchmark {
+    pub(crate) fn new(core: Arc<Core>) -> Benchmark {
         Benchmark { core }
     }
 
@@ -132,7 +135,7 @@ impl Benchmark {
     /// Why it was chosen, or why there is no verdict, in one sentence.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn reason(&self) -> String {
-        self.found().await.map_or_else(|error| error.message, |stored| stored.report.verdict.reason)
+        self.found().await.map_or_else(|error| error.0.message, |stored| stored.report.verdict.reason)
     }
 
     /// The `vm.page-cluster` that goes with it; 0 when there is no verdict.
@@ -169,7 +172,7 @@ impl Benchmark {
     #[zbus(out_args("json"))]
     async fn describe(&self) -> Result<String> {
         let read = || files::read_optional(Path::new("/"), VERDICT);
-        let text = lane::run(move || read().map_err(crate::engine::Error::failed)).await?;
+        let text = lane::run(move || read().map_err(engine::Error::failed)).await?;
         if text.is_empty() {
             return Err(Error::new(ErrorKind::NotFound, "nothing was measured yet"));
         }

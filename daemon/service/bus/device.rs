@@ -10,9 +10,9 @@ use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
 use super::auth::{self, Action};
 use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
-use crate::logic::figure::{FIGURES, Value};
-use crate::logic::snapshot::{DeviceView, Stats};
-use crate::service::core::Core;
+use crate::core::Core;
+use logic::figure::{FIGURES, Value};
+use logic::sample::{DeviceView, Stats};
 
 /// One device.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Device {
 }
 
 impl Device {
-    pub(in crate::service) fn new(core: Arc<Core>, name: String) -> Device {
+    pub(crate) fn new(core: Arc<Core>, name: String) -> Device {
         Device { core, name }
     }
 
@@ -41,7 +41,7 @@ impl Device {
 }
 
 /// One sample as a dictionary, with the names of the properties; all amounts are from the same moment.
-pub(in crate::service) fn stats_map(device: &DeviceView) -> HashMap<&'static str, Variant<'static>> {
+pub(crate) fn stats_map(device: &DeviceView) -> HashMap<&'static str, Variant<'static>> {
     let value = |value| match value {
         Value::Count(count) => count.into(),
         Value::Real(quotient) => quotient.into(),
@@ -353,7 +353,7 @@ impl Device {
 
     /// One sample, as from GetStats; sent to those only who called Subscribe.
     #[zbus(signal)]
-    pub(in crate::service) async fn stats_updated(
+    pub(crate) async fn stats_updated(
         emitter: &SignalEmitter<'_>,
         stats: HashMap<&str, Variant<'_>>,
     ) -> zbus::Result<()>;

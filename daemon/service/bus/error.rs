@@ -4,7 +4,38 @@ use zbus::DBusError;
 use zbus::message::{Header, Message};
 use zbus::names::ErrorName;
 
-pub use crate::logic::error::{Error, ErrorKind};
+pub use logic::error::ErrorKind;
+
+/// An error that can be a reply on the bus.
+#[derive(Debug, Clone)]
+pub struct Error(pub logic::error::Error);
+
+impl Error {
+    /// An error of this kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error(logic::error::Error::new(kind, message))
+    }
+}
+
+impl std::ops::Deref for Error {
+    type Target = logic::error::Error;
+
+    fn deref(&self) -> &logic::error::Error {
+        &self.0
+    }
+}
+
+impl From<logic::error::Error> for Error {
+    fn from(error: logic::error::Error) -> Error {
+        Error(error)
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// What methods return.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -18,7 +49,7 @@ impl From<zbus::Error> for Error {
         match &error {
             zbus::Error::MethodError(name, text, _) => named(name.as_str(), text.as_deref()),
             zbus::Error::FDO(known) => named(known.name().as_str(), known.description()),
-            other => Error::failed(other.to_string()),
+            other => Error::new(ErrorKind::Failed, other.to_string()),
         }
     }
 }

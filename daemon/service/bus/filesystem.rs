@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use zbus::interface;
 
-use crate::logic::snapshot::MountView;
-use crate::service::core::Core;
+use crate::core::Core;
+use logic::sample::MountView;
 
 /// The file system on one device.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Filesystem {
 }
 
 impl Filesystem {
-    pub(in crate::service) fn new(core: Arc<Core>, name: String) -> Filesystem {
+    pub(crate) fn new(core: Arc<Core>, name: String) -> Filesystem {
         Filesystem { core, name }
     }
 

@@ -6,15 +6,15 @@ use zbus::object_server::Interface;
 
 use super::benchmark::Benchmark;
 use super::device::Device;
-use super::disk::RamDisk;
 use super::filesystem::Filesystem;
 use super::job::Job;
 use super::manager::Manager;
+use super::ramdisk::RamDisk;
 use super::swap::Swap;
 use super::turn::Turns;
-use crate::service::core::{Core, Mode};
-use crate::service::jobs::Handle;
-use crate::service::setup::Source;
+use crate::core::{Core, Mode};
+use crate::jobs::Handle;
+use crate::setup::Source;
 
 /// Name and XML of every interface, as Introspect of an object has it.
 pub fn interfaces() -> Vec<(String, String)> {

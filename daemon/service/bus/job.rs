@@ -9,14 +9,14 @@ use zbus::{Connection, interface};
 use super::auth;
 use super::error::Result;
 use super::turn::Turns;
-use crate::host::Host;
-use crate::host::linux::LinuxHost;
-use crate::logic::duration::micros;
-use crate::logic::error::ErrorKind;
-use crate::logic::outcome::{OnTheBus, Outcome};
-use crate::service::core::lock;
-use crate::service::jobs::Handle;
-use crate::service::setup::Cancel;
+use crate::core::lock;
+use crate::jobs::Handle;
+use crate::setup::Cancel;
+use host::Host;
+use host::linux::LinuxHost;
+use logic::duration::micros;
+use logic::error::ErrorKind;
+use logic::outcome::{OnTheBus, Outcome};
 
 /// One job.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Job {
     kind: &'static str,
     object: String,
     started: u64,
-    pub(in crate::service) state: Arc<Mutex<State>>,
+    pub(crate) state: Arc<Mutex<State>>,
     cancel: Cancel,
     cancelled: Arc<tokio::sync::Notify>,
     turns: Turns,
@@ -34,28 +34,28 @@ pub struct Job {
 #[derive(Debug, Default)]
 pub struct State {
     /// The user that asked for it, once that is noted.
-    pub(in crate::service) owner: Option<u32>,
-    pub(in crate::service) progress: f64,
-    pub(in crate::service) result: String,
-    pub(in crate::service) message: String,
-    pub(in crate::service) error: Option<ErrorKind>,
-    pub(in crate::service) outcomes: Vec<Outcome>,
+    pub(crate) owner: Option<u32>,
+    pub(crate) progress: f64,
+    pub(crate) result: String,
+    pub(crate) message: String,
+    pub(crate) error: Option<ErrorKind>,
+    pub(crate) outcomes: Vec<Outcome>,
 }
 
 impl State {
     /// The name of the error, or empty.
-    pub(in crate::service) fn error(&self) -> &'static str {
+    pub(crate) fn error(&self) -> &'static str {
         self.error.map_or("", ErrorKind::on_the_bus)
     }
 
     /// The outcomes, as on the bus.
-    pub(in crate::service) fn outcomes(&self) -> Vec<OnTheBus> {
+    pub(crate) fn outcomes(&self) -> Vec<OnTheBus> {
         self.outcomes.iter().map(Outcome::on_the_bus).collect()
     }
 }
 
 impl Job {
-    pub(in crate::service) fn new(kind: &'static str, object: String, handle: &Handle, turns: Turns) -> Job {
+    pub(crate) fn new(kind: &'static str, object: String, handle: &Handle, turns: Turns) -> Job {
         let Handle { state, cancel, cancelled, .. } = handle.clone();
         let started = micros(LinuxHost::new("/").monotonic());
         Job { kind, object, started, state, cancel, cancelled, turns }

@@ -11,11 +11,11 @@ use super::auth::{self, Action};
 use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
 use super::{device_path, disk_path};
-use crate::logic::overlay::{Command, Override};
-use crate::logic::policy::report;
-use crate::logic::proc::device_number;
-use crate::service::core::Core;
-use crate::service::operations::switched_off;
+use crate::core::Core;
+use crate::operations::switched_off;
+use logic::maintain::report;
+use logic::overlay::{Command, Override};
+use logic::proc::device_number;
 
 /// The root object.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    pub(in crate::service) fn new(core: Arc<Core>) -> Manager {
+    pub(crate) fn new(core: Arc<Core>) -> Manager {
         Manager { core }
     }
 }
@@ -98,7 +98,7 @@ impl Manager {
     /// was before and will be again. Whoever changes one meanwhile wins: zramd leaves it alone from then on.
     #[zbus(property)]
     async fn vm_settings(&self) -> Vec<(String, String, String, String)> {
-        let row = |view: &crate::logic::vm::VmView| {
+        let row = |view: &logic::vm::VmView| {
             (view.name.clone(), view.value.clone(), view.set_to.clone(), view.before.clone())
         };
         self.core.sample().await.vm.iter().map(row).collect()
@@ -300,7 +300,7 @@ impl Manager {
 
     /// Memory has become shorter, or less so; the reason says how much of the time tasks waited for it.
     #[zbus(signal)]
-    pub(in crate::service) async fn pressure_changed(
+    pub(crate) async fn pressure_changed(
         emitter: &SignalEmitter<'_>,
         level: &str,
         reason: &str,

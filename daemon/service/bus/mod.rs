@@ -4,13 +4,13 @@
 pub mod auth;
 pub mod benchmark;
 pub mod device;
-pub mod disk;
 pub mod error;
 pub mod filesystem;
 pub mod introspection;
 pub mod job;
 pub mod manager;
 pub mod options;
+pub mod ramdisk;
 pub mod swap;
 pub mod turn;
 

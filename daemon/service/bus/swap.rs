@@ -8,8 +8,8 @@ use zbus::{Connection, OwnedObjectPath, interface};
 use super::auth::{self, Action};
 use super::error::Result;
 use super::options::Options;
-use crate::logic::snapshot::SwapView;
-use crate::service::core::Core;
+use crate::core::Core;
+use logic::sample::SwapView;
 
 /// The swap on one device.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Swap {
 }
 
 impl Swap {
-    pub(in crate::service) fn new(core: Arc<Core>, name: String) -> Swap {
+    pub(crate) fn new(core: Arc<Core>, name: String) -> Swap {
         Swap { core, name }
     }
 

@@ -12,7 +12,7 @@ use zbus::message::Header;
 
 use super::auth;
 use super::error::{Error, ErrorKind, Result};
-use crate::service::core::lock;
+use crate::core::lock;
 
 /// Waiting calls of one connection to the bus.
 const MOST: usize = 8;

@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use zramd::logic::config;
-use zramd::logic::facts::Facts;
-use zramd::logic::import::files::{Content, Found, order};
-use zramd::logic::import::{Imported, Peer, Values, import};
-use zramd::logic::plan::{self, Activation, Decision, DeviceRequest, Request};
-use zramd::logic::proc::Memory;
+use logic::config;
+use logic::facts::Facts;
+use logic::import::files::{Content, Found, order};
+use logic::import::{Imported, Peer, Values, import};
+use logic::plan::{self, Activation, Decision, DeviceRequest, Request};
+use logic::proc::Memory;
 
 /// Where the cases are.
 pub fn fixtures() -> PathBuf {

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use zramd::engine::Error;
-use zramd::engine::disk;
-use zramd::engine::keep;
-use zramd::engine::work::Stopped;
-use zramd::host::linux::clock;
-use zramd::logic::disk::state::Outcome;
-use zramd::logic::disk_status::{DiskStatus, LoadState};
-use zramd::logic::duration::micros;
-use zramd::logic::text::worded;
-use zramd::logic::units::human;
+use engine::Error;
+use engine::ramdisk;
+use engine::ramdisk::keep;
+use engine::work::Stopped;
+use host::linux::clock;
+use logic::duration::micros;
+use logic::human::human;
+use logic::ramdisk::state::Outcome;
+use logic::ramdisk::status::{DiskStatus, LoadState};
+use logic::text::worded;
 
 use super::hooks::Hook;
 use super::{Job, Words, entries, left_out, sentence, warn};
@@ -86,7 +86,7 @@ struct Filled {
 
 fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     let name = job.kept.request.name.clone();
-    let loaded = job.watched(|calls, disk, watcher| disk::load(calls, disk, watcher))?;
+    let loaded = job.watched(|calls, disk, watcher| ramdisk::load(calls, disk, watcher))?;
     for (number, why) in &loaded.refused {
         warn(&name, &format!("snapshot {number} cannot be loaded: {why}"));
     }
@@ -159,8 +159,8 @@ fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
     let name = job.kept.request.name.clone();
     let place = PathBuf::from(job.kept.request.place());
     let extracted =
-        job.watched(|calls, disk, watcher| disk::export(calls, disk, Some(generation), &place, watcher))?;
-    disk::adopt(&job.calls, &job.kept.disk())?;
+        job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, Some(generation), &place, watcher))?;
+    ramdisk::adopt(&job.calls, &job.kept.disk())?;
     let left_out = left_out(&name, &extracted.omitted);
     let (entries, size) = (entries(extracted.entries), human(extracted.bytes));
     let message = format!("snapshot {generation} restored: {entries}, {size}{left_out}");

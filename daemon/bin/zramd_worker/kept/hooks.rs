@@ -5,16 +5,16 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use engine::ramdisk::keep::{self, Kept};
+use engine::work::Stopped;
+use engine::{Error, ErrorKind};
+use host::Host;
+use host::linux::{LinuxHost, hook, interrupt, work};
+use logic::duration::micros;
+use logic::exit::ExitStatus;
+use logic::unit::ramdisk::hook_unit;
+use logic::work::{Outcome, Work, ending};
 use serde::de::IgnoredAny;
-use zramd::engine::keep::{self, Kept};
-use zramd::engine::work::Stopped;
-use zramd::engine::{Error, ErrorKind};
-use zramd::host::Host;
-use zramd::host::linux::{LinuxHost, hook, interrupt, work};
-use zramd::logic::duration::micros;
-use zramd::logic::exit::ExitStatus;
-use zramd::logic::unit_disk::hook_unit;
-use zramd::logic::work::{Outcome, Work, ending};
 
 use super::super::{configured, frame};
 use super::{Job, extend};

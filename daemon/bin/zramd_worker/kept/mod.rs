@@ -9,18 +9,18 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use engine::ramdisk::keep::{self, Kept};
+use engine::ramdisk::{self, Progress, Request, Saved};
+use engine::work::{Reporter, Stopped};
+use engine::{Error, ErrorKind};
+use host::linux::ramdisk::{Calls, be_idle};
+use host::linux::{clock, interrupt, places, unit_files};
+use logic::exit::ExitStatus;
+use logic::human::human;
+use logic::ramdisk::omitted::Omitted;
+use logic::ramdisk::status::{DiskStatus, SaveResult};
+use logic::text::worded;
 use sd_notify::NotifyState;
-use zramd::engine::disk::{self, Progress, Request, Saved};
-use zramd::engine::keep::{self, Kept};
-use zramd::engine::work::{Reporter, Stopped};
-use zramd::engine::{Error, ErrorKind};
-use zramd::host::linux::disk::{Calls, be_idle};
-use zramd::host::linux::{clock, interrupt, places, unit_files};
-use zramd::logic::disk::omitted::Omitted;
-use zramd::logic::disk_status::{DiskStatus, SaveResult};
-use zramd::logic::exit::ExitStatus;
-use zramd::logic::text::worded;
-use zramd::logic::units::human;
 
 use self::hooks::Hook;
 use super::{configured, frame};
@@ -187,7 +187,7 @@ impl Job {
     /// Runs something of the archives with progress.
     fn watched<T>(
         &mut self,
-        work: impl FnOnce(&Calls, &disk::Disk, disk::Watcher<'_>) -> Result<T, Error>,
+        work: impl FnOnce(&Calls, &ramdisk::Disk, ramdisk::Watcher<'_>) -> Result<T, Error>,
     ) -> Result<T, Stopped> {
         let (calls, mut disk) = (self.calls.clone(), self.kept.disk());
         disk.spared = self.spared.or(disk.spared);
@@ -240,7 +240,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         Err(stopped) => return Err(stopped),
     }
     let request = Request { reason, force: false, last };
-    let saved = job.watched(|calls, disk, watcher| disk::save(calls, disk, request, watcher));
+    let saved = job.watched(|calls, disk, watcher| ramdisk::save(calls, disk, request, watcher));
     let (result, mut message, omitted) = match saved {
         Ok(Saved::Unchanged { generation, omitted }) => {
             (SaveResult::Unchanged, format!("nothing has changed since snapshot {generation}"), omitted)

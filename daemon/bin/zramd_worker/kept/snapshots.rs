@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use zramd::engine::disk;
-use zramd::engine::keep;
-use zramd::engine::work::Stopped;
-use zramd::engine::{Error, ErrorKind};
-use zramd::host::Host;
-use zramd::host::linux::LinuxHost;
-use zramd::logic::units::human;
+use engine::ramdisk;
+use engine::ramdisk::keep;
+use engine::work::Stopped;
+use engine::{Error, ErrorKind};
+use host::Host;
+use host::linux::LinuxHost;
+use logic::human::human;
 
 use super::{Job, Words, entries, left_out, save};
 
@@ -30,7 +30,7 @@ fn named(words: &Words) -> Result<u64, Error> {
 
 pub(super) fn verify(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = generation(words, 0)?;
-    let checked = job.watched(|calls, disk, watcher| disk::verify(calls, disk, number, watcher))?;
+    let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
     let (entries, size) = (entries(checked.found.entries), human(checked.found.bytes));
     let left_out = left_out(&words.name, &checked.found.omitted);
     Ok(format!("{}: snapshot {} is good: {entries}, {size}{left_out}", words.name, checked.generation))
@@ -40,7 +40,7 @@ pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let to = words.rest.first().ok_or_else(|| Error::failed("into which directory?"))?;
     let number = generation(words, 1)?;
     let to = PathBuf::from(to);
-    let extracted = job.watched(|calls, disk, watcher| disk::export(calls, disk, number, &to, watcher))?;
+    let extracted = job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, number, &to, watcher))?;
     let size = human(extracted.bytes);
     let left_out = left_out(&words.name, &extracted.omitted);
     Ok(format!("{}: {}, {size} in {}{left_out}", words.name, entries(extracted.entries), to.display()))
@@ -49,21 +49,21 @@ pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
 pub(super) fn pin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
     let why = words.rest.get(1).map_or("asked for", String::as_str);
-    disk::pin(&job.calls, &job.kept.disk(), number, Some(why))?;
+    ramdisk::pin(&job.calls, &job.kept.disk(), number, Some(why))?;
     job.publish(|_| {})?;
     Ok(format!("{}: snapshot {number} is kept until it is unpinned", words.name))
 }
 
 pub(super) fn unpin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
-    disk::pin(&job.calls, &job.kept.disk(), number, None)?;
+    ramdisk::pin(&job.calls, &job.kept.disk(), number, None)?;
     job.publish(|_| {})?;
     Ok(format!("{}: snapshot {number} goes when it is its turn", words.name))
 }
 
 pub(super) fn delete(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
-    job.watched(|calls, disk, watcher| disk::delete_spare(calls, disk, number, watcher))?;
+    job.watched(|calls, disk, watcher| ramdisk::delete_spare(calls, disk, number, watcher))?;
     job.publish(|_| {})?;
     Ok(format!("{}: snapshot {number} is deleted", words.name))
 }
@@ -72,8 +72,8 @@ pub(super) fn delete(job: &mut Job, words: &Words) -> Result<String, Stopped> {
 pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let name = words.name.as_str();
     let number = generation(words, 0)?;
-    let checked = job.watched(|calls, disk, watcher| disk::verify(calls, disk, number, watcher))?;
-    disk::check_size(&job.calls, &job.kept.disk(), checked.generation)?;
+    let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
+    ramdisk::check_size(&job.calls, &job.kept.disk(), checked.generation)?;
     job.spared = Some(checked.generation);
     save(
         job,
@@ -93,7 +93,7 @@ pub(super) fn cancel_restore(job: &mut Job, words: &Words) -> Result<String, Sto
     keep::want_restore(&words.name, None)?;
     job.publish(|_| {})?;
     let (host, place) = (LinuxHost::new("/"), job.kept.request.place());
-    let is_mounted = disk::is_mounted(&job.calls, Path::new(&place));
+    let is_mounted = ramdisk::is_mounted(&job.calls, Path::new(&place));
     let users = if is_mounted { host.mount_users(&place) } else { Vec::new() };
     if !users.is_empty() {
         let names: Vec<String> =

@@ -2,9 +2,9 @@
 
 use super::size::{Given, REFUSED, translate};
 use super::{Device, Draft, Setting};
-use crate::logic::expr::Expr;
-use crate::logic::import::algorithms;
-use crate::logic::import::document::{self, Section, quoted};
+use crate::expr::Expr;
+use crate::import::algorithms;
+use crate::import::document::{self, Section, quoted};
 
 /// What is added to each algorithm.
 const ALGORITHM_NOTE: &str = "auto: another one where the kernel lacks it, instead of the kernel's default";

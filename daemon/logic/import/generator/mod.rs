@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::document::Draft;
 use super::ini::{self, Setting};
 use super::{Program, Values};
-use crate::logic::proc::zram_number;
+use crate::proc::zram_number;
 
 /// One device: the last setting of each key.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::logic::expr::Expr;
-use crate::logic::units::meant_unit;
+use crate::expr::Expr;
+use crate::human::meant_unit;
 
 /// What is said when the original stops at something.
 pub const REFUSED: &str = "zram-generator refuses this and so sets up no device at all";
@@ -113,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::logic::expr::Variables;
+    use crate::expr::Variables;
 
     fn given() -> Given {
         let known = |text: &str| Some(text.to_owned());

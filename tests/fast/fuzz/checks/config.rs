@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use zramd::logic::config::problem::{Origin, Severity};
-use zramd::logic::config::settings::{BackingSettings, MountSettings, Role, Settings, StoreSettings};
-use zramd::logic::config::{self, Loaded, enabled_by_cmdline, render};
-use zramd::logic::facts::Facts;
-use zramd::logic::overlay::{self, Overlay};
-use zramd::logic::plan::{self, Activation, Decision, Request, report};
-use zramd::logic::proc::Memory;
-use zramd::logic::unit_disk::disk_of_unit;
-use zramd::logic::unit_text::{Contents, HEAD, activating_unit, unit_files};
+use logic::config::problem::{Origin, Severity};
+use logic::config::settings::{BackingSettings, MountSettings, Role, Settings, StoreSettings};
+use logic::config::{self, Loaded, enabled_by_cmdline, render};
+use logic::facts::Facts;
+use logic::overlay::{self, Overlay};
+use logic::plan::{self, Activation, Decision, Request, report};
+use logic::proc::Memory;
+use logic::unit::ramdisk::disk_of_unit;
+use logic::unit::{Contents, HEAD, activating_unit, unit_files};
 
 /// Files, separated by NUL bytes, as they would be read one after the other.
 pub fn config(data: &[u8]) {

@@ -1,12 +1,12 @@
 //! What a disk with its snapshots may hold after bit rot, or after somebody's visit: manifests, states, archives.
 
-use zramd::engine::disk::{ArchiveReader, Trouble};
-use zramd::logic::disk::entry::{Body, Entry};
-use zramd::logic::disk::header::{self, BLOCK, Head};
-use zramd::logic::disk::manifest::{Manifest, refuse_size};
-use zramd::logic::disk::paths::refuse_entry;
-use zramd::logic::disk::state::State;
-use zramd::logic::disk::{StoreFile, classify};
+use engine::ramdisk::{ArchiveReader, Trouble};
+use logic::ramdisk::entry::{Body, Entry};
+use logic::ramdisk::header::{self, BLOCK, Head};
+use logic::ramdisk::manifest::{Manifest, refuse_size};
+use logic::ramdisk::paths::refuse_entry;
+use logic::ramdisk::state::State;
+use logic::ramdisk::{StoreFile, classify};
 
 pub fn manifest(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use zramd::logic::algorithm::{parse_comp_algorithm, parse_recomp_algorithm};
-use zramd::logic::attribute::Attribute;
-use zramd::logic::config;
-use zramd::logic::facts::{DeviceFacts, Facts};
-use zramd::logic::plan::{self, Activation, report};
-use zramd::logic::proc::{self, Memory, MountLine, SwapLine};
-use zramd::logic::record::{Record, Target};
-use zramd::logic::stat::{BdStat, BlockStat, IoStat, MmStat};
-use zramd::logic::unit_text;
+use logic::config;
+use logic::device::algorithm::{parse_comp_algorithm, parse_recomp_algorithm};
+use logic::device::attribute::Attribute;
+use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
+use logic::facts::{DeviceFacts, Facts};
+use logic::plan::{self, Activation, report};
+use logic::proc::{self, Memory, MountLine, SwapLine};
+use logic::record::{Record, Target};
+use logic::unit;
 
 /// Every parser of a kernel file on the same text: what one of them understands is printed as the kernel does it, and has
 /// to be understood as the same.
@@ -181,6 +181,6 @@ fn plan_on(facts: &Facts) {
         let steps: usize = plan.groups.iter().map(|group| group.expected_steps().count()).sum();
         assert_eq!(report::listed_steps(&plan).len(), steps);
         serde_json::to_string(&report::report(&plan)).unwrap();
-        unit_text::unit_files(&plan);
+        unit::unit_files(&plan);
     }
 }

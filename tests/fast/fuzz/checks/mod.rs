@@ -6,9 +6,10 @@ mod config;
 mod disk;
 mod kernel;
 
-use zramd::logic::algorithm::Algorithm;
-use zramd::logic::expr::{Expr, Variables, size_in_bytes};
-use zramd::logic::{signature, swap_header, unit_text};
+use logic::device::algorithm::Algorithm;
+use logic::device::{signature, swap_header};
+use logic::expr::{Expr, Variables, size_in_bytes};
+use logic::unit;
 
 /// What a check is.
 type Check = fn(&[u8]);
@@ -102,7 +103,7 @@ fn unit_path(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let path = format!("/{}", parts.join("/"));
-    let name = unit_text::escape_path(&path);
+    let name = unit::escape_path(&path);
     let plain = |c: char| c.is_ascii_alphanumeric() || "-:_.\\".contains(c);
     assert!(!name.starts_with('.') && name.chars().all(plain), "{name}");
     assert_eq!(unescaped(&name), path.as_bytes(), "{name}");

@@ -1,0 +1,337 @@
+//! `bench run`, `show`, `forget` and `adopt`: which algorithm is best here, as a table that a person understands.
+
+pub mod chart;
+pub mod ramdisk;
+pub mod swap;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use zbus::Variant;
+
+use super::act;
+use super::args::{BenchRun, BenchShow, Json};
+
+use super::connect::{self, Bus};
+use super::job::Jobs;
+use super::{out, read, worker};
+use engine::benchmark::keep;
+use engine::{Error, ErrorKind};
+use host::Host;
+use host::linux::{LinuxHost, clock, work};
+use logic::benchmark::cache::Stored;
+use logic::benchmark::report::{Cluster, Report, Row};
+use logic::benchmark::score::Profile;
+use logic::exit::ExitStatus;
+use logic::maintain::span;
+use logic::table;
+use logic::work::Work;
+
+/// Name of the work and verb of `zramd-worker`.
+const WORK: &str = "benchmark";
+/// Object and interface on the bus.
+const OBJECT: &str = "/org/zramd1/benchmark";
+const INTERFACE: &str = "org.zramd1.Benchmark";
+
+/// Runs `bench run`: by ourselves as root, and otherwise through the daemon.
+pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
+    let report: Option<Report> = if LinuxHost::new("/").is_privileged() {
+        worker::run(WORK, WORK, &for_worker(words)?, "measuring")?
+    } else {
+        let status = connect::run(through_daemon(ask_password, for_daemon(words)?));
+        if status != ExitStatus::Success {
+            return Ok(status);
+        }
+        last()
+    };
+    let report = report.ok_or_else(|| Error::failed("the benchmark ended without figures"))?;
+    let status = show_report(&report, words.json, words.chart.as_deref())?;
+    for line in to_adopt() {
+        out::note(&line);
+    }
+    Ok(status)
+}
+
+/// Swap that could have the verdict at once; nothing where that cannot be found out.
+fn to_adopt() -> Vec<String> {
+    let survey = read::survey(None, &read::config(None).loaded, false);
+    let changes = survey.map_or_else(|_| Vec::new(), |survey| survey.changes);
+    let concerned = changes.into_iter().filter(|change| change.by_verdict);
+    concerned
+        .map(|change| format!("{}: {}; `zramdctl bench adopt` makes it anew", change.target, change.detail))
+        .collect()
+}
+
+/// Words for `zramd-worker benchmark`.
+fn for_worker(words: &BenchRun) -> Result<Vec<OsString>, Error> {
+    let mut out: Vec<OsString> = vec!["--now".into()];
+    for algorithm in &words.algorithms {
+        out.extend(["--algorithm".into(), algorithm.to_string().into()]);
+    }
+    if let Some(path) = &words.data {
+        out.extend(["--data".into(), worker::absolute(path)?.into()]);
+    }
+    if words.generator {
+        out.push("--generator".into());
+    }
+    if let Some(profile) = &words.profile {
+        out.extend(["--profile".into(), profile.into()]);
+    }
+    if let Some(threads) = words.threads {
+        out.extend(["--threads".into(), threads.to_string().into()]);
+    }
+    for n in words.page_cluster.iter().cloned().flatten() {
+        out.extend(["--page-cluster".into(), n.to_string().into()]);
+    }
+    if let Some(seconds) = words.seconds {
+        out.extend(["--seconds".into(), seconds.to_string().into()]);
+    }
+    Ok(out)
+}
+
+/// The same as options of org.zramd1.Benchmark.Run, which reads no file for its callers.
+fn for_daemon(words: &BenchRun) -> Result<HashMap<&'static str, Variant<'static>>, Error> {
+    if words.data.is_some() {
+        return Err(Error::new(ErrorKind::NotPermitted, "--data takes root: run it with sudo"));
+    }
+    let mut options = HashMap::from([("generator", words.generator.into())]);
+    if !words.algorithms.is_empty() {
+        let names: Vec<String> = words.algorithms.iter().map(ToString::to_string).collect();
+        options.insert("algorithms", names.into());
+    }
+    if !words.page_cluster.is_empty() {
+        let numbers: Vec<String> =
+            words.page_cluster.iter().cloned().flatten().map(|n| n.to_string()).collect();
+        options.insert("page-clusters", numbers.into());
+    }
+    if let Some(profile) = &words.profile {
+        options.insert("profile", profile.clone().into());
+    }
+    if let Some(threads) = words.threads {
+        options.insert("threads", u32::from(threads).into());
+    }
+    if let Some(seconds) = words.seconds {
+        options.insert("seconds", seconds.into());
+    }
+    Ok(options)
+}
+
+async fn through_daemon(
+    ask_password: bool,
+    options: HashMap<&'static str, Variant<'static>>,
+) -> Result<ExitStatus, Error> {
+    let bus = Bus::open(ask_password).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    let job = bus.call(OBJECT, INTERFACE, "Run", &options).await?;
+    jobs.wait(&job, "measuring").await?;
+    Ok(ExitStatus::Success)
+}
+
+/// The figures of the last run, whoever asked for it.
+fn last() -> Option<Report> {
+    let work: Work<Option<Report>> = serde_json::from_str(&work::read(Path::new("/"), WORK)?).ok()?;
+    work.detail
+}
+
+/// Runs `bench show`.
+pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
+    let profile = read::config(None).loaded.settings.benchmark.profile;
+    let stored = keep::stored(&LinuxHost::new("/"), profile)
+        .map_err(|why| Error::new(ErrorKind::NotFound, format!("{why}; `zramdctl bench run` measures")))?;
+    show_report(&stored.report, words.json, words.chart.as_deref())?;
+    if words.json.is_none_or(|form| form == Json::Off) {
+        out::line(&age(&stored, clock::unix_seconds()));
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// When and where it was measured, which is what it depends on.
+fn age(stored: &Stored<Report>, now: u64) -> String {
+    let past = Duration::from_secs(now.saturating_sub(stored.measured_unix));
+    format!("Measured {} ago with Linux {} on {}.", span(past), stored.key.kernel, stored.key.cpu)
+}
+
+fn show_report(report: &Report, json: Option<Json>, chart: Option<&Path>) -> Result<ExitStatus, Error> {
+    match json {
+        Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(report, form)?)?,
+        _ => out::print(&text(report))?,
+    }
+    // Last, so that a chart that cannot be written costs nobody the figures.
+    if let Some(path) = chart {
+        chart::write(report, path)?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Runs `bench forget`.
+pub fn forget(ask_password: bool) -> Result<ExitStatus, Error> {
+    if !LinuxHost::new("/").is_privileged() {
+        return Ok(connect::run(async {
+            let bus = Bus::open(ask_password).await?;
+            let () = bus.call(OBJECT, INTERFACE, "Forget", &()).await?;
+            Ok(ExitStatus::Success)
+        }));
+    }
+    if !keep::forget(Path::new("/"))? {
+        out::line("nothing was measured yet");
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Runs `bench adopt`.
+pub fn adopt(ask_password: bool) -> ExitStatus {
+    connect::run(async {
+        let bus = Bus::open(ask_password).await?;
+        let mut jobs = Jobs::listen(&bus).await?;
+        let job = bus.call(OBJECT, INTERFACE, "Adopt", &act::forced(false)).await?;
+        for line in jobs.wait(&job, "adopting").await? {
+            out::line(&line);
+        }
+        Ok(ExitStatus::Success)
+    })
+}
+
+/// The report for people.
+pub fn text(report: &Report) -> String {
+    let data = &report.data;
+    let mut out = format!(
+        "{} pages: {} ({} same-filled, {} incompressible); {:.1} s, {} thread{}\n\n",
+        data.pages,
+        data.description,
+        percent(data.same_filled_share),
+        percent(data.incompressible_share),
+        report.seconds,
+        report.threads,
+        if report.threads == 1 { "" } else { "s" },
+    );
+    let unit = if report.profile == Profile::Capacity { "pages" } else { "µs" };
+    let score = format!("SCORE {unit}");
+    let heading =
+        ["", "ALGORITHM", "RATIO", "READ µs", "99 %", "WRITE µs", "99 %", "READ MB/s", "WRITE MB/s", &score];
+    let chosen = report.verdict.full_name();
+    let rows: Vec<Vec<String>> = report.results.iter().map(|row| line(row, report, &chosen)).collect();
+    out.push_str(&table::render(&heading, &[2, 3, 4, 5, 6, 7, 8, 9], &rows));
+    out.push_str(&format!(
+        "\nVerdict for the profile {}: {}.\n",
+        report.profile.word(),
+        report.verdict.reason
+    ));
+    out.push_str(&clusters(report));
+    if let Some(swappiness) = report.verdict.swappiness {
+        out.push_str(&format!(
+            "Suggested: vm.page-cluster = {}, vm.swappiness = {swappiness}.\n",
+            report.verdict.page_cluster
+        ));
+    } else {
+        out.push_str(&format!("Suggested: vm.page-cluster = {}.\n", report.verdict.page_cluster));
+    }
+    let us = |ns: f64| ns / 1000.0;
+    out.push_str(&format!(
+        "\nRATIO counts all memory that the pages take. READ is swapping in, WRITE swapping out: the usual time of one page, what 99 of\n\
+         100 stay below, and what all threads do together. Of the times, {:.1} and {:.1} µs are the request itself.\n",
+        us(report.baseline.read_ns),
+        us(report.baseline.write_ns)
+    ));
+    let excluded: Vec<&Row> = report.results.iter().filter(|row| row.excluded.is_some()).collect();
+    for row in excluded {
+        let why = row.excluded.as_deref().unwrap_or_default();
+        out.push_str(&format!("{} cannot be chosen: {why}.\n", row.full_name()));
+    }
+    out
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn line(row: &Row, report: &Report, chosen: &str) -> Vec<String> {
+    let measured = row.read.requests > 0;
+    let shown = |text: String| if measured { text } else { "-".to_owned() };
+    let us = |ns: f64| shown(format!("{:.1}", ns / 1000.0));
+    let rate = |bytes: f64| shown(format!("{:.0}", bytes / 1e6));
+    let name = row.full_name();
+    let score = row.score.map(|score| match report.profile {
+        Profile::Capacity => format!("{score:.2}"),
+        _ => us(score),
+    });
+    vec![
+        if name == chosen && row.score.is_some() { "*".to_owned() } else { String::new() },
+        name,
+        shown(format!("{:.2}", row.ratio_total)),
+        us(row.read.p50_ns),
+        us(row.read.p99_ns),
+        us(row.write.p50_ns),
+        us(row.write.p99_ns),
+        rate(row.read.bytes_per_second),
+        rate(row.write.bytes_per_second),
+        score.unwrap_or_else(|| "-".to_owned()),
+    ]
+}
+
+/// Reads of several pages, when there is more than one algorithm to compare; otherwise the suggestion says it all.
+fn clusters(report: &Report) -> String {
+    let mut algorithms: Vec<&String> = report.page_clusters.iter().map(|row| &row.algorithm).collect();
+    algorithms.dedup();
+    if algorithms.len() < 2 {
+        return String::new();
+    }
+    let row = |row: &Cluster| {
+        vec![
+            logic::benchmark::report::full_name(&row.algorithm, &row.parameters),
+            row.page_cluster.to_string(),
+            format!("{:.1}", row.p50_ns / 1000.0),
+            format!("{:.1}", row.p99_ns / 1000.0),
+            format!("{:.0}", row.bytes_per_second / 1e6),
+            format!("{:.0}", row.requests_per_second),
+        ]
+    };
+    let rows: Vec<Vec<String>> = report.page_clusters.iter().map(row).collect();
+    let heading = ["ALGORITHM", "PAGE-CLUSTER", "READ µs", "99 %", "MB/s", "READS/s"];
+    format!("\n{}\n", table::render(&heading, &[1, 2, 3, 4, 5], &rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::benchmark::chart::sample_report;
+    use crate::benchmark::*;
+    use logic::benchmark::cache::Key;
+    use logic::device::algorithm::Algorithm;
+
+    #[test]
+    fn the_table_marks_the_choice_and_explains_itself() {
+        let text = text(&sample_report());
+        crate::fixture::golden("bench", &text);
+    }
+
+    #[test]
+    fn the_age_of_a_verdict_is_told() {
+        let key = Key { kernel: "6.12.1".to_owned(), cpu: "Some CPU".to_owned(), ..Key::default() };
+        let report = sample_report();
+        let stored = Stored {
+            schema_version: 1,
+            measured_unix: 1_000_000,
+            key,
+            profile: report.profile,
+            algorithm: Algorithm::parse(&report.verdict.full_name()).unwrap(),
+            better_runs: 0,
+            page_in_ns: 0,
+            provisional: String::new(),
+            report,
+        };
+        assert_eq!(age(&stored, 1_007_260), "Measured 2h 1min ago with Linux 6.12.1 on Some CPU.");
+        // A clock that was set back makes nothing younger than now.
+        assert_eq!(age(&stored, 0), "Measured 0s ago with Linux 6.12.1 on Some CPU.");
+    }
+
+    #[test]
+    fn the_chart_names_every_algorithm_and_is_xml() {
+        let report = sample_report();
+        let chart = chart::draw(&report).unwrap();
+        assert!(chart.starts_with("<svg") && chart.trim_end().ends_with("</svg>"));
+        for row in &report.results {
+            assert!(chart.contains(&row.full_name()), "{}", row.full_name());
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `bench ramdisk`: what `zramd-worker` measured, as a table in which nobody takes the page cache for a device.
+
+use std::ffi::OsString;
+
+use crate::args::{BenchRamdisk, Json};
+use crate::{out, worker};
+use engine::Error;
+use logic::benchmark::ramdisk::{Contents, Report, Row, WORK};
+use logic::exit::ExitStatus;
+use logic::human::human;
+use logic::table;
+
+/// Runs `bench ramdisk`.
+pub fn run(words: &BenchRamdisk) -> Result<ExitStatus, Error> {
+    let report: Report = worker::run(WORK, "bench-ramdisk", &for_worker(words), "bench ramdisk")?;
+    match words.json {
+        Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(&report, form)?)?,
+        _ => out::print(&text(&report))?,
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// The words for `zramd-worker`.
+fn for_worker(words: &BenchRamdisk) -> Vec<OsString> {
+    let mut out: Vec<OsString> = Vec::new();
+    if let Some(size) = words.size {
+        out.extend(["--size".into(), size.to_string().into()]);
+    }
+    if let Some(file) = &words.data {
+        out.extend(["--data".into(), file.into()]);
+    }
+    for algorithm in &words.algorithm {
+        out.extend(["--algorithm".into(), algorithm.to_string().into()]);
+    }
+    out.push("--".into());
+    // What reads them is another process, but in the same folder.
+    out.extend(words.paths.iter().map(OsString::from));
+    out
+}
+
+/// The report for people.
+pub fn text(report: &Report) -> String {
+    let mut out = format!(
+        "{} a pass in requests of 1 MiB; then 4 KiB at random places, one at a time.\nReal data: {}.\n",
+        human(report.size_bytes),
+        report.data
+    );
+    for (contents, heading) in [(Contents::Real, "real data"), (Contents::Zero, "zero-filled")] {
+        let rows: Vec<Vec<String>> =
+            report.results.iter().filter(|row| row.contents == contents).map(line).collect();
+        out.push_str(&format!("\n{heading}\n"));
+        out.push_str(&table::render(&HEADING, &[2, 3, 4, 5, 6, 7, 8, 9, 10], &rows));
+    }
+    out.push_str("\nFirst, second and read in MB/s; min to max in µs.\n");
+    for remark in &report.remarks {
+        out.push_str(&format!("Note: {remark}.\n"));
+    }
+    out
+}
+
+const HEADING: [&str; 11] =
+    ["MEDIUM", "MEASURES", "1ST WRITE", "2ND", "READ", "RATIO", "4K MIN", "AVG", "P99", "MAX", "IOPS"];
+
+fn line(row: &Row) -> Vec<String> {
+    let rate = |bytes: u64| (bytes / 1_000_000).to_string();
+    let time = |ns: u64| format!("{:.1}", ns as f64 / 1000.0);
+    let random = &row.random_read;
+    vec![
+        row.medium.clone(),
+        row.measures.clone(),
+        rate(row.first_write.bytes_per_second),
+        rate(row.second_write.bytes_per_second),
+        rate(row.read.bytes_per_second),
+        row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
+        time(random.min_ns),
+        time(random.mean_ns),
+        time(random.p99_ns),
+        time(random.max_ns),
+        (1_000_000_000 / random.mean_ns.max(1)).to_string(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::benchmark::ramdisk::*;
+    use logic::benchmark::latency::Latency;
+    use logic::benchmark::ramdisk::{Access, Pass};
+
+    fn row(medium: &str, access: Access) -> Row {
+        let pass = Pass { bytes_per_second: 1_500_000_000, slowest_block_ns: 1_000_000 };
+        Row {
+            medium: medium.to_owned(),
+            access,
+            measures: access.label().to_owned(),
+            contents: Contents::Real,
+            first_write: pass,
+            second_write: pass,
+            read: pass,
+            random_read: Latency::of(&mut [1000, 3000]).unwrap(),
+            cliff: None,
+            ratio: Some(3.0),
+        }
+    }
+
+    #[test]
+    fn nobody_takes_the_page_cache_for_a_device() {
+        let results = vec![row("/srv (ext4)", Access::Direct), row("/srv (ext4)", Access::Cache)];
+        let remarks = vec!["something is missing".to_owned()];
+        let report =
+            Report { size_bytes: 1 << 27, data: "a file".into(), results, remarks, ..Report::default() };
+        let text = text(&report);
+        for expected in [
+            "128.0 MiB a pass",
+            "/srv (ext4)  the device (direct)              1500  1500  1500   3.00     1.0  2.0  3.0  3.0  500000",
+            "/srv (ext4)  page cache, NOT the device",
+            "Note: something is missing.",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_worker_gets_what_was_asked_for() {
+        let words = BenchRamdisk { size: Some(5), paths: vec!["-x".into()], ..BenchRamdisk::default() };
+        assert_eq!(for_worker(&words), ["--size", "5", "--", "-x"]);
+    }
+}

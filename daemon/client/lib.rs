@@ -1,0 +1,40 @@
+//! `zramdctl`: shows, and asks the daemon to change. Reading is done here, without the daemon and without rights.
+
+mod act;
+mod adopt;
+pub mod args;
+pub mod benchmark;
+mod claims;
+pub mod columns;
+pub mod config;
+mod connect;
+pub mod doctor;
+#[cfg(test)]
+mod fixture;
+pub mod import;
+mod job;
+pub mod list;
+mod looks;
+pub mod maintain;
+pub mod man;
+pub mod metrics;
+mod monitor;
+mod options;
+pub mod out;
+mod overrides;
+mod plan;
+pub mod problems;
+pub(crate) mod ramdisk;
+pub mod read;
+pub(crate) mod run;
+pub mod select;
+pub mod show;
+pub mod stats;
+pub mod status;
+pub mod style;
+mod top;
+mod value;
+mod worker;
+mod world;
+
+pub use run::main;

@@ -1,0 +1,465 @@
+//! `zramdctl disk`: RAM disks that outlive a reboot, and their snapshots.
+//!
+//! Reading needs neither rights nor daemon. What changes something asks the daemon; where none runs, root has `zramd-worker` do
+//! it, as the units do.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Stdio;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use zbus::{OwnedObjectPath, Variant};
+
+use super::act::{amount, finish};
+use super::args::{Cli, Disk, Json};
+use super::connect::{self, Bus};
+use super::job::Jobs;
+use super::worker::absolute;
+use super::{out, read};
+use engine::{Error, ErrorKind};
+use host::Host;
+use host::linux::{LinuxHost, process};
+use logic::exit::ExitStatus;
+use logic::human::{human, short};
+use logic::ramdisk::is_disk_name;
+use logic::ramdisk::place::STORES;
+use logic::ramdisk::status::{LoadState, SaveResult};
+use logic::sample::{DiskView, SCHEMA_VERSION, Snapshot};
+use logic::table;
+
+const INTERFACE: &str = "org.zramd1.RamDisk";
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// The JSON form.
+#[derive(Debug, Serialize)]
+struct Document<'a, T: Serialize> {
+    schema_version: u32,
+    #[serde(flatten)]
+    content: HashMap<&'static str, &'a T>,
+}
+
+/// Runs `disk`.
+pub fn run(cli: &Cli, command: &Disk) -> std::result::Result<ExitStatus, Error> {
+    let ask = !cli.no_ask_password;
+    match command {
+        Disk::List { json } => {
+            let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+            print(*json, "disks", &snapshot.disks, || list(&snapshot))
+        }
+        Disk::Status { names, json } => {
+            let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+            let disks = chosen(&snapshot, names)?;
+            print(*json, "disks", &disks, || {
+                let texts = disks.iter().map(|disk| status(disk, connect::next_save(disk)));
+                texts.collect::<Vec<_>>().join("\n")
+            })
+        }
+        Disk::Snapshots { name, json } => {
+            let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+            let disk = one(&snapshot, name)?;
+            print(*json, "snapshots", &disk.status.snapshots, || snapshots(disk))
+        }
+        Disk::Export { name, folder, generation } => export(cli, name, folder, *generation),
+        _ => Ok(connect::run(change(ask, command))),
+    }
+}
+
+fn print<T: Serialize>(
+    json: Json,
+    what: &'static str,
+    content: &T,
+    text: impl FnOnce() -> String,
+) -> std::result::Result<ExitStatus, Error> {
+    match json {
+        Json::Off => out::print(&text())?,
+        form => {
+            let document =
+                Document { schema_version: SCHEMA_VERSION, content: HashMap::from([(what, content)]) };
+            out::print(&out::json(&document, form)?)?;
+        }
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn one<'a>(snapshot: &'a Snapshot, name: &str) -> std::result::Result<&'a DiskView, Error> {
+    let name = bare(name);
+    snapshot.disk(name).ok_or_else(|| {
+        let left = if is_disk_name(name) && Path::new(STORES).join(name).is_dir() {
+            format!("; `zramdctl disk export {name} FOLDER` still copies its newest snapshot")
+        } else {
+            String::new()
+        };
+        Error::new(
+            ErrorKind::NotFound,
+            format!("there is no RAM disk {name:?}; `zramdctl disk list` shows those that there are{left}"),
+        )
+    })
+}
+
+fn chosen<'a>(snapshot: &'a Snapshot, names: &[String]) -> std::result::Result<Vec<&'a DiskView>, Error> {
+    if names.is_empty() {
+        return Ok(snapshot.disks.iter().collect());
+    }
+    names.iter().map(|name| one(snapshot, name)).collect()
+}
+
+/// `logs` for `ramdisk.logs`, as messages have it.
+fn bare(name: &str) -> &str {
+    name.strip_prefix("ramdisk.").unwrap_or(name)
+}
+
+fn moment(usec: u64) -> String {
+    if usec == 0 {
+        return "never".to_owned();
+    }
+    let moment = i64::try_from(usec).ok().and_then(|usec| Timestamp::from_microsecond(usec).ok());
+    let moment = moment.map(|moment| moment.to_zoned(TimeZone::system()).strftime("%F %T").to_string());
+    moment.unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn list(snapshot: &Snapshot) -> String {
+    let heading =
+        ["NAME", "BACKEND", "SIZE", "USED", "KEPT", "STATE", "SNAPSHOTS", "LAST SAVE", "MOUNTPOINT"];
+    let row = |disk: &DiskView| {
+        let kept = disk.is_kept();
+        let state = match (kept, disk.mounted) {
+            (true, _) => disk.status.load_state.word(),
+            (false, true) => "mounted",
+            (false, false) => "gone",
+        };
+        vec![
+            disk.name.clone(),
+            disk.backend().to_owned(),
+            short(disk.size_bytes),
+            short(disk.used_bytes),
+            disk.persistence.word().to_owned(),
+            state.to_owned(),
+            if kept { disk.status.snapshots.len().to_string() } else { String::new() },
+            if kept { moment(disk.status.last_save_usec) } else { String::new() },
+            out::escaped(&disk.mount_point, false),
+        ]
+    };
+    if snapshot.disks.is_empty() {
+        return "There is no RAM disk of zramd.\n".to_owned();
+    }
+    table::render(&heading, &[2, 3, 6], &snapshot.disks.iter().map(row).collect::<Vec<_>>())
+}
+
+fn status(disk: &DiskView, next_save_usec: u64) -> String {
+    let mut lines = vec![format!(
+        "{}: {} on {}, {}",
+        disk.name,
+        disk.backend(),
+        disk.mount_point,
+        if disk.mounted { "mounted" } else { "not mounted" }
+    )];
+    let mut line = |what: &str, text: String| lines.push(format!("{what:>12}: {text}"));
+    if disk.mounted {
+        line(
+            "Used",
+            format!(
+                "{} of {}, {} free",
+                human(disk.used_bytes),
+                human(disk.size_bytes),
+                human(disk.free_bytes)
+            ),
+        );
+        match disk.files_left() {
+            None => {}
+            Some(0) => line("Files", "no more fit: all inodes are in use".to_owned()),
+            Some(left) => line("Files", format!("{left} more fit")),
+        }
+    }
+    if !disk.is_kept() {
+        line("Kept", "nothing: its contents are lost at a reboot".to_owned());
+        return lines.join("\n") + "\n";
+    }
+    let status = &disk.status;
+    line("Kept", disk.persistence.word().to_owned());
+    let loaded = match status.load_state {
+        LoadState::Loading => "not yet, it is being loaded".to_owned(),
+        LoadState::Failed => format!("no: {}", or_nothing(&status.load_message)),
+        // The message says of itself how it went.
+        _ => or_nothing(&status.load_message).to_owned(),
+    };
+    line("Loaded", loaded);
+    if status.unclean {
+        line("Before", "the last boot ended without saving it".to_owned());
+    }
+    let saved = match status.last_save_result {
+        SaveResult::None => "not in this boot".to_owned(),
+        SaveResult::Failed => {
+            format!("{}: failed: {}", moment(status.last_save_usec), status.last_save_message)
+        }
+        _ => format!("{}: {}", moment(status.last_save_usec), status.last_save_message),
+    };
+    line("Saved", saved);
+    if next_save_usec > 0 {
+        line("Next", moment(next_save_usec));
+    }
+    let newest = status
+        .snapshots
+        .first()
+        .map_or_else(String::new, |line| format!(", the newest of {}", moment(line.time_usec)));
+    line("Snapshots", format!("{}{newest}, {} in all", status.snapshots.len(), human(status.store_bytes)));
+    if !status.set_aside.is_empty() {
+        line("Set aside", status.set_aside.join(", "));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn or_nothing(text: &str) -> &str {
+    if text.is_empty() { "nothing is known" } else { text }
+}
+
+fn snapshots(disk: &DiskView) -> String {
+    let heading = ["SNAPSHOT", "MADE", "ENTRIES", "CONTENTS", "STORED", "REASON", "STATE"];
+    let rows = disk.status.snapshots.iter().map(|line| {
+        let mut state = vec![if line.good { "good" } else { "broken" }.to_owned()];
+        if line.fuzzy {
+            state.push("changed while it was read".to_owned());
+        }
+        if line.generation == disk.status.generation {
+            state.push("loaded".to_owned());
+        }
+        if !line.pinned.is_empty() {
+            state.push(format!("pinned: {}", line.pinned));
+        }
+        vec![
+            line.generation.to_string(),
+            moment(line.time_usec),
+            line.entries.to_string(),
+            short(line.raw_bytes),
+            short(line.stored_bytes),
+            line.reason.clone(),
+            state.join(", "),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return format!("There is no snapshot of {} yet.\n", disk.name);
+    }
+    table::render(&heading, &[0, 2, 3, 4], &rows)
+}
+
+/// Written wherever the caller says, so it is the caller's rights that count.
+fn export(
+    cli: &Cli,
+    name: &str,
+    folder: &Path,
+    generation: Option<u64>,
+) -> std::result::Result<ExitStatus, Error> {
+    let folder = path(folder)?;
+    let number = generation.map_or_else(|| "newest".to_owned(), |number| number.to_string());
+    let mut words = vec!["export", bare(name), &folder, &number];
+    // The daemon's, too: it is what says which disks there are.
+    let file = read::used_file(cli).map(|file| path(&file)).transpose()?;
+    words.extend(file.iter().flat_map(|file| ["--config", file]));
+    worker(&words)?;
+    Ok(ExitStatus::Success)
+}
+
+/// A path as a word for another program.
+fn path(path: &Path) -> std::result::Result<String, Error> {
+    let absolute = absolute(path)?.into_os_string().into_string();
+    absolute.map_err(|path| Error::failed(format!("{}: no UTF-8", path.display())))
+}
+
+/// Has `zramd-worker` do it, which takes root.
+fn worker(words: &[&str]) -> std::result::Result<(), Error> {
+    if !LinuxHost::new("/").is_privileged() {
+        let message = "the store of a RAM disk is for root only; run it with sudo";
+        return Err(Error::new(ErrorKind::NotPermitted, message));
+    }
+    // In our process group, so that Ctrl-C ends it too.
+    let mut command = process::worker();
+    command.arg("kept").args(words).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| Error::failed(format!("run zramd-worker: {error}")))?;
+    let reply: String = process::reply("zramd-worker", &output)?;
+    out::line(&reply);
+    Ok(())
+}
+
+/// One call to a disk on the bus, and the words with which `zramd-worker` does the same.
+struct Wish<'a> {
+    name: &'a str,
+    method: &'static str,
+    words: Vec<String>,
+    doing: String,
+    no_block: bool,
+}
+
+async fn change(ask: bool, command: &Disk) -> Result<ExitStatus> {
+    let nothing: HashMap<&str, Variant<'_>> = HashMap::new();
+    match command {
+        Disk::Save { names, change } => {
+            let mut status = ExitStatus::Success;
+            for name in names {
+                let words = vec!["save".to_owned()];
+                let doing = format!("saving {}", bare(name));
+                let wish = Wish { name, method: "Save", words, doing, no_block: change.no_block };
+                if let Err(failure) = carry_out(ask, &wish, &(&nothing,)).await {
+                    if names.len() == 1 {
+                        return Err(failure);
+                    }
+                    out::error(&failure.message);
+                    status = ExitStatus::Partly;
+                }
+            }
+            return Ok(status);
+        }
+        Disk::Verify { name, generation, change } => {
+            let words = vec!["verify".to_owned(), number(*generation)];
+            let doing = format!("reading a snapshot of {}", bare(name));
+            let wish = Wish { name, method: "Verify", words, doing, no_block: change.no_block };
+            carry_out(ask, &wish, &(generation.unwrap_or(0), &nothing)).await?;
+        }
+        Disk::Restore { name, generation, change } => {
+            let doing = format!("restoring {}", bare(name));
+            let wish = Wish { name, method: "Restore", words: Vec::new(), doing, no_block: change.no_block };
+            carry_out(ask, &wish, &(generation.unwrap_or(0), &nothing)).await?;
+        }
+        Disk::Pin { name, generation, off } => {
+            let verb = if *off { "unpin" } else { "pin" };
+            let words = vec![verb.to_owned(), generation.to_string()];
+            let wish = Wish { name, method: "Pin", words, doing: "pinning".to_owned(), no_block: false };
+            carry_out(ask, &wish, &(*generation, !*off, &nothing)).await?;
+        }
+        Disk::Delete { name, generation } => {
+            let words = vec!["delete".to_owned(), generation.to_string()];
+            let wish =
+                Wish { name, method: "DeleteSnapshot", words, doing: "deleting".to_owned(), no_block: false };
+            carry_out(ask, &wish, &(*generation, &nothing)).await?;
+        }
+        Disk::Resize { name, size, change } => {
+            let bytes = amount(size)?;
+            let doing = format!("resizing {} to {}", bare(name), human(bytes));
+            let wish = Wish { name, method: "Resize", words: Vec::new(), doing, no_block: change.no_block };
+            carry_out(ask, &wish, &(bytes, &nothing)).await?;
+        }
+        Disk::List { .. } | Disk::Status { .. } | Disk::Snapshots { .. } | Disk::Export { .. } => {}
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn number(generation: Option<u64>) -> String {
+    generation.map_or_else(|| "newest".to_owned(), |number| number.to_string())
+}
+
+/// Through the daemon, or as root without one.
+async fn carry_out<B: Serialize + zbus::DynamicType + Sync>(
+    ask: bool,
+    wish: &Wish<'_>,
+    body: &B,
+) -> Result<()> {
+    let name = bare(wish.name);
+    let asked = async {
+        let bus = Bus::open(ask).await?;
+        let path: OwnedObjectPath = bus.manager("GetDisk", &name).await?;
+        let mut jobs = Jobs::listen(&bus).await?;
+        let job: OwnedObjectPath = bus.call(path.as_str(), INTERFACE, wish.method, body).await?;
+        finish(&mut jobs, &job, wish.no_block, &wish.doing).await
+    };
+    match asked.await {
+        Err(failure) if failure.kind == ErrorKind::NotRunning && LinuxHost::new("/").is_privileged() => {
+            let Some((verb, rest)) = wish.words.split_first() else { return Err(failure) };
+            let mut words = vec![verb.as_str(), name];
+            words.extend(rest.iter().map(String::as_str));
+            worker(&words)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ramdisk::*;
+    use logic::ramdisk::Persist;
+    use logic::ramdisk::status::{DiskStatus, SnapshotLine};
+
+    fn disk() -> DiskView {
+        let line = |generation, pinned: &str| SnapshotLine {
+            generation,
+            raw_bytes: 3 << 20,
+            stored_bytes: 1 << 20,
+            entries: 12,
+            reason: "stop".to_owned(),
+            good: generation != 2,
+            fuzzy: generation == 3,
+            pinned: pinned.to_owned(),
+            ..SnapshotLine::default()
+        };
+        let status = DiskStatus {
+            schema_version: 1,
+            load_state: LoadState::Loaded,
+            generation: 3,
+            load_message: "snapshot 3 loaded: 12 entries, 3.0 MiB".to_owned(),
+            unclean: true,
+            store_bytes: 3 << 20,
+            snapshots: vec![line(3, ""), line(2, ""), line(1, "asked for")],
+            set_aside: vec!["gen-2.json.bad".to_owned()],
+            ..DiskStatus::default()
+        };
+        DiskView {
+            name: "logs".to_owned(),
+            mount_point: "/var/log".to_owned(),
+            mounted: true,
+            size_bytes: 64 << 20,
+            used_bytes: 5 << 20,
+            free_bytes: 59 << 20,
+            persistence: Persist::Snapshot,
+            status,
+            ..DiskView::default()
+        }
+    }
+
+    #[test]
+    fn snapshots_say_what_is_the_matter_with_them() {
+        let text = snapshots(&disk());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].ends_with("good, changed while it was read, loaded"), "{text}");
+        assert!(lines[2].ends_with("broken") && lines[3].ends_with("good, pinned: asked for"), "{text}");
+        let none = DiskView { status: DiskStatus::default(), ..disk() };
+        assert_eq!(snapshots(&none), "There is no snapshot of logs yet.\n");
+    }
+
+    #[test]
+    fn a_status_tells_how_keeping_goes() {
+        let text = status(&disk(), 1_700_000_000_000_000);
+        for part in [
+            "logs: tmpfs on /var/log, mounted",
+            "5.0 MiB of 64.0 MiB",
+            "Loaded: snapshot 3 loaded",
+            "without saving",
+            "not in this boot",
+            "Next: 2023-11-1",
+            "3, the newest of never, 3.0 MiB",
+            "gen-2.json.bad",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let files = |fs_type: &str, free_inodes| {
+            let text = status(&DiskView { fs_type: fs_type.to_owned(), free_inodes, ..disk() }, 0);
+            text.lines().find_map(|line| line.trim_start().strip_prefix("Files: ")).map(str::to_owned)
+        };
+        assert_eq!(files("tmpfs", 7).as_deref(), Some("7 more fit"));
+        assert_eq!(files("tmpfs", 0).as_deref(), Some("no more fit: all inodes are in use"));
+        assert_eq!(files("btrfs", 0), None, "it makes them as it needs them");
+        let lost = DiskView { persistence: Persist::None, ..disk() };
+        assert!(status(&lost, 0).contains("lost at a reboot"));
+    }
+
+    #[test]
+    fn a_list_has_a_line_for_each() {
+        let snapshot = Snapshot { disks: vec![disk()], ..Snapshot::default() };
+        let text = list(&snapshot);
+        assert!(
+            text.lines().nth(1).is_some_and(|line| line.starts_with("logs") && line.ends_with("/var/log")),
+            "{text}"
+        );
+        assert!(list(&Snapshot::default()).contains("no RAM disk"));
+    }
+}

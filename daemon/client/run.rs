@@ -1,0 +1,91 @@
+//! From the command line to one of the commands.
+
+use clap::{CommandFactory, Parser};
+
+use super::args::{Bench, Cli, Command, List, Swap};
+use super::monitor::{self, Form};
+use super::{
+    act, adopt, benchmark, config, connect, doctor, import, list, maintain, man, out, overrides, plan,
+    ramdisk, read, show, stats, status, top,
+};
+use engine::Error;
+use logic::exit::ExitStatus;
+
+/// Runs `zramdctl`.
+pub fn main() -> ExitStatus {
+    let mut cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let wrong = error.use_stderr();
+            // Neither a closed pipe nor a full disk is worth a second message.
+            error.print().ok();
+            return if wrong { ExitStatus::Usage } else { ExitStatus::Success };
+        }
+    };
+    let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));
+    run(&cli, command).unwrap_or_else(|error| {
+        out::error(&error.message);
+        error.exit_status()
+    })
+}
+
+fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
+    let ask = !cli.no_ask_password;
+    match command {
+        Command::List(list) => list::run(cli, &list),
+        Command::Status { names } => status::run(cli, &names),
+        Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
+        Command::Stats { names, format } => stats::run(cli, &names, format),
+        Command::Doctor { json } => doctor::run(cli, json),
+        Command::Check { files } => config::check(cli, &files),
+        Command::CatConfig => config::cat(cli),
+        Command::Bench { command: Bench::Run(words) } => benchmark::run(&words, ask),
+        Command::Bench { command: Bench::Show(words) } => benchmark::show(&words),
+        Command::Bench { command: Bench::Forget } => benchmark::forget(ask),
+        Command::Bench { command: Bench::Adopt } => Ok(benchmark::adopt(ask)),
+        Command::Bench { command: Bench::Ramdisk(words) } => benchmark::ramdisk::run(&words),
+        Command::Bench { command: Bench::Swap(words) } => benchmark::swap::run(&words),
+        Command::Disk(command) => ramdisk::run(cli, &command),
+        Command::Maintain(words) => maintain::run(cli, &words),
+        Command::Import(words) => import::run(cli, &words),
+        Command::Completions { shell } => completions(shell),
+        Command::Man => man::run(),
+        Command::Plan(change) => Ok(noted(cli, connect::run(plan::run(cli, change.force)))),
+        Command::Overrides { json } => overrides::run(cli, json),
+        Command::Unset(words) => {
+            let names = if words.all { overrides::objects(cli)? } else { words.names };
+            Ok(connect::run(overrides::unset(cli, &names, words.change)))
+        }
+        Command::Top { interval, iterations } => {
+            Ok(connect::run(top::run(interval, iterations, read::config(cli.config.as_ref()).view())))
+        }
+        Command::Monitor { json, stats } => Ok(connect::run(monitor::run(ask, Form { json, stats }))),
+        Command::Reload(change) => Ok(noted(cli, connect::run(act::reload(ask, change)))),
+        Command::Create(words) => Ok(connect::run(act::create(ask, &words))),
+        Command::Remove { names, change } => Ok(connect::run(act::remove(ask, &names, change))),
+        Command::Resize { name, size, change } => Ok(connect::run(act::resize(ask, &name, &size, change))),
+        Command::Swap { command: Swap::On { name, change } } => {
+            Ok(connect::run(act::swap_on(ask, &name, change)))
+        }
+        Command::Swap { command: Swap::Off { name, change } } => {
+            Ok(connect::run(act::swap_off(ask, &name, change)))
+        }
+        Command::Limit { name, limit } => Ok(connect::run(act::limit(ask, &name, &limit))),
+        Command::Adopt { name } => adopt::run(cli, &name),
+        Command::Compact { names } => Ok(connect::run(act::compact(ask, &names))),
+    }
+}
+
+/// Says which keys of the configuration are overridden, after a command that follows it.
+fn noted(cli: &Cli, status: ExitStatus) -> ExitStatus {
+    let configuration = read::config(read::daemons_file(cli).as_ref());
+    overrides::note(&configuration.loaded.merged.overrides, cli);
+    status
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<ExitStatus, Error> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "zramdctl", &mut text);
+    out::print(&String::from_utf8_lossy(&text))?;
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,59 @@
+//! The small things that the daemon itself does to a device or asks about it, without planning.
+
+use crate::error::{Error, ErrorKind};
+use crate::gather::{self, absent};
+use crate::undo;
+use host::Host;
+use logic::device::attribute::Attribute;
+use logic::proc::HIGHEST_DEVICE;
+use logic::record::Target;
+
+/// Whether memory can take what is in the swap on device `number`; an error says how much is missing.
+pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
+    undo::memory_can_take(host, number)
+}
+
+/// The lowest number that no device and no section has.
+pub fn free_number<H: Host>(host: &H, configured: impl Fn(u32) -> bool) -> Result<u32, Error> {
+    let taken = host.device_numbers().or_else(absent)?;
+    (0..=HIGHEST_DEVICE)
+        .find(|number| !taken.contains(number) && !configured(*number))
+        .ok_or_else(|| Error::new(ErrorKind::Unsupported, "there is no free device number"))
+}
+
+/// Refuses unless zramd set the device up.
+pub fn must_be_ours<H: Host>(host: &H, number: u32) -> Result<(), Error> {
+    let target = Target::Device(number);
+    if !host.device_numbers().or_else(absent)?.contains(&number) {
+        return Err(Error::new(ErrorKind::NotFound, format!("there is no device {target}")));
+    }
+    let ours = match gather::record_of(host, &target)? {
+        Some(record) => record.is_about(gather::diskseq(host, number)?),
+        None => false,
+    };
+    if ours {
+        return Ok(());
+    }
+    if host.read_attribute(number, Attribute::InitState)?.trim() == "0" {
+        return Err(Error::new(ErrorKind::NotFound, format!("{target} is not set up")));
+    }
+    Err(Error::new(ErrorKind::Unmanaged, format!("{target} was set up by somebody else, and stays as it is")))
+}
+
+/// Starts compaction of the pool of a device of ours.
+pub fn compact<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+    must_be_ours(host, number)?;
+    Ok(host.write_attribute(number, Attribute::Compact, "1")?)
+}
+
+/// Forgets the peak of the memory used by a device of ours.
+pub fn reset_peak<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+    must_be_ours(host, number)?;
+    Ok(host.write_attribute(number, Attribute::MemUsedMax, "0")?)
+}
+
+/// Bytes of swap in use on a device; 0 when it is not swap.
+pub fn swap_used<H: Host>(host: &H, number: u32) -> u64 {
+    let swaps = gather::swaps(host).unwrap_or_default();
+    swaps.iter().find(|swap| swap.zram_number() == Some(number)).map_or(0, |swap| swap.used_kib * 1024)
+}

@@ -1,0 +1,90 @@
+//! The only place that creates and removes devices. Reading `hot_add` creates one, so nobody else may touch it.
+
+use crate::error::Error;
+use crate::gather;
+use crate::retry::while_busy;
+use host::Host;
+use logic::device::attribute::Attribute;
+use logic::record::{Record, Undo};
+
+/// Creates `/dev/zramN`, and removes the lower numbers that the kernel hands out first.
+///
+/// The record says what may be left behind before each device is created, and which devices are ours afterwards.
+pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
+    if host.device_numbers()?.contains(&number) {
+        return Ok(());
+    }
+    let created = create_up_to(host, number, record);
+    for undo in record.undo.clone().iter().rev() {
+        if let Undo::RemoveSpare { number, diskseq } = undo {
+            remove_spare(host, *number, *diskseq)?;
+            record.undo.retain(|kept| kept != undo);
+        }
+    }
+    created?;
+    save(host, record)
+}
+
+fn create_up_to<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
+    loop {
+        let before = host.device_numbers()?;
+        // The kernel hands out the lowest free number.
+        let next = (0..number).find(|next| !before.contains(next)).unwrap_or(number);
+        let unknown = Undo::RemoveNewDevices { before, up_to: next };
+        record.push(unknown.clone());
+        save(host, record)?;
+        let created = host.hot_add();
+        let diskseq = created.as_ref().map_or(Ok(None), |new| gather::diskseq(host, *new))?;
+        // What was created is known by now; what else is new is that of another program.
+        record.undo.retain(|kept| *kept != unknown);
+        let new = created?;
+        if new == number {
+            record.diskseq = diskseq;
+            record.push(Undo::RemoveDevice { number });
+            return Ok(());
+        }
+        record.push(Undo::RemoveSpare { number: new, diskseq });
+        if new > number {
+            return Err(Error::failed(format!(
+                "zram{number}: another program created it at the same moment"
+            )));
+        }
+    }
+}
+
+/// Removes a device.
+pub fn remove<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+    while_busy(host, number, |host| host.hot_remove(number))
+}
+
+/// Removes the device that an interrupted [`create`] may have left, if it is uninitialised.
+pub fn remove_new<H: Host>(host: &mut H, before: &[u32], up_to: u32) -> Result<(), Error> {
+    for number in host.device_numbers()? {
+        if number <= up_to && !before.contains(&number) {
+            remove_unused(host, number)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a device that was created on the way to another, if it is still the same and uninitialised.
+pub fn remove_spare<H: Host>(host: &mut H, number: u32, diskseq: Option<u64>) -> Result<(), Error> {
+    let same = host.device_numbers()?.contains(&number)
+        && diskseq.is_some()
+        && gather::diskseq(host, number)? == diskseq;
+    if same { remove_unused(host, number) } else { Ok(()) }
+}
+
+fn remove_unused<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
+    match host.read_attribute(number, Attribute::InitState)?.trim() {
+        "0" => remove(host, number),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the record.
+pub fn save<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(record)
+        .map_err(|error| Error::failed(format!("{}: write its record: {error}", record.target)))?;
+    Ok(host.write_record(&record.file_name(), &text)?)
+}

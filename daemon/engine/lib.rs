@@ -1,0 +1,25 @@
+//! Logic meets machine: gathers facts, has a plan made, and carries it out. Synchronous, generic over the host.
+//!
+//! Invariants: a record is on disk before the step it can undo; a failed step takes back the whole target and reports
+//! every error; a second run after any failure or kill converges.
+
+pub mod apply;
+pub mod benchmark;
+pub mod device;
+pub mod error;
+pub mod gather;
+pub mod maintain;
+mod perform;
+pub mod provision;
+pub mod ramdisk;
+pub mod reload;
+mod retry;
+pub mod sample;
+pub mod scratch;
+mod self_test;
+pub mod status;
+mod undo;
+pub mod work;
+
+pub use error::{Error, ErrorKind};
+pub use provision::{apply, check, down, plan, plan_elsewhere, revert, up, up_vm};

@@ -1,0 +1,272 @@
+//! An archive becomes entries again: strictly, since it may have been tampered with or be cut off.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as MapEntry;
+use std::io::{self, Read};
+
+use logic::ramdisk::directories::{Directories, TOP};
+use logic::ramdisk::entry::{Body, Entry, Segment};
+use logic::ramdisk::header::{self, BLOCK, Head, Map};
+use logic::ramdisk::omitted::{Omitted, Reason};
+use logic::ramdisk::paths;
+
+use super::trouble::Trouble;
+
+/// Reads the entries of an uncompressed archive, one after the other.
+#[derive(Debug)]
+pub struct ArchiveReader<R> {
+    input: R,
+    /// Bytes of the present entry that were not read yet, and zeros after them.
+    left: u64,
+    padding: usize,
+    records: Vec<u8>,
+    begun: bool,
+}
+
+/// Something in an archive that is no entry that can be loaded. What comes after it can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What is known of its path.
+    pub path: Vec<u8>,
+    /// Why.
+    pub why: String,
+}
+
+impl<R: Read> ArchiveReader<R> {
+    /// Starts at the first block.
+    pub fn new(input: R) -> ArchiveReader<R> {
+        ArchiveReader { input, left: 0, padding: 0, records: Vec::new(), begun: false }
+    }
+
+    /// The next entry; nothing at the end, after which the input has been read to its own end.
+    pub fn next_entry(&mut self) -> Result<Option<Result<Entry, Refused>>, Trouble> {
+        self.skip()?;
+        self.records.clear();
+        let mut extended = false;
+        loop {
+            let mut block = [0; BLOCK];
+            self.exactly(&mut block)?;
+            match header::look(&block).map_err(bad)? {
+                Head::End if extended => {
+                    return Err(bad("an extended header without entry"));
+                }
+                Head::End if !self.begun => return Err(bad("it is empty")),
+                Head::End => return self.end().map(|()| None),
+                Head::Extended(_) if extended => return Err(bad("two extended headers")),
+                Head::Extended(length) => {
+                    extended = true;
+                    // Bounded by `look`, but memory is taken only for what is really there.
+                    let read = self.input.by_ref().take(length).read_to_end(&mut self.records);
+                    if read.map_err(|error| Trouble::reading(&error))? as u64 != length {
+                        return Err(bad("it ends too early"));
+                    }
+                    let padding = header::padding(length);
+                    self.exactly(&mut [0; BLOCK][..padding])?;
+                }
+                Head::Entry(stored) => {
+                    (self.left, self.padding) = (stored, header::padding(stored));
+                    let entry = header::decode(&block, &self.records);
+                    if !self.begun && !entry.as_ref().is_ok_and(|entry| entry.path.is_empty()) {
+                        return Err(bad("it does not begin with the disk itself"));
+                    }
+                    self.begun = true;
+                    let refused = |why| Refused { path: header::name(&block).to_vec(), why };
+                    return Ok(Some(entry.map_err(refused)));
+                }
+            }
+        }
+    }
+
+    /// Reads the map of holes, with which the contents of such a file begin; then exactly the data of the segments is left.
+    pub fn read_map(&mut self, size: u64) -> Result<Result<Vec<Segment>, &'static str>, Trouble> {
+        let mut map = Map::new(size);
+        loop {
+            if self.left < BLOCK as u64 {
+                return Ok(Err("a map of holes that is cut off"));
+            }
+            let mut block = [0; BLOCK];
+            self.exactly(&mut block)?;
+            self.left -= BLOCK as u64;
+            match map.take(&block) {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        let segments = map.segments();
+        // In order and within the size, so the sum is within it, too.
+        let data: u64 = segments.iter().map(|segment| segment.length).sum();
+        Ok(if data == self.left { Ok(segments) } else { Err("a map of holes that does not match its data") })
+    }
+
+    /// Reads contents of the present entry; all of `buffer`, which must not be larger than what is left.
+    pub fn read_data(&mut self, buffer: &mut [u8]) -> Result<(), Trouble> {
+        if buffer.len() as u64 > self.left {
+            return Err(bad("contents that are too short"));
+        }
+        self.exactly(buffer)?;
+        self.left -= buffer.len() as u64;
+        Ok(())
+    }
+
+    /// Reads and checks what is left of the present entry.
+    pub fn skip(&mut self) -> Result<(), Trouble> {
+        let wanted = self.left + self.padding as u64;
+        if wanted > 0 {
+            let copied = io::copy(&mut self.input.by_ref().take(wanted), &mut io::sink());
+            if copied.map_err(|error| Trouble::reading(&error))? != wanted {
+                return Err(bad("it ends too early"));
+            }
+        }
+        (self.left, self.padding) = (0, 0);
+        Ok(())
+    }
+
+    fn exactly(&mut self, buffer: &mut [u8]) -> Result<(), Trouble> {
+        self.input.read_exact(buffer).map_err(|error| Trouble::reading(&error))
+    }
+
+    /// After the first block of zeros: zeros to the end of the input. Reading that far makes the decompressor compare its checksum.
+    fn end(&mut self) -> Result<(), Trouble> {
+        let mut block = [0; BLOCK];
+        self.exactly(&mut block)?;
+        loop {
+            if block.iter().any(|byte| *byte != 0) {
+                return Err(bad("something after its end"));
+            }
+            match self.input.read(&mut block) {
+                Ok(0) => return Ok(()),
+                Ok(length) => block[length..].fill(0),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => block.fill(0),
+                Err(error) => return Err(Trouble::reading(&error)),
+            }
+        }
+    }
+
+    /// What it reads from.
+    pub fn into_inner(self) -> R {
+        self.input
+    }
+}
+
+fn bad(what: &str) -> Trouble {
+    Trouble::Bad(what.to_owned())
+}
+
+/// What a whole archive holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Entries that can be loaded.
+    pub entries: u64,
+    /// Bytes of files.
+    pub bytes: u64,
+    /// What cannot be loaded.
+    pub omitted: Omitted,
+}
+
+/// Reads an archive to its end without making anything of it.
+pub fn check<R: Read>(
+    reader: &mut ArchiveReader<R>,
+    mut each: impl FnMut(u64) -> bool,
+) -> Result<Found, Trouble> {
+    let mut found = Found::default();
+    let mut names = Names::default();
+    while let Some(entry) = reader.next_entry()? {
+        match checked(reader, &mut names, entry)? {
+            Ok(bytes) => {
+                found.entries += 1;
+                found.bytes = found.bytes.saturating_add(bytes);
+            }
+            Err(Refused { path, why }) => found.omitted.add(|| path, Reason::Entry, why),
+        }
+        if !each(found.bytes) {
+            return Err(Trouble::Ended);
+        }
+    }
+    Ok(found)
+}
+
+/// Bytes of a file that can be loaded.
+fn checked<R: Read>(
+    reader: &mut ArchiveReader<R>,
+    names: &mut Names,
+    entry: Result<Entry, Refused>,
+) -> Result<Result<u64, Refused>, Trouble> {
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let bytes = match entry.body {
+        Body::Sparse { size, .. } => reader.read_map(size)?.map(|_| size),
+        _ => Ok(entry.stored()),
+    };
+    let taken = bytes.and_then(|bytes| names.take(&entry).map(|_| bytes));
+    Ok(taken.map_err(|why| Refused { path: entry.path, why: why.to_owned() }))
+}
+
+/// The names of an archive so far. Of paths only digests are kept, so that memory does not grow with the depth of a tree.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// Its directories.
+    pub directories: Directories,
+    /// By the digest of its path the number of each directory, or [`LEAF`].
+    seen: HashMap<[u8; 16], usize>,
+    /// The directory that was asked for last.
+    last: (Vec<u8>, usize),
+}
+
+const LEAF: usize = usize::MAX;
+
+/// Cryptographic, so that an archive cannot have two paths with the same.
+fn digest(path: &[u8]) -> [u8; 16] {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&blake3::hash(path).as_bytes()[..16]);
+    digest
+}
+
+impl Names {
+    /// Takes the name of an entry. The number of the directory that it is, or else of the one that it is in.
+    pub fn take(&mut self, entry: &Entry) -> Result<usize, &'static str> {
+        let (folder, name) = paths::split(&entry.path);
+        let folder = if entry.path.is_empty() {
+            TOP
+        } else {
+            self.directory(folder).ok_or("its directory is not in the archive")?
+        };
+        if let Body::HardLink(target) = &entry.body {
+            self.target(target)?;
+        }
+        match self.seen.entry(digest(&entry.path)) {
+            MapEntry::Occupied(_) => Err("its name is in the archive twice"),
+            MapEntry::Vacant(free) if entry.path.is_empty() => Ok(*free.insert(TOP)),
+            MapEntry::Vacant(free) if entry.body == Body::Directory => {
+                Ok(*free.insert(self.directories.add(folder, name)))
+            }
+            MapEntry::Vacant(free) => {
+                free.insert(LEAF);
+                Ok(folder)
+            }
+        }
+    }
+
+    fn directory(&mut self, path: &[u8]) -> Option<usize> {
+        if self.seen.is_empty() || self.last.0 == path {
+            return Some(self.last.1).filter(|_| !self.seen.is_empty());
+        }
+        let number = *self.seen.get(&digest(path)).filter(|number| **number != LEAF)?;
+        self.last.0.clear();
+        self.last.0.extend_from_slice(path);
+        self.last.1 = number;
+        Some(number)
+    }
+
+    /// The directory in which the target of a further name is, and its name there.
+    pub fn target<'a>(&mut self, target: &'a [u8]) -> Result<(usize, &'a [u8]), &'static str> {
+        if self.seen.get(&digest(target)) != Some(&LEAF) {
+            return Err("it is a link to what is no file of the archive");
+        }
+        let (folder, name) = paths::split(target);
+        let folder = self.seen.get(&digest(folder)).ok_or("its directory is not in the archive")?;
+        Ok((*folder, name))
+    }
+}

@@ -1,0 +1,225 @@
+//! Reading generations without loading them: checking one, and copying one into a directory.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use crate::{Error, ErrorKind};
+use host::linux::ramdisk::Calls;
+use host::{Errno, HostError};
+use logic::ramdisk::manifest::{Manifest, Unusable};
+use logic::ramdisk::state::Root;
+
+use super::archive::{Found, check};
+use super::extract::{Extracted, Options, extract, is_empty, wipe};
+use super::load::unpack;
+use super::store::{Generation, Store};
+use super::trouble::{Trouble, at, check_fit};
+use super::{Disk, Progress, Watcher, refuse_kernel, root};
+
+/// What was found in a generation that is good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// N.
+    pub generation: u64,
+    /// What its archive holds.
+    pub found: Found,
+}
+
+/// Reads a generation, the newest if none is named, to its end and compares it with its manifest. Nothing is changed.
+pub fn verify(
+    calls: &Calls,
+    disk: &Disk,
+    generation: Option<u64>,
+    watcher: Watcher<'_>,
+) -> Result<Checked, Error> {
+    let (store, found) = find(calls, disk, generation)?;
+    let manifest = usable(disk, &found)?;
+    let total_bytes = manifest.contents.bytes;
+    let generation = found.number;
+    let found = read(disk, &store, &found, |archive| {
+        unpack(calls, archive, manifest, |reader| {
+            check(reader, |done_bytes| watcher(Progress { doing: "verifying", done_bytes, total_bytes }))
+        })
+    })?;
+    Ok(Checked { generation, found })
+}
+
+/// Copies a generation, the newest if none is named, into a directory, which has to be empty or is made. One that is made has
+/// its name only when all of it is there.
+pub fn export(
+    calls: &Calls,
+    disk: &Disk,
+    generation: Option<u64>,
+    to: &Path,
+    watcher: Watcher<'_>,
+) -> Result<Extracted, Error> {
+    let (store, found) = find(calls, disk, generation)?;
+    let manifest = usable(disk, &found)?;
+    refuse_kernel(calls, store.fd())?;
+    let site = Site::new(calls, to)?;
+    let extracted = site.fill(disk, &found, manifest, |options| {
+        read(disk, &store, &found, |archive| {
+            unpack(calls, archive, manifest, |reader| {
+                extract(calls, reader, site.folder.as_fd(), options, watcher)
+            })
+            .map_err(|trouble| below(to, trouble))
+        })
+    });
+    extracted.and_then(|extracted| site.name().map(|()| extracted)).map_err(|error| site.clear(error))
+}
+
+/// Names what went wrong in a tree by its whole path.
+pub fn below(to: &Path, trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Tree(error) => {
+            let path = if error.object == "." { to.to_owned() } else { to.join(&error.object) };
+            Trouble::Tree(HostError { object: path.display().to_string(), ..error })
+        }
+        other => other,
+    }
+}
+
+fn is_empty_at(calls: &Calls, folder: &OwnedFd, to: &Path) -> Result<bool, Error> {
+    is_empty(calls, folder.as_fd()).map_err(|trouble| below(to, trouble).into())
+}
+
+/// Where a generation is copied to.
+struct Site<'a> {
+    calls: &'a Calls,
+    to: &'a Path,
+    folder: OwnedFd,
+    /// What is to be as it was when nothing comes of it.
+    was: Root,
+    /// The directory above, the name until everything is there, and the name after that. None for a directory that existed.
+    unnamed: Option<(OwnedFd, String, String)>,
+}
+
+impl<'a> Site<'a> {
+    fn new(calls: &'a Calls, to: &'a Path) -> Result<Site<'a>, Error> {
+        let open = || at(to.display(), "open");
+        let create = || at(to.display(), "create");
+        let (folder, unnamed) = match calls.open_directory(to) {
+            Err(Errno::NOENT) => {
+                let name = to.file_name().and_then(|name| name.to_str());
+                let above =
+                    to.parent().map(|above| if above == Path::new("") { Path::new(".") } else { above });
+                let (Some(name), Some(above)) = (name, above) else { return Err(open()(Errno::NOENT)) };
+                calls.make_directories(above, 0o700).map_err(create())?;
+                let above = calls.open_directory(above).map_err(create())?;
+                // Whatever has this name is left of an export that was killed.
+                let partial = format!(".{name}.zramd-partial");
+                match calls.make_directory(above.as_fd(), partial.as_bytes(), 0o700) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(create()(errno)),
+                }
+                let made = calls.open_below(above.as_fd(), partial.as_bytes());
+                (made, Some((above, partial, name.to_owned())))
+            }
+            opened => (opened, None),
+        };
+        let looked = folder.and_then(|folder| root::look(calls, folder.as_fd()).map(|was| (folder, was)));
+        match looked {
+            Ok((folder, _)) if unnamed.is_none() && !is_empty_at(calls, &folder, to)? => {
+                Err(Error::new(ErrorKind::Unsafe, format!("{} is not empty", to.display())))
+            }
+            Ok((folder, was)) => Ok(Site { calls, to, folder, was, unnamed }),
+            Err(errno) => {
+                if let Some((above, partial, _)) = unnamed {
+                    calls.remove(above.as_fd(), partial.as_bytes(), true).ok();
+                }
+                Err(open()(errno))
+            }
+        }
+    }
+
+    /// Has it filled, once it is sure to be empty and large enough.
+    fn fill(
+        &self,
+        disk: &Disk,
+        found: &Generation,
+        manifest: &Manifest,
+        work: impl FnOnce(Options) -> Result<Extracted, Error>,
+    ) -> Result<Extracted, Error> {
+        let (calls, to) = (self.calls, self.to);
+        if self.unnamed.is_some() {
+            wipe(calls, self.folder.as_fd(), to)?;
+        }
+        let room = calls.file_system(self.folder.as_fd()).map_err(at(to.display(), "look at"))?;
+        let what = format!(", snapshot {}: {}", found.number, to.display());
+        check_fit(disk, &what, &manifest.contents, room.free_bytes(), room.space.free_inodes)?;
+        work(Options { mode: manifest.mode, threads: 2, doing: "exporting", total: manifest.contents.bytes })
+    }
+
+    /// Gives it its name.
+    fn name(&self) -> Result<(), Error> {
+        let Some((above, partial, name)) = &self.unnamed else { return Ok(()) };
+        self.calls.rename(above.as_fd(), partial, name, true).map_err(at(self.to.display(), "name"))
+    }
+
+    /// Takes away what came of it: half of a generation would look like all of it.
+    fn clear(&self, error: Error) -> Error {
+        let path = || self.to.display();
+        let (calls, folder) = (self.calls, self.folder.as_fd());
+        let gone = wipe(calls, folder, self.to).and_then(|()| match &self.unnamed {
+            Some((above, partial, _)) => {
+                calls.remove(above.as_fd(), partial.as_bytes(), true).map_err(at(path(), "remove"))
+            }
+            None => {
+                root::restore(calls, folder, &self.was).map_err(at(path(), "restore the owner and mode of"))
+            }
+        });
+        match gone {
+            Ok(()) => error,
+            Err(other) => error.join(other),
+        }
+    }
+}
+
+/// Whether a generation would fit into the disk if nothing else were in it. One that is not mounted says nothing.
+pub fn check_size(calls: &Calls, disk: &Disk, number: u64) -> Result<(), Error> {
+    let (_, found) = find(calls, disk, Some(number))?;
+    let manifest = usable(disk, &found)?;
+    if !super::is_mounted(calls, &disk.place) {
+        return Ok(());
+    }
+    let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
+    let room = calls.file_system(place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
+    let bytes = if room.space.total_bytes == 0 { u64::MAX } else { room.space.total_bytes };
+    check_fit(disk, &format!(", snapshot {number}"), &manifest.contents, bytes, room.total_inodes)
+}
+
+fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, Generation), Error> {
+    let nothing = || Error::new(ErrorKind::NotFound, format!("{} has no snapshot", disk.name));
+    let store = Store::look(calls, disk)?.ok_or_else(nothing)?;
+    let found = match generation {
+        Some(number) => store.find(number)?,
+        None => store.listing()?.generations.into_iter().next().ok_or_else(nothing)?,
+    };
+    Ok((store, found))
+}
+
+fn usable<'a>(disk: &Disk, generation: &'a Generation) -> Result<&'a Manifest, Error> {
+    generation.manifest.as_ref().map_err(|unusable| {
+        let (kind, why) = match unusable {
+            Unusable::Broken(why) => (ErrorKind::SnapshotCorrupt, why.clone()),
+            Unusable::OtherVersion(version) => {
+                (ErrorKind::Unsupported, format!("its format is version {version}"))
+            }
+        };
+        Error::new(kind, format!("{}, snapshot {}: {why}", disk.name, generation.number))
+    })
+}
+
+fn read<T>(
+    disk: &Disk,
+    store: &Store,
+    generation: &Generation,
+    work: impl FnOnce(std::os::fd::BorrowedFd<'_>) -> Result<T, Trouble>,
+) -> Result<T, Error> {
+    let archive = store.open_archive(generation.number)?;
+    work(archive.as_fd()).map_err(|trouble| {
+        let mut error = Error::from(store.of_archive(generation.number, trouble));
+        error.message = format!("{}, snapshot {}: {}", disk.name, generation.number, error.message);
+        error
+    })
+}

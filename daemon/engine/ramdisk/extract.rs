@@ -1,0 +1,633 @@
+//! An archive becomes a tree. Nothing is made outside of it, whatever the archive says: directories are opened only below the
+//! root and never through links, everything else is made anew in such a directory under a single name.
+
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Error;
+use host::linux::ramdisk::{Calls, Subject};
+use host::{Errno, HostError};
+use logic::ramdisk::Mode;
+use logic::ramdisk::directories::{Directories, TOP};
+use logic::ramdisk::entry::{Attribute, Body, Entry, Kind, Segment};
+use logic::ramdisk::limits::{NAMED, shown};
+use logic::ramdisk::omitted::{Omitted, Reason};
+use logic::ramdisk::paths;
+
+use super::archive::{ArchiveReader, Names, Refused};
+use super::ladder::Ladder;
+use super::trouble::{Trouble, at, in_tree, is_of_entry};
+use super::walk::{LOST_AND_FOUND, is_of_fsck, is_reserved, join};
+use super::{Progress, Watcher};
+
+/// Files above this are written while they are read; smaller ones are handed to other threads in batches.
+const LARGE: usize = 256 << 10;
+const BATCH_FILES: usize = 64;
+const BATCH_BYTES: usize = 512 << 10;
+/// Where a file has holes, blocks of zeros become holes, too: some were filled when it was saved.
+const BLOCK: usize = 4096;
+
+/// What was made.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Extracted {
+    /// Entries.
+    pub entries: u64,
+    /// Bytes of files.
+    pub bytes: u64,
+    /// Attributes that the file system of the disk does not take: how many, and some of them.
+    pub unsupported: u64,
+    /// Path and attribute each.
+    pub unsupported_names: Vec<String>,
+    /// What could not be made.
+    pub omitted: Omitted,
+}
+
+/// How it is done.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// With or without the contents of files.
+    pub mode: Mode,
+    /// Threads that make files besides this one; with none it does so itself.
+    pub threads: usize,
+    /// What the watcher is told.
+    pub doing: &'static str,
+    /// Bytes of all files, for the watcher.
+    pub total: u64,
+}
+
+/// A small file that is to be made.
+struct Job {
+    directory: Arc<OwnedFd>,
+    entry: Entry,
+    data: std::ops::Range<usize>,
+    segments: Option<Vec<Segment>>,
+}
+
+struct Batch {
+    jobs: Vec<Job>,
+    /// As large as it gets from the beginning, since clearing bytes one by one takes long.
+    data: Vec<u8>,
+    used: usize,
+    /// Bytes of attributes.
+    attributes: usize,
+}
+
+impl Batch {
+    fn new() -> Batch {
+        // One file may be beyond the limit.
+        Batch { jobs: Vec::new(), data: vec![0; BATCH_BYTES + LARGE], used: 0, attributes: 0 }
+    }
+}
+
+/// What all threads share.
+struct Site<'a> {
+    calls: &'a Calls,
+    /// Whether owners are always set: only those with privileges can give files away.
+    owns_all: Option<(u32, u32)>,
+    failure: Mutex<Option<Trouble>>,
+    unsupported: Mutex<(u64, Vec<String>)>,
+    omitted: Mutex<Omitted>,
+}
+
+/// A further name of a file: the directory and the name of both.
+struct Link {
+    folder: usize,
+    name: Box<[u8]>,
+    target_folder: usize,
+    target: Box<[u8]>,
+}
+
+/// Makes what is in the archive below `root`, which has to be empty.
+pub fn extract<R: Read>(
+    calls: &Calls,
+    reader: &mut ArchiveReader<R>,
+    root: BorrowedFd<'_>,
+    options: Options,
+    watcher: Watcher<'_>,
+) -> Result<Extracted, Trouble> {
+    let site = Site {
+        calls,
+        owns_all: calls.identity(),
+        failure: Mutex::new(None),
+        unsupported: Mutex::default(),
+        omitted: Mutex::default(),
+    };
+    // Until everything is there nobody else looks in, and new files inherit neither group nor ACL.
+    for name in [&b"system.posix_acl_default"[..], b"system.posix_acl_access"] {
+        calls.remove_attribute(root, name).map_err(in_tree(b"", "remove the ACL of"))?;
+    }
+    calls.set_mode(Subject::Open(root), 0o700).map_err(in_tree(b"", "set the mode of"))?;
+    let mut extracted = std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel::<Batch>(2 * options.threads.max(1));
+        let receiver = Arc::new(Mutex::new(receiver));
+        for _ in 0..options.threads {
+            let (site, receiver) = (&site, Arc::clone(&receiver));
+            scope.spawn(move || work(site, &receiver));
+        }
+        drop(receiver);
+        let mut extractor = Extractor {
+            site: &site,
+            root,
+            options,
+            watcher,
+            sender,
+            batch: Batch::new(),
+            ladder: Ladder::new(calls, root),
+            names: Names::default(),
+            directories: Vec::new(),
+            links: Vec::new(),
+            result: Extracted::default(),
+        };
+        extractor.read(reader)?;
+        let Extractor { names, directories, links, result, sender, .. } = extractor;
+        // The others end when nothing more can come.
+        drop(sender);
+        Ok((names.directories, directories, links, result))
+    })
+    .and_then(|(names, directories, links, result)| {
+        site.check()?;
+        finish(&site, root, &names, &directories, &links)?;
+        Ok(result)
+    })?;
+    let (count, names) = site.unsupported.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (extracted.unsupported, extracted.unsupported_names) = (count, names);
+    extracted.omitted = site.omitted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let refused = extracted.omitted.counts.get(&Reason::Refused).copied().unwrap_or(0);
+    extracted.entries = extracted.entries.saturating_sub(refused);
+    Ok(extracted)
+}
+
+fn work(site: &Site<'_>, receiver: &Mutex<Receiver<Batch>>) {
+    loop {
+        let batch = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(batch) = batch else { return };
+        site.make_all(batch);
+    }
+}
+
+/// What has to wait until all files are there: further names, then directories from the bottom to the top, whose times the
+/// files would have changed.
+fn finish(
+    site: &Site<'_>,
+    root: BorrowedFd<'_>,
+    names: &Directories,
+    directories: &[(usize, Entry)],
+    links: &[Link],
+) -> Result<(), Trouble> {
+    let (mut from, mut to) = (Ladder::new(site.calls, root), Ladder::new(site.calls, root));
+    for Link { folder, name, target_folder, target } in links {
+        let linked = to.open(names, *folder).and_then(|folder| {
+            let source = from.open(names, *target_folder)?;
+            site.calls.link(source.as_fd(), target, folder.as_fd(), name)
+        });
+        if let Err(errno) = linked {
+            site.omit(|| join(&names.path(*folder), name), "create", errno)?;
+        }
+    }
+    for (number, entry) in directories.iter().rev() {
+        let path = || names.path(*number);
+        match to.open(names, *number) {
+            Err(errno) => site.omit(path, "open", errno)?,
+            Ok(opened) => {
+                if let Err((operation, errno)) = site.dress(Subject::Open(opened.as_fd()), &path, entry) {
+                    site.omit(path, operation, errno)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether these attributes have to wait until everything is in a directory: others would inherit them.
+fn is_acl(name: &[u8]) -> bool {
+    name.starts_with(b"system.posix_acl_")
+}
+
+impl Site<'_> {
+    /// What went wrong in another thread.
+    fn check(&self) -> Result<(), Trouble> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+    }
+
+    fn make_all(&self, batch: Batch) {
+        let Batch { jobs, data, .. } = batch;
+        if self.check().is_err() {
+            return;
+        }
+        for job in jobs {
+            if let Err(trouble) = self.make(&job, &data[job.data.clone()]) {
+                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(trouble);
+                return;
+            }
+        }
+    }
+
+    /// Leaves out what could not be made, unless everything else would fail as well.
+    fn omit(
+        &self,
+        path: impl FnOnce() -> Vec<u8>,
+        operation: &'static str,
+        errno: Errno,
+    ) -> Result<(), Trouble> {
+        if !is_of_entry(errno) {
+            // Whatever was to be made: everybody may read why a load failed, and names are not for everybody.
+            return Err(in_tree(b"", operation)(errno));
+        }
+        let mut omitted = self.omitted.lock().unwrap_or_else(PoisonError::into_inner);
+        omitted.add(path, Reason::Refused, errno);
+        Ok(())
+    }
+
+    /// Makes a file. One of which not everything can be set is removed again.
+    fn file(
+        &self,
+        directory: BorrowedFd<'_>,
+        entry: &Entry,
+        fill: impl FnOnce(BorrowedFd<'_>) -> Result<(), Errno>,
+    ) -> Result<(), Trouble> {
+        let (_, name) = paths::split(&entry.path);
+        let path = || entry.path.clone();
+        let file = match self.calls.create(directory, name, 0o600) {
+            Ok(file) => file,
+            Err(errno) => return self.omit(path, "create", errno),
+        };
+        let filled = fill(file.as_fd()).map_err(|errno| ("write", errno));
+        match filled.and_then(|()| self.dress(Subject::Open(file.as_fd()), &path, entry)) {
+            Ok(()) => Ok(()),
+            Err((operation, errno)) => self.undo(directory, entry, operation, errno),
+        }
+    }
+
+    /// Leaves out what was made already.
+    fn undo(
+        &self,
+        directory: BorrowedFd<'_>,
+        entry: &Entry,
+        operation: &'static str,
+        errno: Errno,
+    ) -> Result<(), Trouble> {
+        let (_, name) = paths::split(&entry.path);
+        self.omit(|| entry.path.clone(), operation, errno)?;
+        self.calls.remove(directory, name, false).map_err(in_tree(b"", "remove"))
+    }
+
+    fn make(&self, job: &Job, data: &[u8]) -> Result<(), Trouble> {
+        self.file(job.directory.as_fd(), &job.entry, |file| match (&job.entry.body, &job.segments) {
+            (Body::Sparse { size, .. }, Some(segments)) => {
+                let mut rest = data;
+                for segment in segments {
+                    // No longer than the data, which is how it was read.
+                    let (part, after) =
+                        rest.split_at(usize::try_from(segment.length).unwrap_or(0).min(rest.len()));
+                    self.write_data(file, part, segment.offset)?;
+                    rest = after;
+                }
+                self.calls.set_size(file, *size)
+            }
+            _ => self.calls.write_all(file, data),
+        })
+    }
+
+    /// Writes all but the blocks of zeros.
+    fn write_data(&self, file: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<(), Errno> {
+        let first = BLOCK - usize::try_from(offset % BLOCK as u64).unwrap_or(0);
+        let (mut start, mut at) = (0, 0);
+        while at < data.len() {
+            let end = data.len().min(if at < first { first } else { at + BLOCK });
+            if data[at..end].iter().all(|byte| *byte == 0) {
+                self.calls.write_all_at(file, &data[start..at], offset + start as u64)?;
+                start = end;
+            }
+            at = end;
+        }
+        self.calls.write_all_at(file, &data[start..], offset + start as u64)
+    }
+
+    /// Owner, mode, attributes, time: in this order, since a new owner clears set-id bits and capabilities.
+    fn dress(
+        &self,
+        subject: Subject<'_>,
+        path: &dyn Fn() -> Vec<u8>,
+        entry: &Entry,
+    ) -> Result<(), (&'static str, Errno)> {
+        let Entry { mode, uid, gid, mtime, attributes, body, .. } = entry;
+        let failed = |operation: &'static str| move |errno| (operation, errno);
+        if self.owns_all != Some((*uid, *gid)) {
+            self.calls.set_owner(subject, *uid, *gid).map_err(failed("set the owner of"))?;
+        }
+        if !matches!(body, Body::Symlink(_)) {
+            self.calls.set_mode(subject, *mode).map_err(failed("set the mode of"))?;
+        }
+        self.set_attributes(subject, path, attributes)?;
+        self.calls.set_time(subject, *mtime).map_err(failed("set the time of"))
+    }
+
+    fn set_attributes(
+        &self,
+        subject: Subject<'_>,
+        path: &dyn Fn() -> Vec<u8>,
+        attributes: &[Attribute],
+    ) -> Result<(), (&'static str, Errno)> {
+        for (name, value) in attributes {
+            match self.calls.set_attribute(subject, name, value) {
+                Err(Errno(
+                    libc::EOPNOTSUPP | libc::EPERM | libc::EINVAL | libc::E2BIG | libc::ERANGE | libc::ENOSPC,
+                )) => {
+                    let mut unsupported = self.unsupported.lock().unwrap_or_else(PoisonError::into_inner);
+                    unsupported.0 += 1;
+                    if unsupported.1.len() < NAMED {
+                        unsupported.1.push(format!("{}: {}", shown(&path()), shown(name)));
+                    }
+                }
+                set => set.map_err(|errno| ("set an attribute of", errno))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Extractor<'a> {
+    site: &'a Site<'a>,
+    root: BorrowedFd<'a>,
+    options: Options,
+    watcher: Watcher<'a>,
+    sender: SyncSender<Batch>,
+    batch: Batch,
+    ladder: Ladder<'a>,
+    names: Names,
+    /// What remains to be done with directories, by number. Their paths are in `names`.
+    directories: Vec<(usize, Entry)>,
+    links: Vec<Link>,
+    result: Extracted,
+}
+
+impl Extractor<'_> {
+    fn read<R: Read>(&mut self, reader: &mut ArchiveReader<R>) -> Result<(), Trouble> {
+        while let Some(entry) = reader.next_entry()? {
+            let placed = match entry {
+                Ok(entry) => self.place(reader, entry)?,
+                Err(refused) => Err(refused),
+            };
+            match placed {
+                Ok(()) => self.result.entries += 1,
+                Err(Refused { path, why }) => {
+                    let mut omitted = self.site.omitted.lock().unwrap_or_else(PoisonError::into_inner);
+                    omitted.add(|| path, Reason::Entry, why);
+                }
+            }
+            let goes_on = (self.watcher)(Progress {
+                doing: self.options.doing,
+                done_bytes: self.result.bytes,
+                total_bytes: self.options.total,
+            });
+            if !goes_on {
+                return Err(Trouble::Ended);
+            }
+        }
+        self.send()
+    }
+
+    /// Makes something of an entry, or has it made.
+    fn place<R: Read>(
+        &mut self,
+        reader: &mut ArchiveReader<R>,
+        entry: Entry,
+    ) -> Result<Result<(), Refused>, Trouble> {
+        let segments = match entry.body {
+            Body::Sparse { size, .. } => reader.read_map(size)?.map(Some),
+            _ => Ok(None),
+        };
+        let taken = segments.and_then(|segments| Ok((self.names.take(&entry)?, segments)));
+        let (number, segments) = match taken {
+            Ok(taken) => taken,
+            Err(why) => return Ok(Err(Refused { path: entry.path, why: why.to_owned() })),
+        };
+        match &entry.body {
+            Body::Directory => self.directory(number, entry)?,
+            Body::HardLink(target) => {
+                if let Ok((target_folder, target)) = self.names.target(target) {
+                    let (target, name) = (target.into(), paths::split(&entry.path).1.into());
+                    self.links.push(Link { folder: number, name, target_folder, target });
+                }
+            }
+            _ => match self.ladder.open(&self.names.directories, number) {
+                Err(errno) => self.site.omit(|| entry.path, "open the directory of", errno)?,
+                Ok(directory) => self.leaf(reader, entry, directory, segments)?,
+            },
+        }
+        Ok(Ok(()))
+    }
+
+    fn directory(&mut self, number: usize, mut entry: Entry) -> Result<(), Trouble> {
+        let calls = self.site.calls;
+        if number != TOP {
+            if entry.path == LOST_AND_FOUND {
+                // A new file system has one of its own, which is empty.
+                calls.remove(self.root, LOST_AND_FOUND, true).ok();
+            }
+            let names = &self.names.directories;
+            let (above, name) = names.above(number);
+            let made = self
+                .ladder
+                .open(names, above)
+                .and_then(|above| calls.make_directory(above.as_fd(), name, 0o700));
+            if let Err(errno) = made {
+                return self.site.omit(|| entry.path, "create", errno);
+            }
+        }
+        // Those of all directories together may be large.
+        let (late, attributes) =
+            std::mem::take(&mut entry.attributes).into_iter().partition(|(name, _)| is_acl(name));
+        entry.attributes = late;
+        let attributes: Vec<Attribute> = attributes;
+        if !attributes.is_empty() {
+            let path = || entry.path.clone();
+            let opened = self.ladder.open(&self.names.directories, number);
+            let set = opened.map_err(|errno| ("open", errno)).and_then(|opened| {
+                self.site.set_attributes(Subject::Open(opened.as_fd()), &path, &attributes)
+            });
+            if let Err((operation, errno)) = set {
+                self.site.omit(path, operation, errno)?;
+            }
+        }
+        entry.path = Vec::new();
+        self.directories.push((number, entry));
+        Ok(())
+    }
+
+    fn leaf<R: Read>(
+        &mut self,
+        reader: &mut ArchiveReader<R>,
+        entry: Entry,
+        directory: Arc<OwnedFd>,
+        segments: Option<Vec<Segment>>,
+    ) -> Result<(), Trouble> {
+        let calls = self.site.calls;
+        let (_, name) = paths::split(&entry.path);
+        let at = directory.as_fd();
+        let made = match &entry.body {
+            Body::Symlink(target) => calls.make_symlink(at, name, target),
+            Body::Fifo => calls.make_node(at, name, Kind::Fifo, (0, 0)),
+            Body::Character(major, minor) => calls.make_node(at, name, Kind::Character, (*major, *minor)),
+            Body::Block(major, minor) => calls.make_node(at, name, Kind::Block, (*major, *minor)),
+            _ => return self.file(reader, entry, directory, segments),
+        };
+        if let Err(errno) = made {
+            return self.site.omit(|| entry.path, "create", errno);
+        }
+        let path = || entry.path.clone();
+        match self.site.dress(Subject::Named(at, name), &path, &entry) {
+            Ok(()) => Ok(()),
+            Err((operation, errno)) => self.site.undo(at, &entry, operation, errno),
+        }
+    }
+
+    fn file<R: Read>(
+        &mut self,
+        reader: &mut ArchiveReader<R>,
+        mut entry: Entry,
+        directory: Arc<OwnedFd>,
+        segments: Option<Vec<Segment>>,
+    ) -> Result<(), Trouble> {
+        let (size, stored) = match (&entry.body, &segments) {
+            (Body::Sparse { size, .. }, Some(segments)) => {
+                (*size, segments.iter().map(|segment| segment.length).sum())
+            }
+            _ => (entry.stored(), entry.stored()),
+        };
+        self.batch.attributes +=
+            entry.attributes.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        if self.options.mode == Mode::Skeleton {
+            // What is left is skipped with the next entry.
+            entry.body = Body::File(0);
+            self.batch.jobs.push(Job { directory, entry, data: 0..0, segments: None });
+            return self.send_when_full();
+        }
+        self.result.bytes = self.result.bytes.saturating_add(size);
+        let Some(stored) = usize::try_from(stored).ok().filter(|stored| *stored <= LARGE) else {
+            return self.large(reader, &entry, &directory, segments);
+        };
+        let data = self.batch.used..self.batch.used + stored;
+        reader.read_data(&mut self.batch.data[data.clone()])?;
+        self.batch.used = data.end;
+        self.batch.jobs.push(Job { directory, entry, data, segments });
+        self.send_when_full()
+    }
+
+    fn large<R: Read>(
+        &mut self,
+        reader: &mut ArchiveReader<R>,
+        entry: &Entry,
+        directory: &Arc<OwnedFd>,
+        segments: Option<Vec<Segment>>,
+    ) -> Result<(), Trouble> {
+        let calls = self.site.calls;
+        let (segments, size) = match (segments, &entry.body) {
+            (Some(segments), Body::Sparse { size, .. }) => (segments, Some(*size)),
+            _ => (vec![Segment { offset: 0, length: entry.stored() }], None),
+        };
+        // What was wrong with the archive, not with the file.
+        let mut trouble = None;
+        let mut buffer = vec![0; LARGE];
+        self.site.file(directory.as_fd(), entry, |file| {
+            for Segment { mut offset, length: mut left } in segments {
+                while left > 0 {
+                    let most = buffer.len().min(usize::try_from(left).unwrap_or(buffer.len()));
+                    if let Err(found) = reader.read_data(&mut buffer[..most]) {
+                        trouble = Some(found);
+                        return Ok(());
+                    }
+                    match size {
+                        Some(_) => self.site.write_data(file, &buffer[..most], offset)?,
+                        None => calls.write_all(file, &buffer[..most])?,
+                    }
+                    left -= most as u64;
+                    offset += most as u64;
+                }
+            }
+            size.map_or(Ok(()), |size| calls.set_size(file, size))
+        })?;
+        trouble.map_or(Ok(()), Err)
+    }
+
+    fn send_when_full(&mut self) -> Result<(), Trouble> {
+        let Batch { jobs, used, attributes, .. } = &self.batch;
+        if jobs.len() >= BATCH_FILES || used + attributes >= BATCH_BYTES { self.send() } else { Ok(()) }
+    }
+
+    /// Hands on what has been collected.
+    fn send(&mut self) -> Result<(), Trouble> {
+        self.site.check()?;
+        let batch = std::mem::replace(&mut self.batch, Batch::new());
+        if self.options.threads == 0 {
+            self.site.make_all(batch);
+            return self.site.check();
+        }
+        // They are there until we are done.
+        self.sender.send(batch).ok();
+        Ok(())
+    }
+}
+
+/// Whether there is nothing below `root`.
+pub fn is_empty(calls: &Calls, root: BorrowedFd<'_>) -> Result<bool, Trouble> {
+    let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
+    for name in calls.list(root).map_err(in_tree(b"", "list"))? {
+        if !is_reserved(calls, root, magic, &name).map_err(in_tree(&name, "look at"))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Removes everything below `root`, which is at `path`. Only root may read the names of what cannot be removed.
+pub fn wipe(calls: &Calls, root: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+    let magic = calls.file_system(root).map_err(at(path.display(), "look at the file system of"))?.magic;
+    let mut names = Directories::default();
+    let mut ladder = Ladder::new(calls, root);
+    let mut pending = vec![(TOP, false)];
+    let failed = |names: &Directories, number, name: &[u8], operation, errno| {
+        let directory = names.path(number);
+        let name = shown(&if name.is_empty() { directory } else { join(&directory, name) });
+        let error = HostError::new(format!("what is in {}", path.display()), operation, errno);
+        Error::from(Trouble::Tree(error)).with_private(format!("{operation} {name}: {errno}"))
+    };
+    while let Some((number, listed)) = pending.pop() {
+        if listed {
+            let (above, name) = names.above(number);
+            if above == TOP && is_of_fsck(magic, name) {
+                continue;
+            }
+            let opened = ladder.open(&names, above);
+            let removed = opened.and_then(|above| calls.remove(above.as_fd(), name, true));
+            removed.map_err(|errno| failed(&names, above, name, "remove", errno))?;
+            continue;
+        }
+        let opened = ladder.open(&names, number);
+        let listed = opened.and_then(|opened| Ok((calls.list(opened.as_fd())?, opened)));
+        let (found, opened) = listed.map_err(|errno| failed(&names, number, b"", "list", errno))?;
+        if number != TOP {
+            pending.push((number, true));
+        }
+        for name in found {
+            let is_reserved = number == TOP
+                && is_reserved(calls, root, magic, &name)
+                    .map_err(|errno| failed(&names, number, &name, "look at", errno))?;
+            if is_reserved {
+                continue;
+            }
+            let looked = calls.look(opened.as_fd(), &name);
+            let meta = looked.map_err(|errno| failed(&names, number, &name, "look at", errno))?;
+            if meta.kind == Kind::Directory {
+                pending.push((names.add(number, &name), false));
+                continue;
+            }
+            let removed = calls.remove(opened.as_fd(), &name, false);
+            removed.map_err(|errno| failed(&names, number, &name, "remove", errno))?;
+        }
+    }
+    Ok(())
+}

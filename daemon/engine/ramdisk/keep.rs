@@ -1,0 +1,261 @@
+//! RAM disks that are kept, between the configuration and their snapshots ([`crate::ramdisk`]): what is asked for, what everybody
+//! may know about them, and the marks that units look at.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Disk, Status};
+use crate::error::{Error, ErrorKind};
+use crate::gather;
+use crate::ramdisk::{self};
+use host::Host;
+use host::linux::ramdisk::Calls;
+use host::linux::{LinuxHost, files};
+use logic::config::Loaded;
+use logic::config::problem::Severity;
+use logic::facts::PathKind;
+use logic::plan::wanted::wanted;
+use logic::plan::{Activation, KeepRequest, MountRequest, RamDiskRequest, Request};
+use logic::ramdisk as archive;
+use logic::ramdisk::place::{STORES, passthrough, place};
+use logic::ramdisk::status::{DiskStatus, FOLDER, SCHEMA_VERSION, SnapshotLine, path};
+use logic::ramdisk::{Mode, OnFailure};
+use logic::record::Target;
+
+/// A disk that is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// What is asked for.
+    pub request: RamDiskRequest,
+    /// How it is kept.
+    pub keep: KeepRequest,
+}
+
+fn in_force(name: &str) -> String {
+    format!("{FOLDER}/{name}.request")
+}
+
+fn root() -> &'static Path {
+    Path::new("/")
+}
+
+/// What is asked for disk `name`: by the record of one that we mounted ourselves, else by the configuration, else what was
+/// asked for when it was loaded: a disk whose section is gone, or has a mistake by now, is saved all the same.
+pub fn find(loaded: &Loaded, name: &str) -> Result<Kept, Error> {
+    let host = LinuxHost::new("/");
+    let target = Target::RamDisk(name.to_owned());
+    if let Some(record) = gather::records(&host)?.remove(&target)
+        && let Some(kept) = kept(record.request)
+    {
+        return Ok(kept);
+    }
+    let configured = configured(loaded, name);
+    if let Some(kept) = configured.clone().and_then(|request| kept(Request::RamDisk(request))) {
+        return Ok(kept);
+    }
+    let text = files::read_optional(root(), &in_force(name)).map_err(Error::failed)?;
+    if let Ok(kept) = serde_json::from_str(&text) {
+        return Ok(kept);
+    }
+    let section = format!("ramdisk.{name}");
+    let own = |key: &str| key == section || key.starts_with(&format!("{section}."));
+    let mistake = loaded
+        .problems
+        .iter()
+        .find(|problem| problem.severity == Severity::Error && own(&problem.origin.key));
+    Err(match (mistake, configured) {
+        (Some(problem), _) => Error::new(ErrorKind::Config, logic::config::render::one_line(problem)),
+        (None, Some(_)) => Error::new(
+            ErrorKind::Unsupported,
+            format!("{name}: its contents are not kept; write persist = \"snapshot\" in [{section}]"),
+        ),
+        (None, None) => {
+            let left = if orphan(name).is_some() { ", but its snapshots are still there" } else { "" };
+            let message = format!("there is no RAM disk `{name}` in the configuration{left}");
+            Error::new(ErrorKind::NotFound, message)
+        }
+    })
+}
+
+/// A disk that nobody asks for any more, whose snapshots are where they are by default: they can be read.
+pub fn orphan(name: &str) -> Option<Kept> {
+    let store = format!("{STORES}/{name}");
+    let is_there = archive::is_disk_name(name) && Path::new(&store).is_dir();
+    let mount =
+        MountRequest { mount_point: place(name), options: String::new(), mode: None, uid: None, gid: None };
+    let keep = KeepRequest {
+        mode: Mode::Snapshot,
+        store,
+        store_limit: None,
+        generations: u32::MAX,
+        save_interval: None,
+        on_failure: Some(OnFailure::Fail),
+        seed: false,
+        pre_save: Vec::new(),
+        post_restore: Vec::new(),
+        hook_time_limit: 0,
+        time_limit: u64::from(u32::MAX),
+    };
+    let request = RamDiskRequest {
+        name: name.to_owned(),
+        size: 0,
+        inodes: None,
+        mount,
+        huge: None,
+        number: None,
+        required: false,
+        keep: Some(keep.clone()),
+    };
+    is_there.then_some(Kept { request, keep })
+}
+
+fn kept(request: Request) -> Option<Kept> {
+    match request {
+        Request::RamDisk(request) => {
+            let keep = request.keep.clone()?;
+            Some(Kept { request, keep })
+        }
+        _ => None,
+    }
+}
+
+fn configured(loaded: &Loaded, name: &str) -> Option<RamDiskRequest> {
+    let host = LinuxHost::new("/");
+    let mut settings = loaded.settings.clone();
+    settings.ramdisks.retain(|disk| disk.name == name);
+    settings.devices.clear();
+    settings.vm = None;
+    let mut facts = gather::machine(&host);
+    gather::accounts(&host, &settings, &mut facts);
+    let (items, _) = wanted(&settings, &facts, Activation::Systemd);
+    items.into_iter().find_map(|item| match item.request {
+        Some(Request::RamDisk(request)) => Some(request),
+        _ => None,
+    })
+}
+
+/// Every disk of the configuration that is kept, by name.
+pub fn names(loaded: &Loaded) -> Vec<String> {
+    loaded.settings.ramdisks.iter().filter(|disk| disk.keep.is_some()).map(|disk| disk.name.clone()).collect()
+}
+
+impl Kept {
+    /// As the archives want it. Whether the folder below has contents decides what no good snapshot leads to, unless the
+    /// configuration does.
+    pub fn disk(&self) -> Disk {
+        let below = PathBuf::from(&self.request.mount.mount_point);
+        let on_failure = self.keep.on_failure.unwrap_or_else(|| {
+            let has_contents = files::has_entries(&below);
+            if has_contents { OnFailure::Passthrough } else { OnFailure::Empty }
+        });
+        Disk {
+            name: self.request.name.clone(),
+            store: PathBuf::from(&self.keep.store),
+            place: PathBuf::from(self.request.place()),
+            mode: self.keep.mode,
+            keep: self.keep.generations,
+            store_limit: self.keep.store_limit,
+            on_failure,
+            seed: self.keep.seed.then(|| below.clone()),
+            target: Some(below),
+            trial: false,
+            notes: Some(PathBuf::from(FOLDER)),
+            spared: restore_wanted(&self.request.name),
+        }
+    }
+
+    /// Remembers what is asked for, until the next boot.
+    pub fn remember(&self) -> Result<(), Error> {
+        let text =
+            serde_json::to_string(self).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
+        files::replace(root(), &in_force(&self.request.name), Some(&text)).map_err(Error::failed)
+    }
+}
+
+/// Sets or removes the mark that the folder on disk is used instead of the RAM disk.
+pub fn mark_passthrough(name: &str, set: bool) -> Result<(), Error> {
+    files::replace(root(), &passthrough(name), set.then_some("")).map_err(Error::failed)
+}
+
+/// Whether that mark is set.
+pub fn is_passthrough(name: &str) -> bool {
+    LinuxHost::new("/").path_kind(&passthrough(name)) != PathKind::Missing
+}
+
+fn restore_path(name: &str) -> String {
+    format!("{FOLDER}/{name}.restore")
+}
+
+/// The snapshot that the next load takes instead of the newest, if somebody has chosen one.
+pub fn restore_wanted(name: &str) -> Option<u64> {
+    files::read_optional(root(), &restore_path(name)).ok()?.trim().parse().ok()
+}
+
+/// Chooses it, until the next boot or the next load.
+pub fn want_restore(name: &str, generation: Option<u64>) -> Result<(), Error> {
+    let text = generation.map(|number| number.to_string());
+    files::replace(root(), &restore_path(name), text.as_deref()).map_err(Error::failed)
+}
+
+/// The status of a disk that is about to be loaded: what is known of its snapshots and of
+/// the last save of this boot stays.
+pub fn blank(status: &DiskStatus) -> DiskStatus {
+    DiskStatus {
+        schema_version: SCHEMA_VERSION,
+        store_bytes: status.store_bytes,
+        snapshots: status.snapshots.clone(),
+        set_aside: status.set_aside.clone(),
+        last_save_usec: status.last_save_usec,
+        last_save_result: status.last_save_result,
+        last_save_message: status.last_save_message.clone(),
+        last_save_omitted: status.last_save_omitted.clone(),
+        ..DiskStatus::default()
+    }
+}
+
+/// What is known about a disk; what nobody has written is the default.
+pub fn status(name: &str) -> DiskStatus {
+    let text = files::read_optional(root(), &path(name)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Changes what everybody may know, with the snapshots as they are now.
+pub fn publish(kept: &Kept, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
+    let name = &kept.request.name;
+    let mut status = status(name);
+    status.schema_version = SCHEMA_VERSION;
+    let found = ramdisk::status(&Calls::new(), &kept.disk())?;
+    status.store_bytes = found.generations.iter().map(|generation| generation.archive_bytes).sum();
+    status.snapshots = lines(&found);
+    status.set_aside = found.bad;
+    change(&mut status);
+    let text =
+        serde_json::to_string(&status).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
+    files::replace(root(), &path(name), Some(&text)).map_err(Error::failed)
+}
+
+/// The snapshots of a store.
+pub fn lines(status: &Status) -> Vec<SnapshotLine> {
+    let line = |generation: &ramdisk::Generation| {
+        let line = SnapshotLine {
+            generation: generation.number,
+            stored_bytes: generation.archive_bytes,
+            pinned: generation.pinned.clone().unwrap_or_default(),
+            ..SnapshotLine::default()
+        };
+        match &generation.manifest {
+            Err(_) => line,
+            Ok(manifest) => SnapshotLine {
+                time_usec: manifest.finished_at_usec,
+                raw_bytes: manifest.contents.bytes,
+                entries: manifest.contents.entries(),
+                reason: manifest.reason.clone(),
+                fuzzy: manifest.consistency == archive::manifest::Consistency::Fuzzy,
+                good: generation.is_whole(),
+                ..line
+            },
+        }
+    };
+    status.generations.iter().map(line).collect()
+}

@@ -1,0 +1,74 @@
+//! Directories on the way down a tree, kept open: each is opened from the one that it is in, so the depth of a tree costs no
+//! time. Only so many are open at once.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use host::Errno;
+use host::linux::ramdisk::Calls;
+use logic::ramdisk::directories::{Directories, TOP};
+
+/// So many are open at most.
+const OPEN: usize = 64;
+
+/// Open directories below a root, each inside the one before it.
+#[derive(Debug)]
+pub struct Ladder<'a> {
+    calls: &'a Calls,
+    root: BorrowedFd<'a>,
+    open: Vec<(usize, Arc<OwnedFd>)>,
+}
+
+impl<'a> Ladder<'a> {
+    /// At the root.
+    pub fn new(calls: &'a Calls, root: BorrowedFd<'a>) -> Ladder<'a> {
+        Ladder { calls, root, open: Vec::new() }
+    }
+
+    /// Opens a directory. No part of the way may be a symbolic link or another mount.
+    pub fn open(&mut self, directories: &Directories, wanted: usize) -> Result<Arc<OwnedFd>, Errno> {
+        let mut from = wanted;
+        // Numbers grow downwards.
+        loop {
+            while self.open.last().is_some_and(|(number, _)| *number > from) {
+                self.open.pop();
+            }
+            if from == TOP || self.open.last().is_some_and(|(number, _)| *number == from) {
+                break;
+            }
+            from = directories.above(from).0;
+        }
+        let mut way = directories.way(from, wanted);
+        if way.len() >= OPEN {
+            // What is far above is not needed soon.
+            let below = way.split_off(way.len() - OPEN / 2);
+            let names: Vec<&[u8]> = way.iter().map(|number| directories.above(*number).1).collect();
+            let opened = self.calls.open_below(self.last(), &names.join(&b'/'))?;
+            self.open.clear();
+            self.open.extend(way.last().map(|number| (*number, Arc::new(opened))));
+            way = below;
+        }
+        for number in way {
+            let opened = self.calls.open_below(self.last(), directories.above(number).1)?;
+            if self.open.len() >= OPEN {
+                self.open.drain(..OPEN / 2);
+            }
+            self.open.push((number, Arc::new(opened)));
+        }
+        match self.open.last() {
+            Some((_, opened)) => Ok(Arc::clone(opened)),
+            None => Ok(Arc::new(self.calls.open_below(self.root, b"")?)),
+        }
+    }
+
+    /// Closes a directory, and what is below it: its number is used again.
+    pub fn forget(&mut self, number: usize) {
+        while self.open.last().is_some_and(|(open, _)| *open >= number) {
+            self.open.pop();
+        }
+    }
+
+    fn last(&self) -> BorrowedFd<'_> {
+        self.open.last().map_or(self.root, |(_, opened)| opened.as_fd())
+    }
+}

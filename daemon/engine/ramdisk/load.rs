@@ -1,0 +1,469 @@
+//! A generation becomes a disk.
+
+use std::io::BufReader;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use crate::{Error, ErrorKind};
+use host::linux::ramdisk::Calls;
+use host::{Errno, HostError};
+use logic::ramdisk::manifest::{Manifest, Unusable};
+use logic::ramdisk::state::{LoadRecord, Outcome, Place, Root, State};
+use logic::ramdisk::{Mode, OnFailure};
+
+use super::archive::ArchiveReader;
+use super::export::below;
+use super::extract::{Extracted, Options, extract, is_empty, wipe};
+use super::pack::pack;
+use super::pipe::{AHEAD, CHUNK, Chunk, Chunks, Pipe};
+use super::save::identify;
+use super::store::{Generation, Listing, Store};
+use super::trouble::{Trouble, at, check_fit};
+use super::walk::walk;
+use super::{Disk, Watcher, refuse_kernel, root};
+
+/// The largest window that a decompressor has to provide: more than our levels use.
+const WINDOW_LOG: u32 = 27;
+
+/// How a disk was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What was loaded.
+    pub generation: Option<u64>,
+    /// When that was made, in microseconds since 1970.
+    pub made_at_usec: Option<u64>,
+    /// What was made of it.
+    pub extracted: Extracted,
+    /// Whether the boot before this one ended without a last save: then changes since `made_at_usec` are lost.
+    pub unclean: bool,
+    /// Whether there was nothing to do, since this very directory had been loaded in this boot.
+    pub already: bool,
+    /// Generations that could not be loaded, and why. Without names of files: everybody may read it.
+    pub refused: Vec<(u64, String)>,
+    /// What else should be known. It may name files: only root may read it.
+    pub warnings: Vec<String>,
+    /// Why the store could not be written to, and what that means for saving; nothing when it could be.
+    pub store_problem: Option<String>,
+}
+
+impl Loaded {
+    fn new(outcome: Outcome) -> Loaded {
+        Loaded {
+            outcome,
+            generation: None,
+            made_at_usec: None,
+            extracted: Extracted::default(),
+            unclean: false,
+            already: false,
+            refused: Vec::new(),
+            warnings: Vec::new(),
+            store_problem: None,
+        }
+    }
+}
+
+/// Fills a disk with its newest good generation. The place has to be empty, and nobody else may use it yet.
+pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+    let store = Store::lock_for(calls, disk)?;
+    let mut job = Job::new(calls, disk, store)?;
+    refuse_kernel(calls, job.place.as_fd())?;
+    if job.state.is_loaded(&job.boot_id, &job.at) {
+        let record = job.state.load.clone();
+        let (outcome, generation) =
+            record.map_or((Outcome::Loaded, None), |load| (load.outcome, load.generation));
+        return Ok(Loaded { generation, already: true, ..Loaded::new(outcome) });
+    }
+    if job.state.is_half_loaded(&job.boot_id, &job.at) {
+        job.was = job.state.load.as_ref().and_then(|load| load.root.clone()).unwrap_or(job.was);
+        job.empty()?;
+    } else if !is_empty(calls, job.place.as_fd())? {
+        let message =
+            format!("{} is not empty, and {} was not loaded into it", disk.place.display(), disk.name);
+        return Err(Error::new(ErrorKind::Unsafe, message));
+    }
+    job.mark()?;
+    job.state.unclean |= job.state.is_unclean(&job.boot_id);
+    // A store that cannot be written to is no reason not to load from it.
+    job.record(Outcome::Unfinished, None).ok();
+    match job.run(watcher) {
+        Ok(mut loaded) => {
+            loaded.unclean = job.state.unclean;
+            if let Err(error) = job.remember(&loaded) {
+                let problem = if job.is_noted() {
+                    format!("nothing is saved as long as its store cannot be written to: {error}")
+                } else {
+                    // In the store it may count as half loaded, which would be wiped: it is another one now.
+                    job.mark().ok();
+                    format!("it cannot be saved in this boot: {error}")
+                };
+                loaded.store_problem = Some(problem);
+            }
+            Ok(loaded)
+        }
+        Err(error) => {
+            job.record(Outcome::Failed, None).ok();
+            Err(error)
+        }
+    }
+}
+
+/// Declares that what is in the disk now is to be kept, without loading anything: for disks that were filled otherwise.
+pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
+    let store = Store::lock_for(calls, disk)?;
+    let mut job = Job::new(calls, disk, store)?;
+    let newest: Vec<u64> =
+        job.listing.generations.iter().take(1).map(|generation| generation.number).collect();
+    for number in newest {
+        job.store.pin(number, "not loaded: what was in the disk was adopted instead")?;
+    }
+    job.mark()?;
+    job.record(Outcome::FirstUse, None).or_else(|error| if job.is_noted() { Ok(()) } else { Err(error) })
+}
+
+struct Job<'a> {
+    calls: &'a Calls,
+    disk: &'a Disk,
+    store: Store,
+    place: OwnedFd,
+    at: Place,
+    /// What the root is as long as the disk is empty.
+    was: Root,
+    boot_id: String,
+    state: State,
+    listing: Listing,
+}
+
+/// What came of one generation.
+enum Attempt {
+    Loaded(Extracted),
+    /// It is broken: set aside, and an older one is tried.
+    Broken(String),
+    /// It may be good, but not for this program or not now: it is pinned, and an older one is tried.
+    Unreadable(String),
+    /// It is good, and something else is wrong: an older one would not be better.
+    Impossible(Error),
+    /// The watcher wants no more.
+    Ended,
+}
+
+impl<'a> Job<'a> {
+    fn new(calls: &'a Calls, disk: &'a Disk, store: Store) -> Result<Job<'a>, Error> {
+        let boot_id = calls.boot_id().map_err(at("/proc/sys/kernel/random/boot_id", "read"))?;
+        let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
+        let identity = identify(calls, disk, place.as_fd())?;
+        let was = root::look(calls, place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
+        let (state, listing) = (store.state()?, store.listing()?);
+        Ok(Job { calls, disk, store, place, at: identity, was, boot_id, state, listing })
+    }
+
+    /// Removes what is in the disk; the root is what it was before.
+    fn empty(&self) -> Result<(), Error> {
+        wipe(self.calls, self.place.as_fd(), &self.disk.place)?;
+        let restored = root::restore(self.calls, self.place.as_fd(), &self.was);
+        restored.map_err(at(self.disk.place.display(), "restore the owner and mode of"))
+    }
+
+    /// From here on the disk can be told from every other one.
+    fn mark(&mut self) -> Result<(), Error> {
+        let path = self.disk.place.display();
+        self.calls.set_mark(self.place.as_fd()).map_err(at(&path, "mark"))?;
+        self.at = identify(self.calls, self.disk, self.place.as_fd())?;
+        Ok(())
+    }
+
+    fn record(&mut self, outcome: Outcome, generation: Option<u64>) -> Result<(), Error> {
+        let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), self.calls.now_usec());
+        let root = Some(self.was.clone()).filter(|_| outcome == Outcome::Unfinished);
+        self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec, root });
+        self.state.dirty = true;
+        self.state.fingerprint = None;
+        self.store.write_state(&self.state)
+    }
+
+    /// Whether it is known for the rest of this boot how loading went, wherever that is written.
+    fn is_noted(&self) -> bool {
+        self.store.state().is_ok_and(|state| state.load == self.state.load)
+    }
+
+    /// Writes down how it ended, and what the disk looks like now: unchanged, it is not saved again.
+    fn remember(&mut self, loaded: &Loaded) -> Result<(), Error> {
+        let (calls, disk) = (self.calls, self.disk);
+        let mut fingerprint = None;
+        let Extracted { unsupported, omitted, .. } = &loaded.extracted;
+        if loaded.outcome == Outcome::Loaded && *unsupported == 0 && omitted.is_empty() {
+            calls.wait_for_tick();
+            // Without it the first save writes everything, no more.
+            fingerprint = walk(calls, self.place.as_fd(), disk.mode).ok().and_then(|tree| tree.fingerprint);
+        }
+        let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), calls.now_usec());
+        let (outcome, generation) = (loaded.outcome, loaded.generation);
+        self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec, root: None });
+        self.state.fingerprint = fingerprint;
+        self.state.fingerprint_of = generation;
+        self.store.write_state(&self.state)
+    }
+
+    fn run(&mut self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+        if self.listing.is_virgin() {
+            return self.first_use(watcher);
+        }
+        let mut refused = Vec::new();
+        let mut warnings = Vec::new();
+        let mut reason = None;
+        let generations = self.listing.generations.clone();
+        for generation in &generations {
+            let number = generation.number;
+            match self.attempt(generation, watcher) {
+                Attempt::Loaded(extracted) => {
+                    if !extracted.omitted.is_empty() {
+                        // What is missing on the disk is only there.
+                        self.hold(number, &extracted.omitted.summary(), &mut warnings);
+                        warnings.push(extracted.omitted.report());
+                    }
+                    let outcome = if refused.is_empty() { Outcome::Loaded } else { Outcome::Fallback };
+                    let made_at_usec =
+                        generation.manifest.as_ref().ok().map(|manifest| manifest.began_at_usec);
+                    let loaded = Loaded {
+                        generation: Some(number),
+                        made_at_usec,
+                        extracted,
+                        refused,
+                        warnings,
+                        ..Loaded::new(outcome)
+                    };
+                    return Ok(loaded);
+                }
+                Attempt::Broken(why) => {
+                    if let Err(error) = self.store.set_aside(number) {
+                        warnings.push(error.to_string());
+                    }
+                    refused.push((number, why));
+                }
+                Attempt::Unreadable(why) => {
+                    self.hold(number, &why, &mut warnings);
+                    refused.push((number, why));
+                }
+                Attempt::Ended => return Err(Trouble::Ended.into()),
+                Attempt::Impossible(error) => {
+                    self.hold(number, &error.message, &mut warnings);
+                    refused.push((number, error.message.clone()));
+                    reason = Some(error);
+                    break;
+                }
+            }
+        }
+        let names: Vec<String> =
+            refused.iter().map(|(number, why)| format!("snapshot {number}: {why}")).collect();
+        let reason = reason.unwrap_or_else(|| {
+            let why = if names.is_empty() {
+                "those that are broken were set aside".to_owned()
+            } else {
+                names.join("; ")
+            };
+            let message = format!("no snapshot of {} can be loaded: {why}", self.disk.name);
+            Error::new(ErrorKind::SnapshotCorrupt, message)
+        });
+        let outcome = match self.disk.on_failure {
+            OnFailure::Fail => return Err(reason),
+            OnFailure::Empty => Outcome::Empty,
+            OnFailure::Passthrough => Outcome::Passthrough,
+        };
+        warnings.insert(0, reason.full());
+        Ok(Loaded { refused, warnings, ..Loaded::new(outcome) })
+    }
+
+    /// A generation that was not loaded stays until somebody has looked at it.
+    fn hold(&self, number: u64, why: &str, warnings: &mut Vec<String>) {
+        if let Err(error) = self.store.pin(number, &format!("not loaded: {why}")) {
+            warnings.push(error.to_string());
+        }
+    }
+
+    fn attempt(&self, generation: &Generation, watcher: Watcher<'_>) -> Attempt {
+        let manifest = match &generation.manifest {
+            Ok(manifest) => manifest,
+            Err(Unusable::Broken(why)) => return Attempt::Broken(why.clone()),
+            Err(Unusable::OtherVersion(version)) => {
+                return Attempt::Unreadable(format!(
+                    "its format is version {version}, which this program does not know"
+                ));
+            }
+        };
+        if generation.archive_bytes != manifest.archive_bytes {
+            let (found, wanted) = (generation.archive_bytes, manifest.archive_bytes);
+            return Attempt::Broken(format!("its archive has {found} bytes instead of {wanted}"));
+        }
+        if let Err(error) = self.check_size(manifest) {
+            return Attempt::Impossible(error);
+        }
+        let mode = if self.disk.mode == Mode::Skeleton { Mode::Skeleton } else { manifest.mode };
+        let options = Options { mode, threads: threads(), doing: "loading", total: manifest.contents.bytes };
+        let archive = self.store.open_archive(generation.number).map_err(Trouble::Archive);
+        let extracted = archive.and_then(|archive| {
+            unpack(self.calls, archive.as_fd(), manifest, |reader| {
+                extract(self.calls, reader, self.place.as_fd(), options, watcher)
+            })
+        });
+        let trouble = match extracted {
+            Ok(extracted) => return Attempt::Loaded(extracted),
+            Err(trouble) => self.store.of_archive(generation.number, below(&self.disk.place, trouble)),
+        };
+        if let Err(error) = self.empty() {
+            return Attempt::Impossible(Error::from(trouble).join(error));
+        }
+        match trouble {
+            Trouble::Bad(why) => Attempt::Broken(format!("its archive is not good: {why}")),
+            Trouble::Unusable(_) | Trouble::Archive(_) => Attempt::Unreadable(trouble.to_string()),
+            Trouble::Tree(error) => Attempt::Impossible(error.into()),
+            Trouble::Ended => Attempt::Ended,
+        }
+    }
+
+    fn check_size(&self, manifest: &Manifest) -> Result<(), Error> {
+        if self.disk.mode == Mode::Snapshot || manifest.mode == Mode::Skeleton {
+            let found = self
+                .calls
+                .file_system(self.place.as_fd())
+                .map_err(at(self.disk.place.display(), "look at"))?;
+            let (bytes, inodes) = (found.free_bytes(), found.space.free_inodes);
+            check_fit(self.disk, " is not loaded", &manifest.contents, bytes, inodes)?;
+        }
+        Ok(())
+    }
+
+    /// There never was a generation: the disk is filled from a directory, if one is given.
+    fn first_use(&self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+        let loaded = Loaded::new(Outcome::FirstUse);
+        let Some(seed) = &self.disk.seed else { return Ok(loaded) };
+        let opened = match self.calls.open_directory(seed) {
+            Err(Errno::NOENT) => return Ok(loaded),
+            opened => opened.map_err(at(seed.display(), "open"))?,
+        };
+        let extracted = self.copy(seed, opened.as_fd(), watcher);
+        if extracted.is_err() {
+            self.empty()?;
+        }
+        let extracted = extracted?;
+        let omitted = extracted.omitted.report();
+        let warnings = if omitted.is_empty() { Vec::new() } else { vec![omitted] };
+        Ok(Loaded { extracted, warnings, ..loaded })
+    }
+
+    fn copy(&self, seed: &Path, source: BorrowedFd<'_>, watcher: Watcher<'_>) -> Result<Extracted, Error> {
+        let mode = self.disk.mode;
+        let tree = walk(self.calls, source, mode)?;
+        let found =
+            self.calls.file_system(self.place.as_fd()).map_err(at(self.disk.place.display(), "look at"))?;
+        let what = format!(" is not filled from {}", seed.display());
+        check_fit(self.disk, &what, &tree.contents, found.free_bytes(), found.space.free_inodes)?;
+        let options = Options { mode, threads: threads(), doing: "copying", total: tree.contents.bytes };
+        let (mut pipe, receiver) = Pipe::new();
+        std::thread::scope(|scope| {
+            let packing = scope.spawn(|| {
+                let packed = pack(self.calls, source, &tree, mode, &mut pipe, "copying", &mut |_| true);
+                match &packed {
+                    // A reader that has gone says why itself.
+                    Ok(_) => pipe.finish().ok(),
+                    Err(_) => None,
+                };
+                packed
+            });
+            let mut reader = ArchiveReader::new(Chunks::new(receiver));
+            let extracted = extract(self.calls, &mut reader, self.place.as_fd(), options, watcher);
+            // A copier that still writes ends when nobody reads.
+            drop(reader);
+            let packed = packing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+            // A packer that nobody reads from, and an extractor whose archive ends, only tell of the other's failure.
+            match packed {
+                Err(trouble @ Trouble::Tree(_)) => Err(trouble.into()),
+                packed => extracted
+                    .and_then(|mut extracted| {
+                        extracted.omitted.extend(&packed?.omitted);
+                        Ok(extracted)
+                    })
+                    .map_err(Error::from),
+            }
+        })
+    }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4)
+}
+
+/// Reads an archive, has something made of what is in it, and compares what was read with the manifest.
+pub fn unpack<T>(
+    calls: &Calls,
+    archive: BorrowedFd<'_>,
+    manifest: &Manifest,
+    work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let (sender, receiver) = sync_channel(AHEAD);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(move || read_archive(calls, archive, &sender));
+        let done = decompress(receiver).and_then(|mut reader| {
+            let done = work(&mut reader)?;
+            Ok((done, reader))
+        });
+        let done = done.map(|(done, reader)| {
+            drop(reader);
+            done
+        });
+        let digest = reading.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+        // An archive that cannot be read looks like one that ends too early, and one with other contents may look like anything.
+        let found = digest.map_err(Trouble::Archive)?;
+        if format!("blake3:{}", found.to_hex()) != manifest.digest {
+            let what = match done {
+                Err(Trouble::Bad(what)) => format!(", {what}"),
+                _ => String::new(),
+            };
+            return Err(Trouble::Bad(format!("its digest is not that of its manifest{what}")));
+        }
+        done.map_err(|trouble| match trouble {
+            Trouble::Bad(what) => Trouble::Unusable(what),
+            other => other,
+        })
+    })
+}
+
+fn decompress(
+    receiver: Receiver<Chunk>,
+) -> Result<ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>, Trouble> {
+    let mut decoder =
+        zstd::Decoder::with_buffer(Chunks::new(receiver)).map_err(|error| Trouble::reading(&error))?;
+    decoder.window_log_max(WINDOW_LOG).map_err(|error| Trouble::reading(&error))?;
+    Ok(ArchiveReader::new(BufReader::with_capacity(128 << 10, decoder)))
+}
+
+/// Reads the archive ahead of the decompressor, and to its end even if that one has given up. Its digest.
+fn read_archive(
+    calls: &Calls,
+    archive: BorrowedFd<'_>,
+    sender: &SyncSender<Chunk>,
+) -> Result<blake3::Hash, HostError> {
+    calls.will_read(archive);
+    if let Err(errno) = calls.rewind(archive) {
+        sender.send(Err(errno)).ok();
+        return Err(HostError::new("the archive", "read", errno));
+    }
+    let mut hash = blake3::Hasher::new();
+    loop {
+        let mut chunk = vec![0; CHUNK];
+        let length = match calls.read(archive, &mut chunk) {
+            Ok(length) => length,
+            Err(errno) => {
+                sender.send(Err(errno)).ok();
+                return Err(HostError::new("the archive", "read", errno));
+            }
+        };
+        if length == 0 {
+            return Ok(hash.finalize());
+        }
+        chunk.truncate(length);
+        hash.update(&chunk);
+        sender.send(Ok(chunk)).ok();
+    }
+}

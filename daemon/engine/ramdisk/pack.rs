@@ -1,0 +1,520 @@
+//! A tree becomes an archive.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use host::Errno;
+use host::linux::ramdisk::{Calls, Subject};
+use logic::ramdisk::Mode;
+use logic::ramdisk::directories::{TOP, Trail};
+use logic::ramdisk::entry::{Attribute, Body, Entry, Kind, Meta, Segment};
+use logic::ramdisk::header::{self, END};
+use logic::ramdisk::limits::{self, NAMED, shown};
+use logic::ramdisk::manifest::Contents;
+use logic::ramdisk::omitted::{Omitted, Reason};
+
+use super::ladder::Ladder;
+use super::trouble::{Trouble, in_tree, is_general};
+use super::walk::{Tree, count, is_gone, join};
+use super::{Progress, Watcher};
+
+/// Files up to this size are read as a whole before anything of them is written: a file that changed meanwhile is read again.
+const WHOLE: u64 = 16 << 20;
+const CHUNK: usize = 1 << 20;
+/// So much is collected before it is written.
+const BATCH: usize = 256 << 10;
+/// How often a file that changes is read again.
+const RETRIES: u32 = 2;
+
+/// How long a program has for giving up the lease that it holds on a file, and all programs together. One that is asked by the
+/// kernel and answers does so in milliseconds.
+const LEASE: Duration = Duration::from_millis(200);
+const LEASES: Duration = Duration::from_secs(2);
+/// How often it is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What became of a tree.
+#[derive(Debug, Default)]
+pub struct Packed {
+    /// Some of the files that changed or went away while they were read.
+    pub changed: Vec<String>,
+    /// How many did.
+    pub changed_count: u64,
+    /// What was left out.
+    pub omitted: Omitted,
+    /// What is in the archive.
+    pub contents: Contents,
+    /// Bytes of the archive before compression.
+    pub bytes: u64,
+}
+
+struct Packer<'a, W> {
+    calls: &'a Calls,
+    mode: Mode,
+    out: &'a mut W,
+    watcher: Watcher<'a>,
+    doing: &'static str,
+    total: u64,
+    done: u64,
+    result: Packed,
+    header: Vec<u8>,
+    /// What is to be written next is at its beginning. It only grows, so that nothing is cleared again and again.
+    pending: Vec<u8>,
+    used: usize,
+    /// What is left of [`LEASES`].
+    patience: Duration,
+    /// Whether the present file has more attributes than are kept.
+    bare: bool,
+}
+
+/// Why a file is not written.
+enum Skip {
+    /// It went away, or is another one by now.
+    Gone,
+    /// It cannot be kept.
+    Omit(Reason, String),
+    /// Nothing can be.
+    End(Trouble),
+}
+
+impl From<Trouble> for Skip {
+    fn from(trouble: Trouble) -> Skip {
+        Skip::End(trouble)
+    }
+}
+
+/// What to do when the kernel says this of a file.
+fn skip(operation: &'static str) -> impl FnOnce(Errno) -> Skip {
+    move |errno| match errno {
+        Errno::NOENT => Skip::Gone,
+        Errno::AGAIN => Skip::Omit(Reason::Lease, String::new()),
+        errno if is_general(errno) => Skip::End(in_tree(b"", operation)(errno)),
+        errno => Skip::Omit(Reason::Unreadable, errno.to_string()),
+    }
+}
+
+/// Writes the whole tree to `out`.
+pub fn pack(
+    calls: &Calls,
+    root: BorrowedFd<'_>,
+    tree: &Tree,
+    mode: Mode,
+    out: &mut impl Write,
+    doing: &'static str,
+    watcher: Watcher<'_>,
+) -> Result<Packed, Trouble> {
+    let mut packer = Packer {
+        calls,
+        mode,
+        out,
+        watcher,
+        doing,
+        total: tree.contents.bytes,
+        done: 0,
+        result: Packed {
+            omitted: tree.omitted.clone(),
+            contents: Contents { biggest: tree.contents.biggest.clone(), ..Contents::default() },
+            ..Packed::default()
+        },
+        header: Vec::new(),
+        pending: vec![0; 2 * BATCH],
+        used: 0,
+        patience: LEASES,
+        bare: false,
+    };
+    let mut ladder = Ladder::new(calls, root);
+    let mut trail = Trail::default();
+    // Directories that are not saved, with all that is in them, wherever it is now.
+    let mut without = HashSet::new();
+    // Of files with several names the one under which each was written, and the last of those that was asked for.
+    let mut names: HashMap<usize, (usize, &[u8])> = HashMap::new();
+    let mut last: Option<(usize, Vec<u8>)> = None;
+    for (number, directory) in tree.directories.iter().enumerate() {
+        if number != TOP && without.contains(&tree.names.above(number).0) {
+            without.insert(number);
+            continue;
+        }
+        let path = trail.path(&tree.names, number);
+        let opened = match ladder.open(&tree.names, number) {
+            Err(errno) if number == TOP => return Err(in_tree(b"", "open")(errno)),
+            opened => opened.map_err(|errno| if is_gone(errno) { Skip::Gone } else { skip("open")(errno) }),
+        };
+        let written =
+            opened.and_then(|opened| packer.directory(&opened, path, &directory.meta).map(|()| opened));
+        let (opened, ended) = match written {
+            Ok(opened) => (Some(opened), Ok(())),
+            Err(why) => (None, Err(why)),
+        };
+        packer.ended(path, ended)?;
+        let Some(opened) = opened else {
+            without.insert(number);
+            continue;
+        };
+        for at in directory.leaves.clone() {
+            let leaf = &tree.leaves[at];
+            let path = join(path, &leaf.name);
+            let first = leaf.first.unwrap_or(at);
+            let written = match names.get(&first) {
+                Some((above, name)) => {
+                    let target = match last.take().filter(|(of, _)| *of == first) {
+                        Some((_, target)) => target,
+                        None => join(&tree.names.path(*above), name),
+                    };
+                    last = Some((first, target.clone()));
+                    packer.entry(&path, &leaf.meta, Vec::new(), Body::HardLink(target)).map(|()| false)
+                }
+                None => packer.leaf(opened.as_fd(), &path, &leaf.name, &leaf.meta),
+            };
+            if matches!(written, Ok(true)) && leaf.meta.links > 1 {
+                names.insert(first, (number, &leaf.name));
+            }
+            packer.ended(&path, written.map(|_| ()))?;
+        }
+    }
+    packer.add(&END);
+    packer.write(0)?;
+    Ok(packer.result)
+}
+
+impl<W: Write> Packer<'_, W> {
+    fn changed(&mut self, path: &[u8]) {
+        self.result.changed_count += 1;
+        if self.result.changed.len() < NAMED {
+            self.result.changed.push(shown(path));
+        }
+    }
+
+    /// Takes note of what is not in the archive.
+    fn ended(&mut self, path: &[u8], ended: Result<(), Skip>) -> Result<(), Trouble> {
+        let bare = std::mem::take(&mut self.bare);
+        match ended {
+            Ok(()) if bare => self.result.omitted.add(|| path.to_vec(), Reason::Attributes, ""),
+            Ok(()) => {}
+            Err(Skip::Gone) => self.changed(path),
+            Err(Skip::Omit(reason, detail)) => self.result.omitted.add(|| path.to_vec(), reason, detail),
+            Err(Skip::End(trouble)) => return Err(trouble),
+        }
+        Ok(())
+    }
+
+    /// Writes what has been collected, if it is at least so much.
+    fn write(&mut self, least: usize) -> Result<(), Trouble> {
+        if self.used < least {
+            return Ok(());
+        }
+        self.result.bytes += self.used as u64;
+        self.out.write_all(&self.pending[..self.used]).map_err(|error| Trouble::writing(&error))?;
+        self.used = 0;
+        Ok(())
+    }
+
+    /// Room for this many bytes behind what has been collected.
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        let end = self.used + length;
+        if self.pending.len() < end {
+            self.pending.resize(end.next_power_of_two(), 0);
+        }
+        &mut self.pending[self.used..end]
+    }
+
+    fn add(&mut self, data: &[u8]) {
+        self.room(data.len()).copy_from_slice(data);
+        self.used += data.len();
+    }
+
+    fn pad(&mut self, length: u64) {
+        self.add(&END[..header::padding(length)]);
+    }
+
+    fn progress(&mut self, bytes: u64) -> Result<(), Trouble> {
+        self.done = self.done.saturating_add(bytes);
+        let goes_on =
+            (self.watcher)(Progress { doing: self.doing, done_bytes: self.done, total_bytes: self.total });
+        if goes_on { Ok(()) } else { Err(Trouble::Ended) }
+    }
+
+    /// Adds an entry without contents.
+    fn entry(
+        &mut self,
+        path: &[u8],
+        meta: &Meta,
+        attributes: Vec<Attribute>,
+        body: Body,
+    ) -> Result<(), Skip> {
+        let is_further = matches!(body, Body::HardLink(_));
+        let is_directory = body == Body::Directory;
+        self.encode(path, meta, attributes, body)?;
+        if is_directory {
+            self.result.contents.directories += 1;
+        } else {
+            count(&mut self.result.contents, meta, is_further, self.mode);
+        }
+        Ok(self.write(BATCH)?)
+    }
+
+    /// Adds the blocks before the contents of an entry, if a reader makes the same entry of them.
+    fn encode(
+        &mut self,
+        path: &[u8],
+        meta: &Meta,
+        attributes: Vec<Attribute>,
+        body: Body,
+    ) -> Result<(), Skip> {
+        let (mode, uid, gid, mtime) = (meta.mode, meta.uid, meta.gid, meta.mtime);
+        let mut header = std::mem::take(&mut self.header);
+        header.clear();
+        let entry = Entry { path: path.to_vec(), mode, uid, gid, mtime, attributes, body };
+        let encoded = header::encode_checked(&entry, &mut header);
+        self.add(&header);
+        self.header = header;
+        encoded.map_err(|why| Skip::Omit(Reason::Format, why))
+    }
+
+    fn attributes(&mut self, subject: Subject<'_>) -> Result<Vec<Attribute>, Skip> {
+        let (attributes, complete) = self.calls.attributes(subject).map_err(skip("read attributes of"))?;
+        self.bare = !complete;
+        Ok(attributes)
+    }
+
+    /// A directory is kept even if its attributes cannot be read: then it is closed to all but its owner, since there may have
+    /// been an ACL among them.
+    fn directory(&mut self, opened: &OwnedFd, path: &[u8], meta: &Meta) -> Result<(), Skip> {
+        match self.attributes(Subject::Open(opened.as_fd())) {
+            Err(Skip::Omit(reason, detail)) => {
+                self.result.omitted.add(|| path.to_vec(), reason, detail);
+                self.entry(path, &Meta { mode: meta.mode & 0o700, ..*meta }, Vec::new(), Body::Directory)
+            }
+            Err(Skip::Gone) => self.entry(path, meta, Vec::new(), Body::Directory),
+            attributes => self.entry(path, meta, attributes?, Body::Directory),
+        }
+    }
+
+    /// Writes what has this name. Whether that was what had been seen there: not if it is another file by now.
+    fn leaf(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &[u8],
+        name: &[u8],
+        meta: &Meta,
+    ) -> Result<bool, Skip> {
+        if meta.kind == Kind::File && self.mode == Mode::Snapshot {
+            return self.file(directory, path, name, meta);
+        }
+        let body = match meta.kind {
+            Kind::File => Body::File(0),
+            Kind::Fifo => Body::Fifo,
+            Kind::Character => Body::Character(meta.special.0, meta.special.1),
+            Kind::Block => Body::Block(meta.special.0, meta.special.1),
+            Kind::Symlink => match self.calls.read_link(directory, name) {
+                Err(Errno::INVAL) => return Err(Skip::Gone),
+                read => Body::Symlink(read.map_err(skip("read"))?),
+            },
+            Kind::Directory | Kind::Socket | Kind::Unknown => return Ok(false),
+        };
+        let attributes = self.attributes(Subject::Named(directory, name))?;
+        self.entry(path, meta, attributes, body)?;
+        Ok(true)
+    }
+
+    /// Opens a file. A program that holds a lease on it is asked by the kernel to give it up, and has some time for that.
+    fn open(&mut self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Result<OwnedFd, Errno>, Trouble> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match self.calls.open_file(directory, name) {
+                Err(Errno::AGAIN) if waited < LEASE && !self.patience.is_zero() => {
+                    std::thread::sleep(LOOK);
+                    waited += LOOK;
+                    self.patience = self.patience.saturating_sub(LOOK);
+                    self.progress(0)?;
+                }
+                opened => return Ok(opened),
+            }
+        }
+    }
+
+    fn file(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &[u8],
+        name: &[u8],
+        seen: &Meta,
+    ) -> Result<bool, Skip> {
+        let file = match self.open(directory, name)? {
+            Err(Errno(libc::ELOOP | libc::ENXIO)) => return Err(Skip::Gone),
+            opened => opened.map_err(skip("open"))?,
+        };
+        let file = file.as_fd();
+        let mut meta = self.calls.look(file, b"").map_err(skip("look at"))?;
+        if meta.kind != Kind::File {
+            return Err(Skip::Gone);
+        }
+        let is_it = (meta.device, meta.inode) == (seen.device, seen.inode);
+        if meta.size > WHOLE {
+            return self.large(file, path, &meta).map(|()| is_it);
+        }
+        let start = self.used;
+        for attempt in 0.. {
+            // As if it had not been read before.
+            self.used = start;
+            let read = self.whole(file, path, &meta).and_then(|complete| {
+                let later = self.calls.look(file, b"").map_err(skip("look at"))?;
+                Ok((complete && meta.is_unchanged(&later), later))
+            });
+            let (unchanged, later) = match read {
+                Ok(read) => read,
+                Err(why) => {
+                    self.used = start;
+                    return Err(why);
+                }
+            };
+            if !unchanged && attempt < RETRIES && later.size <= WHOLE {
+                meta = later;
+                continue;
+            }
+            if !unchanged {
+                self.changed(path);
+            }
+            break;
+        }
+        count(&mut self.result.contents, &meta, false, self.mode);
+        self.write(BATCH)?;
+        self.progress(meta.size)?;
+        Ok(is_it)
+    }
+
+    /// Collects a whole file. Whether it had all that it should have.
+    fn whole(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<bool, Skip> {
+        let attributes = self.attributes(Subject::Open(file))?;
+        let segments = self.segments(file, meta)?;
+        let map = body_map(&segments, meta.size);
+        let stored = sum(&segments) + map.as_ref().map_or(0, |map| map.len() as u64);
+        self.encode(path, meta, attributes, body(meta.size, stored, map.is_some()))?;
+        self.add(&map.unwrap_or_default());
+        let complete = self.read_whole(file, &segments)?;
+        self.pad(stored);
+        Ok(complete)
+    }
+
+    /// The parts of a file that are no holes. Where there are too many, those with the smallest holes between them are joined.
+    fn segments(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<Vec<Segment>, Skip> {
+        if meta.occupied >= meta.size || meta.size == 0 {
+            return Ok(vec![Segment { offset: 0, length: meta.size }]);
+        }
+        let mut segments: Vec<Segment> = Vec::new();
+        // Holes below this are filled.
+        let (mut least, mut at, mut data) = (0, 0, 0_u64);
+        while at < meta.size {
+            let found = self.calls.next_data(file, at).map_err(skip("look for holes in"))?;
+            let Some((start, end)) = found.filter(|(start, _)| *start < meta.size) else { break };
+            let end = end.min(meta.size).max(start + 1);
+            data += end - start;
+            at = end;
+            join_segment(&mut segments, Segment { offset: start, length: end - start }, least);
+            while segments.len() > limits::SEGMENTS {
+                least = (2 * least).max(limits::HOLE);
+                for segment in std::mem::take(&mut segments) {
+                    join_segment(&mut segments, segment, least);
+                }
+            }
+        }
+        if sum(&segments) > data.saturating_mul(2).saturating_add(limits::ADDED_ZEROS) {
+            return Err(Skip::Omit(Reason::Holes, String::new()));
+        }
+        Ok(segments)
+    }
+
+    /// Collects all segments; what has gone from the end of the file becomes zeros. Whether nothing has.
+    fn read_whole(&mut self, file: BorrowedFd<'_>, segments: &[Segment]) -> Result<bool, Skip> {
+        let calls = self.calls;
+        let mut complete = true;
+        for segment in segments {
+            // At most WHOLE.
+            let length = usize::try_from(segment.length).unwrap_or(0);
+            let data = self.room(length);
+            let mut at = 0;
+            while at < length {
+                let offset = segment.offset + at as u64;
+                match calls.read_at(file, &mut data[at..], offset).map_err(skip("read"))? {
+                    0 => {
+                        complete = false;
+                        data[at..].fill(0);
+                        break;
+                    }
+                    length => at += length,
+                }
+            }
+            self.used += length;
+        }
+        Ok(complete)
+    }
+
+    /// Writes a file while it is read. What cannot be read by then, or has gone, becomes zeros.
+    fn large(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<(), Skip> {
+        let calls = self.calls;
+        let attributes = self.attributes(Subject::Open(file))?;
+        let segments = self.segments(file, meta)?;
+        let map = body_map(&segments, meta.size);
+        let stored = sum(&segments) + map.as_ref().map_or(0, |map| map.len() as u64);
+        self.entry(path, meta, attributes, body(meta.size, stored, map.is_some()))?;
+        self.add(&map.unwrap_or_default());
+        let (mut complete, mut damage) = (true, None);
+        for segment in &segments {
+            let mut offset = segment.offset;
+            let mut left = segment.length;
+            while left > 0 {
+                let most = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
+                let data = self.room(most);
+                let length = match calls.read_at(file, data, offset) {
+                    Err(errno) if is_general(errno) => return Err(in_tree(b"", "read")(errno).into()),
+                    Ok(length) if length > 0 => length,
+                    read => {
+                        complete = false;
+                        damage = damage.or(read.err());
+                        data.fill(0);
+                        most
+                    }
+                };
+                self.used += length;
+                self.write(BATCH)?;
+                self.progress(length as u64)?;
+                left -= length as u64;
+                offset += length as u64;
+            }
+        }
+        self.pad(stored);
+        if let Some(errno) = damage {
+            self.result.omitted.add(|| path.to_vec(), Reason::Damaged, errno);
+        }
+        let is_unchanged = calls.look(file, b"").is_ok_and(|later| meta.is_unchanged(&later));
+        if !complete || !is_unchanged {
+            self.changed(path);
+        }
+        Ok(())
+    }
+}
+
+/// Adds a segment after others. A hole before it that is smaller than `least` is filled.
+fn join_segment(segments: &mut Vec<Segment>, next: Segment, least: u64) {
+    match segments.last_mut() {
+        Some(last) if next.offset - (last.offset + last.length) < least => {
+            last.length = next.offset + next.length - last.offset;
+        }
+        _ => segments.push(next),
+    }
+}
+
+fn sum(segments: &[Segment]) -> u64 {
+    segments.iter().map(|segment| segment.length).sum()
+}
+
+/// The map of a file, if it has holes.
+fn body_map(segments: &[Segment], size: u64) -> Option<Vec<u8>> {
+    let is_whole = segments == [Segment { offset: 0, length: size }];
+    (!is_whole).then(|| header::map_text(segments))
+}
+
+fn body(size: u64, stored: u64, has_holes: bool) -> Body {
+    if has_holes { Body::Sparse { size, stored } } else { Body::File(size) }
+}

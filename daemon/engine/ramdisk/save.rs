@@ -1,0 +1,535 @@
+//! A disk becomes a generation.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::Receiver;
+
+use crate::{Error, ErrorKind};
+use host::linux::ramdisk::{BTRFS, Calls, SUBVOLUME_ROOT};
+use host::{Errno, HostError};
+use logic::ramdisk::choose::{self, Experience, Limits};
+use logic::ramdisk::manifest::{BY_USER, Consistency, FORMAT, Manifest, size_text};
+use logic::ramdisk::omitted::Omitted;
+use logic::ramdisk::state::{Place, SaveOutcome, SaveRecord, State};
+
+use super::archive::check;
+use super::export::verify;
+use super::load::unpack;
+use super::pack::{Packed, pack};
+use super::pipe::{Chunk, Pipe};
+use super::store::{Draft, Listing, Store};
+use super::trouble::{Trouble, at, in_store, io_error};
+use super::walk::{SNAPSHOT, Tree, walk, walk_settled, walk_since};
+use super::{Disk, Progress, Watcher};
+
+/// The level of zstd: higher ones make archives a little smaller and take much longer.
+const LEVEL: i32 = 1;
+/// After so many bytes the kernel is asked to begin writing, so that less is left to wait for at the end.
+const WRITE_BEHIND: u64 = 8 << 20;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// Why, as in [`Manifest::reason`]. A save with [`BY_USER`] replaces only the last one of the kind.
+    pub reason: &'a str,
+    /// Writes a generation although nothing has changed.
+    pub force: bool,
+    /// Whether this is the last save of this boot: what changes after it is lost.
+    pub last: bool,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    /// Nothing had changed since this generation: nothing was written.
+    Unchanged {
+        /// N.
+        generation: u64,
+        /// What is on the disk and not in it.
+        omitted: Omitted,
+    },
+    /// This generation was written.
+    Written {
+        /// N.
+        generation: u64,
+        /// Its manifest.
+        manifest: Box<Manifest>,
+        /// Numbers of those that were pruned.
+        pruned: Vec<u64>,
+        /// What went wrong after the generation was safe.
+        warnings: Vec<String>,
+    },
+}
+
+/// Saves a disk that was loaded in this boot. Whatever goes wrong, the generations that are there stay as they are.
+pub fn save(calls: &Calls, disk: &Disk, request: Request<'_>, watcher: Watcher<'_>) -> Result<Saved, Error> {
+    let began = calls.now_usec();
+    let store = Store::lock_for(calls, disk)?;
+    let mut state = store.state()?;
+    let was = state.clone();
+    let saved = save_locked(calls, disk, request, &store, &mut state, watcher);
+    let (outcome, generation, message) = match &saved {
+        Ok(Saved::Unchanged { generation, .. }) => (SaveOutcome::Unchanged, Some(*generation), None),
+        Ok(Saved::Written { generation, .. }) => (SaveOutcome::Saved, Some(*generation), None),
+        Err(error) => (SaveOutcome::Failed, None, Some(error.to_string())),
+    };
+    if saved.is_ok() && request.last {
+        state.dirty = false;
+    }
+    // When nothing has changed nothing is written, not even this: every write wears flash.
+    if outcome != SaveOutcome::Unchanged || state != was {
+        let at_usec = calls.now_usec();
+        let took_usec = at_usec.saturating_sub(began);
+        let reason = request.reason.to_owned();
+        state.save = Some(SaveRecord { at_usec, reason, outcome, generation, message, took_usec });
+        let recorded = store.write_state(&state);
+        return match (saved, recorded) {
+            (Ok(mut saved), Err(error)) => {
+                match &mut saved {
+                    Saved::Written { warnings, .. } => warnings.push(error.to_string()),
+                    Saved::Unchanged { .. } => return Err(error),
+                }
+                Ok(saved)
+            }
+            (saved, _) => saved,
+        };
+    }
+    saved
+}
+
+fn refused(kind: ErrorKind, disk: &Disk, why: &str) -> Error {
+    Error::new(kind, format!("{} is not saved: {why}", disk.name))
+}
+
+fn save_locked(
+    calls: &Calls,
+    disk: &Disk,
+    request: Request<'_>,
+    store: &Store,
+    state: &mut State,
+    watcher: Watcher<'_>,
+) -> Result<Saved, Error> {
+    let boot_id = calls.boot_id().map_err(at("/proc/sys/kernel/random/boot_id", "read"))?;
+    let place = match calls.open_directory(&disk.place) {
+        Err(Errno::NOENT | Errno(libc::ENOTDIR)) => {
+            return Err(refused(ErrorKind::NotLoaded, disk, "it is not mounted"));
+        }
+        opened => opened.map_err(at(disk.place.display(), "open"))?,
+    };
+    if let Some(why) = state.refuse_save(&boot_id, &identify(calls, disk, place.as_fd())?) {
+        return Err(refused(ErrorKind::NotLoaded, disk, why));
+    }
+    store.clean()?;
+    let listing = store.listing()?;
+    let mut tree = walk_settled(calls, place.as_fd(), disk.mode)?;
+    if let Some((generation, manifest)) = unchanged(disk, state, &listing, &tree).filter(|_| !request.force) {
+        let live = Source { place: &place, snapshot: None, tree };
+        let same = if live.tree.hides_changes {
+            compare(calls, &live, disk, manifest, watcher)?
+        } else if state.loaded_now(&boot_id) == Some(generation) {
+            // What it lacks was never on the disk.
+            Some(live.tree.omitted.clone())
+        } else {
+            Some(manifest.omitted.clone())
+        };
+        if let Some(omitted) = same {
+            return still(store, request, generation, manifest, omitted);
+        }
+        tree = live.tree;
+    }
+    let loaded = state.loaded_now(&boot_id);
+    let mut pruned = find_room(store, &listing, &tree, disk, request, loaded)?;
+    if !pruned.is_empty() {
+        // Until the new one is written, the newest is the only one that is certain to stay.
+        let newest = listing.generations.iter().find(|newest| newest.is_whole());
+        verify(calls, disk, newest.map(|newest| newest.number), watcher)?;
+    }
+    for number in &pruned {
+        store.delete(*number)?;
+    }
+
+    let number = listing.next;
+    let began_at_usec = calls.now_usec();
+    let source = Source::new(calls, &place, tree, disk)?;
+    let draft = store.draft(number)?;
+    let packed = write_archive(calls, &source, disk, Some(&draft), "saving", watcher);
+    let tree = source.end(calls);
+    let same = newest(disk, &listing).filter(|(number, _)| !request.force && !pruned.contains(number));
+    if let (Ok((packed, exact, output)), Some((number, manifest))) = (&packed, same)
+        && output.is_of(manifest)
+    {
+        store.discard(&draft);
+        // What could not be read this time may be readable the next.
+        state.fingerprint = tree.fingerprint.filter(|_| *exact && packed.omitted.is_lasting());
+        state.fingerprint_of = Some(number);
+        return still(store, request, number, manifest, packed.omitted.clone());
+    }
+    let mut warnings: Vec<String> = tree.mounts.iter().map(|path| not_saved(path)).collect();
+    let written = packed.and_then(|(packed, exact, output)| {
+        let Packed { changed, omitted, contents, .. } = packed;
+        let manifest = Manifest {
+            format_version: FORMAT,
+            mode: disk.mode,
+            began_at_usec,
+            finished_at_usec: calls.now_usec(),
+            boot_id,
+            reason: request.reason.to_owned(),
+            consistency: if exact { Consistency::Exact } else { Consistency::Fuzzy },
+            changed,
+            skipped: tree.skipped,
+            omitted,
+            contents,
+            archive_bytes: output.bytes,
+            digest: output.digest(),
+        };
+        if let Some(limit) = disk.store_limit.filter(|limit| output.bytes > *limit) {
+            let (size, limit) = (size_text(output.bytes), size_text(limit));
+            let why = format!("the archive has {size}, and store-limit is {limit}");
+            return Err(refused(ErrorKind::StoreFull, disk, &why));
+        }
+        if request.reason == BY_USER {
+            check_limit(disk, &listing, output.bytes)?;
+        }
+        read_back(calls, disk, &draft, &manifest, watcher)?;
+        store.commit(number, &draft, &manifest)?;
+        Ok((manifest, exact))
+    });
+    let (manifest, exact) = match written {
+        Ok(written) => written,
+        Err(error) => {
+            store.discard(&draft);
+            return Err(error);
+        }
+    };
+    // From here on the new generation is safe.
+    state.unclean = false;
+    state.fingerprint = tree.fingerprint.filter(|_| exact && manifest.omitted.is_lasting());
+    state.fingerprint_of = Some(number);
+    match prune(store, disk, loaded) {
+        Ok(gone) => pruned.extend(gone),
+        Err(error) => warnings.push(error.to_string()),
+    }
+    Ok(Saved::Written { generation: number, manifest: Box::new(manifest), pruned, warnings })
+}
+
+/// Reads an archive from its disk again, as a load does: before that nothing old goes, and it has no name.
+fn read_back(
+    calls: &Calls,
+    disk: &Disk,
+    draft: &Draft,
+    manifest: &Manifest,
+    watcher: Watcher<'_>,
+) -> Result<(), Error> {
+    let store = disk.store.display();
+    let file = draft.file.as_fd();
+    calls.let_go(file, 0, manifest.archive_bytes);
+    let total_bytes = manifest.contents.bytes;
+    let found = unpack(calls, file, manifest, |reader| {
+        check(reader, |done_bytes| watcher(Progress { doing: "verifying", done_bytes, total_bytes }))
+    });
+    let why = match found {
+        Ok(found) if found.omitted.is_empty() && found.entries == manifest.contents.entries() => {
+            return Ok(());
+        }
+        Ok(found) => format!("{} of {} entries", found.entries, manifest.contents.entries()),
+        Err(Trouble::Bad(why) | Trouble::Unusable(why)) => why,
+        Err(trouble) => return Err(trouble.into()),
+    };
+    let why = format!("what was written to {store} cannot be read back: {why}");
+    Err(refused(ErrorKind::SnapshotCorrupt, disk, &why))
+}
+
+fn not_saved(mount: &str) -> String {
+    format!("what is mounted at {mount} is not saved: it is another file system")
+}
+
+/// Which directory this is; it has to be where something is mounted.
+pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Place, Error> {
+    let path = disk.place.display();
+    let meta = calls.look(place, b"").map_err(at(&path, "look at"))?;
+    if !disk.trial && !calls.is_mount_point(place).map_err(at(&path, "look at"))? {
+        return Err(Error::new(
+            ErrorKind::NotLoaded,
+            format!("nothing is mounted at {path}, where {} should be", disk.name),
+        ));
+    }
+    let mark = calls.mark(place).map_err(at(&path, "read the mark of"))?;
+    let born = (meta.born.seconds, meta.born.nanoseconds);
+    Ok(Place { device: meta.device, inode: meta.inode, born, mark })
+}
+
+/// Nothing has changed since this generation. One that a user asked for becomes one like all others, if another reason would
+/// have made it now: those of users are the first to go.
+fn still(
+    store: &Store,
+    request: Request<'_>,
+    number: u64,
+    manifest: &Manifest,
+    omitted: Omitted,
+) -> Result<Saved, Error> {
+    if manifest.is_by_user() && request.reason != BY_USER {
+        store.describe(number, &Manifest { reason: request.reason.to_owned(), ..manifest.clone() })?;
+    }
+    Ok(Saved::Unchanged { generation: number, omitted })
+}
+
+/// Refuses one that a user asked for when it does not fit into the limit besides those that it may not replace.
+fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> {
+    let others = listing.kept().into_iter().filter(|kept| !kept.by_user);
+    let total = others.fold(bytes, |sum, kept| sum.saturating_add(kept.bytes));
+    match disk.store_limit.filter(|limit| total > *limit) {
+        None => Ok(()),
+        Some(limit) => {
+            let (total, limit) = (size_text(total), size_text(limit));
+            let why = format!(
+                "with the snapshots that it may not replace the store would hold {total}, and store-limit is {limit}"
+            );
+            Err(refused(ErrorKind::StoreFull, disk, &why))
+        }
+    }
+}
+
+/// The newest generation, when as far as a walk can see it holds just what is on the disk.
+fn unchanged<'a>(
+    disk: &Disk,
+    state: &State,
+    listing: &'a Listing,
+    tree: &Tree,
+) -> Option<(u64, &'a Manifest)> {
+    let same = tree.fingerprint.is_some() && state.fingerprint == tree.fingerprint;
+    newest(disk, listing).filter(|(number, _)| same && state.fingerprint_of == Some(*number))
+}
+
+/// The newest generation, if it is whole and of the kind that is saved now.
+fn newest<'a>(disk: &Disk, listing: &'a Listing) -> Option<(u64, &'a Manifest)> {
+    let newest = listing.generations.first().filter(|newest| newest.is_whole())?;
+    let manifest = newest.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
+    Some((newest.number, manifest))
+}
+
+/// Makes an archive of the disk without writing it, since every write wears the store. If it is that of this manifest, byte for
+/// byte: what was left out.
+fn compare(
+    calls: &Calls,
+    source: &Source<'_>,
+    disk: &Disk,
+    manifest: &Manifest,
+    watcher: Watcher<'_>,
+) -> Result<Option<Omitted>, Error> {
+    let (packed, _, made) = write_archive(calls, source, disk, None, "comparing", watcher)?;
+    Ok(made.is_of(manifest).then_some(packed.omitted))
+}
+
+/// The generations that have to go so that the store is likely to have room.
+fn find_room(
+    store: &Store,
+    listing: &Listing,
+    tree: &Tree,
+    disk: &Disk,
+    request: Request<'_>,
+    loaded: Option<u64>,
+) -> Result<Vec<u64>, Error> {
+    let last = listing.generations.iter().find_map(|generation| {
+        let manifest = generation.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
+        Some(Experience {
+            archive_bytes: manifest.archive_bytes,
+            content_bytes: manifest.contents.occupied_bytes,
+        })
+    });
+    let mut wanted = choose::wanted_room(tree.contents.occupied_bytes, last);
+    let mut kept = listing.kept();
+    if request.reason == BY_USER {
+        kept.retain(|kept| kept.by_user);
+        // The next save finds room as well, instead of taking this one away.
+        wanted = wanted.saturating_mul(2);
+    }
+    let free = store.file_system()?.available_bytes;
+    let Some(gone) = choose::make_room(&kept, wanted, free, loaded) else {
+        let (wanted, free) = (size_text(wanted), size_text(free));
+        let why = format!("the store has {free} free, and about {wanted} are needed");
+        return Err(refused(ErrorKind::StoreFull, disk, &why));
+    };
+    Ok(gone)
+}
+
+fn prune(store: &Store, disk: &Disk, loaded: Option<u64>) -> Result<Vec<u64>, Error> {
+    let limits = Limits { keep: disk.keep, store_bytes: disk.store_limit };
+    let gone = choose::prune(&store.listing()?.kept(), limits, loaded);
+    for number in &gone {
+        store.delete(*number)?;
+    }
+    Ok(gone)
+}
+
+/// What is read: the disk itself, or a snapshot of it.
+struct Source<'a> {
+    place: &'a OwnedFd,
+    snapshot: Option<OwnedFd>,
+    tree: Tree,
+}
+
+impl<'a> Source<'a> {
+    fn new(calls: &Calls, place: &'a OwnedFd, tree: Tree, disk: &Disk) -> Result<Source<'a>, Error> {
+        let live = |tree| Ok(Source { place, snapshot: None, tree });
+        let magic =
+            calls.file_system(place.as_fd()).map_err(at(&disk.name, "look at the file system of"))?.magic;
+        let root = calls.look(place.as_fd(), b"").map_err(at(&disk.name, "look at"))?;
+        if magic != BTRFS || root.inode != SUBVOLUME_ROOT || tree.has_subvolumes {
+            return live(tree);
+        }
+        // One that an interrupted save has left.
+        calls.remove_snapshot(place.as_fd(), SNAPSHOT).ok();
+        let clock = calls.file_clock();
+        if calls.make_snapshot(place.as_fd(), SNAPSHOT).is_err() {
+            return live(tree);
+        }
+        let opened = calls.open_below(place.as_fd(), SNAPSHOT.as_bytes()).map_err(Into::into);
+        let opened = opened
+            .and_then(|snapshot| Ok((walk_since(calls, snapshot.as_fd(), disk.mode, clock)?, snapshot)));
+        match opened {
+            Ok((mut tree, snapshot)) => {
+                // What the snapshot itself has changed.
+                tree.directories.iter_mut().take(1).for_each(|top| top.meta.mtime = root.mtime);
+                Ok(Source { place, snapshot: Some(snapshot), tree })
+            }
+            Err(Failed(error)) => {
+                calls.remove_snapshot(place.as_fd(), SNAPSHOT).ok();
+                Err(error)
+            }
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.snapshot.as_ref().unwrap_or(self.place).as_fd()
+    }
+
+    /// Whether everything is of one moment.
+    fn is_exact(&self, calls: &Calls, disk: &Disk, packed: &Packed) -> bool {
+        let still = || walk(calls, self.fd(), disk.mode).is_ok_and(|later| later.seen == self.tree.seen);
+        packed.changed_count == 0 && (self.snapshot.is_some() || still())
+    }
+
+    fn end(self, calls: &Calls) -> Tree {
+        if self.snapshot.is_some() {
+            drop(self.snapshot);
+            // If it stays, the next save removes it.
+            calls.remove_snapshot(self.place.as_fd(), SNAPSHOT).ok();
+        }
+        self.tree
+    }
+}
+
+/// What a snapshot that cannot be read fails with.
+struct Failed(Error);
+
+impl From<Errno> for Failed {
+    fn from(errno: Errno) -> Failed {
+        Failed(at(SNAPSHOT, "open")(errno))
+    }
+}
+
+impl From<Trouble> for Failed {
+    fn from(trouble: Trouble) -> Failed {
+        Failed(trouble.into())
+    }
+}
+
+/// An archive that was written.
+struct Written {
+    bytes: u64,
+    hash: blake3::Hash,
+}
+
+impl Written {
+    fn digest(&self) -> String {
+        format!("blake3:{}", self.hash.to_hex())
+    }
+
+    /// Whether it is, byte for byte, the archive of this manifest.
+    fn is_of(&self, manifest: &Manifest) -> bool {
+        self.bytes == manifest.archive_bytes && self.digest() == manifest.digest
+    }
+}
+
+/// Makes an archive; without a draft only to know its digest.
+fn write_archive(
+    calls: &Calls,
+    source: &Source<'_>,
+    disk: &Disk,
+    draft: Option<&Draft>,
+    doing: &'static str,
+    watcher: Watcher<'_>,
+) -> Result<(Packed, bool, Written), Error> {
+    let fail =
+        |error: &io::Error| in_store(HostError::io(disk.store.display().to_string(), "write to", error));
+    std::thread::scope(|scope| {
+        let (pipe, receiver) = Pipe::new();
+        let writing = scope.spawn(|| write_out(calls, draft.map(|draft| draft.file.as_fd()), receiver));
+        let compressed = compress(calls, source, disk, pipe, doing, watcher);
+        // What the writer failed with is why the compressor could not go on.
+        let written = writing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+        let written = written.map_err(|errno| fail(&io_error(errno)))?;
+        let (packed, exact) = compressed.map_err(|trouble| match trouble {
+            Trouble::Archive(HostError { cause, .. }) => in_store(HostError {
+                object: disk.store.display().to_string(),
+                operation: "write to".to_owned(),
+                cause,
+            }),
+            other => other.into(),
+        })?;
+        Ok((packed, exact, written))
+    })
+}
+
+/// Reads the tree, and has the archive compressed into the pipe. Whether all of it is of one moment.
+fn compress(
+    calls: &Calls,
+    source: &Source<'_>,
+    disk: &Disk,
+    pipe: Pipe,
+    doing: &'static str,
+    watcher: Watcher<'_>,
+) -> Result<(Packed, bool), Trouble> {
+    let fail = |error: io::Error| Trouble::writing(&error);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = u32::try_from(cpus.min(4)).unwrap_or(1);
+    let mut encoder = zstd::Encoder::new(pipe, LEVEL).map_err(fail)?;
+    encoder.include_checksum(true).map_err(fail)?;
+    encoder.multithread(if threads > 1 { threads } else { 0 }).map_err(fail)?;
+    let packed = pack(calls, source.fd(), &source.tree, disk.mode, &mut encoder, doing, watcher)?;
+    // While the last of it is compressed and written, another look at the tree.
+    let (finished, exact) = std::thread::scope(|scope| {
+        let looking = scope.spawn(|| source.is_exact(calls, disk, &packed));
+        let finished = encoder.finish().and_then(Pipe::finish);
+        (finished, looking.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))
+    });
+    finished.map_err(fail)?;
+    Ok((packed, exact))
+}
+
+/// Writes what comes through the pipe, and digests it. Of what is on the disk by then nothing stays in memory, which others
+/// need more.
+fn write_out(
+    calls: &Calls,
+    file: Option<BorrowedFd<'_>>,
+    receiver: Receiver<Chunk>,
+) -> Result<Written, Errno> {
+    let mut hash = blake3::Hasher::new();
+    let (mut bytes, mut begun) = (0, 0);
+    for chunk in receiver {
+        let chunk = chunk?;
+        hash.update(&chunk);
+        bytes += chunk.len() as u64;
+        let Some(file) = file else { continue };
+        calls.write_all(file, &chunk)?;
+        if bytes - begun >= WRITE_BEHIND {
+            calls.start_writing(file, begun, bytes - begun);
+            // The kernel had the time of one such piece for the one before.
+            if let Some(before) = begun.checked_sub(WRITE_BEHIND) {
+                calls.let_go(file, before, WRITE_BEHIND);
+            }
+            begun = bytes;
+        }
+    }
+    Ok(Written { bytes, hash: hash.finalize() })
+}

@@ -1,0 +1,506 @@
+//! The directory of a disk's generations.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::{Error, ErrorKind};
+use host::linux::ramdisk::{Calls, FileSystem, Subject, Untrusted};
+use host::{Errno, HostError};
+use logic::ramdisk::choose::Kept;
+use logic::ramdisk::entry::Kind;
+use logic::ramdisk::manifest::{Manifest, Unusable};
+use logic::ramdisk::paths::Foreign;
+use logic::ramdisk::state::State;
+use logic::ramdisk::{StoreFile, archive_name, classify, manifest_name, paths, pin_name};
+
+use super::Disk;
+use super::trouble::{Trouble, at, in_store};
+
+const STATE: &str = "state.json";
+/// How long another save or load of the same store is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn refused(disk: &Disk, untrusted: Untrusted) -> Error {
+    let (name, store) = (&disk.name, disk.store.display());
+    let (path, why, remedy) = match untrusted {
+        Untrusted::Errno(path, errno) => {
+            let at = if path == disk.store { String::new() } else { format!("{}: ", path.display()) };
+            return Error::from(HostError::new(store.to_string(), format!("{at}open"), errno));
+        }
+        Untrusted::Foreign(path, Foreign::Owner(uid)) => {
+            (path, format!("belongs to user {uid}"), "chown -h root:root")
+        }
+        Untrusted::Foreign(path, Foreign::Writable) => {
+            (path, "can be written to by others".to_owned(), "chmod go-w")
+        }
+    };
+    let path = path.display();
+    let message = format!(
+        "{name}: the store {store} is not used, because {path} {why}, and root would load what they put there; run `{remedy} {path}`, or choose another store"
+    );
+    Error::new(ErrorKind::Unsafe, message)
+}
+
+/// A generation. One whose manifest is missing counts as broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generation {
+    /// N of `gen-N`.
+    pub number: u64,
+    /// Its manifest, or why it cannot be used.
+    pub manifest: Result<Manifest, Unusable>,
+    /// Size of its archive.
+    pub archive_bytes: u64,
+    /// Why it is never pruned, if so.
+    pub pinned: Option<String>,
+}
+
+impl Generation {
+    /// Whether it is good, as far as can be said without reading all of it.
+    pub fn is_whole(&self) -> bool {
+        self.manifest.as_ref().is_ok_and(|manifest| manifest.archive_bytes == self.archive_bytes)
+    }
+}
+
+/// What is in a store.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Generations, newest first.
+    pub generations: Vec<Generation>,
+    /// Names of what was set aside.
+    pub bad: Vec<String>,
+    /// Archives without manifest.
+    lone_archives: Vec<u64>,
+    /// Other files of saves that did not end.
+    leftovers: Vec<String>,
+    /// The next N: greater than that of every file that is there.
+    pub next: u64,
+    /// One that is not pruned for now.
+    spared: Option<u64>,
+}
+
+impl Listing {
+    /// What the decisions about pruning need. A generation that this version cannot read is somebody's: it is not counted, nor
+    /// is one that is broken.
+    pub fn kept(&self) -> Vec<Kept> {
+        let usable = |generation: &Generation| {
+            let manifest = generation.manifest.as_ref().ok().filter(|_| generation.is_whole())?;
+            let (number, bytes) = (generation.number, generation.archive_bytes);
+            let pinned = generation.pinned.is_some() || self.spared == Some(number);
+            Some(Kept { number, bytes, mode: manifest.mode, pinned, by_user: manifest.is_by_user() })
+        };
+        self.generations.iter().filter_map(usable).collect()
+    }
+
+    /// Whether there never was a generation.
+    pub fn is_virgin(&self) -> bool {
+        self.generations.is_empty() && self.bad.is_empty()
+    }
+}
+
+/// A store that is open; for changes also locked, until it is dropped.
+#[derive(Debug)]
+pub struct Store {
+    calls: Calls,
+    folder: OwnedFd,
+    path: String,
+    /// The state once more, where writing succeeds as long as the machine runs.
+    note: Option<Note>,
+    /// A generation that is not pruned for now.
+    spared: Option<u64>,
+}
+
+/// A file in another directory.
+#[derive(Debug)]
+struct Note {
+    folder: Box<Store>,
+    name: String,
+}
+
+/// An archive that is being written.
+#[derive(Debug)]
+pub struct Draft {
+    /// The file.
+    pub file: OwnedFd,
+    /// Its name until it is complete, on file systems where every file has one.
+    name: Option<String>,
+}
+
+impl Store {
+    fn new(calls: &Calls, disk: &Disk, folder: OwnedFd) -> Store {
+        let path = disk.store.display().to_string();
+        let mut store = Store { calls: calls.clone(), folder, path, note: None, spared: disk.spared };
+        // Without it everything goes as well, as long as the store can be written to.
+        store.note = disk.notes.as_deref().and_then(|folder| store.note_in(folder).ok());
+        store
+    }
+
+    /// Opens a store that is closed to others: what they could have put there, root would extract.
+    fn open(calls: &Calls, disk: &Disk, create: bool) -> Result<Option<Store>, Error> {
+        match calls.open_trusted(&disk.store, create) {
+            Ok(folder) => {
+                let store = Store::new(calls, disk, folder);
+                store.close_to_others()?;
+                Ok(Some(store))
+            }
+            Err(Untrusted::Errno(_, Errno::NOENT)) if !create => Ok(None),
+            Err(untrusted) => Err(refused(disk, untrusted)),
+        }
+    }
+
+    fn close_to_others(&self) -> Result<(), Error> {
+        let meta = self.calls.look(self.fd(), b"").map_err(at(&self.path, "look at"))?;
+        if meta.mode & 0o777 == 0o700 {
+            return Ok(());
+        }
+        match self.calls.set_mode(Subject::Open(self.fd()), 0o700) {
+            // Others may read it, but nobody can change it.
+            Ok(()) | Err(Errno::ROFS) => Ok(()),
+            Err(errno) => Err(at(&self.path, "set the mode 0700 of")(errno)),
+        }
+    }
+
+    /// The note about this directory, whatever its path is.
+    fn note_in(&self, notes: &Path) -> Result<Note, Errno> {
+        let calls = &self.calls;
+        let meta = calls.look(self.fd(), b"")?;
+        let (major, minor) = meta.device;
+        let name = format!("store-{major}:{minor}-{}.json", meta.inode);
+        let folder = match calls.open_directory(notes) {
+            Err(Errno::NOENT) => {
+                calls.make_directories(notes, 0o755)?;
+                calls.open_directory(notes)?
+            }
+            opened => opened?,
+        };
+        let path = notes.display().to_string();
+        let folder = Store { calls: calls.clone(), folder, path, note: None, spared: None };
+        Ok(Note { folder: Box::new(folder), name })
+    }
+
+    /// Opens a store to load from; nothing when it is not there.
+    pub fn look(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+        Store::open(calls, disk, false)
+    }
+
+    /// Opens a store only to say what is in it, even where nothing would be loaded from it; nothing when it is not there.
+    pub fn glance(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+        match calls.open_directory(&disk.store) {
+            Ok(folder) => Ok(Some(Store::new(calls, disk, folder))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(at(disk.store.display(), "open")(errno)),
+        }
+    }
+
+    /// Opens and locks a store that has to be there.
+    pub fn lock_existing(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+        let store = Store::open(calls, disk, false)?
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no snapshot", disk.name)))?;
+        store.lock()?;
+        Ok(store)
+    }
+
+    /// Makes the store if need be, refuses one that is not sure to outlive a reboot, and locks it.
+    pub fn lock_for(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+        let store =
+            Store::open(calls, disk, true)?.ok_or_else(|| at(disk.store.display(), "open")(Errno::NOENT))?;
+        if !disk.trial {
+            let found = store.file_system()?;
+            let disks = [Some(&disk.place), disk.target.as_ref()];
+            let disks: Vec<String> =
+                disks.into_iter().flatten().map(|path| path.display().to_string()).collect();
+            let disks: Vec<&str> = disks.iter().map(String::as_str).collect();
+            let layers = calls.layers(&store.path, &found);
+            if let Some(reason) = paths::refuse_store(&store.path, &layers, &disks) {
+                return Err(Error::new(ErrorKind::Unsafe, reason));
+            }
+        }
+        store.lock()?;
+        Ok(store)
+    }
+
+    fn lock(&self) -> Result<(), Error> {
+        Ok(self.calls.lock(self.fd(), &self.path, PATIENCE)?)
+    }
+
+    /// The directory.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// The file system that it is on.
+    pub fn file_system(&self) -> Result<FileSystem, Error> {
+        self.calls.file_system(self.fd()).map_err(at(&self.path, "look at the file system of"))
+    }
+
+    fn at(&self, name: &str, operation: &'static str) -> impl FnOnce(Errno) -> Error {
+        let object = format!("{}/{name}", self.path);
+        move |errno| in_store(HostError::new(object, operation, errno))
+    }
+
+    /// All that is in it.
+    pub fn listing(&self) -> Result<Listing, Error> {
+        let names = self.calls.list(self.fd()).map_err(at(&self.path, "list"))?;
+        let names: Vec<String> = names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect();
+        let mut listing = Listing { next: 1, spared: self.spared, ..Listing::default() };
+        let (mut archives, mut manifests, mut pins) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        for name in names {
+            let number = match classify(&name) {
+                StoreFile::Archive(number) => {
+                    archives.insert(number);
+                    number
+                }
+                StoreFile::Manifest(number) => {
+                    manifests.insert(number);
+                    number
+                }
+                StoreFile::Pin(number) => {
+                    pins.insert(number, self.text(&name)?.unwrap_or_default());
+                    number
+                }
+                StoreFile::Bad(number) => {
+                    listing.bad.push(name);
+                    number
+                }
+                StoreFile::Partial => {
+                    listing.leftovers.push(name);
+                    continue;
+                }
+                StoreFile::Other => continue,
+            };
+            listing.next = listing.next.max(number.saturating_add(1));
+        }
+        listing.lone_archives = archives.difference(&manifests).copied().collect();
+        listing.leftovers.extend(manifests.difference(&archives).map(|number| manifest_name(*number)));
+        listing
+            .leftovers
+            .extend(pins.keys().filter(|number| !archives.contains(number)).map(|number| pin_name(*number)));
+        for number in archives.iter().rev() {
+            let manifest = match self.text(&manifest_name(*number))? {
+                Some(text) => Manifest::parse(&text),
+                None => Err(Unusable::Broken("its manifest is missing".to_owned())),
+            };
+            let archive = archive_name(*number);
+            let meta =
+                self.calls.look(self.fd(), archive.as_bytes()).map_err(self.at(&archive, "look at"))?;
+            listing.generations.push(Generation {
+                number: *number,
+                manifest,
+                archive_bytes: meta.size,
+                pinned: pins.get(number).map(|why| why.trim_end().to_owned()),
+            });
+        }
+        Ok(listing)
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, Error> {
+        self.calls.read_text(self.fd(), name).map_err(self.at(name, "read"))
+    }
+
+    /// One generation.
+    pub fn find(&self, number: u64) -> Result<Generation, Error> {
+        let found = self.listing()?.generations.into_iter().find(|generation| generation.number == number);
+        found.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no snapshot {number} in {}", self.path))
+        })
+    }
+
+    /// What is known besides the generations; since a load in this boot the note is as new or newer.
+    pub fn state(&self) -> Result<State, Error> {
+        let noted = self.note.as_ref().and_then(|note| note.folder.text(&note.name).ok()?);
+        let noted = State::parse(&noted.unwrap_or_default());
+        if let (Some(load), Ok(boot_id)) = (&noted.load, self.calls.boot_id())
+            && load.boot_id == boot_id
+        {
+            return Ok(noted);
+        }
+        Ok(State::parse(&self.text(STATE)?.unwrap_or_default()))
+    }
+
+    /// Replaces that. It may fail, and [`Store::state`] know it nevertheless.
+    pub fn write_state(&self, state: &State) -> Result<(), Error> {
+        if let Some(Note { folder, name }) = &self.note
+            && folder.replace(name, &state.text()).is_err()
+        {
+            // An old one would be taken for the new one.
+            folder.remove_if_there(name).ok();
+        }
+        self.replace(STATE, &state.text())
+    }
+
+    /// Replaces a small file as a whole; after a power cut either the old or the new text is there.
+    fn replace(&self, name: &str, text: &str) -> Result<(), Error> {
+        let partial = format!("{name}.partial");
+        self.write_small(&partial, text)?;
+        let renamed = self.calls.rename(self.fd(), &partial, name, false).map_err(self.at(name, "replace"));
+        self.or_without(&partial, renamed)
+    }
+
+    /// Removes a file that has no use after a failure; if that fails too, the next save does it.
+    fn or_without<T>(&self, name: &str, done: Result<T, Error>) -> Result<T, Error> {
+        if done.is_err() {
+            self.calls.remove(self.fd(), name.as_bytes(), false).ok();
+        }
+        done
+    }
+
+    fn write_small(&self, name: &str, text: &str) -> Result<(), Error> {
+        match self.calls.remove(self.fd(), name.as_bytes(), false) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(self.at(name, "remove")(errno)),
+        }
+        let file = self.calls.create(self.fd(), name.as_bytes(), 0o600).map_err(self.at(name, "create"))?;
+        let written = self.calls.write_all(file.as_fd(), text.as_bytes()).map_err(self.at(name, "write"));
+        let synced = written.and_then(|()| self.calls.sync(file.as_fd()).map_err(self.at(name, "sync")));
+        self.or_without(name, synced)
+    }
+
+    /// Removes what saves that did not end have left. An archive whose manifest is gone is set aside: somebody may want it.
+    pub fn clean(&self) -> Result<(), Error> {
+        let listing = self.listing()?;
+        for name in &listing.leftovers {
+            self.calls.remove(self.fd(), name.as_bytes(), false).map_err(self.at(name, "remove"))?;
+        }
+        for number in &listing.lone_archives {
+            self.put_aside(&archive_name(*number))?;
+        }
+        Ok(())
+    }
+
+    /// Renames the files of a generation so that it is never tried again; nothing is overwritten.
+    pub fn set_aside(&self, number: u64) -> Result<(), Error> {
+        let name = manifest_name(number);
+        if self.text(&name)?.is_some() {
+            self.put_aside(&name)?;
+        }
+        self.put_aside(&archive_name(number))?;
+        self.sync()
+    }
+
+    fn put_aside(&self, name: &str) -> Result<(), Error> {
+        let mut to = format!("{name}.bad");
+        for attempt in 2.. {
+            match self.calls.rename(self.fd(), name, &to, true) {
+                Err(Errno::EXIST) if attempt < 100 => to = format!("{name}.{attempt}.bad"),
+                renamed => return renamed.map_err(self.at(name, "set aside")),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        self.calls.sync(self.fd()).map_err(at(&self.path, "sync"))
+    }
+
+    /// Replaces the manifest of a generation.
+    pub fn describe(&self, number: u64, manifest: &Manifest) -> Result<(), Error> {
+        self.replace(&manifest_name(number), &manifest.text())?;
+        self.sync()
+    }
+
+    /// Keeps a generation from being pruned.
+    pub fn pin(&self, number: u64, why: &str) -> Result<(), Error> {
+        self.replace(&pin_name(number), &format!("{why}\n"))?;
+        self.sync()
+    }
+
+    /// Takes that back.
+    pub fn unpin(&self, number: u64) -> Result<(), Error> {
+        self.remove_if_there(&pin_name(number))?;
+        self.sync()
+    }
+
+    fn remove_if_there(&self, name: &str) -> Result<(), Error> {
+        match self.calls.remove(self.fd(), name.as_bytes(), false) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.at(name, "remove")(errno)),
+        }
+    }
+
+    /// Deletes a generation with what was set aside of it. The archive goes first: without it there is no generation.
+    pub fn delete(&self, number: u64) -> Result<(), Error> {
+        let mut names = vec![archive_name(number), manifest_name(number), pin_name(number)];
+        let listing = self.listing()?;
+        names.extend(listing.bad.into_iter().filter(|name| classify(name) == StoreFile::Bad(number)));
+        let mut found = false;
+        for name in &names {
+            match self.calls.remove(self.fd(), name.as_bytes(), false) {
+                Ok(()) => found = true,
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(self.at(name, "remove")(errno)),
+            }
+        }
+        if !found {
+            let message = format!("there is no snapshot {number} in {}", self.path);
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        self.sync()
+    }
+
+    /// Opens the archive of a generation.
+    pub fn open_archive(&self, number: u64) -> Result<OwnedFd, HostError> {
+        let name = archive_name(number);
+        let fail = |operation: &str, errno| HostError::new(format!("{}/{name}", self.path), operation, errno);
+        let opened = self.calls.open_file(self.fd(), name.as_bytes()).map_err(|errno| fail("open", errno))?;
+        let (file, store) = (self.calls.look(opened.as_fd(), b""), self.calls.look(self.fd(), b""));
+        let (file, store) =
+            file.and_then(|file| Ok((file, store?))).map_err(|errno| fail("look at", errno))?;
+        let is_ours = file.uid == 0 || file.uid == store.uid;
+        if file.kind == Kind::File && is_ours && file.mode & 0o022 == 0 {
+            return Ok(opened);
+        }
+        let text = "it is not loaded, because others can change it; when you know what is in it, run `chown root` and `chmod 600`";
+        Err(HostError::text(format!("{}/{name}", self.path), "trust", text))
+    }
+
+    /// The same with the path of the archive, where that is what failed.
+    pub fn of_archive(&self, number: u64, trouble: Trouble) -> Trouble {
+        match trouble {
+            Trouble::Archive(error) => {
+                let object = format!("{}/{}", self.path, archive_name(number));
+                Trouble::Archive(HostError { object, ..error })
+            }
+            other => other,
+        }
+    }
+
+    /// A file for the archive of generation `number`. Where the file system can, it has no name yet, and is gone with us.
+    pub fn draft(&self, number: u64) -> Result<Draft, Error> {
+        match self.calls.create_unnamed(self.fd()) {
+            Ok(file) => return Ok(Draft { file, name: None }),
+            Err(Errno(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL)) => {}
+            Err(errno) => return Err(in_store(HostError::new(&self.path, "create a file in", errno))),
+        }
+        let name = format!("{}.partial", archive_name(number));
+        let file = self.calls.create(self.fd(), name.as_bytes(), 0o600).map_err(self.at(&name, "create"))?;
+        Ok(Draft { file, name: Some(name) })
+    }
+
+    /// Throws a draft away.
+    pub fn discard(&self, draft: &Draft) {
+        if let Some(name) = &draft.name {
+            // If that fails, the next save does it.
+            self.calls.remove(self.fd(), name.as_bytes(), false).ok();
+        }
+    }
+
+    /// Makes a draft a generation: all of it is on the disk before its name is.
+    pub fn commit(&self, number: u64, draft: &Draft, manifest: &Manifest) -> Result<(), Error> {
+        let (archive, name) = (archive_name(number), manifest_name(number));
+        self.calls.sync(draft.file.as_fd()).map_err(self.at(&archive, "sync"))?;
+        let partial = format!("{name}.partial");
+        self.write_small(&partial, &manifest.text())?;
+        let renamed = self.calls.rename(self.fd(), &partial, &name, true).map_err(self.at(&name, "name"));
+        self.or_without(&partial, renamed)?;
+        let named = match &draft.name {
+            None => self.calls.name(draft.file.as_fd(), self.fd(), &archive),
+            Some(partial) => self.calls.rename(self.fd(), partial, &archive, true),
+        };
+        if let Err(errno) = named {
+            self.calls.remove(self.fd(), name.as_bytes(), false).ok();
+            return Err(self.at(&archive, "name")(errno));
+        }
+        self.sync()
+    }
+}

@@ -1,0 +1,364 @@
+//! What is in a tree: every name with what statx(2) says of it, before anything is read.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use host::Errno;
+use host::linux::ramdisk::{BTRFS, Calls, SUBVOLUME_ROOT, Subject, TMPFS};
+use logic::ramdisk::Mode;
+use logic::ramdisk::directories::{Directories, TOP};
+use logic::ramdisk::entry::{Kind, Meta, Time};
+use logic::ramdisk::fingerprint::Fingerprint;
+use logic::ramdisk::limits::{self, NAMED, shown};
+use logic::ramdisk::manifest::{BIGGEST, Contents, Sized};
+use logic::ramdisk::omitted::{Omitted, Reason};
+
+use super::ladder::Ladder;
+use super::trouble::{Trouble, in_tree, is_general};
+
+/// The name under which a snapshot of the disk appears for a moment where the file system can make one.
+pub const SNAPSHOT: &str = ".zramd-snapshot";
+
+const PAGE: u64 = 4096;
+const EXT: u64 = 0xef53;
+/// The directory in which fsck leaves what it finds.
+pub const LOST_AND_FOUND: &[u8] = b"lost+found";
+
+/// A directory; its name is in [`Tree::names`].
+#[derive(Debug)]
+pub struct Directory {
+    /// What it is.
+    pub meta: Meta,
+    /// What it has besides directories.
+    pub leaves: Range<usize>,
+}
+
+/// What is no directory.
+#[derive(Debug)]
+pub struct Leaf {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// What it is.
+    pub meta: Meta,
+    /// The index of the leaf that is the same file under an earlier name.
+    pub first: Option<usize>,
+}
+
+/// A tree.
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// Where each directory is.
+    pub names: Directories,
+    /// All directories by number.
+    pub directories: Vec<Directory>,
+    /// Everything else, in the order of the directories.
+    pub leaves: Vec<Leaf>,
+    /// The sums.
+    pub contents: Contents,
+    /// Sockets, and mounts in the tree that are not ours.
+    pub skipped: u64,
+    /// Where some of those mounts are.
+    pub mounts: Vec<String>,
+    /// What cannot be kept.
+    pub omitted: Omitted,
+    /// Whether parts of it are file systems of their own within the same mount (subvolumes of btrfs).
+    pub has_subvolumes: bool,
+    /// Whether contents may have changed although nothing that was seen has: see [`Fingerprint`].
+    pub hides_changes: bool,
+    /// A digest of what was seen; nothing when what was seen is too young to rely on.
+    pub fingerprint: Option<String>,
+    /// The digest in any case.
+    pub seen: String,
+}
+
+/// Whether a directory that was seen is not there any more, or something else, or below another mount.
+pub fn is_gone(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno(libc::ENOTDIR | libc::ELOOP | libc::EXDEV))
+}
+
+/// A name in a directory, as a path.
+pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}
+
+/// Bytes that a file of this size needs where pages have 4 KiB.
+fn occupied(meta: &Meta) -> u64 {
+    let whole = meta.size.div_ceil(PAGE).saturating_mul(PAGE);
+    // Below that it is not holes that save room but ways to store small files.
+    if meta.size > 16 * PAGE { whole.min(meta.occupied.div_ceil(PAGE).saturating_mul(PAGE)) } else { whole }
+}
+
+/// Whether a name at the top of a disk belongs to its file system, and not to its users: the directory of fsck on ext4 as long as
+/// there is nothing in it, and the snapshot of a save that was interrupted.
+pub fn is_reserved(calls: &Calls, root: BorrowedFd<'_>, magic: u64, name: &[u8]) -> Result<bool, Errno> {
+    if magic == BTRFS && name == SNAPSHOT.as_bytes() {
+        return Ok(calls.look(root, name)?.inode == SUBVOLUME_ROOT);
+    }
+    if !is_of_fsck(magic, name) {
+        return Ok(false);
+    }
+    match calls.open_below(root, name) {
+        Err(errno) if is_gone(errno) => Ok(false),
+        opened => Ok(calls.list(opened?.as_fd())?.is_empty()),
+    }
+}
+
+/// Whether this is the path of the directory in which fsck leaves what it finds; it stays, whatever is in it.
+pub fn is_of_fsck(magic: u64, path: &[u8]) -> bool {
+    magic == EXT && path == LOST_AND_FOUND
+}
+
+/// Walks through the tree below `root`, which stays in its mount.
+pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
+    walk_since(calls, root, mode, calls.file_clock())
+}
+
+/// The same after everything is on its disk: from then on the next write through a mapping carries a new time.
+pub fn walk_settled(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
+    let clock = calls.file_clock();
+    let settled = calls.sync_file_system(root);
+    let mut tree = walk_since(calls, root, mode, clock)?;
+    if settled.is_err() {
+        tree.fingerprint = None;
+    }
+    Ok(tree)
+}
+
+/// The same; what has changed after this time of [`Calls::file_clock`] is too young to rely on.
+pub fn walk_since(
+    calls: &Calls,
+    root: BorrowedFd<'_>,
+    mode: Mode,
+    (began, tick): (Time, Time),
+) -> Result<Tree, Trouble> {
+    let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
+    let top = calls.look(root, b"").map_err(in_tree(b"", "look at"))?;
+    let hides_changes = magic == TMPFS && mode == Mode::Snapshot;
+    let mut walk = Walk {
+        calls,
+        root,
+        mode,
+        magic,
+        top,
+        tree: Tree { hides_changes, ..Tree::default() },
+        fingerprint: Fingerprint::default(),
+        links: HashMap::new(),
+        biggest: Vec::new(),
+        below: Vec::new(),
+    };
+    walk.top()?;
+    let mut ladder = Ladder::new(calls, root);
+    let mut pending = vec![Pending { above: TOP, name: Vec::new(), meta: top, length: 0 }];
+    while let Some(next) = pending.pop() {
+        walk.directory(&mut ladder, next)?;
+        pending.extend(walk.below.drain(..).rev());
+    }
+    Ok(walk.finish((began, tick)))
+}
+
+/// A directory that was seen and not looked into yet.
+struct Pending {
+    above: usize,
+    name: Vec<u8>,
+    meta: Meta,
+    /// Length of its path.
+    length: usize,
+}
+
+/// A walk through a tree.
+struct Walk<'a> {
+    calls: &'a Calls,
+    root: BorrowedFd<'a>,
+    mode: Mode,
+    magic: u64,
+    top: Meta,
+    tree: Tree,
+    fingerprint: Fingerprint,
+    /// The first name of each file that has several.
+    links: HashMap<((u32, u32), u64), usize>,
+    /// The biggest files: bytes, directory, leaf.
+    biggest: Vec<(u64, usize, usize)>,
+    /// What the present directory has of directories.
+    below: Vec<Pending>,
+}
+
+const UNKNOWN: Time = Time { seconds: 0, nanoseconds: 0 };
+
+impl Walk<'_> {
+    /// Whether a file is kept without its contents, which may change.
+    fn is_bare(&self, meta: &Meta) -> bool {
+        self.mode == Mode::Skeleton && meta.kind == Kind::File
+    }
+
+    fn is_other_mount(&self, meta: &Meta) -> bool {
+        let top = &self.top;
+        if top.mount == 0 { meta.device != top.device } else { meta.mount != top.mount }
+    }
+
+    /// The disk itself.
+    fn top(&mut self) -> Result<(), Trouble> {
+        // Making a snapshot changes these times; what else changes here is seen by its names and attributes.
+        let fixed = Meta { mtime: UNKNOWN, ctime: UNKNOWN, size: 0, links: 0, inode: 0, ..self.top };
+        self.fingerprint.add(TOP, b"", &fixed);
+        self.attributes(Subject::Open(self.root)).map_err(in_tree(b"", "read attributes of"))
+    }
+
+    /// What cannot be read of them is said when they are packed.
+    fn attributes(&mut self, subject: Subject<'_>) -> Result<(), Errno> {
+        let attributes = match self.calls.attributes(subject) {
+            Err(errno) if !is_general(errno) => return Ok(()),
+            read => read?.0,
+        };
+        for (name, value) in &attributes {
+            self.fingerprint.add_attribute(name, value);
+        }
+        Ok(())
+    }
+
+    fn path(&self, directory: usize, name: &[u8]) -> Vec<u8> {
+        join(&self.tree.names.path(directory), name)
+    }
+
+    /// Leaves out what has this name, unless the error is not about it.
+    fn unreadable(
+        &mut self,
+        directory: usize,
+        name: &[u8],
+        operation: &'static str,
+        errno: Errno,
+    ) -> Result<(), Trouble> {
+        if is_general(errno) {
+            return Err(in_tree(b"", operation)(errno));
+        }
+        let names = &self.tree.names;
+        self.tree.omitted.add(|| join(&names.path(directory), name), Reason::Unreadable, errno);
+        Ok(())
+    }
+
+    /// Looks at all that is in a directory, which may be gone by now.
+    fn directory(&mut self, ladder: &mut Ladder<'_>, found: Pending) -> Result<(), Trouble> {
+        let Pending { above, name, meta, length } = found;
+        let is_top = name.is_empty();
+        let number = if is_top { TOP } else { self.tree.names.add(above, &name) };
+        let opened = ladder.open(&self.tree.names, number);
+        let listed = opened.and_then(|opened| Ok((self.calls.list(opened.as_fd())?, opened)));
+        let (names, opened) = match listed {
+            Err(errno) if is_top => return Err(in_tree(b"", "list")(errno)),
+            Err(errno) => {
+                // The next directory gets the same number.
+                self.tree.names.remove_last();
+                ladder.forget(number);
+                return if is_gone(errno) { Ok(()) } else { self.unreadable(above, &name, "list", errno) };
+            }
+            Ok(listed) => listed,
+        };
+        if !is_top {
+            self.fingerprint.add(above, &name, &meta);
+        }
+        let first_leaf = self.tree.leaves.len();
+        for name in names {
+            if is_top && self.is_reserved(&name)? {
+                continue;
+            }
+            let length = if is_top { name.len() } else { length + 1 + name.len() };
+            match self.calls.look(opened.as_fd(), &name) {
+                Err(Errno::NOENT) => {}
+                Err(errno) => self.unreadable(number, &name, "look at", errno)?,
+                Ok(meta) => self.seen(opened.as_fd(), Pending { above: number, name, meta, length })?,
+            }
+        }
+        self.tree.contents.directories += 1;
+        self.tree.directories.push(Directory { meta, leaves: first_leaf..self.tree.leaves.len() });
+        Ok(())
+    }
+
+    fn is_reserved(&self, name: &[u8]) -> Result<bool, Trouble> {
+        match is_reserved(self.calls, self.root, self.magic, name) {
+            Err(errno) if is_general(errno) => Err(in_tree(name, "look at")(errno)),
+            // What is wrong with it is seen when it is looked at as everything else is.
+            found => Ok(found.unwrap_or(false)),
+        }
+    }
+
+    /// Takes a name that was seen in a directory.
+    fn seen(&mut self, directory: BorrowedFd<'_>, found: Pending) -> Result<(), Trouble> {
+        let Pending { above, name, meta, length } = &found;
+        let (above, meta) = (*above, *meta);
+        let is_mount = self.is_other_mount(&meta);
+        if is_mount && self.tree.mounts.len() < NAMED {
+            self.tree.mounts.push(shown(&self.path(above, name)));
+        }
+        if is_mount || matches!(meta.kind, Kind::Socket | Kind::Unknown) {
+            self.tree.skipped += 1;
+            return Ok(());
+        }
+        if *length > limits::PATH {
+            let names = &self.tree.names;
+            self.tree.omitted.add(|| join(&names.path(above), name), Reason::Path, "");
+            return Ok(());
+        }
+        self.tree.has_subvolumes |= meta.device != self.top.device;
+        if meta.kind == Kind::Directory {
+            self.below.push(found);
+            return Ok(());
+        }
+        if self.is_bare(&meta) {
+            let fixed = Meta { mtime: UNKNOWN, ctime: UNKNOWN, size: 0, inode: 0, ..meta };
+            self.fingerprint.add(above, name, &fixed);
+            let read = self.attributes(Subject::Named(directory, name));
+            read.map_err(in_tree(b"", "read attributes of"))?;
+        } else {
+            self.fingerprint.add(above, name, &meta);
+        }
+        let leaf = self.tree.leaves.len();
+        let first = if meta.links > 1 {
+            let known = *self.links.entry((meta.device, meta.inode)).or_insert(leaf);
+            (known != leaf).then_some(known)
+        } else {
+            None
+        };
+        if let Some(bytes) = count(&mut self.tree.contents, &meta, first.is_some(), self.mode) {
+            let biggest = &mut self.biggest;
+            if biggest.len() < BIGGEST || biggest.last().is_some_and(|least| least.0 < bytes) {
+                let place = biggest.partition_point(|other| other.0 >= bytes);
+                biggest.insert(place, (bytes, above, leaf));
+                biggest.truncate(BIGGEST);
+            }
+        }
+        self.tree.leaves.push(Leaf { name: found.name, meta, first });
+        Ok(())
+    }
+
+    fn finish(self, (began, tick): (Time, Time)) -> Tree {
+        let Walk { mut tree, fingerprint, biggest, .. } = self;
+        let sized = |(bytes, directory, leaf): (u64, usize, usize)| {
+            let path = join(&tree.names.path(directory), &tree.leaves[leaf].name);
+            Sized { path: shown(&path), bytes }
+        };
+        tree.contents.biggest = biggest.into_iter().map(sized).collect();
+        tree.seen = fingerprint.text();
+        tree.fingerprint = fingerprint.finish(began, tick);
+        tree
+    }
+}
+
+/// Counts what is no directory. Of a file with contents that are kept, the bytes that it needs.
+pub fn count(contents: &mut Contents, meta: &Meta, is_further: bool, mode: Mode) -> Option<u64> {
+    if is_further {
+        contents.hard_links += 1;
+        return None;
+    }
+    if meta.kind != Kind::File {
+        contents.others += 1;
+        return None;
+    }
+    contents.files += 1;
+    if mode == Mode::Skeleton {
+        return None;
+    }
+    let bytes = occupied(meta);
+    contents.bytes = contents.bytes.saturating_add(meta.size);
+    contents.occupied_bytes = contents.occupied_bytes.saturating_add(bytes);
+    Some(bytes)
+}

@@ -1,0 +1,277 @@
+//! The machine, as a set of plain verbs. No verb decides anything.
+//!
+//! [`linux::LinuxHost`] touches the real one, [`sim::SimHost`] is a state machine with the kernel's rules. The same
+//! scenarios run on both and are compared (`tests/machine/conformance.rs`), which keeps the simulator honest.
+
+pub mod error;
+pub mod linux;
+pub mod upkeep;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::{Cause, Errno, HostError};
+use logic::device::attribute::Attribute;
+use logic::error::Error;
+use logic::facts::PathKind;
+use logic::vm::Tunable;
+
+/// Bytes as text; what is not UTF-8 is replaced.
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Text files that describe the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MachineFile {
+    /// `/proc/meminfo`.
+    Meminfo,
+    /// `/proc/swaps`.
+    Swaps,
+    /// `/proc/self/mountinfo`.
+    Mountinfo,
+    /// `/proc/cmdline`.
+    Cmdline,
+    /// `/run/zramd/work/maintenance.json`.
+    Maintenance,
+    /// `/run/zramd/work/pressure`.
+    PressureLevel,
+    /// `/etc/passwd`.
+    Passwd,
+    /// `/etc/group`.
+    Group,
+    /// `/proc/sys/kernel/osrelease`.
+    KernelRelease,
+    /// `/proc/cpuinfo`.
+    Cpuinfo,
+    /// `/sys/devices/system/cpu/online`.
+    OnlineCpus,
+    /// `/proc/pressure/memory`.
+    MemoryPressure,
+    /// `/proc/pressure/cpu`.
+    CpuPressure,
+    /// `/proc/loadavg`.
+    Loadavg,
+    /// `/proc/vmstat`.
+    Vmstat,
+    /// `/proc/diskstats`.
+    Diskstats,
+    /// `/var/lib/zramd/benchmark.json`: the verdict of the benchmark.
+    Verdict,
+}
+
+/// A process that has a device open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Process id.
+    pub pid: u32,
+    /// `comm`.
+    pub name: String,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (pid {})", self.name, self.pid)
+    }
+}
+
+/// Name of a record file, and its text, or why that cannot be read.
+pub type RecordFile = (String, Result<String, HostError>);
+
+/// What is known about a path that should be a block device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockProbe {
+    /// Device number, or nothing when it is not a block device.
+    pub device: Option<(u32, u32)>,
+    /// Its first bytes, at most [`logic::device::signature::PROBE_BYTES`].
+    pub head: Vec<u8>,
+    /// Names of what sits on top of it.
+    pub holders: Vec<String>,
+}
+
+/// How to make a file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MkfsSpec {
+    /// Type, as in `mkfs.TYPE`.
+    pub fs_type: String,
+    /// Words between the program and the device.
+    pub arguments: Vec<String>,
+}
+
+/// How to activate swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwapSpec {
+    /// Priority; −1 lets the kernel choose.
+    pub priority: i32,
+    /// Discard freed pages (`SWAP_FLAG_DISCARD`).
+    pub discard: bool,
+}
+
+/// What to mount where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountSpec {
+    /// Source: a device node, or a word for file systems without one.
+    pub source: String,
+    /// Where.
+    pub mount_point: String,
+    /// File system type.
+    pub fs_type: String,
+    /// Options in the spelling of fstab.
+    pub options: String,
+}
+
+/// Owner and permission bits of the root directory of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RootSpec {
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// User id.
+    pub uid: Option<u32>,
+    /// Group id.
+    pub gid: Option<u32>,
+}
+
+/// How full a file system is (statvfs(3)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Space {
+    /// Bytes in use.
+    pub used_bytes: u64,
+    /// Bytes that fit.
+    pub total_bytes: u64,
+    /// Files that still fit.
+    pub free_inodes: u64,
+    /// Files that fit into it when it is empty; 0 where there is no such limit.
+    pub total_inodes: u64,
+}
+
+/// What engine code may ask of a machine. Looking first, acting below.
+pub trait Host {
+    /// The contents of one file about the machine.
+    fn bytes(&self, file: MachineFile) -> Result<Vec<u8>, HostError>;
+    /// The text of one file about the machine; what is not UTF-8 is replaced.
+    fn text(&self, file: MachineFile) -> Result<String, HostError> {
+        Ok(lossy(self.bytes(file)?))
+    }
+    /// A setting of the kernel, without the line break.
+    fn read_tunable(&self, tunable: Tunable) -> Result<String, HostError>;
+    /// CPUs online.
+    fn cpus(&self) -> u32;
+    /// Page size in bytes.
+    fn page_size(&self) -> u64;
+    /// Whether we may administer the machine.
+    fn is_privileged(&self) -> bool;
+    /// The kind of container that we run in, if we do.
+    fn container(&self) -> Option<String>;
+    /// Whether `/sys/class/zram-control` exists.
+    fn has_control(&self) -> bool;
+    /// Numbers of all zram devices, ascending.
+    fn device_numbers(&self) -> Result<Vec<u32>, HostError>;
+    /// Whether device `number` has this attribute.
+    fn has_attribute(&self, number: u32, attribute: Attribute) -> bool;
+    /// Reads an attribute.
+    fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError>;
+    /// Processes other than this one that have the device open.
+    fn holders(&self, number: u32) -> Vec<Holder>;
+    /// Processes other than this one that use the file system mounted at `path`.
+    fn mount_users(&self, path: &str) -> Vec<Holder>;
+    /// What is at `path`, which should be a block device; nothing when there is nothing.
+    fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError>;
+    /// The loop device that [`Host::attach_file`] made for device `number`, if it is there.
+    fn loop_device(&self, number: u32) -> Result<Option<String>, HostError>;
+    /// The mapping that [`Host::open_crypt`] made for device `number`, if it is there.
+    fn crypt_device(&self, number: u32) -> Result<Option<String>, HostError>;
+    /// Where the program is that makes file systems of this type.
+    fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf>;
+    /// What is at `path`.
+    fn path_kind(&self, path: &str) -> PathKind;
+    /// Where `path` leads, if there is a symbolic link on the way, or in its place.
+    fn link(&self, path: &str) -> Option<String>;
+    /// Whether there is a file in `folder` whose name ends with `suffix`, and that is neither hidden nor empty.
+    fn has_file(&self, folder: &str, suffix: &str) -> bool;
+    /// How full the file system mounted at `path` is.
+    fn space(&self, path: &[u8]) -> Result<Space, HostError>;
+    /// What `zramd-worker` has written about a RAM disk that is kept, or nothing.
+    fn disk_status(&self, name: &str) -> String;
+    /// Inode of the directory of a device in `/sys/block`.
+    fn device_inode(&self, number: u32) -> Result<u64, HostError>;
+    /// All records.
+    fn records(&self) -> Result<Vec<RecordFile>, HostError>;
+    /// The records of scratch devices.
+    fn scratch_records(&self) -> Result<Vec<RecordFile>, HostError>;
+    /// Numbers of the swaps that are off for hibernation ([`logic::device::drain`]), ascending.
+    fn drained(&self) -> Result<Vec<u32>, HostError>;
+    /// Time since boot, with suspend counted.
+    fn now(&self) -> Duration;
+    /// Time since boot, without suspend: what time stamps on the bus are in.
+    fn monotonic(&self) -> Duration;
+
+    /// Takes the lock that lets only one process change things, waiting for it.
+    fn lock_run(&mut self) -> Result<(), HostError>;
+    /// Gives that lock back, and removes the record folder if nothing is recorded.
+    fn unlock_run(&mut self);
+    /// Writes a record atomically.
+    fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError>;
+    /// Removes a record; an absent one is fine.
+    fn remove_record(&mut self, name: &str) -> Result<(), HostError>;
+    /// Writes or removes the drop-in that keeps a swap off for hibernation.
+    fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError>;
+    /// Takes the right over a scratch record, which one process at a time has until it ends; whether we have it now.
+    fn own_scratch(&mut self, name: &str) -> Result<bool, HostError>;
+    /// Waits.
+    fn sleep(&mut self, time: Duration);
+    /// Random bytes for a UUID.
+    fn random(&mut self) -> [u8; 16];
+    /// Loads the module.
+    fn load_module(&mut self) -> Result<(), HostError>;
+    /// Creates a device; the kernel chooses the lowest free number. The only caller is the engine's device creation.
+    fn hot_add(&mut self) -> Result<u32, HostError>;
+    /// Removes a device.
+    fn hot_remove(&mut self, number: u32) -> Result<(), HostError>;
+    /// Writes an attribute.
+    fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError>;
+    /// Makes a file of this size, takes its name away, and attaches it to a loop device with direct I/O for device `number`.
+    /// Nobody but root can read it, and it ends with the loop device.
+    fn attach_file(&mut self, number: u32, path: &str, bytes: u64) -> Result<(), HostError>;
+    /// Detaches it.
+    fn detach_file(&mut self, number: u32) -> Result<(), HostError>;
+    /// Maps a block device, encrypted with a random key that is kept nowhere else, for device `number`.
+    fn open_crypt(&mut self, number: u32, store: &str) -> Result<(), HostError>;
+    /// Removes that mapping; one that is not there is fine.
+    fn close_crypt(&mut self, number: u32) -> Result<(), HostError>;
+    /// Keeps udev from probing the device: an exclusive BSD lock on its node.
+    fn lock_device(&mut self, number: u32) -> Result<(), HostError>;
+    /// Gives that lock back.
+    fn unlock_device(&mut self, number: u32) -> Result<(), HostError>;
+    /// Writes whole pages with direct I/O.
+    fn write_pages(&mut self, number: u32, offset: u64, data: &[u8]) -> Result<(), HostError>;
+    /// Reads whole pages with direct I/O.
+    fn read_pages(&mut self, number: u32, offset: u64, length: usize) -> Result<Vec<u8>, HostError>;
+    /// Discards a range.
+    fn discard(&mut self, number: u32, offset: u64, length: u64) -> Result<(), HostError>;
+    /// Makes a file system.
+    fn mkfs(&mut self, number: u32, spec: &MkfsSpec) -> Result<(), HostError>;
+    /// Sets owner and mode of the root directory of the file system on the device, without showing it anywhere.
+    fn set_root(&mut self, number: u32, fs_type: &str, root: &RootSpec) -> Result<(), HostError>;
+    /// Activates swap.
+    fn swap_on(&mut self, number: u32, spec: SwapSpec) -> Result<(), HostError>;
+    /// Deactivates swap, in a child process: the kernel makes the caller the preferred victim of the OOM killer.
+    fn swap_off(&mut self, number: u32) -> Result<(), HostError>;
+    /// Mounts.
+    fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
+    /// Changes the options of a mounted file system.
+    fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
+    /// Shows what is mounted at one path at another one as well.
+    fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError>;
+    /// Has `zramd-worker` do something, and waits for its end.
+    fn run_worker(&mut self, words: &[&str]) -> Result<(), Error>;
+    /// Unmounts, never lazily.
+    fn unmount(&mut self, path: &str) -> Result<(), HostError>;
+    /// Changes a setting of the kernel.
+    fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError>;
+    /// Creates one folder, mode 0755.
+    fn make_directory(&mut self, path: &str) -> Result<(), HostError>;
+    /// Removes an empty folder.
+    fn remove_directory(&mut self, path: &str) -> Result<(), HostError>;
+}

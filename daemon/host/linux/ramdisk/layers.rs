@@ -1,0 +1,62 @@
+//! What a file system lies on: devices, the devices below those, and files that are used as disks.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use super::{Calls, FileSystem};
+use logic::ramdisk::paths::Layer;
+
+/// Nobody stacks as many devices; what sysfs says is looked at once each.
+const MOST: usize = 64;
+
+impl Calls {
+    /// All that a file system lies on, from the top down; `path` is what matters on it. What cannot be found out is left out.
+    pub fn layers(&self, path: &str, found: &FileSystem) -> Vec<Layer> {
+        let mut layers = vec![Layer::FileSystem { path: path.to_owned(), magic: found.magic }];
+        let mut pending: Vec<String> = found.device.iter().cloned().collect();
+        while let Some(device) = pending.pop() {
+            let layer = Layer::Device(device.clone());
+            if layers.contains(&layer) || layers.len() >= MOST {
+                continue;
+            }
+            layers.push(layer);
+            let Ok(folder) = fs::canonicalize(format!("/sys/class/block/{device}")) else { continue };
+            if folder.join("partition").exists() {
+                pending.extend(folder.parent().and_then(name));
+            }
+            if let Ok(slaves) = fs::read_dir(folder.join("slaves")) {
+                pending.extend(slaves.filter_map(|slave| name(&slave.ok()?.path())));
+            }
+            let Some(file) = backing_file(&folder) else { continue };
+            let is_device = fs::metadata(&file).is_ok_and(|meta| meta.file_type().is_block_device());
+            if is_device {
+                pending.extend(fs::canonicalize(&file).ok().as_deref().and_then(name));
+            } else if let Some(below) = self.around(&file) {
+                layers.push(Layer::FileSystem { path: file.display().to_string(), magic: below.magic });
+                pending.extend(below.device);
+            }
+        }
+        layers
+    }
+
+    /// The file system of the directory of a file, which may have been removed while it is in use.
+    fn around(&self, file: &Path) -> Option<FileSystem> {
+        let folder = self.open_directory(file.parent()?).ok()?;
+        self.file_system(folder.as_fd()).ok()
+    }
+}
+
+fn name(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_string_lossy().into_owned())
+}
+
+/// The file of a loop device.
+fn backing_file(device: &Path) -> Option<PathBuf> {
+    let bytes = fs::read(device.join("loop/backing_file")).ok()?;
+    let path = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    Some(PathBuf::from(OsStr::from_bytes(path.strip_suffix(b" (deleted)").unwrap_or(path))))
+}

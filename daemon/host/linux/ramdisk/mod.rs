@@ -1,0 +1,522 @@
+//! The system calls with which directory trees are saved and loaded, each as a method of [`Calls`].
+//!
+//! Every one of them can be made to fail by a [`Script`](script::Script): tests walk through all of them.
+
+mod btrfs;
+mod layers;
+mod list;
+pub mod script;
+mod system;
+mod trusted;
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, ResolveFlags, SeekFrom, StatxFlags, Timespec, Timestamps, Uid, XattrFlags,
+};
+
+use crate::linux::lock;
+use crate::{Errno, HostError};
+pub use btrfs::SUBVOLUME_ROOT;
+pub use list::Name;
+use logic::ramdisk::entry::{Attribute, Kind, Meta, Time};
+use logic::ramdisk::limits;
+pub use script::Calls;
+pub use system::{BTRFS, FileSystem, TMPFS, be_idle};
+pub use trusted::Untrusted;
+
+type Result<T> = std::result::Result<T, Errno>;
+
+/// An attribute of the root of a disk, which tells it from others.
+const MARK: &[u8] = b"trusted.zramd.disk";
+
+/// Attributes that only root can set, or that say who may do what: they are asked for by name where there are too many to list.
+const KNOWN: [&[u8]; 8] = [
+    b"security.SMACK64",
+    b"security.apparmor",
+    b"security.capability",
+    b"security.evm",
+    b"security.ima",
+    b"security.selinux",
+    b"system.posix_acl_access",
+    b"system.posix_acl_default",
+];
+
+/// How deep paths of openat2(2) may be in one step (`PATH_MAX` with room to spare).
+const STEP: usize = 4000;
+
+fn time(stamp: rustix::fs::StatxTimestamp) -> Time {
+    Time { seconds: stamp.tv_sec, nanoseconds: stamp.tv_nsec }
+}
+
+fn kind(mode: u16) -> Kind {
+    match u32::from(mode) & libc::S_IFMT {
+        libc::S_IFREG => Kind::File,
+        libc::S_IFDIR => Kind::Directory,
+        libc::S_IFLNK => Kind::Symlink,
+        libc::S_IFIFO => Kind::Fifo,
+        libc::S_IFCHR => Kind::Character,
+        libc::S_IFBLK => Kind::Block,
+        libc::S_IFSOCK => Kind::Socket,
+        _ => Kind::Unknown,
+    }
+}
+
+/// The path under which the name in a directory can be given to calls that take no descriptor. It follows no symbolic link
+/// but that of procfs itself, which is the descriptor.
+fn proc_path(directory: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
+    let mut path = format!("/proc/self/fd/{}", directory.as_raw_fd()).into_bytes();
+    if !name.is_empty() {
+        path.push(b'/');
+        path.extend_from_slice(name);
+    }
+    path
+}
+
+/// What attributes are asked of or given to.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'a> {
+    /// An open file or directory.
+    Open(BorrowedFd<'a>),
+    /// A name in a directory, itself even when it is a symbolic link.
+    Named(BorrowedFd<'a>, &'a [u8]),
+}
+
+/// The names of all attributes, each with a zero at its end.
+fn list_attributes(subject: Subject<'_>) -> Result<Vec<u8>> {
+    let list = |buffer: &mut [u8]| match subject {
+        Subject::Open(file) => rustix::fs::flistxattr(file, buffer),
+        Subject::Named(directory, name) => rustix::fs::llistxattr(proc_path(directory, name), buffer),
+    };
+    let mut small = [0; 1024];
+    match list(&mut small) {
+        Err(rustix::io::Errno::OPNOTSUPP) => Ok(Vec::new()),
+        Ok(length) => Ok(small[..length].to_vec()),
+        Err(rustix::io::Errno::RANGE) => {
+            // The kernel's largest list (XATTR_LIST_MAX).
+            let mut large = vec![0; 64 << 10];
+            let length = list(&mut large)?;
+            large.truncate(length);
+            Ok(large)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Calls {
+    /// Opens a directory by its path.
+    pub fn open_directory(&self, path: &Path) -> Result<OwnedFd> {
+        self.enter("open", || path.display().to_string())?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    }
+
+    /// Opens a directory below another one. No part of the path may be a symbolic link or another mount.
+    pub fn open_below(&self, root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mut at: Option<OwnedFd> = None;
+        let mut rest = path;
+        loop {
+            let (step, after) = if rest.len() <= STEP {
+                (rest, &b""[..])
+            } else {
+                let end =
+                    rest[..STEP].iter().rposition(|byte| *byte == b'/').ok_or(Errno(libc::ENAMETOOLONG))?;
+                (&rest[..end], &rest[end + 1..])
+            };
+            let step = if step.is_empty() { b"." } else { step };
+            self.enter("openat2", || step.escape_ascii().to_string())?;
+            let from = at.as_ref().map_or(root, AsFd::as_fd);
+            let resolve = ResolveFlags::BENEATH
+                | ResolveFlags::NO_SYMLINKS
+                | ResolveFlags::NO_MAGICLINKS
+                | ResolveFlags::NO_XDEV;
+            let opened = rustix::fs::openat2(from, step, flags, Mode::empty(), resolve)?;
+            if after.is_empty() {
+                return Ok(opened);
+            }
+            (at, rest) = (Some(opened), after);
+        }
+    }
+
+    /// Opens the file of this name for reading, not following a link and not changing when it was read where that can be.
+    pub fn open_file(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd> {
+        self.enter("openat", || name.escape_ascii().to_string())?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        match rustix::fs::openat(directory, name, flags | OFlags::NOATIME, Mode::empty()) {
+            Err(rustix::io::Errno::PERM) => Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?),
+            opened => Ok(opened?),
+        }
+    }
+
+    /// Makes a file that must not be there yet, and opens it for reading and writing.
+    pub fn create(&self, directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> Result<OwnedFd> {
+        self.enter("create", || name.escape_ascii().to_string())?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Makes a file without a name, and opens it for reading and writing.
+    pub fn create_unnamed(&self, directory: BorrowedFd<'_>) -> Result<OwnedFd> {
+        self.enter("open(O_TMPFILE)", String::new)?;
+        if !self.has_unnamed() {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600))?)
+    }
+
+    /// Gives an unnamed file a name, which must be free.
+    pub fn name(&self, file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &str) -> Result<()> {
+        self.enter("linkat", || name.to_owned())?;
+        let from = proc_path(file, b"");
+        rustix::fs::linkat(rustix::fs::CWD, from.as_slice(), directory, name, AtFlags::SYMLINK_FOLLOW)?;
+        self.leave()
+    }
+
+    /// Makes a further name of a file.
+    pub fn link(&self, from: BorrowedFd<'_>, old: &[u8], to: BorrowedFd<'_>, new: &[u8]) -> Result<()> {
+        self.enter("linkat", || new.escape_ascii().to_string())?;
+        Ok(rustix::fs::linkat(from, old, to, new, AtFlags::empty())?)
+    }
+
+    /// Renames within a directory; what has the new name is replaced, unless `keep`.
+    pub fn rename(&self, directory: BorrowedFd<'_>, old: &str, new: &str, keep: bool) -> Result<()> {
+        self.enter("renameat", || format!("{old} -> {new}"))?;
+        if keep {
+            let flags = rustix::fs::RenameFlags::NOREPLACE;
+            match rustix::fs::renameat_with(directory, old, directory, new, flags) {
+                // Not every file system knows the flag.
+                Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                    if rustix::fs::statat(directory, new, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                        return Err(Errno::EXIST);
+                    }
+                    rustix::fs::renameat(directory, old, directory, new)?;
+                }
+                renamed => renamed?,
+            }
+        } else {
+            rustix::fs::renameat(directory, old, directory, new)?;
+        }
+        self.leave()
+    }
+
+    /// Removes a name: a directory when `is_directory`.
+    pub fn remove(&self, directory: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> Result<()> {
+        self.enter("unlinkat", || name.escape_ascii().to_string())?;
+        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        rustix::fs::unlinkat(directory, name, flags)?;
+        self.leave()
+    }
+
+    /// Makes a directory.
+    pub fn make_directory(&self, directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> Result<()> {
+        self.enter("mkdirat", || name.escape_ascii().to_string())?;
+        Ok(rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Makes a directory and those above it.
+    pub fn make_directories(&self, path: &Path, mode: u32) -> Result<()> {
+        use std::os::unix::fs::DirBuilderExt;
+        self.enter("mkdir", || path.display().to_string())?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(mode).create(path);
+        made.map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EIO)))
+    }
+
+    /// Makes a symbolic link.
+    pub fn make_symlink(&self, directory: BorrowedFd<'_>, name: &[u8], target: &[u8]) -> Result<()> {
+        self.enter("symlinkat", || name.escape_ascii().to_string())?;
+        Ok(rustix::fs::symlinkat(target, directory, name)?)
+    }
+
+    /// Makes a named pipe or a device node.
+    pub fn make_node(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        kind: Kind,
+        device: (u32, u32),
+    ) -> Result<()> {
+        self.enter("mknodat", || name.escape_ascii().to_string())?;
+        let kind = match kind {
+            Kind::Fifo => rustix::fs::FileType::Fifo,
+            Kind::Character => rustix::fs::FileType::CharacterDevice,
+            Kind::Block => rustix::fs::FileType::BlockDevice,
+            _ => return Err(Errno::INVAL),
+        };
+        let device = rustix::fs::makedev(device.0, device.1);
+        Ok(rustix::fs::mknodat(directory, name, kind, Mode::from_raw_mode(0o600), device)?)
+    }
+
+    /// What statx(2) says of a name in a directory, or of the directory when the name is empty.
+    pub fn look(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Meta> {
+        self.enter("statx", || name.escape_ascii().to_string())?;
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
+        let mask = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID | StatxFlags::BTIME;
+        let found = rustix::fs::statx(directory, name, flags, mask)?;
+        let has = |flag: StatxFlags| found.stx_mask & flag.bits() != 0;
+        Ok(Meta {
+            kind: kind(found.stx_mode),
+            mode: u32::from(found.stx_mode) & 0o7777,
+            uid: found.stx_uid,
+            gid: found.stx_gid,
+            size: found.stx_size,
+            occupied: found.stx_blocks.saturating_mul(512),
+            mtime: time(found.stx_mtime),
+            ctime: time(found.stx_ctime),
+            born: if has(StatxFlags::BTIME) { time(found.stx_btime) } else { Time::default() },
+            links: found.stx_nlink,
+            inode: found.stx_ino,
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            special: (found.stx_rdev_major, found.stx_rdev_minor),
+            mount: if has(StatxFlags::MNT_ID) { found.stx_mnt_id } else { 0 },
+        })
+    }
+
+    /// Reads; 0 at the end.
+    pub fn read(&self, file: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
+        let most = self.transfer("read", buffer.len())?;
+        loop {
+            match rustix::io::read(file, &mut buffer[..most]) {
+                Err(rustix::io::Errno::INTR) => {}
+                read => return Ok(read?),
+            }
+        }
+    }
+
+    /// Starts at the beginning again.
+    pub fn rewind(&self, file: BorrowedFd<'_>) -> Result<()> {
+        self.enter("lseek", String::new)?;
+        rustix::fs::seek(file, SeekFrom::Start(0))?;
+        Ok(())
+    }
+
+    /// Writes some of it; how much.
+    pub fn write(&self, file: BorrowedFd<'_>, data: &[u8]) -> Result<usize> {
+        let most = self.transfer("write", data.len())?;
+        loop {
+            match rustix::io::write(file, &data[..most]) {
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(0) if most > 0 => return Err(Errno::IO),
+                written => return Ok(written?),
+            }
+        }
+    }
+
+    /// Writes all of it.
+    pub fn write_all(&self, file: BorrowedFd<'_>, mut data: &[u8]) -> Result<()> {
+        while !data.is_empty() {
+            data = &data[self.write(file, data)?..];
+        }
+        Ok(())
+    }
+
+    /// Reads from `offset` on; 0 at the end.
+    pub fn read_at(&self, file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let most = self.transfer("pread", buffer.len())?;
+        loop {
+            match rustix::io::pread(file, &mut buffer[..most], offset) {
+                Err(rustix::io::Errno::INTR) => {}
+                read => return Ok(read?),
+            }
+        }
+    }
+
+    /// Writes all of it from `offset` on.
+    pub fn write_all_at(&self, file: BorrowedFd<'_>, mut data: &[u8], mut offset: u64) -> Result<()> {
+        while !data.is_empty() {
+            let most = self.transfer("pwrite", data.len())?;
+            match rustix::io::pwrite(file, &data[..most], offset) {
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(0) => return Err(Errno::IO),
+                written => {
+                    let written = written?;
+                    data = &data[written..];
+                    offset += written as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the next data is from `offset` on, and where the hole after it begins; nothing when only a hole is left.
+    pub fn next_data(&self, file: BorrowedFd<'_>, offset: u64) -> Result<Option<(u64, u64)>> {
+        self.enter("lseek(SEEK_DATA)", || offset.to_string())?;
+        let data = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
+            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            found => found?,
+        };
+        Ok(Some((data, rustix::fs::seek(file, SeekFrom::Hole(data))?)))
+    }
+
+    /// Sets the size of a file.
+    pub fn set_size(&self, file: BorrowedFd<'_>, size: u64) -> Result<()> {
+        self.enter("ftruncate", || size.to_string())?;
+        Ok(rustix::fs::ftruncate(file, size)?)
+    }
+
+    /// The target of a symbolic link.
+    pub fn read_link(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Vec<u8>> {
+        self.enter("readlinkat", || name.escape_ascii().to_string())?;
+        Ok(rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes())
+    }
+
+    /// Sets the owner.
+    pub fn set_owner(&self, subject: Subject<'_>, uid: u32, gid: u32) -> Result<()> {
+        self.enter("fchownat", String::new)?;
+        let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        match subject {
+            Subject::Open(file) => rustix::fs::fchown(file, uid, gid)?,
+            Subject::Named(directory, name) => {
+                rustix::fs::chownat(directory, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the permission bits; not of symbolic links, which have none.
+    pub fn set_mode(&self, subject: Subject<'_>, mode: u32) -> Result<()> {
+        self.enter("fchmodat", String::new)?;
+        let mode = Mode::from_raw_mode(mode);
+        match subject {
+            Subject::Open(file) => rustix::fs::fchmod(file, mode)?,
+            Subject::Named(directory, name) => rustix::fs::chmodat(directory, name, mode, AtFlags::empty())?,
+        }
+        Ok(())
+    }
+
+    /// Sets when the contents changed, and when they were read to the same.
+    pub fn set_time(&self, subject: Subject<'_>, time: Time) -> Result<()> {
+        self.enter("utimensat", String::new)?;
+        let stamp = Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() };
+        let times = Timestamps { last_access: stamp, last_modification: stamp };
+        match subject {
+            Subject::Open(file) => rustix::fs::futimens(file, &times)?,
+            Subject::Named(directory, name) => {
+                rustix::fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All extended attributes but our mark, sorted by name, and whether these are all: those of users are left out when the
+    /// kernel cannot list them, or when there are more than the limit. A file system without attributes has none.
+    pub fn attributes(&self, subject: Subject<'_>) -> Result<(Vec<Attribute>, bool)> {
+        let listed = self.enter("listxattr", String::new).and_then(|()| list_attributes(subject));
+        let (names, mut complete) = match listed {
+            Err(Errno(libc::E2BIG)) => (KNOWN.join(&0), false),
+            names => (names?, true),
+        };
+        let mut attributes = Vec::new();
+        let mut total = 0;
+        let is_of_user = |name: &[u8]| name.starts_with(b"user.");
+        // The kernel's largest value (XATTR_SIZE_MAX).
+        let mut value = vec![0; if names.is_empty() { 0 } else { 64 << 10 }];
+        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != MARK) {
+            if is_of_user(name) && !complete {
+                continue;
+            }
+            self.enter("getxattr", || name.escape_ascii().to_string())?;
+            let length = match subject {
+                Subject::Open(file) => rustix::fs::fgetxattr(file, name, &mut value),
+                Subject::Named(directory, file) => {
+                    rustix::fs::lgetxattr(proc_path(directory, file), name, &mut value)
+                }
+            };
+            match length {
+                Ok(length) => {
+                    total += name.len() + length;
+                    attributes.push((name.to_vec(), value[..length].to_vec()));
+                }
+                // Removed meanwhile, or one that this file system does not have.
+                Err(rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if total > limits::ATTRIBUTES && complete {
+                complete = false;
+                attributes.retain(|(name, _)| !is_of_user(name));
+            }
+        }
+        attributes.sort();
+        Ok((attributes, complete))
+    }
+
+    /// Sets an extended attribute.
+    pub fn set_attribute(&self, subject: Subject<'_>, name: &[u8], value: &[u8]) -> Result<()> {
+        self.enter("setxattr", || name.escape_ascii().to_string())?;
+        match subject {
+            Subject::Open(file) => rustix::fs::fsetxattr(file, name, value, XattrFlags::empty())?,
+            Subject::Named(directory, file) => {
+                rustix::fs::lsetxattr(proc_path(directory, file), name, value, XattrFlags::empty())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a new mark on a directory.
+    pub fn set_mark(&self, directory: BorrowedFd<'_>) -> Result<()> {
+        self.enter("fsetxattr", || "mark".to_owned())?;
+        let mut mark = [0; 16];
+        rustix::rand::getrandom(&mut mark, rustix::rand::GetRandomFlags::empty())?;
+        let text = format!("{:032x}", u128::from_ne_bytes(mark));
+        match rustix::fs::fsetxattr(directory, MARK, text.as_bytes(), XattrFlags::empty()) {
+            // Without attributes, and without privileges, there are other ways to know it again.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The mark on a directory; empty without one.
+    pub fn mark(&self, directory: BorrowedFd<'_>) -> Result<String> {
+        self.enter("fgetxattr", || "mark".to_owned())?;
+        let mut mark = [0; 64];
+        match rustix::fs::fgetxattr(directory, MARK, &mut mark) {
+            Ok(length) => Ok(String::from_utf8_lossy(&mark[..length]).into_owned()),
+            Err(rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => {
+                Ok(String::new())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes an extended attribute; one that is not there is fine.
+    pub fn remove_attribute(&self, file: BorrowedFd<'_>, name: &[u8]) -> Result<()> {
+        self.enter("fremovexattr", || name.escape_ascii().to_string())?;
+        match rustix::fs::fremovexattr(file, name) {
+            Ok(()) | Err(rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The owner that new files get anyway: nothing with privileges, where mount options may say otherwise.
+    pub fn identity(&self) -> Option<(u32, u32)> {
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        (!uid.is_root()).then_some((uid.as_raw(), gid.as_raw()))
+    }
+
+    /// Waits until a file or a directory is on its disk.
+    pub fn sync(&self, file: BorrowedFd<'_>) -> Result<()> {
+        self.enter("fsync", String::new)?;
+        rustix::fs::fsync(file)?;
+        self.leave()
+    }
+
+    /// Waits until all of the file system of an open directory is on its disk.
+    pub fn sync_file_system(&self, directory: BorrowedFd<'_>) -> Result<()> {
+        self.enter("syncfs", String::new)?;
+        Ok(rustix::fs::syncfs(directory)?)
+    }
+
+    /// Waits for the lock of a directory, which one save or load has at a time; `shown` is its path, for messages.
+    pub fn lock(
+        &self,
+        directory: BorrowedFd<'_>,
+        shown: &str,
+        patience: Duration,
+    ) -> std::result::Result<(), HostError> {
+        self.enter("flock", String::new).map_err(|errno| HostError::new(shown, "lock", errno))?;
+        lock::wait(directory, shown, patience)
+    }
+}

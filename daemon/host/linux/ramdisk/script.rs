@@ -1,0 +1,151 @@
+//! What goes wrong, and when: every system call has a number, and a script says what happens at which number.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Errno;
+
+/// One thing that goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The call fails without having done anything.
+    Fail(Errno),
+    /// The call moves only half of the bytes, where it moves any.
+    Short,
+    /// The process is killed before the call: neither this call nor any later one does anything.
+    KillBefore,
+    /// The same after the call, where the call changes the store; elsewhere before it.
+    KillAfter,
+}
+
+/// The calls so far, and what is to happen at the next ones. Calls count from 1.
+#[derive(Debug, Default)]
+pub struct Script {
+    transcript: Vec<String>,
+    fault: Option<(usize, Fault)>,
+    /// The file system of the store has no files without a name.
+    all_named: bool,
+    /// After this call the process is dead.
+    dying: bool,
+    dead: bool,
+}
+
+/// What a dead process gets instead of an answer; nobody ever sees it.
+const DEAD: Errno = Errno(libc::EOWNERDEAD);
+
+/// The system calls of one job. Cloned, it is the same job.
+#[derive(Debug, Clone, Default)]
+pub struct Calls(Option<Arc<Mutex<Script>>>);
+
+impl Calls {
+    /// The kernel, and nothing that goes wrong on purpose.
+    pub fn new() -> Calls {
+        Calls::default()
+    }
+
+    /// With something that goes wrong at call `number`; with none the calls are only counted.
+    pub fn with_fault(fault: Option<(usize, Fault)>) -> Calls {
+        Calls(Some(Arc::new(Mutex::new(Script { fault, ..Script::default() }))))
+    }
+
+    /// The same on a file system where every file has a name, as on many of FUSE and on some of networks.
+    pub fn all_named(fault: Option<(usize, Fault)>) -> Calls {
+        Calls(Some(Arc::new(Mutex::new(Script { fault, all_named: true, ..Script::default() }))))
+    }
+
+    /// All calls so far, in words; empty without a script.
+    pub fn transcript(&self) -> Vec<String> {
+        let Some(script) = &self.0 else { return Vec::new() };
+        script.lock().unwrap_or_else(PoisonError::into_inner).transcript.clone()
+    }
+
+    /// Whether the file system has files without a name, as far as the script has a say in it.
+    pub(super) fn has_unnamed(&self) -> bool {
+        let Some(script) = &self.0 else { return true };
+        !script.lock().unwrap_or_else(PoisonError::into_inner).all_named
+    }
+
+    /// Before a call.
+    pub(super) fn enter(&self, call: &'static str, object: impl FnOnce() -> String) -> Result<(), Errno> {
+        match &self.0 {
+            None => Ok(()),
+            Some(script) => step(script, call, &object()).map(|_| ()),
+        }
+    }
+
+    /// Before a call that moves bytes: how many it may move.
+    pub(super) fn transfer(&self, call: &'static str, bytes: usize) -> Result<usize, Errno> {
+        match &self.0 {
+            None => Ok(bytes),
+            Some(script) => {
+                let short = step(script, call, &format!("{bytes} bytes"))?;
+                Ok(if short { bytes.div_ceil(2) } else { bytes })
+            }
+        }
+    }
+
+    /// After a call that changed the store.
+    pub(super) fn leave(&self) -> Result<(), Errno> {
+        let Some(script) = &self.0 else { return Ok(()) };
+        let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
+        if script.dying {
+            script.dead = true;
+            return Err(DEAD);
+        }
+        Ok(())
+    }
+}
+
+/// Counts a call; whether it is to be short.
+fn step(script: &Mutex<Script>, call: &str, object: &str) -> Result<bool, Errno> {
+    let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
+    if script.dead || script.dying {
+        script.dead = true;
+        return Err(DEAD);
+    }
+    script.transcript.push(if object.is_empty() { call.to_owned() } else { format!("{call} {object}") });
+    match script.fault {
+        Some((number, fault)) if number == script.transcript.len() => match fault {
+            Fault::Fail(errno) => Err(errno),
+            Fault::Short => Ok(true),
+            Fault::KillBefore => {
+                script.dead = true;
+                Err(DEAD)
+            }
+            Fault::KillAfter => {
+                script.dying = true;
+                Ok(false)
+            }
+        },
+        _ => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::linux::ramdisk::script::*;
+
+    #[test]
+    fn a_script_counts_and_lets_go_wrong_what_it_says() {
+        let calls = Calls::with_fault(Some((2, Fault::Fail(Errno::NOSPC))));
+        assert_eq!(calls.enter("open", String::new), Ok(()));
+        assert_eq!(calls.transfer("write", 10), Err(Errno::NOSPC));
+        assert_eq!(calls.transfer("write", 10), Ok(10));
+        assert_eq!(calls.transcript(), ["open", "write 10 bytes", "write 10 bytes"]);
+
+        let calls = Calls::with_fault(Some((1, Fault::Short)));
+        assert_eq!((calls.transfer("write", 5), calls.transfer("write", 5)), (Ok(3), Ok(5)));
+    }
+
+    #[test]
+    fn the_dead_do_nothing() {
+        let calls = Calls::with_fault(Some((1, Fault::KillBefore)));
+        assert_eq!(calls.enter("open", String::new), Err(DEAD));
+        assert_eq!(calls.enter("open", String::new), Err(DEAD));
+        assert!(calls.transcript().len() == 1);
+
+        let calls = Calls::with_fault(Some((1, Fault::KillAfter)));
+        assert_eq!(calls.enter("renameat", String::new), Ok(()));
+        assert_eq!(calls.leave(), Err(DEAD));
+        assert_eq!(calls.clone().enter("open", String::new), Err(DEAD));
+    }
+}

@@ -1,0 +1,169 @@
+//! `[maintenance]` → settings of the policies, and what they mean for the devices.
+
+use super::assemble::secondary;
+use super::keys::maintenance as keys;
+use super::problem::{Origin, Problem};
+use super::schema::{Key, SectionKind};
+use super::section::SectionReader;
+use super::settings::{
+    BackingSettings, DeviceSettings, MaintenanceSettings, Role, StoreSettings, WritebackSettings,
+};
+use crate::device::algorithm::Algorithm;
+use crate::duration;
+use crate::expr::{Variables, size_in_bytes};
+use crate::maintain::age::Range;
+use crate::maintain::pressure::Thresholds;
+use crate::maintain::resize::OnChange;
+use crate::maintain::{recompress, writeback};
+
+/// A machine on which every size that depends on memory is large.
+const LARGE: Variables = Variables { ram_mib: 1e6, swap_mib: 1e6, cpus: 1e3 };
+/// The section, before it is known which devices there are.
+pub(crate) struct Asked {
+    settings: MaintenanceSettings,
+    algorithms: Vec<Algorithm>,
+    algorithms_origin: Origin,
+    device: Option<(String, Origin)>,
+    writeback_origin: Origin,
+}
+
+/// Reads the section; nothing when it asks for nothing.
+pub(crate) fn read(reader: &mut SectionReader<'_>) -> Option<Asked> {
+    let enabled = reader.boolean(&keys::ENABLED);
+    let asked = Asked {
+        settings: MaintenanceSettings {
+            origin: reader.origin(),
+            interval: reader.span(&keys::INTERVAL)?,
+            recompress: recompress(reader),
+            writeback: writeback(reader),
+            pressure: pressure(reader),
+            on_memory_change: reader.word(&keys::ON_MEMORY_CHANGE).map(|word| match word.as_str() {
+                "apply" => OnChange::Apply,
+                _ => OnChange::Report,
+            }),
+        },
+        algorithms: secondary(reader, &keys::RECOMPRESS_ALGORITHM),
+        algorithms_origin: reader.origin_of(&keys::RECOMPRESS_ALGORITHM),
+        device: reader.path(&keys::WRITEBACK_DEVICE),
+        writeback_origin: reader.origin_of(&keys::WRITEBACK_ENABLED),
+    };
+    enabled.then_some(asked)
+}
+
+/// Whether a policy is on: it, or one of its keys, is there, and it is not `false`.
+fn is_on(reader: &mut SectionReader<'_>, enabled: &Key) -> bool {
+    let policy = enabled.name.trim_end_matches("enabled");
+    let mut keys = SectionKind::Maintenance.keys().iter().filter(|key| key.name.starts_with(policy));
+    match reader.own(enabled) {
+        Some(_) => reader.boolean(enabled),
+        None => keys.any(|key| reader.own(key).is_some()),
+    }
+}
+
+fn ages(reader: &mut SectionReader<'_>, least_key: &Key, most_key: &Key, default: Range) -> Option<Range> {
+    let (least, most) = (reader.span(least_key)?, reader.span(most_key));
+    let range = match most {
+        Some(most) if reader.own(least_key).is_none() => Range { least: least.min(most), most },
+        Some(most) => Range { least, most },
+        // The spread of the defaults, above what is given.
+        None => Range { least, most: least.saturating_add(default.most.saturating_sub(default.least)) },
+    };
+    if range.least > range.most {
+        let message = format!("the longest idle age is below the shortest, {}", duration::text(range.least));
+        let problem = Problem::error(reader.origin_of(most_key), message);
+        reader.fail(problem.hint(format!("write {} or more", duration::text(range.least))));
+    }
+    Some(range)
+}
+
+fn recompress(reader: &mut SectionReader<'_>) -> Option<recompress::Settings> {
+    let on = is_on(reader, &keys::RECOMPRESS_ENABLED);
+    let (least, most) = (&keys::RECOMPRESS_IDLE_AGE, &keys::RECOMPRESS_MAX_IDLE_AGE);
+    let age = ages(reader, least, most, recompress::AGE)?;
+    let threshold = reader.integer(&keys::RECOMPRESS_THRESHOLD);
+    on.then_some(recompress::Settings { age, threshold })
+}
+
+fn writeback(reader: &mut SectionReader<'_>) -> Option<WritebackSettings> {
+    let on = is_on(reader, &keys::WRITEBACK_ENABLED);
+    let mut budget = |key: &Key| {
+        let size = reader.size(key)?;
+        let most = size.expr.evaluate(&LARGE).and_then(size_in_bytes);
+        if most.is_ok_and(|most| most < writeback::LEAST) {
+            let message = format!("`{}` is too little: nothing would ever be written", size.text);
+            let problem = Problem::error(size.origin.clone(), message);
+            reader.fail(problem.hint("write \"5MiB\" or more, or switch writeback off"));
+        }
+        Some(size)
+    };
+    let (daily, per_run) = (budget(&keys::WRITEBACK_DAILY_BUDGET), budget(&keys::WRITEBACK_RUN_BUDGET));
+    let (least, most) = (&keys::WRITEBACK_IDLE_AGE, &keys::WRITEBACK_MAX_IDLE_AGE);
+    let age = ages(reader, least, most, writeback::AGE)?;
+    let huge = reader.boolean(&keys::WRITEBACK_HUGE);
+    let settings = WritebackSettings { age, daily: daily?, per_run: per_run?, huge };
+    on.then_some(settings)
+}
+
+fn pressure(reader: &mut SectionReader<'_>) -> Option<Thresholds> {
+    let on = is_on(reader, &keys::PRESSURE_ENABLED);
+    let thresholds = Thresholds {
+        moderate: reader.integer(&keys::PRESSURE_MODERATE)?,
+        severe: reader.integer(&keys::PRESSURE_SEVERE)?,
+        critical: reader.integer(&keys::PRESSURE_CRITICAL)?,
+    };
+    if thresholds.severe >= thresholds.critical {
+        let message = format!(
+            "critical pressure ({} %) begins below severe pressure ({} %)",
+            thresholds.critical, thresholds.severe
+        );
+        let critical = reader.own(&keys::PRESSURE_CRITICAL).is_some();
+        let key = if critical { &keys::PRESSURE_CRITICAL } else { &keys::PRESSURE_SEVERE };
+        reader.fail(
+            Problem::error(reader.origin_of(key), message)
+                .hint("both are shares of time in which everything waits"),
+        );
+    }
+    on.then_some(thresholds)
+}
+
+impl Asked {
+    /// Gives the devices what the policies need of them, unless they have their own.
+    pub(crate) fn apply(
+        self,
+        devices: &mut [DeviceSettings],
+        problems: &mut Vec<Problem>,
+    ) -> MaintenanceSettings {
+        if self.settings.recompress.is_some() {
+            for device in devices.iter_mut().filter(|device| device.recompression.is_empty()) {
+                device.recompression.clone_from(&self.algorithms);
+                device.recompression_origin = self.algorithms_origin.clone();
+            }
+        }
+        let has_none = || devices.iter().all(|device| device.writeback.is_none());
+        if self.settings.writeback.is_some() && self.device.is_none() && has_none() {
+            problems.push(
+                Problem::warning(self.writeback_origin, "no device has a disk to write to, so nothing is written")
+                    .hint("name one as writeback.device here, or as writeback-device or writeback-file in a [zramN]"),
+            );
+        }
+        if let Some((path, origin)) = self.device.filter(|_| self.settings.writeback.is_some()) {
+            let free = devices
+                .iter_mut()
+                .find(|device| device.writeback.is_none() && matches!(device.role, Role::Swap { .. }));
+            match free {
+                Some(device) => {
+                    device.writeback =
+                        Some(BackingSettings { store: StoreSettings::Device(path), encrypted: true, origin });
+                }
+                None => problems.push(
+                    Problem::warning(
+                        origin,
+                        format!("no compressed swap is left that could write to {path}"),
+                    )
+                    .hint("a device takes the pages of one [zramN]; write writeback-device there"),
+                ),
+            }
+        }
+        self.settings
+    }
+}

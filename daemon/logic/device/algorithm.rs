@@ -1,0 +1,277 @@
+//! Compression algorithms: names and parameters as the kernel takes them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// An algorithm with its parameters; in files and on the bus it is text, such as `zstd(level=3)`.
+///
+/// Source: Documentation/admin-guide/blockdev/zram.rst, "Select compression algorithm" and "Set compression algorithm
+/// parameters".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Algorithm {
+    /// Kernel spelling, for example `lzo-rle`.
+    pub name: String,
+    /// Keys and values for `algorithm_params`, in the order written: `level`, `dict`, `deflate.winbits`.
+    pub parameters: Vec<(String, String)>,
+}
+
+/// Why a text is no algorithm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlgorithmError {
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+}
+
+/// What is known about an algorithm: its levels, and whether it takes a dictionary. Others are the kernel's to judge.
+struct Known {
+    name: &'static str,
+    levels: Option<(i32, i32)>,
+    dictionary: bool,
+}
+
+/// Levels as the back-ends in drivers/block/zram accept them.
+const KNOWN: [Known; 7] = [
+    Known { name: "lzo-rle", levels: None, dictionary: false },
+    Known { name: "lzo", levels: None, dictionary: false },
+    Known { name: "lz4", levels: Some((1, i32::MAX)), dictionary: true },
+    Known { name: "lz4hc", levels: Some((1, 16)), dictionary: true },
+    Known { name: "zstd", levels: Some((-131_072, 22)), dictionary: true },
+    Known { name: "deflate", levels: Some((-1, 9)), dictionary: false },
+    Known { name: "842", levels: None, dictionary: false },
+];
+
+const KEYS: [&str; 3] = ["level", "dict", "deflate.winbits"];
+
+fn error(message: impl Into<String>, hint: impl Into<String>) -> AlgorithmError {
+    AlgorithmError { message: message.into(), hint: Some(hint.into()) }
+}
+
+impl Algorithm {
+    /// One without parameters.
+    pub fn plain(name: impl Into<String>) -> Algorithm {
+        Algorithm { name: name.into(), parameters: Vec::new() }
+    }
+
+    /// Understands `zstd`, `zstd(level=3)`, `lz4(level=3, dict=/etc/zramd/lz4.dict)`.
+    pub fn parse(text: &str) -> Result<Algorithm, AlgorithmError> {
+        let text = text.trim();
+        let (name, words) = match text.split_once('(') {
+            None => (text, ""),
+            Some((name, rest)) => match rest.strip_suffix(')') {
+                Some(words) => (name.trim_end(), words),
+                None => {
+                    return Err(error(format!("`{text}` has no closing )"), format!("write \"{text})\"")));
+                }
+            },
+        };
+        check_name(name)?;
+        let mut parameters: Vec<(String, String)> = Vec::new();
+        for word in words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let Some((key, value)) = word.split_once('=') else {
+                let hint = format!("write for example {name}(level={word})");
+                return Err(error(format!("`{word}` is no parameter"), hint));
+            };
+            let (key, value) = (key.trim(), value.trim());
+            check_parameter(name, key, value)?;
+            if parameters.iter().any(|(known, _)| known == key) {
+                return Err(error(format!("`{key}` is given twice"), "keep one of them"));
+            }
+            parameters.push((key.to_owned(), value.to_owned()));
+        }
+        Ok(Algorithm { name: name.to_owned(), parameters })
+    }
+}
+
+impl TryFrom<String> for Algorithm {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Algorithm, String> {
+        Algorithm::parse(&text).map_err(|error| error.message)
+    }
+}
+
+impl From<Algorithm> for String {
+    fn from(algorithm: Algorithm) -> String {
+        algorithm.to_string()
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.parameters.is_empty() {
+            return f.pad(&self.name);
+        }
+        let words: Vec<String> =
+            self.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        f.pad(&format!("{}({})", self.name, words.join(", ")))
+    }
+}
+
+/// A name has the letters that the kernel uses, and is not a slip of a known one.
+fn check_name(name: &str) -> Result<(), AlgorithmError> {
+    let known = || KNOWN.iter().map(|known| known.name);
+    if known().any(|other| other == name) {
+        return Ok(());
+    }
+    let lower = name.to_ascii_lowercase();
+    let near = known().map(|other| (strsim::damerau_levenshtein(&lower, other), other)).min();
+    if let Some((distance, meant)) = near
+        && distance <= 1
+    {
+        return Err(error(format!("there is no algorithm `{name}`"), format!("did you mean `{meant}`?")));
+    }
+    let plain =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    if plain {
+        return Ok(());
+    }
+    let names: Vec<&str> = known().collect();
+    Err(error(
+        format!("`{name}` cannot be the name of an algorithm"),
+        format!("kernels have {}", names.join(", ")),
+    ))
+}
+
+fn check_parameter(name: &str, key: &str, value: &str) -> Result<(), AlgorithmError> {
+    let known = KNOWN.iter().find(|known| known.name == name);
+    match key {
+        "level" => {
+            let Some(known) = known else { return number(key, value, i32::MIN, i32::MAX) };
+            let Some((least, most)) = known.levels else {
+                return Err(error(format!("{name} takes no level"), format!("write just \"{name}\"")));
+            };
+            number(key, value, least, most)
+        }
+        "dict" => {
+            if known.is_some_and(|known| !known.dictionary) {
+                return Err(error(format!("{name} takes no dictionary"), "leave dict out"));
+            }
+            // The kernel takes all of them as one line of words.
+            if !value.starts_with('/') || value.contains(|c: char| c.is_whitespace() || c.is_control()) {
+                return Err(error(
+                    format!("`{value}` is not an absolute path without blanks"),
+                    "begin it with a slash",
+                ));
+            }
+            Ok(())
+        }
+        "deflate.winbits" if name == "deflate" => match value.parse::<i32>() {
+            Ok(bits) if (-15..=-9).contains(&bits) || (9..=15).contains(&bits) => Ok(()),
+            _ => Err(error(format!("deflate.winbits cannot be {value}"), "write -15 to -9, or 9 to 15")),
+        },
+        _ => {
+            let meant = if key == "dictionary" { "dict" } else { nearest_key(key) };
+            Err(error(format!("{name} has no parameter `{key}`"), format!("did you mean `{meant}`?")))
+        }
+    }
+}
+
+fn nearest_key(key: &str) -> &'static str {
+    KEYS.into_iter().min_by_key(|other| strsim::damerau_levenshtein(key, other)).unwrap_or("level")
+}
+
+fn number(key: &str, value: &str, least: i32, most: i32) -> Result<(), AlgorithmError> {
+    match value.parse::<i32>() {
+        Ok(number) if (least..=most).contains(&number) => Ok(()),
+        Ok(number) => {
+            let range =
+                if most == i32::MAX { format!("{least} or more") } else { format!("{least} to {most}") };
+            Err(error(format!("{key} {number} is out of range"), format!("write {range}")))
+        }
+        Err(_) => Err(error(format!("`{value}` is no {key}"), format!("write a whole number: {key}=3"))),
+    }
+}
+
+/// The names that `comp_algorithm` lists, and the one in brackets.
+pub fn parse_comp_algorithm(text: &str) -> (Vec<String>, Option<String>) {
+    let mut selected = None;
+    let names = text
+        .split(|c: char| c.is_whitespace() || c == '\0')
+        .filter(|word| !word.is_empty())
+        .map(|word| match word.strip_prefix('[').and_then(|word| word.strip_suffix(']')) {
+            Some(name) => {
+                selected = Some(name.to_owned());
+                name.to_owned()
+            }
+            None => word.to_owned(),
+        })
+        .collect();
+    (names, selected)
+}
+
+/// Priority and name of each secondary algorithm that `recomp_algorithm` shows, one line each: `#1: lzo [zstd] lz4`.
+pub fn parse_recomp_algorithm(text: &str) -> Vec<(u8, String)> {
+    // Linux 7.2 leaves NUL bytes between the lines.
+    text.split(['\n', '\0'])
+        .filter_map(|line| {
+            let (priority, names) = line.trim().strip_prefix('#')?.split_once(':')?;
+            let (_, selected) = parse_comp_algorithm(names);
+            Some((priority.trim().parse().ok()?, selected?))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::device::algorithm::*;
+
+    #[test]
+    fn algorithms_are_understood_and_printed_back() {
+        for (text, canonical) in [
+            ("zstd", "zstd"),
+            (" zstd( level = 3 ) ", "zstd(level=3)"),
+            ("zstd(level=-5,dict=/etc/d)", "zstd(level=-5, dict=/etc/d)"),
+            ("lz4(level=3)", "lz4(level=3)"),
+            ("deflate(level=-1, deflate.winbits=-11)", "deflate(level=-1, deflate.winbits=-11)"),
+            ("842", "842"),
+            ("snappy", "snappy"),
+            ("zstd()", "zstd"),
+        ] {
+            let algorithm = Algorithm::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+            assert_eq!(algorithm.to_string(), canonical);
+            assert_eq!(Algorithm::parse(canonical).as_ref(), Ok(&algorithm));
+            let json = serde_json::to_string(&algorithm).unwrap();
+            assert_eq!(json, format!("\"{canonical}\""));
+            assert_eq!(serde_json::from_str::<Algorithm>(&json).unwrap(), algorithm);
+        }
+    }
+
+    #[test]
+    fn mistakes_say_what_to_write() {
+        for (text, message, hint) in [
+            ("zst", "no algorithm `zst`", "`zstd`"),
+            ("ZSTD", "no algorithm `ZSTD`", "`zstd`"),
+            ("zstd(level=3", "no closing )", "zstd(level=3)"),
+            ("zstd(3)", "no parameter", "zstd(level=3)"),
+            ("zstd(level=23)", "out of range", "-131072 to 22"),
+            ("lz4(level=0)", "out of range", "1 or more"),
+            ("lzo(level=1)", "takes no level", "just \"lzo\""),
+            ("zstd(level=high)", "no level", "whole number"),
+            ("zstd(dictionary=/x)", "no parameter `dictionary`", "`dict`"),
+            ("zstd(levl=3)", "no parameter `levl`", "`level`"),
+            ("zstd(level=1, level=2)", "twice", "keep one"),
+            ("zstd(dict=x)", "absolute path", "slash"),
+            ("zstd(dict=/x\0y)", "absolute path", "slash"),
+            ("zstd lz4", "cannot be the name", "kernels have"),
+            ("", "cannot be the name", "kernels have"),
+        ] {
+            let error = Algorithm::parse(text).expect_err(text);
+            assert!(error.message.contains(message), "{text}: {error:?}");
+            assert!(error.hint.unwrap_or_default().contains(hint), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_texts_of_the_kernel_are_understood() {
+        let (names, selected) = parse_comp_algorithm("lzo-rle lzo [lz4] zstd \n");
+        assert_eq!((names.len(), selected.as_deref()), (4, Some("lz4")));
+        assert_eq!(parse_comp_algorithm(""), (vec![], None));
+        let text = "#1: lzo-rle lzo lz4 [zstd] \n\0#3: [deflate] lzo \n";
+        assert_eq!(parse_recomp_algorithm(text), [(1, "zstd".to_owned()), (3, "deflate".to_owned())]);
+        assert_eq!(parse_recomp_algorithm("\n"), []);
+    }
+}

@@ -1,0 +1,92 @@
+//! Amounts of memory: parsing and printing, the same everywhere. All prefixes are powers of 1024.
+
+/// Suffixes with their power of 1024, as people write them: `K`, `KiB` and so on mean the same, as in zramctl(8).
+const SUFFIXES: [(&str, u32); 9] =
+    [("B", 0), ("K", 1), ("KiB", 1), ("M", 2), ("MiB", 2), ("G", 3), ("GiB", 3), ("T", 4), ("TiB", 4)];
+
+/// Bytes per `suffix`, if it is one of `B K KiB M MiB G GiB T TiB`.
+pub fn bytes_per(suffix: &str) -> Option<u64> {
+    SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, power)| 1 << (10 * power))
+}
+
+/// What somebody who wrote this unit probably meant.
+pub fn meant_unit(suffix: &str) -> Option<&'static str> {
+    let first = suffix.chars().next()?.to_ascii_uppercase();
+    let units = [('B', "B"), ('K', "KiB"), ('M', "MiB"), ('G', "GiB"), ('T', "TiB")];
+    units.into_iter().find(|(letter, _)| *letter == first).map(|(_, unit)| unit)
+}
+
+/// An amount for people: one decimal of the largest unit that gives at least 1.
+pub fn human(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut power = bytes.ilog2() / 10;
+    let mut tenths = tenths_of(bytes, power);
+    if tenths >= 10240 {
+        // 1023.96 MiB rounds to 1024.0 MiB, which is written as 1.0 GiB.
+        power += 1;
+        tenths = tenths_of(bytes, power);
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[power as usize - 1])
+}
+
+/// An amount for a table, as zramctl(8) writes it: one decimal where it is not 0, no blank, one letter.
+pub fn short(bytes: u64) -> String {
+    let text = human(bytes);
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, "B"));
+    let number = number.strip_suffix(".0").unwrap_or(number);
+    format!("{number}{}", &unit[..1])
+}
+
+/// Tenths of 1024 to the `power`, rounded to the nearest.
+fn tenths_of(bytes: u64, power: u32) -> u128 {
+    let unit = 1u128 << (10 * power);
+    (u128::from(bytes) * 10 + unit / 2) / unit
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::human::*;
+
+    #[test]
+    fn amounts_are_rounded_to_one_decimal() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (4096 * 1024, "4.0 MiB"),
+            ((1 << 30) - 1, "1.0 GiB"),
+            (655_989_145, "625.6 MiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(human(bytes), text);
+        }
+    }
+
+    #[test]
+    fn tables_are_written_as_zramctl_writes_them() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (68, "68B"),
+            (4096, "4K"),
+            (104 << 10, "104K"),
+            (1536 << 20, "1.5G"),
+            (1 << 28, "256M"),
+            (u64::MAX, "16E"),
+        ] {
+            assert_eq!(short(bytes), text);
+        }
+    }
+
+    #[test]
+    fn units_are_powers_of_1024() {
+        assert_eq!(bytes_per("GiB"), Some(1 << 30));
+        assert_eq!(bytes_per("G"), Some(1 << 30));
+        assert_eq!(bytes_per("GB"), None);
+        assert_eq!(meant_unit("gb"), Some("GiB"));
+        assert_eq!(meant_unit("x"), None);
+    }
+}

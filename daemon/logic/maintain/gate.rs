@@ -1,0 +1,119 @@
+//! When maintenance waits: it is there to save memory, not to be noticed.
+
+use std::time::Duration;
+
+use super::{Cause, span};
+
+/// The machine as far as the gates look at it. What cannot be read holds nobody up.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Conditions {
+    /// Load of the last minute, per CPU.
+    pub load_per_cpu: Option<f64>,
+    /// Share of the last ten seconds in which somebody waited for a CPU, in percent (PSI, `some`).
+    pub cpu_pressure: Option<f64>,
+    /// Share of the last ten seconds in which everybody waited for memory, in percent (PSI, `full`).
+    pub memory_pressure: Option<f64>,
+    /// How full the battery is in percent, while the machine runs on it.
+    pub on_battery: Option<u8>,
+    /// Waking time since the end of the last suspend, as far as it is known.
+    pub since_resume: Option<Duration>,
+}
+
+/// Load above which the machine is busy.
+const BUSY_LOAD: f64 = 0.9;
+/// Percent of time in which somebody waits for a CPU, above which the machine is busy.
+const BUSY_CPU: f64 = 25.0;
+/// Percent of time in which everything waits for memory, above which nothing is added.
+const THRASHING: f64 = 20.0;
+/// Percent below which a battery is low.
+const LOW_BATTERY: u8 = 30;
+/// How long a machine is left alone after a suspend.
+pub const AFTER_RESUME: Duration = Duration::from_secs(600);
+
+/// Why nothing is done now, if so. Somebody who asks is obeyed; memory that is short does not wait for the CPU to be free.
+pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
+    if cause == Cause::Request {
+        return None;
+    }
+    if let Some(percent) = conditions.on_battery.filter(|percent| *percent < LOW_BATTERY) {
+        return Some(format!("the battery is at {percent} %"));
+    }
+    if let Cause::Pressure(_) = cause {
+        return None;
+    }
+    if let Some(since) = conditions.since_resume.filter(|since| *since < AFTER_RESUME) {
+        let when =
+            if since.is_zero() { "since the last run".to_owned() } else { format!("{} ago", span(since)) };
+        return Some(format!("the machine was suspended {when}"));
+    }
+    if let Some(load) = conditions.load_per_cpu.filter(|load| *load > BUSY_LOAD) {
+        return Some(format!("the machine is busy (load {load:.1} per CPU)"));
+    }
+    if let Some(percent) = conditions.cpu_pressure.filter(|percent| *percent > BUSY_CPU) {
+        return Some(format!("the machine is busy (somebody waits for a CPU {percent:.0} % of the time)"));
+    }
+    if let Some(percent) = conditions.memory_pressure.filter(|percent| *percent > THRASHING) {
+        return Some(format!("everything waits for memory {percent:.0} % of the time"));
+    }
+    None
+}
+
+/// Load of the last minute (`/proc/loadavg`).
+pub fn load(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::maintain::gate::*;
+    use crate::maintain::pressure::Level;
+
+    #[test]
+    fn each_gate_holds_the_timer_up() {
+        let check = |conditions: Conditions, word: &str| {
+            let why = gate(&conditions, Cause::Timer).unwrap_or_default();
+            assert!(why.contains(word), "{why}");
+            assert_eq!(gate(&conditions, Cause::Request), None, "who asks is obeyed");
+        };
+        check(Conditions { load_per_cpu: Some(1.2), ..Conditions::default() }, "load 1.2");
+        check(Conditions { cpu_pressure: Some(40.0), ..Conditions::default() }, "for a CPU 40 %");
+        check(Conditions { memory_pressure: Some(21.0), ..Conditions::default() }, "for memory");
+        check(Conditions { on_battery: Some(12), ..Conditions::default() }, "battery is at 12 %");
+        check(
+            Conditions { since_resume: Some(Duration::from_secs(65)), ..Conditions::default() },
+            "suspended 1min 5s ago",
+        );
+        check(
+            Conditions { since_resume: Some(Duration::ZERO), ..Conditions::default() },
+            "since the last run",
+        );
+    }
+
+    #[test]
+    fn a_quiet_machine_and_one_that_tells_nothing_are_maintained() {
+        assert_eq!(gate(&Conditions::default(), Cause::Timer), None);
+        let quiet = Conditions {
+            load_per_cpu: Some(0.3),
+            cpu_pressure: Some(1.0),
+            memory_pressure: Some(0.0),
+            on_battery: Some(80),
+            since_resume: Some(Duration::from_secs(3600)),
+        };
+        assert_eq!(gate(&quiet, Cause::Timer), None);
+    }
+
+    #[test]
+    fn short_memory_only_waits_for_a_low_battery() {
+        let busy =
+            Conditions { load_per_cpu: Some(9.0), memory_pressure: Some(90.0), ..Conditions::default() };
+        assert_eq!(gate(&busy, Cause::Pressure(Level::Severe)), None);
+        let low = Conditions { on_battery: Some(5), ..busy };
+        assert!(gate(&low, Cause::Pressure(Level::Severe)).is_some());
+    }
+
+    #[test]
+    fn load_is_read() {
+        assert_eq!(load("1.25 0.80 0.50 1/312 4711\n"), Some(1.25));
+        assert_eq!(load(""), None);
+    }
+}

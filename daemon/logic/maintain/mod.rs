@@ -1,0 +1,109 @@
+//! When compressed pages are compressed again, written to a disk or left alone: one file per question, each a function of what
+//! was observed and of the time, with the reason for its answer.
+//!
+//! No file here reads a clock. Times are [`Moment`]s that the caller brings, so that a month can be tried in a second.
+
+pub mod age;
+pub mod alarm;
+pub mod budget;
+pub mod chunk;
+pub mod gate;
+pub mod marks;
+pub mod pass;
+pub mod pressure;
+pub mod recompress;
+pub mod report;
+pub mod resize;
+pub mod strength;
+pub mod suspend;
+pub mod writeback;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::duration;
+
+/// A moment on the two clocks of the kernel that are never set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Moment {
+    /// Since boot, with suspend counted (`CLOCK_BOOTTIME`): the clock by which the kernel tells how old a page is.
+    pub boot: Duration,
+    /// Since boot, without suspend (`CLOCK_MONOTONIC`).
+    pub awake: Duration,
+}
+
+impl Moment {
+    /// How long the machine has been suspended since boot.
+    pub fn suspended(self) -> Duration {
+        self.boot.saturating_sub(self.awake)
+    }
+}
+
+/// Why a pass over the devices was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// It is time.
+    Timer,
+    /// Memory is short.
+    Pressure(pressure::Level),
+    /// Somebody asked.
+    Request,
+}
+
+impl Cause {
+    /// How short memory is.
+    pub fn level(self) -> pressure::Level {
+        match self {
+            Cause::Pressure(level) => level,
+            Cause::Timer | Cause::Request => pressure::Level::None,
+        }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cause::Timer => f.write_str("timer"),
+            Cause::Pressure(level) => write!(f, "pressure={}", level.word()),
+            Cause::Request => f.write_str("request"),
+        }
+    }
+}
+
+impl std::str::FromStr for Cause {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Cause, String> {
+        match text {
+            "timer" => Ok(Cause::Timer),
+            "request" => Ok(Cause::Request),
+            other => match other.strip_prefix("pressure=").and_then(pressure::Level::of_word) {
+                Some(level) => Ok(Cause::Pressure(level)),
+                None => Err(format!("`{other}` is no reason; write timer, request or pressure=LEVEL")),
+            },
+        }
+    }
+}
+
+/// A span of time for people; seconds say nothing beside hours.
+pub fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    duration::text(Duration::from_secs(if seconds >= 3600 { seconds / 60 * 60 } else { seconds }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::maintain::*;
+
+    #[test]
+    fn causes_are_read_back() {
+        for text in ["timer", "request", "pressure=severe"] {
+            assert_eq!(text.parse::<Cause>().map(|cause| cause.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "pressure", "pressure=some", "none"] {
+            assert!(text.parse::<Cause>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! How short memory is: levels with hysteresis, from the time that was lost waiting for it.
+//!
+//! The kernel counts the time in which some task, or all tasks at once, waited for memory (PSI). A level is entered as soon as
+//! the share of time that was lost reaches its threshold, and left when the share has stayed below half of that for a while.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cause, span};
+
+/// How short memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Not.
+    #[default]
+    None,
+    /// Some task waits noticeably often.
+    Moderate,
+    /// At times everything waits.
+    Severe,
+    /// Most of the time everything waits.
+    Critical,
+}
+
+impl Level {
+    /// Its word, on the bus and in files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Level::None => "none",
+            Level::Moderate => "moderate",
+            Level::Severe => "severe",
+            Level::Critical => "critical",
+        }
+    }
+
+    /// The level of a word.
+    pub fn of_word(word: &str) -> Option<Level> {
+        [Level::None, Level::Moderate, Level::Severe, Level::Critical]
+            .into_iter()
+            .find(|level| level.word() == word)
+    }
+}
+
+/// Shares of time, in percent, at which the levels begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thresholds {
+    /// Some task waits.
+    pub moderate: u8,
+    /// All tasks wait.
+    pub severe: u8,
+    /// All tasks wait.
+    pub critical: u8,
+}
+
+/// What to do about a kernel that does not count (psi=0, or CONFIG_PSI_DEFAULT_DISABLED without psi=1).
+pub const UNKNOWN_REMEDY: &str = "boot with psi=1, or take another kernel";
+
+/// Those of ChromeOS: 200 ms of `some`, 50 ms and 500 ms of `full` in a second.
+pub const DEFAULT: Thresholds = Thresholds { moderate: 20, severe: 5, critical: 50 };
+
+/// What the kernel counted (`/proc/pressure/memory`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Time in which some task waited.
+    pub some: Duration,
+    /// Time in which all tasks waited.
+    pub full: Duration,
+}
+
+/// Understands a PSI file.
+pub fn totals(text: &str) -> Option<Totals> {
+    let total = |name: &str| {
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+        let micros = line.split_whitespace().find_map(|word| word.strip_prefix("total="))?;
+        Some(Duration::from_micros(micros.parse().ok()?))
+    };
+    Some(Totals { some: total("some")?, full: total("full").unwrap_or_default() })
+}
+
+/// How long the share must stay below half of a threshold before the level is left.
+const CALM: Duration = Duration::from_secs(10);
+/// How far apart two looks at the totals are.
+pub const LOOK: Duration = Duration::from_secs(2);
+
+/// The level, and what is needed to follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Gauge {
+    /// The level.
+    pub level: Level,
+    last: Option<(Duration, Totals)>,
+    /// Since when the share calls for a lower level, and the highest that it called for since.
+    calm: Option<(Duration, Level)>,
+}
+
+/// A level that was entered or left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The level before.
+    pub from: Level,
+    /// The level now.
+    pub to: Level,
+    /// Why.
+    pub reason: String,
+}
+
+impl Gauge {
+    /// Looks at the totals at `now` (any clock that is never set). The change, if there is one.
+    pub fn look(&mut self, thresholds: Thresholds, now: Duration, totals: Totals) -> Option<Change> {
+        let (then, before) = self.last.replace((now, totals))?;
+        let passed = now.saturating_sub(then);
+        if passed.is_zero() {
+            self.last = Some((then, before));
+            return None;
+        }
+        let share = |now: Duration, before: Duration| {
+            // Counted with a delay, so it may be more than the time that passed.
+            (now.saturating_sub(before).as_secs_f64() / passed.as_secs_f64() * 100.0).min(100.0)
+        };
+        let (some, full) = (share(totals.some, before.some), share(totals.full, before.full));
+        let calls_for = |factor: f64| {
+            let reaches = |share: f64, threshold: u8| share >= (f64::from(threshold) * factor).max(0.1);
+            if reaches(full, thresholds.critical) {
+                Level::Critical
+            } else if reaches(full, thresholds.severe) {
+                Level::Severe
+            } else if reaches(some, thresholds.moderate) {
+                Level::Moderate
+            } else {
+                Level::None
+            }
+        };
+        let measured = format!("some {some:.0} %, full {full:.0} % of {}", short(passed));
+        let entered = calls_for(1.0);
+        if entered > self.level {
+            self.calm = None;
+            return Some(self.enter(entered, format!("tasks waited for memory: {measured}")));
+        }
+        let kept = calls_for(0.5);
+        if kept >= self.level {
+            self.calm = None;
+            return None;
+        }
+        let (since, highest) = match self.calm {
+            Some((since, highest)) => (since, highest.max(kept)),
+            None => (then, kept),
+        };
+        self.calm = Some((since, highest));
+        let calm = now.saturating_sub(since);
+        if calm < CALM {
+            return None;
+        }
+        // What is below was calm for as long.
+        self.calm = None;
+        Some(self.enter(highest, format!("calm for {}: {measured}", span(calm))))
+    }
+
+    fn enter(&mut self, level: Level, reason: String) -> Change {
+        let from = std::mem::replace(&mut self.level, level);
+        Change { from, to: level, reason }
+    }
+}
+
+fn short(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// The words that arm a trigger in `/proc/pressure/memory`: 2 ms of waiting. Two seconds, because without `CAP_SYS_RESOURCE` the
+/// kernel takes only multiples of that (Documentation/accounting/psi.rst). [`Gauge`] finds the level. It is far below every level because
+/// a swap can fill up without much waiting, and has to be looked at then; the kernel wakes us at most once in two seconds, and never
+/// while nobody reclaims memory.
+pub const TRIGGER: &str = "some 2000 2000000";
+
+/// How long to wait between two runs at this level.
+pub const fn back_off(level: Level) -> Duration {
+    Duration::from_secs(match level {
+        Level::None => 0,
+        Level::Moderate => 600,
+        Level::Severe => 120,
+        Level::Critical => 30,
+    })
+}
+
+/// The last run of a policy over a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Last {
+    /// Waking time since then.
+    pub ago: Duration,
+    /// How short memory was.
+    pub level: Level,
+}
+
+/// Why it is too soon for another run, if so: `timer` is the shortest time between two of the timer. Memory that is shorter than it was
+/// then does not wait.
+pub fn too_soon(last: Option<Last>, cause: Cause, timer: Duration) -> Option<String> {
+    let shortest = match cause {
+        Cause::Timer => timer,
+        Cause::Pressure(level) => back_off(level),
+        Cause::Request => return None,
+    };
+    let last = last.filter(|last| last.ago < shortest && cause.level() <= last.level)?;
+    Some(format!("the last run was only {} ago", span(last.ago)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::maintain::pressure::*;
+
+    /// Feeds shares of `some` and `full` in percent, one for each two seconds; the levels entered.
+    fn levels(shares: &[(u64, u64)]) -> Vec<Level> {
+        let mut gauge = Gauge::default();
+        let (mut now, mut totals) = (Duration::ZERO, Totals::default());
+        let mut seen = Vec::new();
+        gauge.look(DEFAULT, now, totals);
+        for (some, full) in shares {
+            now += LOOK;
+            totals.some += LOOK * u32::try_from(*some).unwrap() / 100;
+            totals.full += LOOK * u32::try_from(*full).unwrap() / 100;
+            seen.extend(gauge.look(DEFAULT, now, totals).map(|change| change.to));
+        }
+        seen
+    }
+
+    #[test]
+    fn a_ramp_rises_and_falls_once() {
+        let mut shares = vec![(0, 0), (15, 0), (22, 1), (30, 3), (40, 8), (60, 30), (90, 60), (90, 80)];
+        shares.extend([(90, 60), (60, 30), (40, 8), (22, 1), (15, 0)]);
+        shares.extend([(0, 0); 40]);
+        let rise = [Level::Moderate, Level::Severe, Level::Critical];
+        let seen = levels(&shares);
+        assert_eq!(seen[..3], rise);
+        assert!(seen[3..].windows(2).all(|pair| pair[0] > pair[1]), "{seen:?}");
+        assert_eq!(seen.last(), Some(&Level::None));
+    }
+
+    #[test]
+    fn what_goes_up_and_down_around_a_threshold_changes_nothing() {
+        let shares: Vec<(u64, u64)> =
+            (0..200).map(|step| if step % 2 == 0 { (25, 0) } else { (12, 0) }).collect();
+        assert_eq!(levels(&shares), [Level::Moderate]);
+        let mut shares = shares;
+        shares.extend([(0, 0); 6]);
+        assert_eq!(levels(&shares), [Level::Moderate, Level::None]);
+    }
+
+    #[test]
+    fn runs_keep_their_distance_unless_memory_has_become_shorter() {
+        let timer = Duration::from_secs(1800);
+        let runs = |last: Level, seconds: u64, cause: Cause| {
+            let last = Last { ago: Duration::from_secs(seconds), level: last };
+            too_soon(Some(last), cause, timer).is_none()
+        };
+        let [moderate, severe] = [Level::Moderate, Level::Severe].map(Cause::Pressure);
+        assert!(runs(Level::Moderate, 4, severe));
+        assert!(runs(Level::None, 56, moderate), "after the timer, or somebody who asked");
+        assert!(!runs(Level::Moderate, 599, moderate) && runs(Level::Moderate, 600, moderate));
+        // What was done at a higher level was more than this one calls for.
+        assert!(!runs(Level::Severe, 300, moderate) && runs(Level::Severe, 300, severe));
+        assert!(!runs(Level::Severe, 1799, Cause::Timer) && runs(Level::Severe, 1800, Cause::Timer));
+        assert!(runs(Level::Critical, 0, Cause::Request));
+        assert_eq!(too_soon(None, moderate, timer), None);
+    }
+
+    #[test]
+    fn psi_is_read() {
+        let text = "some avg10=1.25 avg60=0.80 avg300=0.10 total=5000000\nfull avg10=0.50 avg60=0.00 avg300=0.00 total=1000000\n";
+        assert_eq!(totals(text), Some(Totals { some: Duration::from_secs(5), full: Duration::from_secs(1) }));
+        assert_eq!(totals("some avg10=1 total=7\n").map(|totals| totals.full), Some(Duration::ZERO));
+        assert_eq!(totals(""), None);
+    }
+
+    #[test]
+    fn one_trigger_wakes_for_all_levels() {
+        let words: Vec<u64> = TRIGGER.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [threshold, window] = words[..] else { panic!("{TRIGGER}") };
+        assert_eq!(Duration::from_micros(window), LOOK);
+        assert!(threshold < window / 100, "the lowest level that can be asked for begins at 1 %");
+    }
+
+    proptest! {
+        /// Whatever the machine does, calm ends it, and no level is entered without its threshold being reached.
+        #[test]
+        fn calm_always_ends_in_no_pressure(shares in prop::collection::vec((0_u64..100, 0_u64..100), 0..60)) {
+            let mut shares: Vec<(u64, u64)> = shares.into_iter().map(|(some, full)| (some.max(full), full)).collect();
+            let worst = shares.iter().map(|(some, full)| match (some, full) {
+                (_, 50..) => Level::Critical,
+                (_, 5..) => Level::Severe,
+                (20.., _) => Level::Moderate,
+                _ => Level::None,
+            }).max().unwrap_or_default();
+            let seen = levels(&shares);
+            prop_assert_eq!(seen.iter().copied().max().unwrap_or_default(), worst);
+            shares.extend([(0, 0); 20]);
+            prop_assert_eq!(levels(&shares).last().copied().unwrap_or_default(), Level::None);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Which pages are compressed again with a denser algorithm.
+
+use std::time::Duration;
+
+use super::age::{Range, idle_age};
+use super::pass::{Decision, Pages};
+use super::pressure::{Last, Level, too_soon};
+use super::{Cause, span, strength};
+use crate::device::algorithm::Algorithm;
+
+/// Idle ages by default (ChromeOS, Android).
+pub const AGE: Range = Range { least: Duration::from_secs(2 * 3600), most: Duration::from_secs(4 * 3600) };
+/// Shortest time between two runs of the timer.
+const BACK_OFF: Duration = Duration::from_secs(30 * 60);
+
+/// What the owner asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Idle ages.
+    pub age: Range,
+    /// Bytes that an incompressible page has to shrink below; nothing for any gain, which to the kernel begins at an eighth of a page.
+    pub threshold: Option<u32>,
+}
+
+/// The device.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Seen {
+    /// Primary algorithm, with its parameters as far as they are known.
+    pub primary: Option<Algorithm>,
+    /// Secondary algorithms by priority.
+    pub secondary: Vec<(u32, Algorithm)>,
+    /// Pages stored in memory.
+    pub stored_pages: u64,
+    /// Pages among them that do not compress.
+    pub huge_pages: u64,
+    /// How many there were when trying them gained nothing.
+    pub hopeless_huge_pages: u64,
+    /// Share of memory in use, 0 to 1.
+    pub utilisation: f64,
+    /// The last run.
+    pub last: Option<Last>,
+}
+
+/// One pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// Which pages.
+    pub pages: Pages,
+    /// Priority of the secondary algorithm. Always given: without it some kernels try one after the other.
+    pub priority: u32,
+    /// Bytes that a page has to shrink below; nothing for any gain.
+    pub threshold: Option<u32>,
+}
+
+/// The passes of a run, and the idle age for those that need one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Pages count as idle from this waking time on.
+    pub age: Duration,
+    /// In this order.
+    pub passes: Vec<Pass>,
+}
+
+/// What to do with a device.
+pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
+    let level = cause.level();
+    if let Some(why) = too_soon(seen.last, cause, BACK_OFF) {
+        return Decision::Skip(why);
+    }
+    if seen.stored_pages == 0 {
+        return Decision::Skip("nothing is stored".to_owned());
+    }
+    let usable = match usable(seen) {
+        Ok(usable) => usable,
+        Err(why) => return Decision::Skip(why),
+    };
+    let (first, last) = usable;
+    let age = idle_age(settings.age, seen.utilisation, level);
+    let mut passes = vec![
+        Pass { pages: Pages::HugeIdle, priority: last, threshold: None },
+        Pass { pages: Pages::Idle, priority: first, threshold: None },
+    ];
+    // Tried again only when there are others than those that would not shrink, or somebody asks.
+    let hopeless = if cause == Cause::Request { 0 } else { seen.hopeless_huge_pages };
+    if seen.huge_pages > hopeless {
+        passes.push(Pass { pages: Pages::Huge, priority: last, threshold: settings.threshold });
+    }
+    let why = match level {
+        Level::None => {
+            format!("idle for {} at {:.0} % of memory in use", span(age), seen.utilisation * 100.0)
+        }
+        level => format!("idle for {} because of {} pressure", span(age), level.word()),
+    };
+    Decision::Do(Run { age, passes }, why)
+}
+
+/// Priorities of the loosest and of the tightest secondary algorithm that is worth it: idle pages may be needed again, pages that
+/// do not compress have to be packed as tightly as can be. Where that is not known, the order of the priorities decides.
+fn usable(seen: &Seen) -> Result<(u32, u32), String> {
+    if seen.secondary.is_empty() {
+        return Err("it has no secondary algorithm".to_owned());
+    }
+    let primary = seen.primary.as_ref();
+    let refused = |algorithm: &Algorithm| primary.and_then(|primary| strength::refusal(primary, algorithm));
+    let usable = || seen.secondary.iter().filter(|(_, algorithm)| refused(algorithm).is_none());
+    let tighter = |one: &Algorithm, other: &Algorithm| strength::is_tighter(one, other);
+    let first = usable().reduce(|best, one| if tighter(&one.1, &best.1) == Some(true) { one } else { best });
+    let last = usable().reduce(|best, one| if tighter(&best.1, &one.1) == Some(false) { best } else { one });
+    match (first, last) {
+        (Some((first, _)), Some((last, _))) => Ok((*first, *last)),
+        _ => Err(seen.secondary.iter().find_map(|(_, algorithm)| refused(algorithm)).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::maintain::recompress::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const SETTINGS: Settings = Settings { age: AGE, threshold: None };
+
+    fn algorithm(text: &str) -> Algorithm {
+        Algorithm::parse(text).unwrap()
+    }
+
+    fn seen() -> Seen {
+        Seen {
+            primary: Some(algorithm("lz4")),
+            secondary: vec![(1, algorithm("zstd"))],
+            stored_pages: 1000,
+            huge_pages: 10,
+            utilisation: 0.5,
+            ..Seen::default()
+        }
+    }
+
+    fn run(seen: &Seen, cause: Cause) -> Run {
+        match decide(&SETTINGS, seen, cause) {
+            Decision::Do(run, _) => run,
+            Decision::Skip(why) => panic!("{why}"),
+        }
+    }
+
+    fn skipped(seen: &Seen, cause: Cause) -> String {
+        match decide(&SETTINGS, seen, cause) {
+            Decision::Do(run, _) => panic!("{run:?}"),
+            Decision::Skip(why) => why,
+        }
+    }
+
+    #[test]
+    fn the_passes_are_huge_idle_then_idle_then_huge() {
+        let run = run(&seen(), Cause::Timer);
+        let words: Vec<_> =
+            run.passes.iter().map(|pass| (pass.pages.word(), pass.priority, pass.threshold)).collect();
+        assert_eq!(words, [("huge_idle", 1, None), ("idle", 1, None), ("huge", 1, None)]);
+        assert!((2 * HOUR..3 * HOUR).contains(&run.age));
+        let reason = decide(&SETTINGS, &seen(), Cause::Timer).reason().to_owned();
+        assert_eq!(reason, "idle for 2h 9min at 50 % of memory in use");
+    }
+
+    #[test]
+    fn a_weaker_secondary_is_refused_with_the_reason() {
+        let weak =
+            Seen { primary: Some(algorithm("zstd")), secondary: vec![(1, algorithm("lz4"))], ..seen() };
+        assert!(skipped(&weak, Cause::Request).contains("does not pack tighter"));
+        // Of several, those that help are used.
+        let both = Seen { secondary: vec![(1, algorithm("lz4")), (2, algorithm("zstd(level=15)"))], ..weak };
+        assert!(run(&both, Cause::Timer).passes.iter().all(|pass| pass.priority == 2));
+        let none = Seen { secondary: Vec::new(), ..seen() };
+        assert!(skipped(&none, Cause::Timer).contains("no secondary"));
+    }
+
+    #[test]
+    fn incompressible_pages_get_the_tightest_algorithm() {
+        let seen = Seen { secondary: vec![(1, algorithm("lz4hc")), (2, algorithm("zstd"))], ..seen() };
+        let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
+        assert_eq!(priorities, [2, 1, 2]);
+        // Whatever the order in which they were given.
+        let seen = Seen { secondary: vec![(1, algorithm("zstd")), (2, algorithm("lz4hc"))], ..seen };
+        let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
+        assert_eq!(priorities, [1, 2, 1]);
+        let seen = Seen { secondary: vec![(1, algorithm("zstd")), (2, algorithm("deflate"))], ..seen };
+        let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
+        assert_eq!(priorities, [2, 1, 2], "which is tighter is not known");
+    }
+
+    #[test]
+    fn huge_pages_that_would_not_shrink_are_not_tried_every_hour() {
+        let hopeless = Seen { hopeless_huge_pages: 10, ..seen() };
+        assert_eq!(run(&hopeless, Cause::Timer).passes.len(), 2);
+        assert_eq!(run(&hopeless, Cause::Request).passes.len(), 3, "who asks is obeyed");
+        assert_eq!(run(&Seen { huge_pages: 0, ..seen() }, Cause::Request).passes.len(), 2);
+        assert_eq!(run(&Seen { huge_pages: 11, ..hopeless }, Cause::Timer).passes.len(), 3);
+    }
+
+    #[test]
+    fn runs_keep_their_distance() {
+        let last = |ago, level| Seen { last: Some(Last { ago, level }), ..seen() };
+        let soon = last(HOUR / 3, Level::None);
+        assert!(skipped(&soon, Cause::Timer).contains("20min ago"));
+        run(&soon, Cause::Request);
+        run(&soon, Cause::Pressure(Level::Severe));
+        let moderate = Cause::Pressure(Level::Moderate);
+        run(&last(HOUR / 60, Level::None), moderate);
+        assert!(skipped(&last(HOUR / 60, Level::Moderate), moderate).contains("1min ago"));
+        assert!(skipped(&Seen { stored_pages: 0, ..seen() }, Cause::Request).contains("nothing is stored"));
+    }
+
+    #[test]
+    fn pressure_shortens_the_age() {
+        assert_eq!(run(&seen(), Cause::Pressure(Level::Critical)).age, HOUR / 8);
+    }
+}

@@ -1,0 +1,178 @@
+//! What follows when the machine's memory has grown or shrunk: sizes that depend on it are worked out again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::health::{Code, Finding, Level};
+use crate::human::human;
+
+/// What the owner wants to happen then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnChange {
+    /// Say so, and how to bring it about.
+    #[default]
+    Report,
+    /// Bring it about where nothing has to move.
+    Apply,
+}
+
+/// A device whose size no longer follows from the machine's memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resize {
+    /// Its number.
+    pub number: u32,
+    /// Bytes that it has, with devices that were added to it.
+    pub from: u64,
+    /// Bytes of that which those have.
+    #[serde(default)]
+    pub added: u64,
+    /// Bytes that it should have.
+    pub to: u64,
+    /// What to do.
+    pub step: Step,
+    /// Whether something is kept on it that would be lost when it is set up again: it is no swap.
+    #[serde(default)]
+    pub keeps: bool,
+    /// Why.
+    pub reason: String,
+}
+
+/// What to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// The owner does it, or not.
+    Offer,
+    /// Set it up again: it is empty.
+    Recreate,
+    /// Add a second device of so many bytes: this one is in use.
+    Add(u64),
+}
+
+/// The device as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Its number.
+    pub number: u32,
+    /// Bytes that it has.
+    pub size: u64,
+    /// Bytes that its expression gives now.
+    pub wanted: u64,
+    /// Bytes in use.
+    pub used: u64,
+    /// Whether it is swap: only swap can be spread over two devices, and loses nothing when it is set up again.
+    pub swap: bool,
+    /// Bytes that devices have which were added to it earlier.
+    pub added: u64,
+}
+
+/// Share of the size by which it has to differ: the kernel's count of its own memory changes a little with each boot.
+const NOTICEABLE_PERCENT: u64 = 5;
+/// Least size of a second device.
+const LEAST: u64 = 64 << 20;
+
+/// What to do about one device, if its size has to change.
+pub fn decide(seen: &Seen, on_change: OnChange) -> Option<Resize> {
+    let has = seen.size.saturating_add(seen.added);
+    let differs = has.abs_diff(seen.wanted);
+    if differs <= has / 100 * NOTICEABLE_PERCENT || seen.wanted == 0 {
+        return None;
+    }
+    let grows = seen.wanted > has;
+    let step = match on_change {
+        OnChange::Apply if seen.swap && seen.used == 0 && seen.added == 0 => Step::Recreate,
+        OnChange::Apply if seen.swap && grows && differs >= LEAST => Step::Add(differs),
+        // Also when pages in use would have to move, or what is stored would be lost: that is for the owner to decide.
+        OnChange::Report | OnChange::Apply => Step::Offer,
+    };
+    let what = if grows { "more" } else { "less" };
+    let reason = format!(
+        "the machine has {what} memory than when zram{} was set up: its size is {}, and would be {}",
+        seen.number,
+        human(has),
+        human(seen.wanted)
+    );
+    let keeps = !seen.swap;
+    Some(Resize { number: seen.number, from: has, added: seen.added, to: seen.wanted, step, keeps, reason })
+}
+
+/// What is left to the owner, as long as it has not been done: `size` is the present size of a device.
+pub fn findings(resizes: &[Resize], size: impl Fn(u32) -> Option<u64>) -> Vec<Finding> {
+    let is_as_it_was =
+        |resize: &&Resize| size(resize.number) == Some(resize.from.saturating_sub(resize.added));
+    let open = resizes.iter().filter(|resize| resize.step == Step::Offer).filter(is_as_it_was);
+    open.map(|resize| {
+        let remedy = match resize.added {
+            _ if resize.keeps => {
+                "save what is on it, then run `zramdctl reload --force`, which sets it up again, empty"
+            }
+            0 => "run `zramdctl reload`, which moves what is stored through memory",
+            _ => "run `zramdctl remove` for the device that was added, then `zramdctl reload`; both move what is stored through memory",
+        };
+        let object = format!("zram{}", resize.number);
+        Finding::new(Level::Warning, Code::MemoryChanged, &object, resize.reason.clone(), remedy)
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::maintain::resize::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn seen() -> Seen {
+        Seen { number: 0, size: 4 * GIB, wanted: 8 * GIB, used: GIB, swap: true, added: 0 }
+    }
+
+    fn step(seen: &Seen, on_change: OnChange) -> Option<Step> {
+        decide(seen, on_change).map(|resize| resize.step)
+    }
+
+    #[test]
+    fn a_change_is_offered_or_brought_about_without_moving_anything() {
+        let cases = [
+            (seen(), Step::Offer, Step::Add(4 * GIB)),
+            (Seen { used: 0, ..seen() }, Step::Offer, Step::Recreate),
+            (Seen { wanted: 2 * GIB, ..seen() }, Step::Offer, Step::Offer),
+            (Seen { wanted: 2 * GIB, used: 0, ..seen() }, Step::Offer, Step::Recreate),
+            (Seen { swap: false, ..seen() }, Step::Offer, Step::Offer),
+            (Seen { swap: false, used: 0, ..seen() }, Step::Offer, Step::Offer),
+            (Seen { swap: false, used: 0, wanted: 2 * GIB, ..seen() }, Step::Offer, Step::Offer),
+            (Seen { added: 2 * GIB, ..seen() }, Step::Offer, Step::Add(2 * GIB)),
+        ];
+        for (seen, reported, applied) in cases {
+            assert_eq!(step(&seen, OnChange::Report), Some(reported));
+            assert_eq!(step(&seen, OnChange::Apply), Some(applied));
+        }
+        let reason = decide(&seen(), OnChange::Report).unwrap().reason;
+        assert!(
+            reason.contains("more memory") && reason.contains("4.0 GiB") && reason.contains("8.0 GiB"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn an_offer_stands_until_it_is_taken() {
+        let offered = decide(&seen(), OnChange::Report).unwrap();
+        let found = findings(std::slice::from_ref(&offered), |_| Some(4 * GIB));
+        assert_eq!((found[0].code.word(), found[0].object.as_str()), ("memory-changed", "zram0"));
+        assert_eq!(findings(&[offered], |_| Some(8 * GIB)), []);
+        let applied = decide(&seen(), OnChange::Apply).unwrap();
+        assert_eq!(findings(&[applied], |_| Some(4 * GIB)), []);
+        // Nobody is sent to lose what is on a file system.
+        let mounted = decide(&Seen { swap: false, used: 0, ..seen() }, OnChange::Apply).unwrap();
+        assert!(findings(&[mounted], |_| Some(4 * GIB))[0].remedy.starts_with("save what is on it"));
+        // Less memory again: which device goes is for the owner to say.
+        let less = Seen { wanted: 4 * GIB, used: 0, added: 4 * GIB, ..seen() };
+        let offered = decide(&less, OnChange::Apply).unwrap();
+        assert_eq!((offered.step, offered.from), (Step::Offer, 8 * GIB));
+        assert!(findings(&[offered], |_| Some(4 * GIB))[0].remedy.contains("zramdctl remove"));
+    }
+
+    #[test]
+    fn small_differences_and_what_was_added_already_change_nothing() {
+        assert_eq!(step(&Seen { wanted: 4 * GIB + GIB / 8, ..seen() }, OnChange::Apply), None);
+        assert_eq!(step(&Seen { added: 4 * GIB, ..seen() }, OnChange::Apply), None);
+    }
+}

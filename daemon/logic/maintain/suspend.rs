@@ -1,0 +1,146 @@
+//! How old a page must be by the kernel's clock so that it was idle long enough while the machine was awake.
+//!
+//! The kernel counts the time of suspend as idle. Comparing its two clocks now and then tells how long the machine slept and
+//! roughly when; what is not known is taken so that pages seem younger than they are.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Moment;
+
+/// Moments that are remembered. At one an hour, and with those between which nothing happened merged, many days.
+const MOST: usize = 64;
+
+/// Moments at which the clocks were compared, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct History {
+    seen: VecDeque<Moment>,
+}
+
+impl History {
+    /// Notes the clocks. Whether the machine has slept since the last time.
+    pub fn note(&mut self, now: Moment) -> bool {
+        let slept = now.suspended().saturating_sub(self.last().suspended()) > SLEEP;
+        // Of a stretch without suspend, its two ends tell everything.
+        let len = self.seen.len();
+        if len >= 2 && !slept && same(self.seen[len - 2], self.seen[len - 1]) {
+            self.seen.pop_back();
+        }
+        self.seen.push_back(now);
+        while self.seen.len() > MOST {
+            self.seen.pop_front();
+        }
+        slept
+    }
+
+    fn last(&self) -> Moment {
+        self.seen.back().copied().unwrap_or_default()
+    }
+
+    /// The age by the kernel's clock of what was idle for `awake` of waking time: never less than the true one.
+    pub fn boottime_age(&self, now: Moment, awake: Duration) -> Duration {
+        let Some(target) = now.awake.checked_sub(awake) else {
+            // Longer than the machine has been awake: nothing is that old.
+            return now.boot.saturating_add(awake);
+        };
+        // Both clocks begin at 0, which is the one moment that is always known.
+        let before = self.seen.iter().rev().find(|seen| seen.awake <= target);
+        let before = before.copied().unwrap_or_default();
+        // At the earliest, all suspend since then came after the moment that is looked for.
+        let then = before.boot + target.saturating_sub(before.awake);
+        now.boot.saturating_sub(then).max(awake)
+    }
+
+    /// Moments that are remembered.
+    pub fn len(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+}
+
+/// The clocks are read one after the other; a difference up to this is no suspend.
+const SLEEP: Duration = Duration::from_secs(1);
+
+fn same(a: Moment, b: Moment) -> bool {
+    b.suspended().abs_diff(a.suspended()) <= SLEEP
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::maintain::suspend::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn at(awake: u32, suspended: u32) -> Moment {
+        Moment { boot: HOUR * (awake + suspended), awake: HOUR * awake }
+    }
+
+    #[test]
+    fn without_suspend_both_clocks_agree() {
+        let mut history = History::default();
+        for hour in 1..200 {
+            assert!(!history.note(at(hour, 0)));
+        }
+        assert_eq!(history.boottime_age(at(200, 0), 20 * HOUR), 20 * HOUR);
+        assert_eq!(history.len(), 2, "nothing happened between the first and the last");
+    }
+
+    #[test]
+    fn a_night_in_suspend_makes_no_page_old() {
+        let mut history = History::default();
+        history.note(at(10, 0));
+        assert!(history.note(at(11, 8)), "it slept");
+        // Two waking hours ago is before the night.
+        assert_eq!(history.boottime_age(at(11, 8), 2 * HOUR), 10 * HOUR);
+        history.note(at(14, 8));
+        assert_eq!(history.boottime_age(at(14, 8), 2 * HOUR), 2 * HOUR);
+    }
+
+    #[test]
+    fn what_is_older_than_the_machine_is_marked_by_nothing() {
+        assert!(History::default().boottime_age(at(1, 5), 2 * HOUR) > 6 * HOUR);
+    }
+
+    proptest! {
+        /// Whatever the machine did: what is older by the kernel's clock than the answer was idle for the time asked for.
+        #[test]
+        fn pages_never_seem_older_than_they_are(
+            steps in prop::collection::vec((1_u32..300, 0_u32..300, any::<bool>()), 1..150),
+            minutes in 1_u32..3000,
+        ) {
+            let minute = Duration::from_secs(60);
+            let mut now = Moment::default();
+            let mut history = History::default();
+            let mut line = vec![now];
+            for (awake, suspended, noted) in steps {
+                now = Moment { boot: now.boot + minute * awake, awake: now.awake + minute * awake };
+                line.push(now);
+                now.boot += minute * suspended;
+                line.push(now);
+                if noted {
+                    history.note(now);
+                }
+            }
+            history.note(now);
+            let awake = minute * minutes;
+            let age = history.boottime_age(now, awake);
+            prop_assert!(history.len() <= MOST);
+            if let Some(then) = now.boot.checked_sub(age) {
+                // Where the true line is at that moment.
+                let after = line.iter().find(|seen| seen.boot >= then).copied().unwrap_or(now);
+                let was_awake = after.awake.saturating_sub(after.boot.saturating_sub(then));
+                let was_awake = was_awake.max(line.iter().rev().find(|seen| seen.boot <= then).map_or(Duration::ZERO, |seen| seen.awake));
+                prop_assert!(now.awake.saturating_sub(was_awake) >= awake, "{age:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Which pages are written to the backing device, and how many of them.
+
+use std::time::Duration;
+
+use super::age::{Range, idle_age};
+use super::pass::{Decision, Pages};
+use super::pressure::{Last, Level, too_soon};
+use super::{Cause, span};
+use crate::device::stat::BACKING_BLOCK;
+use crate::human::human;
+
+/// Idle ages by default (ChromeOS, Android).
+pub const AGE: Range = Range { least: Duration::from_secs(20 * 3600), most: Duration::from_secs(25 * 3600) };
+/// Most that is written in 24 hours by default.
+pub const DAILY: u64 = 1 << 30;
+/// Most that one run writes by default, on a machine whose memory is full.
+pub const PER_RUN: u64 = 300 << 20;
+/// Less than this is not worth waking a disk.
+pub const LEAST: u64 = 5 << 20;
+/// Shortest time between two runs of the timer.
+const BACK_OFF: Duration = Duration::from_secs(10 * 60);
+
+/// What the owner asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Idle ages.
+    pub age: Range,
+    /// Bytes in any 24 hours.
+    pub daily: u64,
+    /// Bytes in one run.
+    pub per_run: u64,
+    /// Whether incompressible pages are written even if they are not idle.
+    pub huge: bool,
+}
+
+/// The device.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Seen {
+    /// Bytes free on the backing device; nothing without one.
+    pub free: Option<u64>,
+    /// Bytes of the daily budget that are left.
+    pub left: u64,
+    /// Time until more is left, when nothing is.
+    pub wait: Duration,
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// Pages stored in memory.
+    pub stored_pages: u64,
+    /// Share of memory in use, 0 to 1.
+    pub utilisation: f64,
+    /// The last run.
+    pub last: Option<Last>,
+}
+
+/// The passes of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Pages count as idle from this waking time on.
+    pub age: Duration,
+    /// Bytes that may be written: whole pages.
+    pub bytes: u64,
+    /// In this order.
+    pub passes: Vec<Pages>,
+}
+
+/// As many bytes as whole pages have. A limit of part of a page would be none: the kernel takes the blocks of a whole page from it, and
+/// below zero there is much left (`zram_account_writeback_submit` in drivers/block/zram/zram_drv.c; newer kernels round it themselves).
+pub fn whole_pages(bytes: u64, page_size: u64) -> u64 {
+    let page = page_size.max(BACKING_BLOCK);
+    bytes / page * page
+}
+
+/// What to do with a device.
+pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
+    let level = cause.level();
+    let Some(free) = seen.free else { return Decision::Skip("it has no backing device".to_owned()) };
+    if let Some(why) = too_soon(seen.last, cause, BACK_OFF) {
+        return Decision::Skip(why);
+    }
+    if seen.stored_pages == 0 {
+        return Decision::Skip("nothing is stored".to_owned());
+    }
+    // Under pressure and on request the share of memory in use does not matter.
+    let share = if cause == Cause::Timer { seen.utilisation.clamp(0.0, 1.0) } else { 1.0 };
+    let run = part(settings.per_run, share);
+    let bytes = whole_pages(run.min(free).min(seen.left), seen.page_size);
+    if bytes < LEAST {
+        let why = if seen.left < LEAST {
+            format!(
+                "the budget of {} in 24 hours is spent; more is left in {}",
+                human(settings.daily),
+                span(seen.wait)
+            )
+        } else if free < LEAST {
+            format!("the backing device is full ({} free)", human(free))
+        } else {
+            format!("{} would be too little to wake a disk for", human(bytes))
+        };
+        return Decision::Skip(why);
+    }
+    let age = idle_age(settings.age, seen.utilisation, level);
+    let mut passes = vec![Pages::HugeIdle, Pages::Idle];
+    // Fresh pages that do not compress are often in use.
+    if settings.huge || level >= Level::Severe {
+        passes.push(Pages::Huge);
+    }
+    let why = match level {
+        Level::None => format!("idle for {}, at most {}", span(age), human(bytes)),
+        level => {
+            format!("idle for {}, at most {}, because of {} pressure", span(age), human(bytes), level.word())
+        }
+    };
+    Decision::Do(Run { age, bytes, passes }, why)
+}
+
+/// A share, 0 to 1, of an amount, in thousandths.
+fn part(bytes: u64, share: f64) -> u64 {
+    let thousandths = (share * 1000.0).floor();
+    let thousandths = (0..=1000_u16).rev().find(|step| f64::from(*step) <= thousandths).unwrap_or(0);
+    bytes / 1000 * u64::from(thousandths) + bytes % 1000 * u64::from(thousandths) / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::maintain::writeback::*;
+
+    const MIB: u64 = 1 << 20;
+    const SETTINGS: Settings = Settings { age: AGE, daily: DAILY, per_run: PER_RUN, huge: false };
+
+    fn seen() -> Seen {
+        Seen {
+            free: Some(1 << 30),
+            left: DAILY,
+            page_size: 4096,
+            stored_pages: 1 << 18,
+            utilisation: 0.5,
+            ..Seen::default()
+        }
+    }
+
+    fn run(seen: &Seen, cause: Cause) -> Run {
+        match decide(&SETTINGS, seen, cause) {
+            Decision::Do(run, _) => run,
+            Decision::Skip(why) => panic!("{why}"),
+        }
+    }
+
+    fn skipped(seen: &Seen) -> String {
+        match decide(&SETTINGS, seen, Cause::Timer) {
+            Decision::Do(run, _) => panic!("{run:?}"),
+            Decision::Skip(why) => why,
+        }
+    }
+
+    #[test]
+    fn a_run_writes_the_least_of_its_share_the_budget_and_the_room() {
+        assert_eq!(run(&seen(), Cause::Timer).bytes, 150 * MIB);
+        assert_eq!(run(&Seen { left: 7 * MIB, ..seen() }, Cause::Timer).bytes, 7 * MIB);
+        assert_eq!(run(&Seen { free: Some(6 * MIB + 5), ..seen() }, Cause::Timer).bytes, 6 * MIB);
+        assert_eq!(run(&seen(), Cause::Timer).passes, [Pages::HugeIdle, Pages::Idle]);
+    }
+
+    #[test]
+    fn only_whole_pages_are_written() {
+        assert_eq!(
+            run(&Seen { page_size: 16384, left: 6 * MIB + 16383, ..seen() }, Cause::Timer).bytes,
+            6 * MIB
+        );
+        for (page, bytes, whole) in [(4096, 8191, 4096), (16384, 391 << 12, 388 << 12), (65536, 65535, 0)] {
+            assert_eq!(whole_pages(bytes, page), whole);
+        }
+    }
+
+    #[test]
+    fn too_little_is_nothing() {
+        assert!(skipped(&Seen { left: 4 * MIB, ..seen() }).contains("budget of 1.0 GiB"));
+        assert!(skipped(&Seen { free: Some(0), ..seen() }).contains("is full"));
+        assert!(skipped(&Seen { utilisation: 0.01, ..seen() }).contains("too little"));
+        assert!(skipped(&Seen { free: None, ..seen() }).contains("no backing device"));
+        assert!(skipped(&Seen { stored_pages: 0, ..seen() }).contains("nothing is stored"));
+    }
+
+    #[test]
+    fn runs_keep_their_distance_unless_memory_has_become_shorter() {
+        let last = Last { ago: Duration::from_secs(60), level: Level::Moderate };
+        let soon = Seen { last: Some(last), ..seen() };
+        assert!(skipped(&soon).contains("1min ago"));
+        run(&soon, Cause::Pressure(Level::Severe));
+        let Decision::Skip(why) = decide(&SETTINGS, &soon, Cause::Pressure(Level::Moderate)) else {
+            panic!()
+        };
+        assert!(why.contains("1min ago"), "{why}");
+    }
+
+    #[test]
+    fn severe_pressure_writes_what_does_not_compress() {
+        let moderate = run(&seen(), Cause::Pressure(Level::Moderate));
+        assert_eq!((moderate.bytes, moderate.passes.len()), (300 * MIB, 2));
+        let severe = run(&seen(), Cause::Pressure(Level::Severe));
+        assert_eq!(severe.passes, [Pages::HugeIdle, Pages::Idle, Pages::Huge]);
+        assert_eq!(severe.age, AGE.least / 4);
+    }
+}

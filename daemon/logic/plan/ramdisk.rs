@@ -1,0 +1,175 @@
+//! RAM disks: what is asked for in concrete numbers, and the steps that are missing.
+//!
+//! One whose contents are lost on purpose is a tmpfs on its mount point. One that is kept, or lies on zram, is *layered*:
+//! it is mounted at a private place, filled there, and only then appears at its mount point as a bind mount. Nobody sees
+//! it half-filled, and it can be saved while somebody keeps the mount point busy.
+
+use serde::{Deserialize, Serialize};
+
+use super::diff::empty;
+use super::{Activation, Group, MountRequest, Request, Step};
+use crate::facts::Facts;
+use crate::proc::disk_mount;
+use crate::ramdisk::place::{PLACES, place};
+use crate::ramdisk::{Mode, OnFailure, Persist};
+use crate::record::{Progress, Target};
+
+/// A RAM disk that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RamDiskRequest {
+    /// NAME of `[ramdisk.NAME]`.
+    pub name: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Upper bound of inodes; the kernel's own when absent.
+    pub inodes: Option<u64>,
+    /// Where and how.
+    pub mount: MountRequest,
+    /// `huge=` of tmpfs(5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge: Option<String>,
+    /// N of the zram device that holds it; nothing for a tmpfs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
+    /// Whether boot fails without it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
+    /// How its contents are kept; nothing loses them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<KeepRequest>,
+}
+
+/// How the contents of a RAM disk are kept, in concrete numbers: all that loading and saving needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeepRequest {
+    /// What of them.
+    pub mode: Mode,
+    /// Folder of the snapshots.
+    pub store: String,
+    /// Bytes that all snapshots may take together; nothing is no limit.
+    pub store_limit: Option<u64>,
+    /// How many good snapshots are kept besides pinned ones.
+    pub generations: u32,
+    /// Seconds between saves; nothing is never.
+    pub save_interval: Option<u64>,
+    /// What is done when no snapshot can be loaded; nothing decides by whether the folder below is empty.
+    pub on_failure: Option<OnFailure>,
+    /// Whether the first use begins with what is in the folder below.
+    pub seed: bool,
+    /// Run before it is saved.
+    pub pre_save: Vec<String>,
+    /// Run after it was loaded.
+    pub post_restore: Vec<String>,
+    /// Seconds that each of these may take.
+    pub hook_time_limit: u64,
+    /// Seconds that loading or saving may take.
+    pub time_limit: u64,
+}
+
+impl RamDiskRequest {
+    /// Whether it is mounted at a private place first.
+    pub fn is_layered(&self) -> bool {
+        self.number.is_some() || self.keep.is_some()
+    }
+
+    /// Where the file system itself is mounted.
+    pub fn place(&self) -> String {
+        if self.is_layered() { place(&self.name) } else { self.mount.mount_point.clone() }
+    }
+
+    /// What of it is kept.
+    pub fn persist(&self) -> Persist {
+        self.keep.as_ref().map(|keep| keep.mode).into()
+    }
+
+    /// `tmpfs` or `zram`.
+    pub fn backend(&self) -> &'static str {
+        if self.number.is_some() { "zram" } else { "tmpfs" }
+    }
+}
+
+/// The steps for a RAM disk. A tmpfs that PID 1 mounted has no record, and no steps.
+pub(crate) fn group(
+    target: &Target,
+    request: &RamDiskRequest,
+    facts: &Facts,
+    activation: Activation,
+) -> Result<Group, String> {
+    let wanted = Request::RamDisk(request.clone());
+    let mut group = Group { request: Some(wanted.clone()), ..empty(target.clone()) };
+    if activation == Activation::Direct {
+        group.needs = request.number.map(Target::Device);
+    }
+    let Some(record) = facts.records.get(target) else {
+        group.after = steps(request);
+        return Ok(group);
+    };
+    let Request::RamDisk(present) = &record.request else {
+        return Err(format!(
+            "its record in /run/zramd is about something else; remove {}",
+            target.file_name()
+        ));
+    };
+    let (now, place) = (&present.mount.mount_point, present.place());
+    if record.progress == Progress::Working || facts.mount_at(&place).is_none() {
+        group.retire = Some(record.clone());
+        group.after = steps(request);
+    } else if *now != request.mount.mount_point {
+        return Err(format!(
+            "its mount point has changed from {now}, and what is in it would be lost: save it, then run `zramd-setup down {target}`"
+        ));
+    } else if place != request.place() || present.number != request.number {
+        return Err(format!(
+            "what holds it, or whether it is kept, has changed, and what is in it would be lost: save it, then run `zramd-setup down {target}`"
+        ));
+    } else {
+        let options = tmpfs_options(request);
+        if request.number.is_none() && options != tmpfs_options(present) {
+            group.after.push(Step::RemountTmpfs { mount_point: place, options });
+        }
+        // Taking it away was interrupted after it was hidden.
+        let hidden = disk_mount(&facts.mounts, &request.name, now).is_none();
+        if hidden && !facts.passthrough.contains(&request.name) {
+            group.after.extend(steps(request).pop());
+        }
+        let altered = record.request != wanted || !group.after.is_empty();
+        group.resume = altered.then(|| record.clone());
+    }
+    Ok(group)
+}
+
+fn steps(request: &RamDiskRequest) -> Vec<Step> {
+    let options = tmpfs_options(request);
+    if !request.is_layered() {
+        return vec![Step::MountTmpfs { mount: request.mount.clone(), options }];
+    }
+    let name = request.name.clone();
+    let place = request.place();
+    let mut steps = Vec::new();
+    if request.number.is_none() {
+        steps.push(Step::CreateDirectory { path: PLACES.to_owned() });
+        steps.push(Step::CreateDirectory { path: place.clone() });
+        let mount = MountRequest { mount_point: place.clone(), ..request.mount.clone() };
+        steps.push(Step::MountTmpfs { mount, options });
+    }
+    if request.keep.is_some() {
+        steps.push(Step::LoadDisk { name: name.clone() });
+    }
+    let mount_point = request.mount.mount_point.clone();
+    steps.push(Step::ShowDisk { name, place, mount_point, kept: request.keep.is_some() });
+    steps
+}
+
+/// Options for a tmpfs (tmpfs(5)): size, inodes, and owner and mode of the root directory.
+pub fn tmpfs_options(request: &RamDiskRequest) -> String {
+    let MountRequest { options, mode, uid, gid, .. } = &request.mount;
+    let mut words: Vec<String> =
+        options.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    words.push(format!("size={}", request.size));
+    words.extend(request.inodes.map(|inodes| format!("nr_inodes={inodes}")));
+    words.extend(request.huge.as_ref().map(|huge| format!("huge={huge}")));
+    words.extend(mode.map(|mode| format!("mode={mode:04o}")));
+    words.extend(uid.map(|uid| format!("uid={uid}")));
+    words.extend(gid.map(|gid| format!("gid={gid}")));
+    words.join(",")
+}

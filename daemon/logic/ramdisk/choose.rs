@@ -1,0 +1,229 @@
+//! Which generations may go, and whether there is room for another one.
+//!
+//! A generation that a user without further rights asked for is an extra: it is the first to go, and which of the others go
+//! does not depend on it. Otherwise such saves could push out all that was kept before.
+
+use super::Mode;
+
+/// A generation that is whole, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// N.
+    pub number: u64,
+    /// Size of its archive.
+    pub bytes: u64,
+    /// What it keeps.
+    pub mode: Mode,
+    /// Whether it is pinned.
+    pub pinned: bool,
+    /// Whether a user without further rights asked for it.
+    pub by_user: bool,
+}
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The newest so many besides those that are pinned, at least one.
+    pub keep: u32,
+    /// Bytes of all archives together.
+    pub store_bytes: Option<u64>,
+}
+
+/// Those that may never go by themselves: the newest of each mode, what was loaded in this boot, what is pinned.
+fn is_protected(all: &[Kept], one: &Kept, loaded: Option<u64>) -> bool {
+    let newest = |by_user: bool| {
+        let comparable = all.iter().filter(|other| other.mode == one.mode && other.by_user == by_user);
+        comparable.map(|other| other.number).max()
+    };
+    one.pinned || Some(one.number) == newest(false).or_else(|| newest(true)) || Some(one.number) == loaded
+}
+
+/// In the order in which they go: first those that users asked for, the oldest first.
+fn by_worth(all: &[Kept]) -> Vec<Kept> {
+    let mut sorted = all.to_vec();
+    sorted.sort_by_key(|kept| (!kept.by_user, kept.number));
+    sorted
+}
+
+/// Numbers of the generations that go after a save, oldest first. One that a user asked for is kept besides the others until
+/// there is a newer one of the kind, or as many newer others as are kept.
+pub fn prune(all: &[Kept], limits: Limits, loaded: Option<u64>) -> Vec<u64> {
+    let mut newest_first = all.to_vec();
+    newest_first.sort_by_key(|kept| std::cmp::Reverse(kept.number));
+    let (mut others, mut by_users) = (0, 0);
+    let mut gone = Vec::new();
+    for kept in newest_first.iter().filter(|kept| !kept.pinned) {
+        let stays = others < limits.keep.max(1) && (!kept.by_user || by_users == 0);
+        if !stays && !is_protected(all, kept, loaded) {
+            gone.push(kept.number);
+        }
+        *(if kept.by_user { &mut by_users } else { &mut others }) += 1;
+    }
+    if let Some(limit) = limits.store_bytes {
+        for kept in by_worth(all) {
+            let counts = |other: &&Kept| !gone.contains(&other.number) && (kept.by_user || !other.by_user);
+            let total = all.iter().filter(counts).fold(0_u64, |sum, other| sum.saturating_add(other.bytes));
+            if total > limit && !gone.contains(&kept.number) && !is_protected(all, &kept, loaded) {
+                gone.push(kept.number);
+            }
+        }
+    }
+    gone.sort_unstable();
+    gone
+}
+
+/// What the last generation tells about the next: size of its archive, and bytes of the files in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Experience {
+    /// Size of the archive.
+    pub archive_bytes: u64,
+    /// Bytes of all files, without their holes.
+    pub content_bytes: u64,
+}
+
+/// Bytes of room that a save of `content_bytes` should find: what it is likely to take, and a tenth.
+///
+/// Without experience files are taken to become half as large. It is only a guess: a save that runs out of room leaves
+/// the generations as they are, one that was refused because of a guess may have been the last before the power went.
+pub fn wanted_room(content_bytes: u64, last: Option<Experience>) -> u64 {
+    let content = u128::from(content_bytes);
+    let likely = match last {
+        Some(last) if last.content_bytes > 0 => {
+            content * u128::from(last.archive_bytes) / u128::from(last.content_bytes)
+        }
+        _ => content / 2,
+    };
+    u64::try_from(likely.saturating_add(likely / 10).saturating_add(4096)).unwrap_or(u64::MAX)
+}
+
+/// The generations that have to go before a save so that it finds `wanted` bytes where `free` are: those that users asked for,
+/// then the oldest ones, as far as they are not protected. Nothing when even that would not do.
+pub fn make_room(all: &[Kept], wanted: u64, free: u64, loaded: Option<u64>) -> Option<Vec<u64>> {
+    let mut room = free;
+    let mut gone = Vec::new();
+    for kept in by_worth(all) {
+        if room >= wanted {
+            break;
+        }
+        if !is_protected(all, &kept, loaded) {
+            room = room.saturating_add(kept.bytes);
+            gone.push(kept.number);
+        }
+    }
+    (room >= wanted).then_some(gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ramdisk::choose::*;
+    use proptest::prelude::*;
+
+    fn kept(number: u64, bytes: u64) -> Kept {
+        Kept { number, bytes, mode: Mode::Snapshot, pinned: false, by_user: false }
+    }
+
+    const TWO: Limits = Limits { keep: 2, store_bytes: None };
+
+    #[test]
+    fn the_newest_and_what_is_protected_stay() {
+        let mut all: Vec<Kept> = (1..=5).map(|number| kept(number, 10)).collect();
+        assert_eq!(prune(&all, TWO, None), [1, 2, 3]);
+        assert_eq!(prune(&all, TWO, Some(2)), [1, 3]);
+        all[0].pinned = true;
+        assert_eq!(prune(&all, TWO, Some(2)), [3]);
+        assert_eq!(prune(&all, Limits { keep: 0, ..TWO }, None), [2, 3, 4]);
+        let limit = |bytes| Limits { keep: 9, store_bytes: Some(bytes) };
+        assert_eq!(prune(&all, limit(50), None), [0_u64; 0]);
+        assert_eq!(prune(&all, limit(49), None), [2]);
+        assert_eq!(prune(&all, limit(0), Some(3)), [2, 4]);
+        // A disk that has just been told to keep only the skeleton still has its last contents.
+        all[4].mode = Mode::Skeleton;
+        assert_eq!(prune(&all, Limits { keep: 1, ..TWO }, None), [2, 3]);
+    }
+
+    #[test]
+    fn what_a_user_asked_for_takes_the_place_of_nothing_else() {
+        let by_user = |number| Kept { by_user: true, ..kept(number, 10) };
+        assert_eq!(prune(&[kept(1, 10), kept(2, 10), by_user(3)], TWO, None), [0_u64; 0]);
+        assert_eq!(prune(&[kept(1, 10), kept(2, 10), by_user(3), by_user(4)], TWO, None), [3]);
+        assert_eq!(prune(&[kept(1, 10), kept(2, 10), by_user(4), kept(5, 10)], TWO, None), [1]);
+        assert_eq!(prune(&[kept(2, 10), by_user(4), kept(5, 10), kept(6, 10)], TWO, None), [2, 4]);
+        let all = [kept(1, 10), kept(2, 10), by_user(3)];
+        assert_eq!(prune(&all, Limits { keep: 9, store_bytes: Some(20) }, None), [3]);
+        assert_eq!(make_room(&all, 30, 20, None), Some(vec![3]));
+        assert_eq!(make_room(&[by_user(3)], 30, 20, None), None, "there is nothing else");
+    }
+
+    #[test]
+    fn room_is_guessed_from_the_last_generation() {
+        let last = Experience { archive_bytes: 50, content_bytes: 100 };
+        assert_eq!(wanted_room(1000, Some(last)), 550 + 4096);
+        assert_eq!(wanted_room(1000, None), 550 + 4096);
+        assert_eq!(
+            wanted_room(u64::MAX, Some(Experience { archive_bytes: u64::MAX, content_bytes: 1 })),
+            u64::MAX
+        );
+        let all = [kept(1, 100), kept(2, 100), kept(3, 100)];
+        assert_eq!(make_room(&all, 50, 50, None), Some(vec![]));
+        assert_eq!(make_room(&all, 150, 50, None), Some(vec![1]));
+        assert_eq!(make_room(&all, 150, 50, Some(1)), Some(vec![2]));
+        assert_eq!(make_room(&all, 251, 50, None), None, "the last good one stays");
+    }
+
+    fn generations() -> impl Strategy<Value = Vec<Kept>> {
+        let one = (1_u64..40, 0_u64..1000, any::<bool>(), any::<bool>(), any::<bool>());
+        proptest::collection::vec(one, 0..12).prop_map(|list| {
+            let mut all: Vec<Kept> = Vec::new();
+            for (number, bytes, skeleton, pinned, by_user) in list {
+                let mode = if skeleton { Mode::Skeleton } else { Mode::Snapshot };
+                if all.iter().all(|kept| kept.number != number) {
+                    all.push(Kept { number, bytes, mode, pinned, by_user });
+                }
+            }
+            all
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_needed_ever_goes(
+            all in generations(), keep in 0_u32..5, limit in proptest::option::of(0_u64..5000),
+            loaded in proptest::option::of(1_u64..40), wanted in 0_u64..5000, free in 0_u64..5000,
+        ) {
+            let limits = Limits { keep, store_bytes: limit };
+            let gone = prune(&all, limits, loaded);
+            let room = make_room(&all, wanted, free, loaded);
+            let others: Vec<Kept> = all.iter().copied().filter(|kept| !kept.by_user).collect();
+            let newest = others.iter().map(|kept| kept.number).max();
+            for list in [Some(&gone), room.as_ref()].into_iter().flatten() {
+                for number in list {
+                    let kept = all.iter().find(|kept| kept.number == *number).unwrap();
+                    prop_assert!(!kept.pinned && Some(*number) != loaded && Some(*number) != newest);
+                }
+            }
+            // Pruning again finds nothing more to do.
+            let left: Vec<Kept> = all.iter().copied().filter(|kept| !gone.contains(&kept.number)).collect();
+            prop_assert!(prune(&left, limits, loaded).is_empty());
+            // No more than asked for, apart from what is protected.
+            let free_ones = left.iter().filter(|kept| !is_protected(&left, kept, loaded)).count();
+            prop_assert!(free_ones <= keep.max(1) as usize + 1);
+            if let Some(limit) = limit {
+                let total: u64 = left.iter().filter(|kept| !kept.by_user).map(|kept| kept.bytes).sum();
+                prop_assert!(total <= limit || free_ones == 0);
+            }
+            if let Some(room) = &room {
+                let freed: u64 = all.iter().filter(|kept| room.contains(&kept.number)).map(|kept| kept.bytes).sum();
+                prop_assert!(free + freed >= wanted);
+            }
+            // What users asked for makes none of the others go.
+            let of_others = |gone: &[u64]| -> Vec<u64> {
+                gone.iter().copied().filter(|gone| others.iter().any(|kept| kept.number == *gone)).collect()
+            };
+            prop_assert_eq!(of_others(&gone), prune(&others, limits, loaded));
+            let extra: u64 = all.iter().filter(|kept| kept.by_user && !is_protected(&all, kept, loaded)).map(|kept| kept.bytes).sum();
+            if let (Some(room), Some(without)) = (room, make_room(&others, wanted, free + extra, loaded)) {
+                prop_assert_eq!(of_others(&room), without);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What is wrong with RAM disks, or deserves a look; the rest is in [`crate::health`].
+
+use std::time::Duration;
+
+use super::status::{LoadState, SaveResult};
+use crate::duration;
+use crate::health::{Code, Finding, Level, NEARLY_FULL_PERCENT};
+use crate::human::human;
+use crate::sample::{DiskView, Snapshot};
+
+/// What is wrong with one.
+pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
+    let name = disk.name.as_str();
+    let status = &disk.status;
+    let mut add = |level, code, message, remedy: String| {
+        found.push(Finding::new(level, code, name, message, remedy));
+    };
+    if disk.mounted
+        && disk.size_bytes > 0
+        && disk.used_bytes / 100 * 100 >= disk.size_bytes / 100 * NEARLY_FULL_PERCENT
+    {
+        add(
+            Level::Warning,
+            Code::DiskNearlyFull,
+            format!(
+                "{} of the {} of {} are in use",
+                human(disk.used_bytes),
+                human(disk.size_bytes),
+                disk.mount_point
+            ),
+            if disk.device.is_empty() {
+                format!("run `zramdctl disk resize {name} SIZE`, and raise size of [ramdisk.{name}]")
+            } else {
+                format!("remove what is not needed, or raise size of [ramdisk.{name}] and reboot")
+            },
+        );
+    }
+    let log = format!("see `journalctl -b -u zramd-disk@{name}`");
+    match status.load_state {
+        LoadState::Failed => {
+            add(
+                Level::Error,
+                Code::DiskNotLoaded,
+                format!("{name} could not be loaded: {}", status.load_message),
+                log.clone(),
+            );
+        }
+        LoadState::Passthrough => add(
+            Level::Error,
+            Code::DiskPassthrough,
+            format!(
+                "{name} is not in use: {}; what is written to {} goes to the disk",
+                status.load_message, disk.mount_point
+            ),
+            format!("look at `zramdctl disk snapshots {name}`; {log}"),
+        ),
+        LoadState::Fallback => add(
+            Level::Warning,
+            Code::DiskFallback,
+            format!("{name} was filled from snapshot {}, because newer ones are broken", status.generation),
+            format!("look at its store, which may be failing: {log}"),
+        ),
+        LoadState::Empty if !status.refused.is_empty() => add(
+            Level::Error,
+            Code::DiskBeganEmpty,
+            format!(
+                "{name} began empty, because its newest snapshot could not be loaded: {}",
+                status.refused
+            ),
+            format!(
+                "look at `zramdctl disk snapshots {name}`: for one that is good, mend the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
+            ),
+        ),
+        LoadState::Empty | LoadState::Loading | LoadState::Loaded => {}
+    }
+    if status.unclean {
+        let age = match status.made_age_usec {
+            0 => String::new(),
+            usec => format!(
+                ": what it holds from before was {} old",
+                duration::text(Duration::from_secs(usec / 1_000_000))
+            ),
+        };
+        add(
+            Level::Warning,
+            Code::DiskUnclean,
+            format!("the last boot ended without saving {name}{age}"),
+            format!("if that happens often, shorten save-interval of [ramdisk.{name}]"),
+        );
+    }
+    if !status.store_problem.is_empty() {
+        add(
+            Level::Error,
+            Code::StoreNotWritable,
+            format!("{name}: {}", status.store_problem),
+            format!("mend that, then run `zramdctl disk save {name}`: what is in {name} is lost otherwise"),
+        );
+    }
+    if status.last_save_result == SaveResult::Failed {
+        add(
+            Level::Error,
+            Code::SaveFailed,
+            format!("the last save of {name} failed: {}", status.last_save_message),
+            format!("mend that, then run `zramdctl disk save {name}`"),
+        );
+    }
+    let broken = status.snapshots.iter().filter(|line| !line.good);
+    let broken: Vec<String> = broken.map(|line| line.generation.to_string()).collect();
+    if !broken.is_empty() {
+        add(
+            Level::Warning,
+            Code::SnapshotBroken,
+            format!("snapshots of {name} that cannot be loaded: {}", broken.join(", ")),
+            format!(
+                "look at the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` deletes one"
+            ),
+        );
+    }
+    if !status.set_aside.is_empty() {
+        add(
+            Level::Warning,
+            Code::SnapshotCorrupt,
+            format!("broken snapshots of {name} were set aside: {}", status.set_aside.join(", ")),
+            format!(
+                "look at the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` removes what was set aside of one"
+            ),
+        );
+    }
+}
+
+/// What all RAM disks together may take.
+pub(crate) fn disks_findings(snapshot: &Snapshot, found: &mut Vec<Finding>) {
+    let total = snapshot.memory.total_bytes;
+    let sum: u64 = snapshot.disks.iter().map(|disk| disk.size_bytes).fold(0, u64::saturating_add);
+    if total > 0 && sum > total {
+        found.push(Finding::new(
+            Level::Warning,
+            Code::DisksExceedMemory,
+            "",
+            format!(
+                "RAM disks can hold {} together, more than the {} of memory of this machine",
+                human(sum),
+                human(total)
+            ),
+            "lower size of some of them, so that full disks cannot leave programs without memory".to_owned(),
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::health::{Surroundings, findings};
+    use crate::ramdisk::health::*;
+    use crate::ramdisk::status::SnapshotLine;
+    use crate::sample::MemoryView;
+
+    #[test]
+    fn each_fault_of_a_disk_is_found() {
+        let disk = |change: fn(&mut DiskView)| {
+            let mut disk = DiskView {
+                name: "logs".to_owned(),
+                mounted: true,
+                size_bytes: 1 << 30,
+                ..DiskView::default()
+            };
+            change(&mut disk);
+            let memory = MemoryView { total_bytes: 4 << 30, ..Default::default() };
+            let snapshot = Snapshot { disks: vec![disk], memory, ..Snapshot::default() };
+            findings(&snapshot, &Surroundings::default())
+                .into_iter()
+                .map(|found| found.code.to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(disk(|_| {}), [""; 0]);
+        assert_eq!(disk(|disk| disk.used_bytes = 1 << 30), ["disk-nearly-full"]);
+        assert_eq!(disk(|disk| disk.size_bytes = 5 << 30), ["disks-exceed-memory"]);
+        assert_eq!(disk(|disk| disk.status.load_state = LoadState::Failed), ["disk-not-loaded"]);
+        assert_eq!(disk(|disk| disk.status.load_state = LoadState::Passthrough), ["disk-passthrough"]);
+        assert_eq!(disk(|disk| disk.status.load_state = LoadState::Fallback), ["disk-fallback"]);
+        assert_eq!(disk(|disk| disk.status.refused = "it is too small".to_owned()), ["disk-began-empty"]);
+        assert_eq!(disk(|disk| disk.status.unclean = true), ["disk-unclean"]);
+        let broken = |disk: &mut DiskView| disk.status.snapshots.push(SnapshotLine::default());
+        assert_eq!(disk(broken), ["snapshot-broken"]);
+        assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);
+        assert_eq!(disk(|disk| disk.status.last_save_result = SaveResult::Failed), ["save-failed"]);
+        assert_eq!(
+            disk(|disk| disk.status.set_aside.push("gen-1.json.bad".to_owned())),
+            ["snapshot-corrupt"]
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! The manifest of a generation, `gen-N.json`: what is in the archive, and how to know that it is still the same.
+
+use serde::{Deserialize, Serialize};
+
+use super::Mode;
+use super::omitted::Omitted;
+
+/// The version of archive and manifest that this program writes, and the only one that it reads.
+pub const FORMAT: u32 = 1;
+
+/// The reason of a save that a user other than root asked for.
+pub const BY_USER: &str = "user";
+
+/// How many of the biggest files are named.
+pub const BIGGEST: usize = 10;
+
+/// Whether all files are of one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Consistency {
+    /// Nothing changed while it was read, or it was read from a snapshot of the file system.
+    Exact,
+    /// Something changed meanwhile; see `changed`.
+    Fuzzy,
+}
+
+/// A file with its size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sized {
+    /// Path below the disk, printable and shortened.
+    pub path: String,
+    /// Bytes that it takes.
+    pub bytes: u64,
+}
+
+/// What a tree holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Contents {
+    /// Regular files; further names of the same file do not count.
+    pub files: u64,
+    /// Directories with the disk itself.
+    pub directories: u64,
+    /// Symbolic links, named pipes, device nodes.
+    pub others: u64,
+    /// Further names of files.
+    pub hard_links: u64,
+    /// Sizes of all files, in bytes.
+    pub bytes: u64,
+    /// Bytes that all files need on a disk with pages of 4 KiB, without their holes.
+    pub occupied_bytes: u64,
+    /// The biggest files, biggest first.
+    pub biggest: Vec<Sized>,
+}
+
+impl Contents {
+    /// Entries of the archive.
+    pub fn entries(&self) -> u64 {
+        [self.directories, self.others, self.hard_links]
+            .iter()
+            .fold(self.files, |sum, more| sum.saturating_add(*more))
+    }
+
+    /// Inodes that it takes.
+    pub fn inodes(&self) -> u64 {
+        self.files.saturating_add(self.directories).saturating_add(self.others)
+    }
+
+    /// The biggest files by name, for root. Empty when there are none.
+    pub fn biggest_text(&self) -> String {
+        let names: Vec<String> = self
+            .biggest
+            .iter()
+            .take(5)
+            .map(|file| format!("{} ({})", file.path, size_text(file.bytes)))
+            .collect();
+        if names.is_empty() { String::new() } else { format!("the biggest files are {}", names.join(", ")) }
+    }
+}
+
+/// A manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT`].
+    pub format_version: u32,
+    /// What was kept.
+    pub mode: Mode,
+    /// When reading began, in microseconds since 1970.
+    pub began_at_usec: u64,
+    /// When the archive was complete, in microseconds since 1970.
+    pub finished_at_usec: u64,
+    /// `/proc/sys/kernel/random/boot_id` of the boot in which it was made.
+    pub boot_id: String,
+    /// Why it was made: `stop`, `timer`, `sleep`, `asked`, `restore`, or [`BY_USER`].
+    pub reason: String,
+    /// Whether all files are of one moment.
+    pub consistency: Consistency,
+    /// Some of the files that changed while they were read.
+    #[serde(default)]
+    pub changed: Vec<String>,
+    /// Sockets, and mounts of others, that are not in the archive.
+    #[serde(default)]
+    pub skipped: u64,
+    /// What else is not in it, or not as it was.
+    #[serde(default)]
+    pub omitted: Omitted,
+    /// What the archive holds.
+    pub contents: Contents,
+    /// Size of the archive in bytes.
+    pub archive_bytes: u64,
+    /// Digest of the archive: `blake3:` and 64 hexadecimal digits.
+    pub digest: String,
+}
+
+/// Only the version: a manifest of another one may have other fields.
+#[derive(Deserialize)]
+struct Version {
+    format_version: u32,
+}
+
+/// Why a manifest cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unusable {
+    /// Another version of zramd has written it. It is not broken.
+    OtherVersion(u32),
+    /// It is no manifest.
+    Broken(String),
+}
+
+impl Manifest {
+    /// Reads a manifest.
+    pub fn parse(text: &str) -> Result<Manifest, Unusable> {
+        let broken =
+            |error: serde_json::Error| Unusable::Broken(format!("the manifest cannot be read: {error}"));
+        let Version { format_version } = serde_json::from_str(text).map_err(broken)?;
+        if format_version != FORMAT {
+            return Err(Unusable::OtherVersion(format_version));
+        }
+        let manifest: Manifest = serde_json::from_str(text).map_err(broken)?;
+        let digest = manifest.digest.strip_prefix("blake3:");
+        match digest.filter(|hex| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            Some(_) => Ok(manifest),
+            None => Err(Unusable::Broken("the manifest has no digest".to_owned())),
+        }
+    }
+
+    /// Whether a user other than root asked for it.
+    pub fn is_by_user(&self) -> bool {
+        self.reason == BY_USER
+    }
+
+    /// As it is written.
+    pub fn text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+/// Why what a generation holds does not fit into a disk with this much room. Without names: everybody may read it.
+pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Option<String> {
+    let (bytes, inodes) = (contents.occupied_bytes, contents.inodes());
+    let short = if bytes > free_bytes {
+        format!("{} are needed and {} are free", size_text(bytes), size_text(free_bytes))
+    } else if inodes > free_inodes {
+        format!("{inodes} files are there and {free_inodes} can be made")
+    } else {
+        return None;
+    };
+    Some(format!("the disk is too small: {short}"))
+}
+
+/// Bytes for people: `3.2 GiB`.
+pub fn size_text(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let power = (bytes.ilog2() / 10).clamp(1, 5);
+    let whole = bytes as f64 / (1_u64 << (10 * power)) as f64;
+    format!("{whole:.1} {}", UNITS[power as usize - 1])
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::ramdisk::manifest::*;
+
+    pub(crate) fn manifest() -> Manifest {
+        Manifest {
+            format_version: FORMAT,
+            mode: Mode::Snapshot,
+            began_at_usec: 1,
+            finished_at_usec: 2,
+            boot_id: "b".to_owned(),
+            reason: "asked".to_owned(),
+            consistency: Consistency::Exact,
+            changed: Vec::new(),
+            skipped: 0,
+            omitted: Omitted::default(),
+            contents: Contents::default(),
+            archive_bytes: 3,
+            digest: format!("blake3:{}", "0".repeat(64)),
+        }
+    }
+
+    #[test]
+    fn a_manifest_comes_back() {
+        let manifest = manifest();
+        assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest));
+    }
+
+    #[test]
+    fn another_version_is_not_broken() {
+        let text = r#"{"format_version": 2, "digests": []}"#;
+        assert_eq!(Manifest::parse(text), Err(Unusable::OtherVersion(2)));
+        let good = manifest().text();
+        for text in ["", "{}", "[]", &good[..good.len() / 2], &good.replace("blake3:", "crc32:")] {
+            assert!(matches!(Manifest::parse(text), Err(Unusable::Broken(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_without_names() {
+        let file = Sized { path: "journal/a".to_owned(), bytes: 3 << 20 };
+        let contents = Contents {
+            files: 2,
+            directories: 1,
+            occupied_bytes: 4 << 20,
+            biggest: vec![file],
+            ..Contents::default()
+        };
+        assert_eq!(refuse_size(&contents, 4 << 20, 3), None);
+        let reason = refuse_size(&contents, 3 << 20, 3).unwrap();
+        assert_eq!(reason, "the disk is too small: 4.0 MiB are needed and 3.0 MiB are free");
+        assert_eq!(contents.biggest_text(), "the biggest files are journal/a (3.0 MiB)");
+        assert!(refuse_size(&contents, 4 << 20, 2).unwrap().contains("3 files are there and 2 can be made"));
+        assert_eq!(size_text(1023), "1023 bytes");
+        assert_eq!(size_text(u64::MAX), "16384.0 PiB");
+    }
+}

@@ -1,0 +1,118 @@
+//! RAM disks whose contents outlive the machine's memory: what a generation is, which one is loaded, which may go.
+//!
+//! A *generation* is one whole copy of a disk: an archive `gen-N.tar.zst` and a manifest `gen-N.json`. It counts when both
+//! are there. The archive is linked last, so a kill at any moment leaves either no generation N or a complete one.
+
+pub mod choose;
+pub mod directories;
+pub mod entry;
+pub mod fingerprint;
+pub mod header;
+pub(crate) mod health;
+mod keep;
+pub mod limits;
+pub mod manifest;
+pub mod omitted;
+pub mod paths;
+pub mod pax;
+pub mod place;
+pub mod space;
+pub mod state;
+pub mod status;
+
+pub use keep::{Mode, OnFailure, Persist};
+
+/// What a file of the store is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreFile {
+    /// `gen-N.tar.zst`.
+    Archive(u64),
+    /// `gen-N.json`.
+    Manifest(u64),
+    /// `gen-N.pin`: the generation is never pruned; the file says why.
+    Pin(u64),
+    /// Set aside because it could not be loaded.
+    Bad(u64),
+    /// What a save that did not end has left.
+    Partial,
+    /// Everything else.
+    Other,
+}
+
+/// The name of the archive of generation `number`.
+pub fn archive_name(number: u64) -> String {
+    format!("gen-{number}.tar.zst")
+}
+
+/// The name of the manifest of generation `number`.
+pub fn manifest_name(number: u64) -> String {
+    format!("gen-{number}.json")
+}
+
+/// The name of the file that pins generation `number`.
+pub fn pin_name(number: u64) -> String {
+    format!("gen-{number}.pin")
+}
+
+/// What the file of this name is. Only the names that the functions above make are ours.
+pub fn classify(name: &str) -> StoreFile {
+    if name.ends_with(".partial") {
+        return StoreFile::Partial;
+    }
+    let Some((digits, ending)) = name.strip_prefix("gen-").and_then(|rest| rest.split_once('.')) else {
+        return StoreFile::Other;
+    };
+    let canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    let Some(number) = digits.parse().ok().filter(|_| canonical) else { return StoreFile::Other };
+    match ending {
+        "tar.zst" => StoreFile::Archive(number),
+        "json" => StoreFile::Manifest(number),
+        "pin" => StoreFile::Pin(number),
+        _ if ending.ends_with(".bad") => StoreFile::Bad(number),
+        _ => StoreFile::Other,
+    }
+}
+
+/// Whether this can be the name of a disk: it becomes a directory and part of unit names.
+pub fn is_disk_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ramdisk::*;
+
+    #[test]
+    fn files_of_a_store_are_known_by_their_names() {
+        for (name, file) in [
+            ("gen-1.tar.zst", StoreFile::Archive(1)),
+            ("gen-18446744073709551615.json", StoreFile::Manifest(u64::MAX)),
+            ("gen-18446744073709551616.json", StoreFile::Other),
+            ("gen-7.pin", StoreFile::Pin(7)),
+            ("gen-7.tar.zst.bad", StoreFile::Bad(7)),
+            ("gen-7.json.2.bad", StoreFile::Bad(7)),
+            ("gen-8.tar.zst.partial", StoreFile::Partial),
+            ("gen-07.json", StoreFile::Other),
+            ("gen-+7.json", StoreFile::Other),
+            ("gen-.json", StoreFile::Other),
+            ("gen-7.tar", StoreFile::Other),
+            ("state.json", StoreFile::Other),
+        ] {
+            assert_eq!(classify(name), file, "{name}");
+        }
+        assert_eq!(classify(&archive_name(3)), StoreFile::Archive(3));
+        assert_eq!(classify(&manifest_name(3)), StoreFile::Manifest(3));
+        assert_eq!(classify(&pin_name(3)), StoreFile::Pin(3));
+    }
+
+    #[test]
+    fn a_name_of_a_disk_is_one_directory() {
+        for name in ["logs", "a.b-c_D9"] {
+            assert!(is_disk_name(name), "{name}");
+        }
+        for name in ["", ".", "..", "a/b", "a b", ".hidden", "ü"] {
+            assert!(!is_disk_name(name), "{name}");
+        }
+    }
+}

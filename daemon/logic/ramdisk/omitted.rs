@@ -1,0 +1,189 @@
+//! What of a tree or of an archive was left out, and why.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::{NAMED, shown};
+
+/// Why a file is left out, or a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// A program holds a lease on it and does not give it up.
+    Lease,
+    /// The kernel could not read it.
+    Unreadable,
+    /// Its path is too long.
+    Path,
+    /// It has too many attributes: it is kept without those of users.
+    Attributes,
+    /// It has too many holes, too far from each other.
+    Holes,
+    /// Parts of it could not be read: there are zeros in their place.
+    Damaged,
+    /// An archive cannot hold it.
+    Format,
+    /// The archive has something that is no entry that can be loaded.
+    Entry,
+    /// The disk does not take it.
+    Refused,
+    /// Something that a later version knows.
+    #[serde(other)]
+    Other,
+}
+
+impl Reason {
+    /// The word, as in JSON and on the bus.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Reason::Lease => "lease",
+            Reason::Unreadable => "unreadable",
+            Reason::Path => "path",
+            Reason::Attributes => "attributes",
+            Reason::Holes => "holes",
+            Reason::Damaged => "damaged",
+            Reason::Format => "format",
+            Reason::Entry => "entry",
+            Reason::Refused => "refused",
+            Reason::Other => "other",
+        }
+    }
+
+    /// For people, after a number of files.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Reason::Lease => "with a lease of another program",
+            Reason::Unreadable => "unreadable",
+            Reason::Path => "with a path that is too long",
+            Reason::Attributes => "kept without its user attributes",
+            Reason::Holes => "with too many holes",
+            Reason::Damaged => "kept with zeros where they could not be read",
+            Reason::Format => "that an archive cannot hold",
+            Reason::Entry => "that cannot be loaded",
+            Reason::Refused => "refused by the disk",
+            Reason::Other => "for another reason",
+        }
+    }
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// Its path below the disk, as [`shown`].
+    pub path: String,
+    /// Why it is left out.
+    pub reason: Reason,
+    /// What the kernel or the reader said.
+    #[serde(default)]
+    pub detail: String,
+}
+
+/// All of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Omitted {
+    /// How many for which reason. What is below a directory that is left out does not count.
+    pub counts: BTreeMap<Reason, u64>,
+    /// The first of them.
+    pub named: Vec<Named>,
+}
+
+impl Omitted {
+    /// Adds a file.
+    pub fn add(&mut self, path: impl FnOnce() -> Vec<u8>, reason: Reason, detail: impl Display) {
+        *self.counts.entry(reason).or_default() += 1;
+        if self.named.len() < NAMED {
+            self.named.push(Named { path: shown(&path()), reason, detail: detail.to_string() });
+        }
+    }
+
+    /// Adds those of a later step.
+    pub fn extend(&mut self, other: &Omitted) {
+        for (reason, count) in &other.counts {
+            *self.counts.entry(*reason).or_default() += count;
+        }
+        let room = NAMED.saturating_sub(self.named.len());
+        self.named.extend(other.named.iter().take(room).cloned());
+    }
+
+    /// How many files.
+    pub fn count(&self) -> u64 {
+        self.counts.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Whether nothing was left out.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Whether a further attempt would leave out the same.
+    pub fn is_lasting(&self) -> bool {
+        let passes = |reason: &Reason| matches!(reason, Reason::Lease | Reason::Unreadable | Reason::Damaged);
+        !self.counts.keys().any(passes)
+    }
+
+    /// How many for which reason, for people: without names, which only those may see who may read the files. Empty for none.
+    pub fn summary(&self) -> String {
+        let parts: Vec<String> =
+            self.counts.iter().map(|(reason, count)| format!("{count} {}", reason.text())).collect();
+        parts.join(", ")
+    }
+
+    /// With names, for the journal. Empty for none.
+    pub fn report(&self) -> String {
+        if self.is_empty() {
+            return String::new();
+        }
+        let mut names: Vec<String> = self
+            .named
+            .iter()
+            .map(|Named { path, reason, detail }| match detail.as_str() {
+                "" => format!("{path} ({})", reason.text()),
+                detail => format!("{path} ({detail})"),
+            })
+            .collect();
+        let more = self.count().saturating_sub(self.named.len() as u64);
+        if more > 0 {
+            names.push(format!("and {more} more"));
+        }
+        format!("{}: {}", self.summary(), names.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ramdisk::omitted::*;
+
+    #[test]
+    fn names_are_few_and_reasons_are_counted() {
+        let mut omitted = Omitted::default();
+        assert_eq!((omitted.summary(), omitted.report()), (String::new(), String::new()));
+        for number in 0..12 {
+            omitted.add(|| format!("f{number}").into_bytes(), Reason::Lease, "");
+        }
+        omitted.add(|| b"x".to_vec(), Reason::Unreadable, "I/O error");
+        assert_eq!((omitted.count(), omitted.named.len()), (13, NAMED));
+        assert!(!omitted.summary().contains("f0"));
+        let mut both = Omitted::default();
+        both.add(|| b"x".to_vec(), Reason::Unreadable, "I/O error");
+        both.extend(&omitted);
+        assert_eq!((both.count(), both.named.len()), (14, NAMED));
+    }
+
+    #[test]
+    fn words_are_those_of_json() {
+        use Reason::*;
+        for reason in [Lease, Unreadable, Path, Attributes, Holes, Damaged, Format, Entry, Refused, Other] {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
+        }
+    }
+
+    #[test]
+    fn a_reason_of_a_later_version_is_read() {
+        let text = r#"{"counts":{"lease":2,"new-one":1},"named":[{"path":"a","reason":"new-one"}]}"#;
+        let omitted: Omitted = serde_json::from_str(text).unwrap();
+        assert_eq!((omitted.count(), omitted.named[0].reason), (3, Reason::Other));
+    }
+}

@@ -1,0 +1,191 @@
+//! Which paths are what they should be: inside an archive, and where a store is.
+
+use super::limits;
+use crate::ramdisk::place::is_at_or_below;
+
+/// Why `path` may not be the path of an entry: only what leads straight down is allowed. Empty is the disk itself.
+pub fn refuse_entry(path: &[u8]) -> Option<&'static str> {
+    if path.is_empty() {
+        return None;
+    }
+    for part in path.split(|byte| *byte == b'/') {
+        let reason = match part {
+            b"" => "an absolute path, or an empty name in it",
+            b"." | b".." => "`.` or `..` in a path",
+            _ if part.contains(&0) => "a zero byte in a path",
+            _ if part.len() > limits::NAME => "a name of more than 255 bytes",
+            _ => continue,
+        };
+        return Some(reason);
+    }
+    None
+}
+
+/// The directory and the name of an entry.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// Which part of the path of a store it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A directory above the store.
+    Above,
+    /// A symbolic link on the way.
+    Link,
+    /// The store.
+    Last,
+}
+
+/// Who else could change what a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreign {
+    /// The user that it belongs to.
+    Owner(u32),
+    /// A group or everyone, who can write there.
+    Writable,
+}
+
+/// Whether others than root and user `us` could change what a part of a path leads to, by its owner and its mode. Above the
+/// store they may write where the sticky bit keeps them from renaming what is not theirs.
+pub fn foreign(part: Part, uid: u32, mode: u32, us: u32) -> Option<Foreign> {
+    let is_open = match part {
+        Part::Above => mode & 0o022 != 0 && mode & 0o1000 == 0,
+        // Its mode means nothing.
+        Part::Link => false,
+        Part::Last => mode & 0o022 != 0,
+    };
+    if uid != 0 && uid != us { Some(Foreign::Owner(uid)) } else { is_open.then_some(Foreign::Writable) }
+}
+
+/// Something that a store lies on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layer {
+    /// A file system, by its kind as statfs(2) has it, and what of it counts: the store, or a file that is used as a disk.
+    FileSystem {
+        /// The store or the file.
+        path: String,
+        /// `f_type`.
+        magic: u64,
+    },
+    /// A block device, as sysfs names it.
+    Device(String),
+}
+
+/// Why a store may not be where it is: all that it lies on, and the paths where the disk is seen.
+pub fn refuse_store(store: &str, layers: &[Layer], disks: &[&str]) -> Option<String> {
+    layers.iter().find_map(|layer| refuse_layer(store, layer, disks))
+}
+
+fn refuse_layer(store: &str, layer: &Layer, disks: &[&str]) -> Option<String> {
+    let (path, magic) = match layer {
+        Layer::Device(device) if device.starts_with("zram") || device.starts_with("ram") => {
+            return Some(format!("{store} is on {device}, which is memory: nothing there outlives a reboot"));
+        }
+        Layer::Device(_) => return None,
+        Layer::FileSystem { path, magic } => (path, *magic),
+    };
+    let what = if path == store { store.to_owned() } else { format!("{store} is in {path}, which") };
+    let kind = match magic {
+        0x0102_1994 => Some("a tmpfs"),
+        0x8584_58f6 => Some("a ramfs"),
+        0x794c_7630 => Some("an overlay, whose upper layer may be in memory"),
+        0x9fa0 | 0x6265_6572 => Some("a file system of the kernel"),
+        _ => None,
+    };
+    if let Some(kind) = kind {
+        return Some(format!("{what} is on {kind}: nothing there is sure to outlive a reboot"));
+    }
+    let below = disks.iter().find(|disk| is_at_or_below(path, disk))?;
+    Some(format!("{what} is on the RAM disk {below} that it should keep"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ramdisk::paths::*;
+
+    #[test]
+    fn only_paths_that_lead_straight_down_are_allowed() {
+        let long = "n".repeat(255);
+        for path in ["", "a", "a/b", "a/...", ".a", "a/ /b", "a\nb", &long] {
+            assert_eq!(refuse_entry(path.as_bytes()), None, "{path}");
+        }
+        let longer = "n".repeat(256);
+        for path in ["/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/./b", "a\0b", &longer] {
+            assert!(refuse_entry(path.as_bytes()).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_store_is_on_what_outlives_a_reboot() {
+        let ext4 = 0xef53;
+        let store = "/var/lib/zramd/disks/a";
+        let at = |path: &str, magic| Layer::FileSystem { path: path.to_owned(), magic };
+        let on = |name: &str| Layer::Device(name.to_owned());
+        assert_eq!(refuse_store(store, &[at(store, ext4), on("sda1"), on("sda")], &["/var/log"]), None);
+        assert_eq!(refuse_store(store, &[at(store, ext4)], &["/var/li"]), None);
+        let loops = [at(store, ext4), on("loop0"), at("/srv/image", ext4), on("dm-0"), on("sda")];
+        assert_eq!(refuse_store(store, &loops, &["/var/log"]), None);
+        for (layers, disk, words) in [
+            (
+                vec![at(store, ext4), on("loop0"), at("/tmp/image", 0x0102_1994)],
+                "/x",
+                "in /tmp/image, which is on a tmpfs",
+            ),
+            (vec![at(store, ext4), on("dm-0"), on("zram1")], "/x", "is on zram1, which is memory"),
+            (loops.to_vec(), "/srv", "in /srv/image, which is on the RAM disk /srv"),
+        ] {
+            let reason = refuse_store(store, &layers, &[disk]).unwrap();
+            assert!(reason.contains(words), "{reason}");
+        }
+        for (magic, device, disk) in [
+            (0x0102_1994, None, "/x"),
+            (0x8584_58f6, None, "/x"),
+            (0x794c_7630, None, "/x"),
+            (ext4, Some("zram3"), "/x"),
+            (ext4, Some("ram0"), "/x"),
+            (ext4, Some("sda1"), "/var/lib"),
+            (ext4, Some("sda1"), "/var/lib/zramd/disks/a"),
+            (ext4, None, "/"),
+        ] {
+            let layers: Vec<Layer> = [at(store, magic)].into_iter().chain(device.map(on)).collect();
+            let reason = refuse_store(store, &layers, &[disk]);
+            assert!(reason.is_some(), "{magic:x} {device:?} {disk}");
+        }
+    }
+
+    #[test]
+    fn only_root_and_we_may_change_where_a_store_is() {
+        for (part, uid, mode) in [
+            (Part::Above, 0, 0o755),
+            (Part::Above, 7, 0o700),
+            (Part::Above, 0, 0o1777),
+            (Part::Link, 0, 0o777),
+            (Part::Last, 0, 0o755),
+            (Part::Last, 7, 0o700),
+        ] {
+            assert_eq!(foreign(part, uid, mode, 7), None, "{part:?} {uid} {mode:o}");
+        }
+        for part in [Part::Above, Part::Link, Part::Last] {
+            assert_eq!(foreign(part, 8, 0o700, 7), Some(Foreign::Owner(8)));
+        }
+        for (part, mode) in [
+            (Part::Above, 0o775),
+            (Part::Above, 0o757),
+            (Part::Last, 0o720),
+            (Part::Last, 0o702),
+            (Part::Last, 0o1777),
+        ] {
+            assert_eq!(foreign(part, 0, mode, 7), Some(Foreign::Writable), "{part:?} {mode:o}");
+        }
+    }
+
+    #[test]
+    fn the_last_name_of_a_path() {
+        assert_eq!(split(b"a"), (&b""[..], &b"a"[..]));
+        assert_eq!(split(b"a/b/c"), (&b"a/b"[..], &b"c"[..]));
+    }
+}

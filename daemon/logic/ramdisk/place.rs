@@ -1,0 +1,46 @@
+//! Where the parts of a RAM disk are: one place for every path, so that units, engine and programs agree.
+
+/// Below it, disks are mounted where nobody looks, until they are filled.
+pub const PLACES: &str = "/run/zramd/disk";
+/// Below it are the snapshots, a folder per disk, unless the configuration says otherwise.
+pub const STORES: &str = "/var/lib/zramd/disks";
+
+/// Where a disk is mounted before it appears at its mount point.
+pub fn place(name: &str) -> String {
+    format!("{PLACES}/{name}")
+}
+
+/// Exists while the folder on disk stays visible instead of the RAM disk, because no snapshot could be loaded.
+pub fn passthrough(name: &str) -> String {
+    format!("/run/zramd/passthrough/{name}")
+}
+
+/// The disk whose place this is.
+pub fn disk_at(place: &str) -> Option<&str> {
+    place.strip_prefix(PLACES)?.strip_prefix('/').filter(|name| !name.is_empty() && !name.contains('/'))
+}
+
+/// Whether `path` is `folder` or below it.
+pub fn is_at_or_below(path: &str, folder: &str) -> bool {
+    let folder = folder.trim_end_matches('/');
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ramdisk::place::*;
+
+    #[test]
+    fn a_place_names_its_disk() {
+        assert_eq!(disk_at(&place("logs")), Some("logs"));
+        for path in ["/run/zramd/disk", "/run/zramd/disk/", "/run/zramd/disk/a/b", "/run/zramd/disks/a"] {
+            assert_eq!(disk_at(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_not_above_its_namesakes() {
+        assert!(is_at_or_below("/a/b", "/a") && is_at_or_below("/a", "/a") && is_at_or_below("/a", "/"));
+        assert!(!is_at_or_below("/ab", "/a") && !is_at_or_below("/", "/a"));
+    }
+}

@@ -1,0 +1,108 @@
+//! When a file system that fills up is worth a word, and when to look at it again: in bytes, or in inodes.
+
+use std::time::Duration;
+
+/// Percent in use at which somebody is told.
+const LEVELS: [u32; 2] = [95, 80];
+/// Percent that it has to fall below a level before that level is told of again.
+const HYSTERESIS: u32 = 5;
+/// How long it is left alone at most, and at least.
+const LONGEST: Duration = Duration::from_secs(30);
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// What is known of one file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Watch {
+    /// The level that was told last; 0 is none.
+    told: u32,
+    /// What was in use at the last look, and when.
+    last: Option<(u64, Duration)>,
+}
+
+/// What a look says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Percent in use, when somebody is to be told.
+    pub low: Option<u32>,
+    /// When to look again.
+    pub again: Duration,
+}
+
+impl Watch {
+    /// Takes a look at a file system where `used` of `total` are in use, at the moment `now`.
+    pub fn look(&mut self, used: u64, total: u64, now: Duration) -> Look {
+        let percent = used.saturating_mul(100).checked_div(total).unwrap_or(0);
+        let percent = u32::try_from(percent).unwrap_or(100);
+        if percent + HYSTERESIS < self.told {
+            self.told = LEVELS
+                .into_iter()
+                .find(|level| percent + HYSTERESIS >= *level && *level < self.told)
+                .unwrap_or(0);
+        }
+        let level = LEVELS.into_iter().find(|level| percent >= *level).unwrap_or(0);
+        let low = (level > self.told).then_some(percent);
+        self.told = self.told.max(level);
+        let next = LEVELS
+            .into_iter()
+            .rev()
+            .find(|level| percent < *level)
+            .map(|level| total.saturating_mul(u64::from(level)) / 100);
+        let again = next.map_or(LONGEST, |next| self.until(used, next, now));
+        self.last = Some((used, now));
+        Look { low, again }
+    }
+
+    /// Half of the time that it takes to `next` if it goes on to fill as it did.
+    fn until(&self, used: u64, next: u64, now: Duration) -> Duration {
+        let Some((before, then)) = self.last else { return SHORTEST };
+        let (grown, time) = (used.saturating_sub(before), now.saturating_sub(then));
+        if grown == 0 {
+            return LONGEST;
+        }
+        let left = next.saturating_sub(used) as f64 / grown as f64 * time.as_secs_f64();
+        Duration::try_from_secs_f64(left / 2.0).unwrap_or(LONGEST).clamp(SHORTEST, LONGEST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ramdisk::space::*;
+
+    #[test]
+    fn each_level_is_told_once_until_it_was_left() {
+        let mut watch = Watch::default();
+        let mut tell = |used| watch.look(used, 1000, Duration::ZERO).low;
+        for (used, told) in [
+            (0, None),
+            (799, None),
+            (800, Some(80)),
+            (940, None),
+            (760, None),
+            (810, None),
+            (749, None),
+            (800, Some(80)),
+            (990, Some(99)),
+            (1000, None),
+            (910, None),
+            (950, None),
+            (899, None),
+            (960, Some(96)),
+            (100, None),
+            (1000, Some(100)),
+        ] {
+            assert_eq!(tell(used), told, "at {used}");
+        }
+    }
+
+    #[test]
+    fn what_fills_fast_is_looked_at_often() {
+        let second = Duration::from_secs(1);
+        let mut watch = Watch::default();
+        assert_eq!(watch.look(0, 1000, Duration::ZERO).again, SHORTEST);
+        assert_eq!(watch.look(0, 1000, second).again, LONGEST, "nothing happens");
+        assert_eq!(watch.look(100, 1000, 11 * second).again, LONGEST, "70 seconds are left");
+        assert_eq!(watch.look(200, 1000, 12 * second).again, 3 * second, "6 seconds are left");
+        assert_eq!(watch.look(790, 1000, 13 * second).again, SHORTEST);
+        assert_eq!(watch.look(0, 0, 14 * second).low, None);
+    }
+}

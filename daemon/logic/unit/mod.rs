@@ -1,0 +1,427 @@
+//! The systemd units that a configuration becomes. Text only; the generator writes it.
+
+pub mod ramdisk;
+
+use std::time::Duration;
+
+use super::config::settings::{PageSource, When};
+use super::duration;
+use super::plan::ramdisk::tmpfs_options;
+use super::plan::{Choice, Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request, Store};
+use super::record::Target;
+use super::unit::ramdisk::{disk_files, place_unit, quoted, zram_at_place};
+use super::vm::Tunable;
+
+/// One file below the folder that systemd gives a generator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitFile {
+    /// Path relative to that folder.
+    pub path: String,
+    /// What it is.
+    pub contents: Contents,
+}
+
+/// Contents of a [`UnitFile`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contents {
+    /// A file with this text.
+    Text(String),
+    /// A symbolic link with this target.
+    Link(String),
+}
+
+/// All files for the items that are planned, in a stable order.
+pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
+    let mut lower = Vec::new();
+    let mut files = Vec::new();
+    let is_planned =
+        |target: &Target| plan.item(target).is_some_and(|item| item.decision == Decision::Planned);
+    let settings = [(Target::Zswap, ZSWAP_UNIT), (Target::Vm, VM_UNIT)];
+    let settings: Vec<&str> =
+        settings.into_iter().filter(|(target, _)| is_planned(target)).map(|(_, unit)| unit).collect();
+    for item in plan.items.iter().filter(|item| item.decision == Decision::Planned) {
+        let mut after = lower.clone();
+        if matches!(&item.request, Some(Request::Device(request)) if is_measured(request)) {
+            after.extend(verdict_mounts(plan).into_iter().map(str::to_owned));
+            after.extend((plan.benchmark == When::Boot).then(|| BENCHMARK_BOOT.to_owned()));
+        }
+        files.extend(item_files(item, &after, &settings));
+        if let Target::Device(number) = item.target {
+            lower.push(setup_unit(number));
+        }
+    }
+    files.extend(benchmark_files(plan));
+    files.extend(plan.maintenance.map(timer_files).into_iter().flatten());
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    // All RAM disks share one unit.
+    files.dedup();
+    files
+}
+
+/// What has the benchmark run by itself, where a device leaves its algorithm to it.
+fn benchmark_files(plan: &Plan) -> Vec<UnitFile> {
+    let link = |path: String, unit: &str| UnitFile {
+        path,
+        contents: Contents::Link(format!("/usr/lib/systemd/system/{unit}")),
+    };
+    let devices = plan.items.iter().filter_map(|item| match (&item.request, item.decision) {
+        (Some(Request::Device(request)), Decision::Planned) if is_measured(request) => Some(request.number),
+        _ => None,
+    });
+    let devices: Vec<u32> = devices.collect();
+    let mut files = match plan.benchmark {
+        When::Idle if !devices.is_empty() => {
+            vec![link(format!("timers.target.wants/{BENCHMARK_TIMER}"), BENCHMARK_TIMER)]
+        }
+        When::Boot => {
+            let wants =
+                devices.into_iter().map(|number| format!("{}.wants/{BENCHMARK_BOOT}", setup_unit(number)));
+            wants.map(|path| link(path, BENCHMARK_BOOT)).collect()
+        }
+        _ => Vec::new(),
+    };
+    if plan.sample == PageSource::Processes {
+        files.push(UnitFile {
+            path: format!("{BENCHMARK}.d/zramd.conf"),
+            // Added to the capabilities that the unit has.
+            contents: Contents::Text(
+                Unit::bare().section("Service").line("CapabilityBoundingSet", "CAP_SYS_PTRACE").finish(),
+            ),
+        });
+    }
+    files
+}
+
+/// Whether the benchmark chooses the algorithm of a device.
+fn is_measured(request: &DeviceRequest) -> bool {
+    request.algorithms.contains(&Choice::Auto)
+}
+
+/// Runs the benchmark.
+const BENCHMARK: &str = "zramd-benchmark.service";
+/// Starts the benchmark some time after boot.
+const BENCHMARK_TIMER: &str = "zramd-benchmark.timer";
+/// Runs it before devices are set up.
+const BENCHMARK_BOOT: &str = "zramd-benchmark-boot.service";
+/// Mounts on which the verdict may lie. Ordering alone: where there is no such mount, nobody waits.
+const VERDICT_MOUNTS: [(&str, &str); 3] =
+    [("/var", "var.mount"), ("/var/lib", "var-lib.mount"), ("/var/lib/zramd", "var-lib-zramd.mount")];
+
+/// The mounts that a device whose algorithm the benchmark chooses is set up after; none when one of them is ours and may need the
+/// device.
+fn verdict_mounts(plan: &Plan) -> Vec<&'static str> {
+    let ours = |path: &str| {
+        plan.items.iter().any(|item| match &item.request {
+            Some(Request::Device(DeviceRequest { purpose: Purpose::Filesystem { mount, .. }, .. })) => {
+                mount.mount_point == path
+            }
+            Some(Request::RamDisk(disk)) => disk.mount.mount_point == path,
+            _ => false,
+        })
+    };
+    if VERDICT_MOUNTS.iter().any(|(path, _)| ours(path)) {
+        return Vec::new();
+    }
+    VERDICT_MOUNTS.iter().map(|(_, unit)| *unit).collect()
+}
+
+/// The timer of maintenance. First an interval after boot, when there are pages that are old enough.
+pub const MAINTENANCE_TIMER: &str = "zramd-maintenance.timer";
+
+fn timer_files(interval: Duration) -> Vec<UnitFile> {
+    let every = duration::text(interval);
+    let text = Unit::new("Maintenance of compressed memory")
+        .section("Timer")
+        .line("OnActiveSec", &every)
+        .line("OnUnitActiveSec", &every)
+        .line("AccuracySec", "1min")
+        .finish();
+    wanted_file(MAINTENANCE_TIMER, text, "timers.target")
+}
+
+/// The unit that makes the settings of `[vm]`.
+pub const VM_UNIT: &str = "zramd-vm.service";
+/// The unit that switches zswap off.
+pub const ZSWAP_UNIT: &str = "zramd-zswap.service";
+
+/// Name of the unit that activates swap on a device.
+pub fn swap_unit(number: u32) -> String {
+    format!("dev-zram{number}.swap")
+}
+
+/// Name of the unit that prepares a device.
+pub fn setup_unit(number: u32) -> String {
+    format!("zramd-setup@zram{number}.service")
+}
+
+fn item_files(item: &Item, lower: &[String], settings: &[&str]) -> Vec<UnitFile> {
+    match (&item.target, &item.request) {
+        (Target::Device(_), Some(Request::Device(request))) => device_files(request, lower, settings),
+        (Target::RamDisk(_), Some(Request::RamDisk(request))) => disk_files(request),
+        _ => Vec::new(),
+    }
+}
+
+fn device_files(request: &DeviceRequest, lower: &[String], settings: &[&str]) -> Vec<UnitFile> {
+    let number = request.number;
+    let setup = setup_unit(number);
+    let (unit, mut files) = match &request.purpose {
+        Purpose::Swap { priority, options } => {
+            let unit = swap_unit(number);
+            let text = swap_text(request, &setup, *priority, options, settings);
+            (Some(unit.clone()), wanted_file(&unit, text, "swap.target"))
+        }
+        Purpose::Filesystem { fs_type, mount, .. } => {
+            let unit = mount_unit(mount);
+            if let Some(file) = zram_at_place(request, fs_type, mount) {
+                return with_bindings(request, Some(&unit), lower, vec![file]);
+            }
+            let text = Unit::new(&format!("Compressed RAM disk /dev/zram{number} on {}", mount.mount_point))
+                .line("Requires", &setup)
+                .line("After", &setup)
+                .line("StartLimitIntervalSec", "0")
+                .section("Mount")
+                .line("What", &format!("/dev/zram{number}"))
+                .line("Where", &mount.mount_point)
+                .line("Type", fs_type)
+                .line("Options", &mount.options)
+                .finish();
+            (Some(unit.clone()), wanted_file(&unit, text, "local-fs.target"))
+        }
+        Purpose::Raw { .. } => {
+            let link = UnitFile {
+                path: format!("multi-user.target.wants/{setup}"),
+                contents: Contents::Link("/usr/lib/systemd/system/zramd-setup@.service".to_owned()),
+            };
+            (None, vec![link])
+        }
+    };
+    if let Some(path) = store_device(request) {
+        files.push(UnitFile {
+            path: format!("{}.device.d/zramd.conf", escape_path(path)),
+            contents: Contents::Text(Unit::bare().line("JobRunningTimeoutSec", "10s").finish()),
+        });
+    }
+    with_bindings(request, unit.as_deref(), lower, files)
+}
+
+fn with_bindings(
+    request: &DeviceRequest,
+    unit: Option<&str>,
+    lower: &[String],
+    mut files: Vec<UnitFile>,
+) -> Vec<UnitFile> {
+    files.push(UnitFile {
+        path: format!("{}.d/bindings.conf", setup_unit(request.number)),
+        contents: Contents::Text(bindings_text(request, unit, lower)),
+    });
+    files
+}
+
+fn store_device(request: &DeviceRequest) -> Option<&String> {
+    match &request.writeback.as_ref()?.store {
+        Store::Device(path) => Some(path),
+        Store::File { .. } => None,
+    }
+}
+
+/// What ties the set-up of a device to the unit that uses it, and to the set-ups before it.
+///
+/// The kernel hands out the lowest free number. Were a higher one created first, the lower ones would come and go on the
+/// way, and systemd would take the mount units of those for broken.
+fn bindings_text(request: &DeviceRequest, unit: Option<&str>, lower: &[String]) -> String {
+    let mut text = Unit::bare();
+    if let Some(unit) = unit {
+        text = text.line("BindsTo", unit);
+    }
+    if !lower.is_empty() {
+        text = text.line("After", &lower.join(" "));
+    }
+    match request.writeback.as_ref().map(|writeback| &writeback.store) {
+        Some(Store::File { path, .. }) => {
+            // The root file system is writable only after that service.
+            let after = "systemd-remount-fs.service modprobe@loop.service";
+            text = text
+                .line("RequiresMountsFor", &quoted(path))
+                .line("Wants", "modprobe@loop.service")
+                .line("After", after);
+        }
+        Some(Store::Device(_)) | None => {}
+    }
+    if request.writeback.as_ref().is_some_and(|writeback| writeback.encrypted) {
+        text = text.line("Wants", "modprobe@dm_crypt.service").line("After", "modprobe@dm_crypt.service");
+    }
+    if request.writeback.is_some() || unit.is_some_and(|unit| unit.ends_with(".mount")) {
+        // What uses the device is stopped in time, and this with it, but nobody would wait: PID 1 kills what is not done when it ends.
+        text = text.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
+    }
+    if let Some(path) = store_device(request) {
+        let device = format!("{}.device", escape_path(path));
+        text = text.line("Wants", &device).line("After", &device);
+    }
+    text.finish()
+}
+
+fn swap_text(
+    request: &DeviceRequest,
+    setup: &str,
+    priority: i32,
+    options: &str,
+    settings: &[&str],
+) -> String {
+    let number = request.number;
+    let mut unit = Unit::new(&format!("Compressed swap /dev/zram{number}"))
+        .line("DefaultDependencies", "no")
+        .line("Requires", setup)
+        .line("After", setup)
+        // systemd-oomd looks at the swap that there is when it starts.
+        .line("Before", "swap.target systemd-oomd.service")
+        .line("StartLimitIntervalSec", "0");
+    if settings.contains(&VM_UNIT) {
+        unit = unit.line("Before", VM_UNIT);
+    }
+    if !settings.is_empty() {
+        // Those units stop when no active swap wants them any more.
+        unit = unit.line("Wants", &settings.join(" "));
+    }
+    if settings.contains(&ZSWAP_UNIT) {
+        unit = unit.line("After", ZSWAP_UNIT);
+    }
+    if request.writeback.is_some() {
+        // Only a backing device has to be let go before its disk can be; everything else just ends with the kernel.
+        unit = unit.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
+    }
+    unit = unit.section("Swap").line("What", &format!("/dev/zram{number}"));
+    if priority >= 0 {
+        unit = unit.line("Priority", &priority.to_string());
+    }
+    if !options.is_empty() {
+        unit = unit.line("Options", options);
+    }
+    unit.finish()
+}
+
+/// A unit file, and the link that makes `target` want it.
+fn wanted_file(unit: &str, text: String, target: &str) -> Vec<UnitFile> {
+    vec![
+        UnitFile { path: unit.to_owned(), contents: Contents::Text(text) },
+        UnitFile { path: format!("{target}.wants/{unit}"), contents: Contents::Link(format!("../{unit}")) },
+    ]
+}
+
+pub(crate) fn mount_unit(mount: &MountRequest) -> String {
+    format!("{}.mount", escape_path(&mount.mount_point))
+}
+
+/// Path → unit name, as `systemd-escape --path` has it (systemd.unit(5), "String escaping for inclusion in unit names").
+pub fn escape_path(path: &str) -> String {
+    let path = path.trim_matches('/');
+    if path.is_empty() {
+        return "-".to_owned();
+    }
+    let mut out = String::new();
+    for (index, byte) in path.bytes().enumerate() {
+        match byte {
+            b'/' => out.push('-'),
+            b'.' if index == 0 => out.push_str("\\x2e"),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => out.push(char::from(byte)),
+            other => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.push_str("\\x");
+                out.push(char::from(HEX[usize::from(other >> 4)]));
+                out.push(char::from(HEX[usize::from(other & 15)]));
+            }
+        }
+    }
+    out
+}
+
+/// First line of every unit that zramd writes: by this it knows its own again.
+pub const HEAD: &str =
+    "# Written by zramd-setup; change the configuration (see `zramd-setup plan`), not this file.\n";
+
+/// Name of the unit that activates what is asked for: PID 1 stops and starts this one.
+pub fn activating_unit(request: &Request) -> String {
+    match request {
+        Request::RamDisk(disk) => mount_unit(&disk.mount),
+        Request::Vm(request) if request.values.iter().any(|(tunable, _)| *tunable == Tunable::Zswap) => {
+            ZSWAP_UNIT.to_owned()
+        }
+        Request::Vm(_) => VM_UNIT.to_owned(),
+        Request::Device(device) => match &device.purpose {
+            Purpose::Swap { .. } => swap_unit(device.number),
+            Purpose::Filesystem { mount, .. } => mount_unit(mount),
+            Purpose::Raw { .. } => setup_unit(device.number),
+        },
+    }
+}
+
+/// Name of the unit that mounts the file system itself, whose options are those of the request.
+pub fn mounting_unit(request: &Request) -> String {
+    match request {
+        Request::RamDisk(disk) if disk.is_layered() => place_unit(&disk.name),
+        other => activating_unit(other),
+    }
+}
+
+/// Mount options in its unit, for what is mounted.
+pub fn options_of_mount(request: &Request) -> Option<String> {
+    match request {
+        Request::RamDisk(disk) => disk.number.is_none().then(|| tmpfs_options(disk)),
+        Request::Vm(_) => None,
+        Request::Device(device) => match &device.purpose {
+            Purpose::Filesystem { mount, .. } => Some(mount.options.clone()),
+            Purpose::Swap { .. } | Purpose::Raw { .. } => None,
+        },
+    }
+}
+
+/// Builds the text of a unit file.
+pub(crate) struct Unit {
+    text: String,
+}
+
+impl Unit {
+    pub(crate) fn bare() -> Unit {
+        Unit { text: format!("{HEAD}[Unit]\n") }
+    }
+
+    pub(crate) fn new(description: &str) -> Unit {
+        Unit::bare().line("Description", description)
+    }
+
+    pub(crate) fn section(mut self, name: &str) -> Unit {
+        self.text.push_str(&format!("\n[{name}]\n"));
+        self
+    }
+
+    /// One assignment; `%` is doubled because systemd would expand it.
+    pub(crate) fn line(mut self, key: &str, value: &str) -> Unit {
+        self.text.push_str(&format!("{key}={}\n", value.replace('%', "%%")));
+        self
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::unit::*;
+
+    #[test]
+    fn paths_are_escaped_as_systemd_does_it() {
+        for (path, name) in [
+            ("/", "-"),
+            ("/var/compressed", "var-compressed"),
+            ("/foo/bar-baz", r"foo-bar\x2dbaz"),
+            ("/.żupan-ci3pły", r"\x2e\xc5\xbcupan\x2dci3p\xc5\x82y"),
+            ("/mnt/my disk", r"mnt-my\x20disk"),
+            ("/mnt/100%", r"mnt-100\x25"),
+            ("/dev/disk/by-partuuid/2d54ffa0-01", r"dev-disk-by\x2dpartuuid-2d54ffa0\x2d01"),
+        ] {
+            assert_eq!(escape_path(path), name, "{path}");
+        }
+    }
+}

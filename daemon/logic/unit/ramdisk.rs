@@ -1,0 +1,288 @@
+//! The units of RAM disks. One whose contents are kept, or that lies on zram, takes several:
+//!
+//! * `zramd-disk-places.service`, one for all disks, which makes the directory of the private places;
+//! * `run-zramd-disk-NAME.mount`, the file system itself at a private place;
+//! * `zramd-disk@NAME.service`, packaged, which loads it there when it starts and saves it when it stops;
+//! * the mount unit of the mount point, a bind mount: nobody sees the path before it is filled, users of the path stop
+//!   before it is saved, and one that does not stop keeps the path busy but not the save;
+//! * a timer that saves it, a wish of `sleep.target`, and for the journal a service that has it leave in time.
+
+use super::{Contents, Unit, UnitFile, escape_path, mount_unit, setup_unit};
+use crate::duration;
+use crate::plan::ramdisk::tmpfs_options;
+use crate::plan::{DeviceRequest, MountRequest, RamDiskRequest};
+use crate::ramdisk::Persist;
+use crate::ramdisk::place::{disk_at, is_at_or_below, passthrough, place};
+
+/// Where journald keeps what survives a reboot.
+const JOURNAL: &str = "/var/log/journal";
+/// Packaged units that the generator links to.
+const PACKAGED: &str = "/usr/lib/systemd/system";
+/// The unit that makes the directory of the private places: PID 1 would make it with mode 0755.
+const PLACES_UNIT: &str = "zramd-disk-places.service";
+/// How the description of a disk begins.
+const DISK: &str = "RAM disk ";
+/// The section of a unit in which we note what systemd need not know (systemd.unit(5): `X-` is ignored).
+const NOTES: &str = "X-Zramd";
+
+/// Name of the unit that mounts a layered disk at its private place.
+pub fn place_unit(name: &str) -> String {
+    format!("{}.mount", escape_path(&place(name)))
+}
+
+/// Name of the unit that loads and saves a disk.
+pub fn keeping_unit(name: &str) -> String {
+    format!("zramd-disk@{name}.service")
+}
+
+/// Name of the timer that has a disk saved.
+pub fn saving_timer(name: &str) -> String {
+    format!("zramd-disk-save@{name}.timer")
+}
+
+/// Name of the unit that does with a disk what is asked for.
+pub fn doing_unit(name: &str) -> String {
+    format!("zramd-disk-do@{name}.service")
+}
+
+/// Name of the unit that runs its hooks.
+pub fn hook_unit(name: &str) -> String {
+    format!("zramd-hook@{name}.service")
+}
+
+fn file(path: impl Into<String>, unit: Unit) -> UnitFile {
+    UnitFile { path: path.into(), contents: Contents::Text(unit.finish()) }
+}
+
+fn link(path: String, target: String) -> UnitFile {
+    UnitFile { path, contents: Contents::Link(target) }
+}
+
+/// A path as one word of a list (systemd.syntax(7), "Quoting").
+pub(crate) fn quoted(path: &str) -> String {
+    if path.contains([' ', '"', '\'', '\\']) {
+        format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        path.to_owned()
+    }
+}
+
+/// All files for one disk.
+pub(crate) fn disk_files(request: &RamDiskRequest) -> Vec<UnitFile> {
+    let mount = &request.mount;
+    let unit = mount_unit(mount);
+    let wanted = if request.required { "requires" } else { "wants" };
+    let mut files = vec![link(format!("local-fs.target.{wanted}/{unit}"), format!("../{unit}"))];
+    let text = Unit::new(&description(request));
+    if !request.is_layered() {
+        let text = text
+            .line("StartLimitIntervalSec", "0")
+            .section("Mount")
+            .line("What", "tmpfs")
+            .line("Where", &mount.mount_point)
+            .line("Type", "tmpfs")
+            .line("Options", &tmpfs_options(request));
+        files.push(file(unit, text));
+        return files;
+    }
+    files.push(places());
+    let place_unit = place_unit(&request.name);
+    let before = if request.keep.is_some() { keeping_unit(&request.name) } else { place_unit.clone() };
+    let mut text = text.line("Requires", &before).line("After", &before).line("StartLimitIntervalSec", "0");
+    if request.keep.is_some() {
+        text = text.line("ConditionPathExists", &format!("!{}", passthrough(&request.name)));
+    }
+    let store = request.keep.as_ref().map_or("", |keep| keep.store.as_str());
+    let text = text
+        .section("Mount")
+        .line("What", &request.place())
+        .line("Where", &mount.mount_point)
+        .line("Type", "none")
+        .line("Options", "bind")
+        .section(NOTES)
+        .line("Persist", request.persist().word())
+        .line("Store", store);
+    files.push(file(unit.clone(), text));
+    if request.number.is_none() {
+        files.push(file(place_unit.clone(), tmpfs_at_place(request)));
+    }
+    if request.keep.is_some() {
+        files.extend(keeping_files(request, &place_unit, &unit));
+    }
+    files
+}
+
+fn description(request: &RamDiskRequest) -> String {
+    format!("{DISK}{} on {}", request.name, request.mount.mount_point)
+}
+
+fn at_place(name: &str) -> Unit {
+    Unit::new(&format!("File system of {DISK}{name}"))
+        .line("DefaultDependencies", "no")
+        .line("Requires", PLACES_UNIT)
+        .line("After", PLACES_UNIT)
+        .line("Conflicts", "umount.target")
+        .line("Before", "umount.target")
+        .line("StartLimitIntervalSec", "0")
+}
+
+/// It needs no rights: root owns what it changes.
+fn places() -> UnitFile {
+    let text = Unit::new("Directory of RAM disks that are not filled yet")
+        .line("DefaultDependencies", "no")
+        .line("StartLimitIntervalSec", "0")
+        .section("Service")
+        .line("Type", "oneshot")
+        .line("ExecStart", "/usr/lib/zramd/zramd-worker places")
+        .line("TimeoutStartSec", "90s")
+        .line("CapabilityBoundingSet", "")
+        .line("IPAddressDeny", "any")
+        .line("LockPersonality", "yes")
+        .line("MemoryDenyWriteExecute", "yes")
+        .line("MemoryMax", "64M")
+        .line("NoNewPrivileges", "yes")
+        .line("RestrictAddressFamilies", "AF_UNIX")
+        .line("RestrictNamespaces", "yes")
+        .line("RestrictRealtime", "yes")
+        .line("SystemCallArchitectures", "native")
+        .line("SystemCallFilter", "@system-service")
+        .line("UMask", "0077");
+    file(PLACES_UNIT, text)
+}
+
+fn tmpfs_at_place(request: &RamDiskRequest) -> Unit {
+    at_place(&request.name)
+        .section("Mount")
+        .line("What", "tmpfs")
+        .line("Where", &request.place())
+        .line("Type", "tmpfs")
+        .line("Options", &tmpfs_options(request))
+}
+
+/// The mount unit of a zram device that holds a RAM disk, if it holds one.
+pub(crate) fn zram_at_place(
+    request: &DeviceRequest,
+    fs_type: &str,
+    mount: &MountRequest,
+) -> Option<UnitFile> {
+    let setup = setup_unit(request.number);
+    let text = at_place(disk_at(&mount.mount_point)?)
+        .line("Requires", &setup)
+        .line("After", &setup)
+        .section("Mount")
+        .line("What", &format!("/dev/zram{}", request.number))
+        .line("Where", &mount.mount_point)
+        .line("Type", fs_type)
+        .line("Options", &mount.options);
+    Some(file(mount_unit(mount), text))
+}
+
+/// What loads and saves a disk, and when.
+fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<UnitFile> {
+    let Some(keep) = &request.keep else { return Vec::new() };
+    let name = &request.name;
+    let service = keeping_unit(name);
+    let binding = Unit::bare()
+        .line("BindsTo", place_unit)
+        .line("After", place_unit)
+        .line("RequiresMountsFor", &quoted(&keep.store));
+    let sleep = format!("zramd-disk-sleep@{name}.service");
+    let mut files = vec![
+        file(format!("{service}.d/disk.conf"), binding),
+        link(format!("sleep.target.wants/{sleep}"), format!("{PACKAGED}/zramd-disk-sleep@.service")),
+    ];
+    if let Some(interval) = keep.save_interval {
+        let span = |seconds: u64| duration::text(std::time::Duration::from_secs(seconds.max(1)));
+        let timer = saving_timer(name);
+        let text = Unit::new(&format!("Saves RAM disk {name}"))
+            .line("BindsTo", &service)
+            .line("After", &service)
+            .section("Timer")
+            .line("OnActiveSec", &span(interval))
+            .line("OnUnitInactiveSec", &span(interval))
+            .line("RandomizedDelaySec", &span(interval / 10))
+            .line("AccuracySec", &span((interval / 10).min(60)));
+        files.push(file(timer.clone(), text));
+        files.push(link(format!("{service}.wants/{timer}"), format!("../{timer}")));
+    }
+    if is_at_or_below(JOURNAL, &request.mount.mount_point) {
+        let journal = format!("zramd-disk-journal@{name}.service");
+        let text = Unit::bare().line("Requires", unit).line("After", unit);
+        files.push(file(format!("{journal}.d/disk.conf"), text));
+        files
+            .push(link(format!("{unit}.wants/{journal}"), format!("{PACKAGED}/zramd-disk-journal@.service")));
+    }
+    files
+}
+
+/// What a mount unit of ours says about the disk that it shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// NAME of `[ramdisk.NAME]`.
+    pub name: String,
+    /// Where it appears.
+    pub mount_point: String,
+    /// What of its contents is kept.
+    pub persist: Persist,
+    /// Folder of its snapshots, or empty.
+    pub store: String,
+}
+
+/// The disk that a mount unit of ours shows, if it shows one.
+pub fn disk_of_unit(text: &str) -> Option<Noted> {
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        line.map(|value| value.replace("%%", "%"))
+    };
+    let mount_point = value("Where")?;
+    let name =
+        value("Description")?.strip_prefix(DISK)?.strip_suffix(&format!(" on {mount_point}"))?.to_owned();
+    let persist = value("Persist").and_then(|word| Persist::of_word(&word)).unwrap_or_default();
+    Some(Noted { name, mount_point, persist, store: value("Store").unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::unit::ramdisk::*;
+
+    #[test]
+    fn the_disk_of_a_unit_is_the_one_it_was_written_for() {
+        let mount = MountRequest {
+            mount_point: "/srv/100% a".to_owned(),
+            options: String::new(),
+            mode: None,
+            uid: None,
+            gid: None,
+        };
+        let request = RamDiskRequest {
+            name: "my-disk".to_owned(),
+            size: 1 << 20,
+            inodes: None,
+            mount,
+            huge: None,
+            number: Some(3),
+            required: false,
+            keep: None,
+        };
+        for number in [None, Some(3)] {
+            let files = disk_files(&RamDiskRequest { number, ..request.clone() });
+            let disks = files.iter().filter_map(|file| match &file.contents {
+                Contents::Text(text) => disk_of_unit(text),
+                Contents::Link(_) => None,
+            });
+            let expected = Noted {
+                name: "my-disk".to_owned(),
+                mount_point: "/srv/100% a".to_owned(),
+                persist: Persist::None,
+                store: String::new(),
+            };
+            assert_eq!(disks.collect::<Vec<_>>(), [expected]);
+        }
+    }
+
+    #[test]
+    fn paths_are_quoted_as_systemd_does_it() {
+        assert_eq!(quoted("/a"), "/a");
+        assert_eq!(quoted("/a b\"c\\"), r#""/a b\"c\\""#);
+    }
+}

@@ -1,0 +1,185 @@
+//! What callers can ask for about RAM disks: `zramd-worker` does it, and PID 1 takes disks away and brings them back.
+
+pub(crate) mod space;
+
+use std::sync::Arc;
+
+use zbus::OwnedObjectPath;
+
+use super::bus::error::{Error, ErrorKind, Result};
+use super::core::{Core, Mode};
+use super::jobs::Handle;
+use super::operations::{Options, invalid, none, only_force, with_overlay};
+use super::reconcile::{Wish, With, reconcile};
+use super::systemd::{DONE, Systemd, Verb};
+use super::work::Order;
+use logic::overlay::{Command, Overlay};
+use logic::proc::zram_number;
+use logic::record::Target;
+use logic::sample::DiskView;
+use logic::unit::ramdisk::{doing_unit, place_unit};
+use logic::unit::{escape_path, setup_unit};
+
+/// Name of the work on a disk: one at a time.
+pub(crate) fn work_name(name: &str) -> String {
+    format!("disk-{name}")
+}
+
+fn order(name: &str, verb: &str, words: Vec<String>) -> Order {
+    let mut all = vec![verb.to_owned(), name.to_owned()];
+    all.extend(words);
+    Order { name: work_name(name), unit: doing_unit(name), verb: vec!["kept".to_owned()], words: all }
+}
+
+impl Core {
+    async fn kept_disk(self: &Arc<Self>, name: &str) -> Result<DiskView> {
+        let snapshot = self.sample().await;
+        let disk = snapshot.disk(name);
+        let disk =
+            disk.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no RAM disk {name:?}")))?;
+        if !disk.is_kept() {
+            let message = format!("{name}: its contents are not kept (persist = \"none\")");
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        Ok(disk.clone())
+    }
+
+    /// Has `zramd-worker` do something with a disk that is kept.
+    pub async fn work_on_disk(
+        self: &Arc<Self>,
+        name: &str,
+        verb: &'static str,
+        words: Vec<String>,
+        options: &Options,
+    ) -> Result<OwnedObjectPath> {
+        none(options)?;
+        self.kept_disk(name).await?;
+        self.start_work(verb, name.to_owned(), order(name, verb, words)).await
+    }
+
+    /// Brings a disk back filled from another snapshot. Reading one takes long, so other changes do not wait for it.
+    pub async fn restore_disk(
+        self: &Arc<Self>,
+        name: &str,
+        generation: String,
+        options: &Options,
+    ) -> Result<OwnedObjectPath> {
+        none(options)?;
+        let disk = self.kept_disk(name).await?;
+        self.start_beside("restore", name.to_owned(), move |core, handle| async move {
+            let handle = handle.with(core.claim(&work_name(&disk.name))?);
+            core.work(&handle, order(&disk.name, "prepare-restore", vec![generation])).await?;
+            match core.mode {
+                Mode::Systemd => core.remount(&handle, &disk).await?,
+                Mode::Direct => core.take_down_and_up(&handle, &disk).await?,
+            }
+            handle.outcomes(Vec::new());
+            core.publish_changes().await;
+            let status = core.latest().disk(&disk.name).map(|disk| disk.status.load_message.clone());
+            Ok(format!("{}: {}", disk.name, status.unwrap_or_default()))
+        })
+        .await
+    }
+
+    async fn remount(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
+        let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
+        let pid_1 = Systemd::enter(&connection).await?;
+        let target = Target::RamDisk(disk.name.clone());
+        let shown = format!("{}.mount", escape_path(&disk.mount_point));
+        // Services that need the path stop with it, and are started again with it.
+        let users = pid_1.stopping_with(&shown).await;
+        let result = async {
+            pid_1.unit(Verb::Stop, &shown, &target, handle).await?;
+            let mut hidden = pid_1.unit(Verb::Stop, &place_unit(&disk.name), &target, handle).await;
+            // What holds it goes with it, but not before somebody could mount it again with all that is in it.
+            if let (Ok(()), Some(number)) = (&hidden, zram_number(&disk.device)) {
+                hidden = pid_1.unit(Verb::Stop, &setup_unit(number), &target, handle).await;
+            }
+            hidden.and(pid_1.unit(Verb::Start, &shown, &target, handle).await)
+        };
+        let result = result.await;
+        let result = match result {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.give_up_restore(handle, &disk.name, error).await),
+        };
+        if result.is_err() {
+            // As it was, as far as that goes.
+            pid_1.job(Verb::Start, &shown, None, &Handle::unwatched()).await.ok();
+        }
+        for user in users {
+            pid_1.job(Verb::Start, &user, None, &Handle::unwatched()).await.ok();
+        }
+        pid_1.leave().await;
+        result
+    }
+
+    async fn take_down_and_up(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
+        let mut targets = vec![Target::RamDisk(disk.name.clone())];
+        // The file system is taken away with what holds it.
+        targets.extend(zram_number(&disk.device).map(Target::Device));
+        let wish = Wish { only: Some(targets.iter().cloned().collect()), ..Wish::everything(false) };
+        let _guard = self.lane.lock().await;
+        let result = async {
+            for target in &targets {
+                self.source.ask::<bool>(&["take-down", &target.to_string()], &handle.cancel).await?;
+            }
+            reconcile(self, handle, wish.clone(), With::Nothing).await
+        };
+        let Err(error) = result.await else { return Ok(()) };
+        let error = self.give_up_restore(handle, &disk.name, error).await;
+        // As it was, as far as that goes.
+        reconcile(self, &handle.quietly(), wish, With::Nothing).await.ok();
+        Err(error)
+    }
+
+    /// Has the next load take the newest snapshot again, which is that of a moment ago. What to say: who uses the disk, if
+    /// somebody does, else the error.
+    async fn give_up_restore(self: &Arc<Self>, handle: &Handle, name: &str, error: Error) -> Error {
+        let cancel = order(name, "cancel-restore", Vec::new());
+        match self.work(&handle.quietly(), cancel).await {
+            Err(blame) if blame.kind == ErrorKind::InUse => blame,
+            _ => error,
+        }
+    }
+
+    /// Gives a disk another size until the next boot.
+    pub async fn resize_disk(
+        self: &Arc<Self>,
+        name: &str,
+        bytes: u64,
+        options: &Options,
+    ) -> Result<OwnedObjectPath> {
+        let forced = only_force(options)?;
+        if bytes == 0 {
+            return Err(invalid("a size of 0 is no size"));
+        }
+        if self.sample().await.disk(name).is_some_and(|disk| !disk.device.is_empty()) {
+            let message = format!(
+                "{name} lies on zram, whose size is fixed while it is in use: change size of [ramdisk.{name}] and reboot"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        let target = Target::RamDisk(name.to_owned());
+        self.start("resize", name.to_owned(), move |core, handle| async move {
+            let wish = Wish::one(target.clone(), forced);
+            let change = |overlay: &mut Overlay| overlay.set_bytes("size", bytes);
+            with_overlay(&core, &handle, &target.to_string(), wish, Some(Command::DiskResize), change).await
+        })
+        .await
+    }
+}
+
+/// Saves a disk that is about to be taken away, as long as it can still be kept back. One that is not kept, or not loaded, has
+/// nothing to save.
+pub async fn save_before_stop(pid_1: &Systemd, handle: &Handle, target: &Target) -> Result<()> {
+    let Target::RamDisk(name) = target else { return Ok(()) };
+    let unit = format!("zramd-disk-save@{name}.service");
+    let how = pid_1.job(Verb::Start, &unit, Some("main"), handle).await?;
+    match how.as_str() {
+        DONE | "dependency" | "skipped" | "assert" => Ok(()),
+        _ => {
+            let message = format!("{target}: it cannot be saved, so it stays: see `journalctl -b -u {unit}`");
+            Err(Error::new(ErrorKind::Failed, message))
+        }
+    }
+}

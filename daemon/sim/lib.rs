@@ -1,0 +1,502 @@
+//! A machine that exists only in memory, with the kernel's rules.
+//!
+//! [`SimMachine`] is the machine: it outlives the processes on it. [`SimHost`] is one process: its locks end with it.
+
+mod fault;
+pub mod kernel;
+mod mounts;
+mod process;
+pub mod slots;
+mod upkeep;
+
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+pub use fault::{Fault, Killed, Script, survive};
+use host::upkeep::StateFile;
+use host::{BlockProbe, Errno, Holder, MachineFile, SwapSpec};
+use kernel::{Device, KernelConfig, PAGE};
+pub use mounts::Mount;
+use mounts::Mounts;
+pub use process::SimHost;
+use slots::Slots;
+pub use upkeep::Busy;
+
+use logic::proc::SwapLine;
+use logic::vm::Tunable;
+
+/// Whether the driver is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Module {
+    /// It is.
+    Loaded,
+    /// Loading its module brings it.
+    Loadable,
+    /// There is none.
+    Absent,
+}
+
+/// One line of `/proc/swaps`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swap {
+    /// N of `zramN`.
+    pub number: u32,
+    /// Priority.
+    pub priority: i32,
+    /// Whether freed pages are discarded.
+    pub discard: bool,
+    /// In use, in KiB.
+    pub used_kib: u64,
+}
+
+/// A process of somebody else that has something open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    what: What,
+    holder: Holder,
+    until: Option<Duration>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What {
+    Device(u32),
+    Mount(String),
+}
+
+/// Everything about the machine. The knobs are public: turn them before a process starts.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// What the kernel was built with.
+    pub kernel: KernelConfig,
+    /// `MemTotal`.
+    pub ram_kib: u64,
+    /// `MemAvailable`.
+    pub available_kib: u64,
+    /// CPUs online.
+    pub cpus: u32,
+    /// Whether processes may administer the machine.
+    pub privileged: bool,
+    /// The kind of container.
+    pub container: Option<String>,
+    /// The zram driver.
+    pub module: Module,
+    /// File system types whose `mkfs` is installed.
+    pub mkfs: BTreeSet<String>,
+    /// `/etc/passwd`.
+    pub passwd: String,
+    /// `/etc/group`.
+    pub group: String,
+    /// `/proc/cmdline`.
+    pub cmdline: String,
+    /// What stands in files of the machine behind everything else.
+    pub further: BTreeMap<MachineFile, Vec<u8>>,
+    /// Settings of the kernel.
+    pub tunables: BTreeMap<Tunable, String>,
+    /// `/var/lib/zramd/benchmark.json`.
+    pub verdict: String,
+    /// Paths for [`host::Host::probe_block`] and `backing_dev`.
+    pub blocks: BTreeMap<String, BlockProbe>,
+    /// Whether the kernel has dm-crypt.
+    pub dm_crypt: bool,
+    /// Files on loop devices, by the zram device that they are for: `/dev/loopN` for zramN.
+    pub loops: BTreeMap<u32, (String, u64)>,
+    /// What encrypting mappings are on, by the zram device that they are for: `/dev/dm-N` for zramN.
+    pub mappings: BTreeMap<u32, String>,
+    /// All zram devices.
+    pub devices: BTreeMap<u32, Device>,
+    /// Active swap.
+    pub swaps: Vec<Swap>,
+    /// Active swap on disks, which nobody here uses.
+    pub disk_swaps: Vec<SwapLine>,
+    /// Swaps that are off for hibernation.
+    pub drained: BTreeSet<u32>,
+    /// Record files by name.
+    pub records: BTreeMap<String, String>,
+    /// Whether `/run/zramd` exists.
+    pub record_folder: bool,
+    /// Which process has the right over a scratch record.
+    pub scratch: BTreeMap<String, u32>,
+    /// After so many more reads of attributes, the devices that are read have gone away.
+    pub reads_left: Cell<Option<usize>>,
+    /// Time since boot.
+    pub clock: Duration,
+    /// How much of that the machine was suspended.
+    pub suspended: Duration,
+    /// Time since 1970, while the clock is synchronised.
+    pub synchronised: Option<Duration>,
+    /// The kernel's id of this boot.
+    pub boot_id: String,
+    /// How busy it is.
+    pub busy: Busy,
+    /// What maintenance remembers.
+    pub states: BTreeMap<StateFile, String>,
+    /// Bytes of each block device.
+    pub block_bytes: BTreeMap<String, u64>,
+    /// What `zramd-worker` was asked to do.
+    pub worked: Vec<String>,
+    /// Faults and transcript.
+    pub script: Script,
+    mounts: Mounts,
+    held: Vec<Held>,
+    locks: BTreeMap<u32, u32>,
+    run_lock: Option<u32>,
+    next_diskseq: u64,
+    next_pid: u32,
+}
+
+/// What a test compares: everything that zramd may change, without what differs from run to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Devices; `diskseq` is 0.
+    pub devices: BTreeMap<u32, Device>,
+    /// Active swap, by number.
+    pub swaps: Vec<Swap>,
+    /// Mount point, type, source, options, and the folders below, by mount point.
+    pub mounts: Vec<(Mount, Vec<String>)>,
+    /// Records; each `diskseq` is blanked out.
+    pub records: BTreeMap<String, String>,
+    /// Whether `/run/zramd` exists.
+    pub record_folder: bool,
+    /// Settings of the kernel.
+    pub tunables: BTreeMap<Tunable, String>,
+    /// Files on loop devices.
+    pub loops: BTreeMap<u32, (String, u64)>,
+    /// Encrypting mappings.
+    pub mappings: BTreeMap<u32, String>,
+}
+
+/// A machine, shared by all processes on it.
+#[derive(Debug, Clone)]
+pub struct SimMachine {
+    state: Rc<RefCell<State>>,
+}
+
+impl SimMachine {
+    /// A machine with 4 GiB of RAM, the module loaded and its one free device.
+    pub fn new(kernel: KernelConfig) -> SimMachine {
+        let mut state = State {
+            kernel,
+            ram_kib: 4 << 20,
+            available_kib: 3 << 20,
+            cpus: 4,
+            privileged: true,
+            container: None,
+            module: Module::Loaded,
+            mkfs: BTreeSet::from(["ext4".to_owned()]),
+            passwd: "root:x:0:0::/root:/bin/sh\n".to_owned(),
+            group: "root:x:0:\n".to_owned(),
+            cmdline: "quiet\n".to_owned(),
+            further: BTreeMap::new(),
+            tunables: default_tunables(),
+            verdict: String::new(),
+            blocks: BTreeMap::new(),
+            dm_crypt: true,
+            loops: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            devices: BTreeMap::new(),
+            swaps: Vec::new(),
+            disk_swaps: Vec::new(),
+            drained: BTreeSet::new(),
+            records: BTreeMap::new(),
+            record_folder: false,
+            scratch: BTreeMap::new(),
+            reads_left: Cell::new(None),
+            clock: Duration::from_secs(10),
+            suspended: Duration::ZERO,
+            synchronised: None,
+            boot_id: "boot-1".to_owned(),
+            busy: Busy::default(),
+            states: BTreeMap::new(),
+            block_bytes: BTreeMap::new(),
+            worked: Vec::new(),
+            script: Script::default(),
+            mounts: Mounts::new(),
+            held: Vec::new(),
+            locks: BTreeMap::new(),
+            run_lock: None,
+            next_diskseq: 1,
+            next_pid: 100,
+        };
+        state.add(0);
+        SimMachine { state: Rc::new(RefCell::new(state)) }
+    }
+
+    /// Starts a process.
+    pub fn process(&self) -> SimHost {
+        let mut state = self.change();
+        state.next_pid += 1;
+        SimHost::new(self.clone(), state.next_pid)
+    }
+
+    /// Looks at the machine.
+    pub fn look(&self) -> Ref<'_, State> {
+        self.state.borrow()
+    }
+
+    /// Changes the machine from outside: knobs, scripts, what other people do.
+    pub fn change(&self) -> RefMut<'_, State> {
+        self.state.borrow_mut()
+    }
+
+    /// Lets a foreign process hold device `number` open, for this long from now or for ever.
+    pub fn hold(&self, number: u32, pid: u32, name: &str, time: Option<Duration>) {
+        self.change().hold(What::Device(number), pid, name, time);
+    }
+
+    /// Lets a foreign process use the file system mounted at `path`.
+    pub fn hold_mount(&self, path: &str, pid: u32, name: &str, time: Option<Duration>) {
+        self.change().hold(What::Mount(path.to_owned()), pid, name, time);
+    }
+
+    /// Calls with numbers from 1 on; the script starts anew with this one fault.
+    pub fn script(&self, number: usize, fault: Fault) {
+        let mut state = self.change();
+        state.script.clear();
+        state.script.at(number, fault);
+    }
+
+    /// Call `number` fails with `errno`.
+    pub fn fail_at(&self, number: usize, errno: Errno) {
+        self.script(number, Fault::Fail(errno));
+    }
+
+    /// The process dies instead of making call `number`.
+    pub fn kill_before(&self, number: usize) {
+        self.script(number, Fault::KillBefore);
+    }
+
+    /// The process dies after call `number`.
+    pub fn kill_after(&self, number: usize) {
+        self.script(number, Fault::KillAfter);
+    }
+
+    /// The transcript so far, which is forgotten together with all faults.
+    pub fn take_transcript(&self) -> Vec<String> {
+        let mut state = self.change();
+        let transcript = std::mem::take(&mut state.script.transcript);
+        state.script.clear();
+        transcript
+    }
+
+    /// What a test compares.
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.look();
+        let mut devices = state.devices.clone();
+        for device in devices.values_mut() {
+            device.diskseq = 0;
+            device.slots = Slots::default();
+            if let Some(filesystem) = &mut device.filesystem {
+                filesystem.tree = 0;
+            }
+        }
+        let blank = |text: &String| -> String {
+            let keep = |line: &&str| !line.trim_start().starts_with("\"diskseq\"");
+            text.lines().filter(keep).collect::<Vec<_>>().join("\n")
+        };
+        let mut swaps = state.swaps.clone();
+        swaps.sort_by_key(|swap| swap.number);
+        Snapshot {
+            devices,
+            swaps,
+            mounts: state.mounts.snapshot(),
+            records: state.records.iter().map(|(name, text)| (name.clone(), blank(text))).collect(),
+            record_folder: state.record_folder,
+            tunables: state.tunables.clone(),
+            loops: state.loops.clone(),
+            mappings: state.mappings.clone(),
+        }
+    }
+}
+
+/// What a kernel of Debian has (Documentation/admin-guide/sysctl/vm.rst).
+fn default_tunables() -> BTreeMap<Tunable, String> {
+    let value = |tunable| match tunable {
+        Tunable::Swappiness => "60",
+        Tunable::PageCluster => "3",
+        Tunable::WatermarkBoostFactor => "15000",
+        Tunable::WatermarkScaleFactor => "10",
+        Tunable::Zswap => "N",
+    };
+    Tunable::ALL.into_iter().map(|tunable| (tunable, value(tunable).to_owned())).collect()
+}
+
+impl State {
+    /// Bytes of a block device; an encrypting mapping is as large as what is below it.
+    pub(crate) fn bytes_of(&self, path: &str) -> Option<u64> {
+        let mapped = path.starts_with("/dev/dm-").then(|| self.block_bytes.values().next());
+        self.block_bytes.get(path).or(mapped.flatten()).copied()
+    }
+
+    /// Whether `path` is a block device that nobody uses as a whole: who takes it takes it alone.
+    fn take_block(&self, path: &str) -> Result<(), Errno> {
+        let of = |prefix: &str| path.strip_prefix(prefix).and_then(|number| number.parse::<u32>().ok());
+        let is_loop = of("/dev/loop").is_some_and(|number| self.loops.contains_key(&number));
+        let is_mapping = of("/dev/dm-").is_some_and(|number| self.mappings.contains_key(&number));
+        let mut held = self.is_taken(path);
+        if !is_loop && !is_mapping {
+            let probe = self.blocks.get(path).ok_or(Errno::NOENT)?;
+            probe.device.ok_or(Errno::NOTBLK)?;
+            held |= !probe.holders.is_empty();
+        }
+        if held { Err(Errno::BUSY) } else { Ok(()) }
+    }
+
+    fn is_taken(&self, path: &str) -> bool {
+        self.mappings.values().any(|store| store == path)
+            || self.devices.values().any(|device| device.backing.as_deref() == Some(path))
+    }
+
+    /// Changes a setting: the kernel wants whole numbers within bounds, and shows a switch as `Y` or `N`.
+    fn set_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), Errno> {
+        let most = match tunable {
+            Tunable::Swappiness => 200,
+            Tunable::PageCluster => 31,
+            Tunable::WatermarkBoostFactor => i32::MAX,
+            Tunable::WatermarkScaleFactor => 3000,
+            Tunable::Zswap => 1,
+        };
+        let known = self.tunables.get_mut(&tunable).ok_or(Errno::NOENT)?;
+        *known = match (tunable, value) {
+            // kstrtobool() looks at the first letter.
+            (Tunable::Zswap, _) => match value.chars().next() {
+                Some('Y' | 'y' | 'T' | 't' | '1') => "Y".to_owned(),
+                Some('N' | 'n' | 'F' | 'f' | '0') => "N".to_owned(),
+                _ => return Err(Errno::INVAL),
+            },
+            _ => {
+                let number: i32 = value.parse().map_err(|_| Errno::INVAL)?;
+                let least = i32::from(tunable == Tunable::WatermarkScaleFactor);
+                if !(least..=most).contains(&number) {
+                    return Err(Errno::INVAL);
+                }
+                number.to_string()
+            }
+        };
+        Ok(())
+    }
+
+    /// Creates a device, as anybody may.
+    pub fn add(&mut self, number: u32) {
+        let device = Device::new(number, self.next_diskseq, &self.kernel);
+        self.next_diskseq += 1;
+        self.devices.insert(number, device);
+    }
+
+    /// Creates folders, as anybody may.
+    pub fn add_folders(&mut self, path: &str) {
+        for path in logic::plan::diff::ancestors_and_self(path) {
+            // One that is there already is fine.
+            self.mounts.make_directory(&path).ok();
+        }
+    }
+
+    /// Lets all holders go.
+    pub fn release_all(&mut self) {
+        self.held.clear();
+    }
+
+    fn lowest_free(&self) -> u32 {
+        (0..u32::MAX).find(|number| !self.devices.contains_key(number)).unwrap_or(u32::MAX)
+    }
+
+    fn device(&self, number: u32) -> Result<&Device, Errno> {
+        self.devices.get(&number).ok_or(Errno::NOENT)
+    }
+
+    fn device_mut(&mut self, number: u32) -> Result<&mut Device, Errno> {
+        let backing = self.device(number)?.backing.as_ref();
+        let capacity = backing.map(|path| self.bytes_of(path).unwrap_or(0) / PAGE);
+        let device = self.devices.get_mut(&number).ok_or(Errno::NOENT)?;
+        device.slots.clock = self.clock;
+        device.slots.capacity = capacity.unwrap_or(device.slots.capacity);
+        Ok(device)
+    }
+
+    fn hold(&mut self, what: What, pid: u32, name: &str, time: Option<Duration>) {
+        let until = time.map(|time| self.clock + time);
+        self.held.push(Held { what, holder: Holder { pid, name: name.to_owned() }, until });
+    }
+
+    /// Processes that have it open now, other than `pid`.
+    fn holders(&self, what: &What, pid: u32) -> Vec<Holder> {
+        let foreign = self
+            .held
+            .iter()
+            .filter(|held| held.what == *what && held.until.is_none_or(|until| self.clock < until))
+            .map(|held| held.holder.clone());
+        let locking = match what {
+            What::Device(number) => self.locks.get(number).copied().filter(|owner| *owner != pid),
+            What::Mount(_) => None,
+        };
+        foreign.chain(locking.map(|pid| Holder { pid, name: "zramd-setup".to_owned() })).collect()
+    }
+
+    fn is_swap(&self, number: u32) -> bool {
+        self.swaps.iter().any(|swap| swap.number == number)
+    }
+
+    /// Whether the device has any opener at all.
+    fn is_open(&self, number: u32) -> bool {
+        self.is_swap(number)
+            || self.mounts.has_device(number)
+            || self.locks.contains_key(&number)
+            || !self.holders(&What::Device(number), 0).is_empty()
+    }
+
+    fn meminfo(&self) -> String {
+        let swap: u64 = self.swaps.iter().filter_map(|swap| self.swap_kib(swap)).sum();
+        let used: u64 = self.swaps.iter().map(|swap| swap.used_kib).sum();
+        format!(
+            "MemTotal:       {} kB\nMemAvailable:   {} kB\nSwapTotal:      {swap} kB\nSwapFree:       {} kB\n",
+            self.ram_kib,
+            self.available_kib,
+            swap.saturating_sub(used),
+        )
+    }
+
+    /// The first page is the header.
+    fn swap_kib(&self, swap: &Swap) -> Option<u64> {
+        Some((self.devices.get(&swap.number)?.disk_size.saturating_sub(PAGE)) / 1024)
+    }
+
+    fn proc_swaps(&self) -> String {
+        let line = |swap: &Swap| {
+            let name = format!("/dev/zram{}", swap.number);
+            let size = self.swap_kib(swap).unwrap_or(0);
+            format!("{name:<40}partition\t{size}\t\t{}\t\t{}\n", swap.used_kib, swap.priority)
+        };
+        let on_disk = |swap: &SwapLine| {
+            format!("{:<40}file\t\t{}\t\t{}\t\t{}\n", swap.path, swap.size_kib, swap.used_kib, swap.priority)
+        };
+        let lines = self.swaps.iter().map(line).chain(self.disk_swaps.iter().map(on_disk));
+        let lines: Vec<String> = lines.collect();
+        format!("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n{}", lines.concat())
+    }
+
+    fn swap_on(&mut self, number: u32, spec: SwapSpec) -> Result<(), Errno> {
+        let device = self.device(number)?;
+        if self.is_swap(number) || self.mounts.has_device(number) {
+            return Err(Errno::BUSY);
+        }
+        if !device.has_swap_header() {
+            return Err(Errno::INVAL);
+        }
+        // The kernel counts down from -2 for those who do not choose.
+        let lowest = self.swaps.iter().map(|swap| swap.priority).min().unwrap_or(0).min(-1);
+        let priority = if spec.priority < 0 { lowest - 1 } else { spec.priority };
+        self.swaps.push(Swap { number, priority, discard: spec.discard, used_kib: 0 });
+        Ok(())
+    }
+
+    fn swap_off(&mut self, number: u32) -> Result<(), Errno> {
+        self.device(number)?;
+        let at = self.swaps.iter().position(|swap| swap.number == number).ok_or(Errno::INVAL)?;
+        if self.swaps[at].used_kib > self.available_kib {
+            return Err(Errno::NOMEM);
+        }
+        self.swaps.remove(at);
+        Ok(())
+    }
+}
