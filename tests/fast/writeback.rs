@@ -132,24 +132,15 @@ fn a_change_of_the_store_makes_the_device_anew() {
 #[test]
 fn mistakes_are_found() {
     for (keys, expected) in [
-        ("writeback-device = \"/dev/a\"\nwriteback-file = \"/b\"", "both say where"),
-        ("writeback-size = \"1GiB\"", "`writeback-size` needs a writeback-file"),
-        (
-            "writeback-device = \"/dev/a\"\nwriteback-size = \"1GiB\"",
-            "`writeback-size` needs a writeback-file",
-        ),
-        (
-            "writeback-encryption = \"none\"",
-            "`writeback-encryption` needs a writeback-device or writeback-file",
-        ),
-        (
-            "writeback-file = \"/b\"\nwriteback-encryption = \"luks\"",
-            "there is no writeback-encryption \"luks\"",
-        ),
-        ("writeback-file = \"b\"", "`b` is not an absolute path"),
+        ("writeback-device = \"/dev/a\"\nwriteback-file = \"/b\"", "writeback-file"),
+        ("writeback-size = \"1GiB\"", "writeback-size"),
+        ("writeback-device = \"/dev/a\"\nwriteback-size = \"1GiB\"", "writeback-size"),
+        ("writeback-encryption = \"none\"", "writeback-encryption"),
+        ("writeback-file = \"/b\"\nwriteback-encryption = \"luks\"", "writeback-encryption"),
+        ("writeback-file = \"b\"", "writeback-file"),
     ] {
         let problems = load(keys).problems;
         assert_eq!(problems.len(), 1, "{keys}: {problems:?}");
-        assert!(problems[0].message.contains(expected), "{keys}: {problems:?}");
+        assert_eq!(problems[0].origin.key, format!("zram0.{expected}"), "{keys}: {problems:?}");
     }
 }
