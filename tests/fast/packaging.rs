@@ -232,7 +232,8 @@ fn recipes_build_and_install_in_the_one_way() {
 #[test]
 fn recipes_agree_about_versions() {
     let [version, rust] = with_cargo_toml(|cargo| {
-        ["version", "rust-version"].map(|key| text(cargo["workspace"]["package"].get_ref(), key).to_owned())
+        ["version", "rust-version"]
+            .map(|key| text(cargo["workspace"].get_ref()["package"].get_ref(), key).to_owned())
     });
     for (file, line) in [
         ("debian/changelog", format!("zramd ({version}-1) unstable; urgency=medium\n")),
@@ -261,7 +262,7 @@ fn each_direct_crate_has_its_reason_in_architecture() {
         .collect();
     named.sort();
     let mut direct: Vec<String> = with_cargo_toml(|cargo| {
-        let table = cargo["workspace"]["dependencies"].get_ref().as_table().unwrap();
+        let table = cargo["workspace"].get_ref()["dependencies"].get_ref().as_table().unwrap();
         table.keys().map(ToString::to_string).collect()
     });
     direct.sort();
