@@ -66,7 +66,7 @@ fn ramdisk_compares_media_and_leaves_nothing() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = folder.path().to_str().unwrap();
     let found = json(&bench(&["ramdisk", "--size", "16MiB", "--json", path]));
-    assert_eq!((&found["schema_version"], &found["size_bytes"]), (&1.into(), &(16 << 20).into()));
+    assert_eq!((&found["schema_version"], &found["size_bytes"]), (&2.into(), &(16 << 20).into()));
     let rows = found["results"].as_array().unwrap();
     let media: Vec<(&str, &str)> = rows
         .iter()

@@ -67,7 +67,7 @@ fn line(row: &Row) -> Vec<String> {
     let random = &row.random_read;
     vec![
         row.medium.clone(),
-        row.measures.clone(),
+        row.access.label().to_owned(),
         rate(row.first_write.bytes_per_second),
         rate(row.second_write.bytes_per_second),
         rate(row.read.bytes_per_second),
@@ -91,13 +91,11 @@ mod tests {
         Row {
             medium: medium.to_owned(),
             access,
-            measures: access.label().to_owned(),
             contents: Contents::Real,
             first_write: pass,
             second_write: pass,
             read: pass,
             random_read: Latency::of(&mut [1000, 3000]).unwrap(),
-            cliff: None,
             ratio: Some(3.0),
         }
     }

@@ -15,7 +15,7 @@ use host::linux::pages::Pages;
 use host::linux::public_files;
 use host::{Errno, Host, HostError, MkfsSpec};
 use logic::benchmark::latency::Latency;
-use logic::benchmark::ramdisk::{Access, BLOCK, Cliff, Contents, Pass, Report, Row, SCHEMA_VERSION, size};
+use logic::benchmark::ramdisk::{Access, BLOCK, Contents, Pass, Report, Row, SCHEMA_VERSION, size};
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::human::human;
@@ -232,18 +232,14 @@ impl Run<'_> {
         }
         let (read, read_ns) = self.read(medium, contents)?;
         let random_read = self.random(medium, access, contents)?;
-        let cliff = Cliff::find(&first, &again);
-        self.report.remarks.extend(cliff.map(|cliff| cliff.sentence(name)));
         self.report.results.push(Row {
             medium: name.to_owned(),
             access,
-            measures: access.label().to_owned(),
             contents,
             first_write: Pass::of(&first, first_ns),
             second_write: Pass::of(&again, again_ns),
             read: Pass::of(&read, read_ns),
             random_read,
-            cliff,
             ratio: None,
         });
         Ok(())

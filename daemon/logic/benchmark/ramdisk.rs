@@ -6,7 +6,7 @@ use super::latency::Latency;
 use crate::human::human;
 
 /// Version of the form of [`Report`].
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 /// Name of the work, hence of its file.
 pub const WORK: &str = "bench-ramdisk";
 /// Bytes of one sequential request.
@@ -75,55 +75,6 @@ impl Pass {
     }
 }
 
-/// Where the first write suddenly took far longer than the second did at the same place: memory or disk blocks had to be found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cliff {
-    /// Where the slow part begins, in bytes.
-    pub offset: u64,
-    /// Its length in bytes.
-    pub length: u64,
-    /// How long the first write took for it, in nanoseconds.
-    pub first_ns: u64,
-    /// How long the second took.
-    pub again_ns: u64,
-}
-
-impl Cliff {
-    /// Parts that a pass is divided into.
-    const PARTS: usize = 8;
-    /// A part is slow when it took so many times as long as the second write, and as the usual part of the first.
-    const FACTOR: u64 = 4;
-    /// Less than this is noise whatever the factor, in nanoseconds.
-    const NOISE_NS: u64 = 20_000_000;
-
-    /// Compares the requests of both writes.
-    pub fn find(first: &[u64], again: &[u64]) -> Option<Cliff> {
-        let length = first.len().div_ceil(Cliff::PARTS).max(1);
-        let sums = |blocks: &[u64]| blocks.chunks(length).map(|part| part.iter().sum()).collect::<Vec<u64>>();
-        let (first, again) = (sums(first), sums(again));
-        let mut sorted = first.clone();
-        sorted.sort_unstable();
-        let usual = *sorted.get(sorted.len() / 2)?;
-        let slow = |(part, (&first_ns, &again_ns)): (usize, (&u64, &u64))| {
-            let limit = (again_ns.max(usual) * Cliff::FACTOR).max(Cliff::NOISE_NS);
-            let (offset, length) = ((part * length) as u64 * BLOCK, length as u64 * BLOCK);
-            (first_ns > limit).then_some(Cliff { offset, length, first_ns, again_ns })
-        };
-        first.iter().zip(&again).enumerate().filter_map(slow).max_by_key(|cliff| cliff.first_ns)
-    }
-
-    /// One sentence about the medium it was found on.
-    pub fn sentence(&self, medium: &str) -> String {
-        format!(
-            "{medium}: the first write took {:.1} s for the {} from {}, the second {:.3} s: memory or space had to be found first",
-            self.first_ns as f64 / 1e9,
-            human(self.length),
-            human(self.offset),
-            self.again_ns as f64 / 1e9
-        )
-    }
-}
-
 /// One line of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -131,8 +82,6 @@ pub struct Row {
     pub medium: String,
     /// How it was reached.
     pub access: Access,
-    /// [`Access::label`].
-    pub measures: String,
     /// What was written.
     pub contents: Contents,
     /// The first write, which allocates.
@@ -143,8 +92,6 @@ pub struct Row {
     pub read: Pass,
     /// 4 KiB at random places, one after the other.
     pub random_read: Latency,
-    /// Where the first write was far slower than the second.
-    pub cliff: Option<Cliff>,
     /// Stored bytes per byte of memory used, on zram.
     pub ratio: Option<f64>,
 }
@@ -190,23 +137,6 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-
-    #[test]
-    fn a_cliff_is_where_only_the_first_write_was_slow() {
-        let steady = [MS; 64];
-        assert_eq!(Cliff::find(&steady, &steady), None);
-        let mut first = steady;
-        first[40..48].fill(500 * MS);
-        let cliff = Cliff::find(&first, &steady).unwrap();
-        assert_eq!((cliff.offset, cliff.length), (40 * BLOCK, 8 * BLOCK));
-        assert_eq!((cliff.first_ns, cliff.again_ns), (4000 * MS, 8 * MS));
-        assert!(cliff.sentence("tmpfs").contains("4.0 s for the 8.0 MiB from 40.0 MiB"), "{cliff:?}");
-        assert_eq!(Cliff::find(&first, &first), None, "a slow medium is no cliff");
-        let mut short = [1000; 64];
-        short[3] = MS;
-        assert_eq!(Cliff::find(&short, &[1000; 64]), None, "noise");
-        assert_eq!(Cliff::find(&[], &[]), None);
-    }
 
     #[test]
     fn a_rate_is_of_the_whole_time() {
