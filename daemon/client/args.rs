@@ -499,7 +499,7 @@ pub enum Bench {
     Adopt,
     /// Compare tmpfs, compressed memory and disks as RAM disks
     Ramdisk(BenchRamdisk),
-    /// Put a program under memory pressure, on private swap, and time its faults
+    /// Send memory to private swap and back, and time the page faults
     Swap(BenchSwap),
 }
 
@@ -568,7 +568,7 @@ pub struct BenchRamdisk {
 /// `bench swap`.
 #[derive(Debug, Default, Args)]
 pub struct BenchSwap {
-    /// Memory of the program, for example 128MiB
+    /// Amount of memory, for example 128MiB
     #[arg(short, long, value_parser = amount)]
     pub memory: Option<u64>,
     /// Take its contents from this file; otherwise from files below /usr

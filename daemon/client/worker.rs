@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::job::Meter;
-use engine::{Error, ErrorKind};
+use engine::{Error, ErrorKind, scratch};
 use host::Host;
 use host::linux::{LinuxHost, interrupt, process, work};
 use logic::duration::micros;
@@ -22,15 +23,26 @@ pub fn absolute(path: &Path) -> Result<PathBuf, Error> {
 /// How often we look whether it has ended.
 const LOOK: Duration = Duration::from_millis(25);
 
+/// Does the work of a verb of its name, whose only word is `options` as JSON; see [`run`].
+pub fn run_json<D: DeserializeOwned + Default>(
+    name: &str,
+    options: &impl Serialize,
+    doing: &str,
+) -> Result<D, Error> {
+    let json = serde_json::to_string(options);
+    let json = json.map_err(|error| Error::new(ErrorKind::InvalidArgument, format!("{doing}: {error}")))?;
+    run(name, name, &[json.into()], doing)
+}
+
 /// Does the work `name` with `zramd-worker VERB WORD…`, and returns what it found. Progress is drawn on a terminal; Ctrl-C ends
-/// it early.
+/// it early. What a killed worker leaves behind is removed.
 pub fn run<D: DeserializeOwned + Default>(
     name: &str,
     verb: &str,
     words: &[OsString],
     doing: &str,
 ) -> Result<D, Error> {
-    let host = LinuxHost::new("/");
+    let mut host = LinuxHost::new("/");
     if !host.is_privileged() {
         return Err(Error::new(ErrorKind::NotPermitted, format!("{doing} needs root")));
     }
@@ -69,7 +81,10 @@ pub fn run<D: DeserializeOwned + Default>(
             let work = read::<D>(name, asked);
             work.map(|work| work.detail).ok_or_else(|| Error::failed("zramd-worker left no figures"))
         }
-        _ => Err(Error::failed(format!("zramd-worker: {status}, without a reply"))),
+        _ => {
+            let ended = Error::failed(format!("zramd-worker: {status}, without a reply"));
+            Err(scratch::sweep_now(&mut host).err().into_iter().fold(ended, Error::join))
+        }
     }
 }
 

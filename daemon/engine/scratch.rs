@@ -41,6 +41,14 @@ pub fn sweep<H: Host>(host: &mut H) -> Result<(), Error> {
     Ok(())
 }
 
+/// As [`sweep`], for a caller without that lock.
+pub fn sweep_now<H: Host>(host: &mut H) -> Result<(), Error> {
+    host.lock_run()?;
+    let swept = sweep(host);
+    host.unlock_run();
+    swept
+}
+
 impl Scratch {
     /// Creates one, with a number that neither a device nor one of `configured` has: what is provisioned at the same moment
     /// finds its own number free.

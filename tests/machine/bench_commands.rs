@@ -4,20 +4,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use crate::support::{
-    bench_run, can_use_real_kernel, eventually, has_program, real_kernel_lock, skip, texts,
-};
+use crate::support::{bench_run, can_use_real_kernel, eventually, has_program, real_kernel_lock, texts};
 use serde_json::Value;
 
 fn bench(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("bench").args(words).output().unwrap()
-}
-
-fn worker(words: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zramd-worker"));
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 fn read(path: &str) -> String {
@@ -40,14 +33,8 @@ fn machine() -> String {
     let mounts = read("/proc/self/mounts").lines().filter(|line| line.contains("zram")).count();
     let scratch: Vec<String> =
         names("/run/zramd", "zram").into_iter().filter(|name| name.ends_with(".scratch")).collect();
-    let cgroups = [names("/sys/fs/cgroup", "zramd-bench"), names("/sys/fs/cgroup/memory", "zramd-bench")];
     let cluster = read("/proc/sys/vm/page-cluster");
-    format!("{:?} {swaps:?} {mounts} {scratch:?} {cgroups:?} {cluster}", names("/sys/block", "zram"))
-}
-
-fn doing(work: &str) -> String {
-    let text = read(&format!("/run/zramd/work/{work}.json"));
-    serde_json::from_str::<Value>(&text).map_or_else(|_| String::new(), |work| work["doing"].to_string())
+    format!("{:?} {swaps:?} {mounts} {scratch:?} {cluster}", names("/sys/block", "zram"))
 }
 
 #[track_caller]
@@ -100,26 +87,6 @@ fn ramdisk_compares_media_and_leaves_nothing() {
 }
 
 #[test]
-fn ramdisk_that_was_killed_is_cleaned_up_by_whoever_comes_next() {
-    if !can_use_real_kernel() {
-        return;
-    }
-    let _lock = real_kernel_lock();
-    let before = machine();
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let words = ["bench-ramdisk", "--size", "67108864", folder.path().to_str().unwrap()];
-    let mut child = worker(&words);
-    eventually("work on zram", || doing("bench-ramdisk").contains("zram"));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_ne!(machine(), before, "the device is still there");
-    let next = bench(&["ramdisk", "--size", "16MiB", "--algorithm", "none-such"]);
-    assert_eq!(next.status.code(), Some(5), "{next:?}");
-    assert_eq!(machine(), before);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-}
-
-#[test]
 fn ramdisk_refuses_what_would_hurt() {
     if !can_use_real_kernel() {
         return;
@@ -141,9 +108,6 @@ fn swap_times_faults_and_leaves_the_machine_as_it_was() {
         return;
     }
     let _lock = real_kernel_lock();
-    if !has_memory_cgroups() {
-        return skip("needs memory cgroups");
-    }
     let before = machine();
     let output = bench(&[
         "swap",
@@ -156,7 +120,7 @@ fn swap_times_faults_and_leaves_the_machine_as_it_was() {
         "--json=short",
     ]);
     let found = json(&output);
-    assert_eq!(found["schema_version"], 1);
+    assert_eq!(found["schema_version"], 2);
     let rows = found["results"].as_array().unwrap();
     let clusters: Vec<u64> = rows.iter().map(|row| row["page_cluster"].as_u64().unwrap()).collect();
     assert_eq!(clusters, [0, 3]);
@@ -171,29 +135,54 @@ fn swap_times_faults_and_leaves_the_machine_as_it_was() {
     assert_eq!(machine(), before);
 }
 
-#[test]
-fn swap_that_was_killed_is_cleaned_up_at_once() {
+/// Kills `zramd-worker` in the middle of `bench ramdisk` and of `bench swap`, and what waits for it as well if `both`.
+fn killed(both: bool, then: impl Fn()) {
     if !can_use_real_kernel() {
         return;
     }
     let _lock = real_kernel_lock();
-    if !has_memory_cgroups() {
-        return skip("needs memory cgroups");
-    }
     let before = machine();
     let cluster = read("/proc/sys/vm/page-cluster");
     let other = if cluster.trim() == "1" { "2" } else { "1" };
-    let mut child = worker(&["bench-swap", "--memory", "67108864", "--page-cluster", other]);
-    eventually("another page-cluster", || read("/proc/sys/vm/page-cluster") != cluster);
-    eventually("swap", || read("/proc/swaps").contains("zram"));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    eventually("the guard's work", || machine() == before);
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let devices = names("/sys/block", "zram");
+    for words in
+        [&["ramdisk", "--size", "64MiB", path][..], &["swap", "--memory", "64MiB", "--page-cluster", other]]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+        let mut client = command.arg("bench").args(words).stdout(Stdio::null()).spawn().unwrap();
+        eventually("a device in use", || match words[0] {
+            "swap" => read("/proc/sys/vm/page-cluster") != cluster,
+            _ => names("/sys/block", "zram") != devices,
+        });
+        let work: Value =
+            serde_json::from_str(&read(&format!("/run/zramd/work/bench-{}.json", words[0]))).unwrap();
+        let worker = i32::try_from(work["pid"].as_i64().unwrap()).unwrap();
+        if both {
+            client.kill().unwrap();
+        }
+        let pid = rustix::process::Pid::from_raw(worker).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        assert!(!client.wait().unwrap().success());
+        eventually("the end of the worker", || !Path::new(&format!("/proc/{worker}")).exists());
+        then();
+        assert_eq!(machine(), before);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }
 
-fn has_memory_cgroups() -> bool {
-    let handed_on = read("/sys/fs/cgroup/cgroup.subtree_control");
-    handed_on.contains("memory") || Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists()
+#[test]
+fn a_killed_worker_leaves_nothing() {
+    killed(false, || {});
+}
+
+#[test]
+fn what_both_killed_programs_leave_is_removed_by_the_next() {
+    killed(true, || {
+        let next = bench(&["ramdisk", "--size", "16MiB", "--algorithm", "none-such"]);
+        assert_eq!(next.status.code(), Some(5), "{next:?}");
+    });
 }
 
 /// What does not decide the verdict: these words only.

@@ -12,7 +12,7 @@ use engine::benchmark::sample::{Source, collect};
 use engine::scratch::Scratch;
 use fastrand::Rng;
 use host::linux::LinuxHost;
-use host::linux::cgroup::MemoryCgroup;
+use host::linux::paging::{page_out, single_pages};
 use logic::config::settings::PageSource;
 use logic::device::algorithm::Algorithm;
 use logic::device::stat::BlockStat;
@@ -21,13 +21,12 @@ use serde_json::Value;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
-/// What the program uses that is made to swap, and what it may keep.
+/// What the program uses that is made to swap.
 const USED: usize = 96 * MIB;
-const KEPT: u64 = 32 << 20;
 /// One page in so many is filled with one word.
 const SAME_FILLED: usize = 10;
-/// Cgroup of the program; its presence tells the holder from a test run by hand.
-const GROUP: &str = "ZRAMD_TEST_GROUP";
+/// Its presence tells the holder from a test run by hand.
+const HOLDER: &str = "ZRAMD_TEST_HOLDER";
 
 /// Page `index` of the program: noise in its first half, so that it takes half a page; or one word.
 fn contents(index: usize) -> [u8; PAGE] {
@@ -46,24 +45,27 @@ fn contents(index: usize) -> [u8; PAGE] {
 #[test]
 #[ignore = "started by another test"]
 fn holder() {
-    let Some(group) = std::env::var_os(GROUP) else { return };
-    fs::write(group, "0").unwrap();
+    if std::env::var_os(HOLDER).is_none() {
+        return;
+    }
+    single_pages().unwrap();
     let mut memory = vec![0; USED + PAGE];
     let aligned = memory.as_ptr().align_offset(PAGE);
     let memory = &mut memory[aligned..][..USED];
     for (index, page) in memory.chunks_mut(PAGE).enumerate() {
         page.copy_from_slice(&contents(index));
     }
+    page_out(memory).unwrap();
     println!("\nready");
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     let intact = memory.chunks(PAGE).enumerate().all(|(index, page)| page == contents(index));
     println!("\n{}", if intact { "intact" } else { "spoilt" });
 }
 
-fn start_holder(group: &MemoryCgroup) -> Child {
+fn start_holder() -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "benchmark_live::holder", "--nocapture"])
-        .env(GROUP, group.processes())
+        .env(HOLDER, "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -103,9 +105,6 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
     if swaps().contains("/zram") {
         return skip("needs a machine without zram swap");
     }
-    if !MemoryCgroup::are_there() {
-        return skip("needs memory cgroups");
-    }
     let verdict = fs::read("/var/lib/zramd/benchmark.json").ok();
     let before = swaps();
     let mut host = LinuxHost::new("/");
@@ -124,9 +123,7 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
     let undo = Undo::SwapOff { number };
     scratch.note(&mut host, undo.clone()).unwrap();
     run("swapon", &["--priority", "32767", &node]);
-    let group = MemoryCgroup::create(&format!("zramd-test-{}", std::process::id())).unwrap();
-    group.limit(KEPT).unwrap();
-    let mut holder = start_holder(&group);
+    let mut holder = start_holder();
     let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
     wait_for(&mut lines, &["ready"]);
 
@@ -140,7 +137,6 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
     drop(holder.stdin.take());
     let memory = wait_for(&mut lines, &["intact", "spoilt"]);
     assert!(holder.wait().unwrap().success());
-    group.remove().unwrap();
     scratch.undo(&mut host, &undo).unwrap();
     scratch.release(&mut host).unwrap();
 

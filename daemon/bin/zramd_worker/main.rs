@@ -2,8 +2,6 @@
 //! by the daemon, and by `zramdctl` where there is no daemon; there for moments only.
 #![allow(clippy::print_stdout)]
 
-mod bench_ramdisk;
-mod bench_swap;
 mod benchmark;
 mod configured;
 mod drain;
@@ -16,7 +14,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use engine::benchmark::{guard, pressure};
+use benchmark::compare::{RAMDISK, SWAP};
 use engine::{Error, ErrorKind};
 use host::linux::{letters, work};
 use logic::exit::ExitStatus;
@@ -30,10 +28,8 @@ struct Verb {
 
 /// Every verb; each has a file of its own beside this one. `Err` is wrong usage.
 const VERBS: &[Verb] = &[
-    Verb { name: "bench-ramdisk", help: bench_ramdisk::HELP, run: bench_ramdisk::run },
-    Verb { name: "bench-swap", help: bench_swap::HELP, run: bench_swap::run },
-    Verb { name: pressure::LOAD, help: bench_swap::LOAD_HELP, run: bench_swap::load },
-    Verb { name: guard::VERB, help: bench_swap::GUARD_HELP, run: bench_swap::guard },
+    RAMDISK,
+    SWAP,
     Verb { name: "benchmark", help: benchmark::HELP, run: benchmark::run },
     Verb {
         name: "maintain",

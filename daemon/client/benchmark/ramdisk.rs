@@ -1,10 +1,9 @@
 //! `bench ramdisk`: what `zramd-worker` measured, as a table in which nobody takes the page cache for a device.
 
-use std::ffi::OsString;
-
 use crate::args::{BenchRamdisk, Json};
 use crate::{out, worker};
 use engine::Error;
+use engine::benchmark::ramdisk::Options;
 use logic::benchmark::ramdisk::{Contents, Report, Row, WORK};
 use logic::exit::ExitStatus;
 use logic::human::human;
@@ -12,30 +11,18 @@ use logic::table;
 
 /// Runs `bench ramdisk`.
 pub fn run(words: &BenchRamdisk) -> Result<ExitStatus, Error> {
-    let report: Report = worker::run(WORK, "bench-ramdisk", &for_worker(words), "bench ramdisk")?;
+    let options = Options {
+        paths: words.paths.clone(),
+        size: words.size,
+        data: words.data.clone(),
+        algorithms: words.algorithm.clone(),
+    };
+    let report: Report = worker::run_json(WORK, &options, "bench ramdisk")?;
     match words.json {
         Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(&report, form)?)?,
         _ => out::print(&text(&report))?,
     }
     Ok(ExitStatus::Success)
-}
-
-/// The words for `zramd-worker`.
-fn for_worker(words: &BenchRamdisk) -> Vec<OsString> {
-    let mut out: Vec<OsString> = Vec::new();
-    if let Some(size) = words.size {
-        out.extend(["--size".into(), size.to_string().into()]);
-    }
-    if let Some(file) = &words.data {
-        out.extend(["--data".into(), file.into()]);
-    }
-    for algorithm in &words.algorithm {
-        out.extend(["--algorithm".into(), algorithm.to_string().into()]);
-    }
-    out.push("--".into());
-    // What reads them is another process, but in the same folder.
-    out.extend(words.paths.iter().map(OsString::from));
-    out
 }
 
 /// The report for people.
@@ -115,11 +102,5 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected} is missing in\n{text}");
         }
-    }
-
-    #[test]
-    fn the_worker_gets_what_was_asked_for() {
-        let words = BenchRamdisk { size: Some(5), paths: vec!["-x".into()], ..BenchRamdisk::default() };
-        assert_eq!(for_worker(&words), ["--size", "5", "--", "-x"]);
     }
 }

@@ -1,10 +1,9 @@
-//! `bench swap`: what `zramd-worker` measured of a program under memory pressure.
-
-use std::ffi::OsString;
+//! `bench swap`: what `zramd-worker` measured, as a table.
 
 use crate::args::{BenchSwap, Json};
 use crate::{out, worker};
 use engine::Error;
+use engine::benchmark::swap::Options;
 use logic::benchmark::swap::{Report, Row, WORK};
 use logic::exit::ExitStatus;
 use logic::human::human;
@@ -12,7 +11,13 @@ use logic::table;
 
 /// Runs `bench swap`.
 pub fn run(words: &BenchSwap) -> Result<ExitStatus, Error> {
-    let report: Report = worker::run(WORK, "bench-swap", &for_worker(words), "bench swap")?;
+    let options = Options {
+        memory: words.memory,
+        data: words.data.clone(),
+        algorithms: words.algorithm.clone(),
+        page_clusters: words.page_cluster.iter().cloned().flatten().collect(),
+    };
+    let report: Report = worker::run_json(WORK, &options, "bench swap")?;
     match words.json {
         Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(&report, form)?)?,
         _ => out::print(&text(&report))?,
@@ -20,55 +25,18 @@ pub fn run(words: &BenchSwap) -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-/// The words for `zramd-worker`.
-fn for_worker(words: &BenchSwap) -> Vec<OsString> {
-    let mut out: Vec<OsString> = Vec::new();
-    if let Some(memory) = words.memory {
-        out.extend(["--memory".into(), memory.to_string().into()]);
-    }
-    if let Some(file) = &words.data {
-        out.extend(["--data".into(), file.into()]);
-    }
-    for algorithm in &words.algorithm {
-        out.extend(["--algorithm".into(), algorithm.to_string().into()]);
-    }
-    for cluster in words.page_cluster.iter().cloned().flatten() {
-        out.extend(["--page-cluster".into(), cluster.to_string().into()]);
-    }
-    out
-}
-
-const HEADING: [&str; 12] = [
-    "ALGORITHM",
-    "CLUSTER",
-    "RATIO",
-    "OUT/S",
-    "IN/S",
-    "IN/S SEQ",
-    "PAGES/FAULT",
-    "FAULT AVG",
-    "P50",
-    "P99",
-    "PSI SOME",
-    "FULL",
-];
+const HEADING: [&str; 10] =
+    ["ALGORITHM", "CLUSTER", "RATIO", "OUT/S", "IN/S", "IN/S SEQ", "PAGES/FAULT", "FAULT AVG", "P50", "P99"];
 
 /// The report for people.
 pub fn text(report: &Report) -> String {
-    let mut out = format!(
-        "A program with {} of memory, of which it may keep {} (cgroup {}).\nIts contents: {}.\n\n",
-        human(report.memory_bytes),
-        human(report.limit_bytes),
-        report.cgroup,
-        report.data
-    );
+    let mut out = format!("{} of memory. Its contents: {}.\n\n", human(report.memory_bytes), report.data);
     let rows: Vec<Vec<String>> = report.results.iter().map(line).collect();
-    out.push_str(&table::render(&HEADING, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], &rows));
-    let whose = if report.pressure_of == "cgroup" { "of the program" } else { "of the whole machine" };
-    out.push_str(&format!(
-        "\nOut: pages a second while memory was filled. In: pages a second, used at random (each has another one go out), and in order.\n\
-         Fault: µs that a random access waited for its page. PSI: share of the time in which some or all stood still, {whose}.\n"
-    ));
+    out.push_str(&table::render(&HEADING, &[1, 2, 3, 4, 5, 6, 7, 8, 9], &rows));
+    out.push_str(
+        "\nOut: pages swapped out a second. In: pages swapped in a second, in random order and from beginning to end.\n\
+         Fault: how long a page fault took in random order, in µs.\n",
+    );
     for remark in &report.remarks {
         out.push_str(&format!("Note: {remark}.\n"));
     }
@@ -76,13 +44,7 @@ pub fn text(report: &Report) -> String {
 }
 
 fn line(row: &Row) -> Vec<String> {
-    let time = |pick: fn(&logic::benchmark::latency::Latency) -> u64| {
-        row.fault
-            .as_ref()
-            .map_or_else(|| "-".to_owned(), |fault| format!("{:.1}", pick(fault) as f64 / 1000.0))
-    };
-    let share =
-        |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.0}%", share * 100.0));
+    let time = |ns: u64| format!("{:.1}", ns as f64 / 1000.0);
     vec![
         row.algorithm.clone(),
         row.page_cluster.to_string(),
@@ -91,11 +53,9 @@ fn line(row: &Row) -> Vec<String> {
         row.random_in_per_second.to_string(),
         row.sequential_in_per_second.to_string(),
         format!("{:.1}", row.pages_per_fault),
-        time(|fault| fault.mean_ns),
-        time(|fault| fault.p50_ns),
-        time(|fault| fault.p99_ns),
-        share(row.pressure_some),
-        share(row.pressure_full),
+        time(row.fault.mean_ns),
+        time(row.fault.p50_ns),
+        time(row.fault.p99_ns),
     ]
 }
 
@@ -113,9 +73,7 @@ mod tests {
             random_in_per_second: 50_000,
             sequential_in_per_second: 60_000,
             pages_per_fault: 1.0,
-            fault: Latency::of(&mut [10_000, 30_000]),
-            pressure_some: Some(0.5),
-            pressure_full: None,
+            fault: Latency::of(&mut [10_000, 30_000]).unwrap(),
             ratio: 3.0,
         };
         let report = Report {
@@ -127,19 +85,8 @@ mod tests {
         let text = text(&report);
         let line = text.lines().find(|line| line.starts_with("zstd")).unwrap();
         let cells: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(
-            cells,
-            ["zstd", "3", "3.00", "90000", "50000", "60000", "1.0", "20.0", "10.0", "30.0", "50%", "-"]
-        );
-        assert!(text.contains("of the whole machine") && text.ends_with("Note: a.\n"), "{text}");
-    }
-
-    #[test]
-    fn the_worker_gets_what_was_asked_for() {
-        let words = BenchSwap { memory: Some(5), page_cluster: vec![0..=1, 3..=3], ..BenchSwap::default() };
-        assert_eq!(
-            for_worker(&words),
-            ["--memory", "5", "--page-cluster", "0", "--page-cluster", "1", "--page-cluster", "3"]
-        );
+        let expected = ["zstd", "3", "3.00", "90000", "50000", "60000", "1.0", "20.0", "10.0", "30.0"];
+        assert_eq!(cells, expected);
+        assert!(text.ends_with("Note: a.\n"), "{text}");
     }
 }

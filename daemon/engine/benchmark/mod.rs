@@ -3,15 +3,13 @@
 //! [`measure::pass`] times requests one by one and is the same for everything that is measured; [`super::scratch`] has the device.
 
 mod calibrated;
-pub mod guard;
 pub mod keep;
-pub mod load;
 pub mod measure;
 mod options;
-pub mod pressure;
 pub mod ramdisk;
 mod run;
 pub mod sample;
+pub mod swap;
 mod trial;
 
 pub use options::{Options, SECONDS};

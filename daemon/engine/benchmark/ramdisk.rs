@@ -19,6 +19,7 @@ use logic::benchmark::ramdisk::{Access, BLOCK, Contents, Pass, Report, Row, SCHE
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::human::human;
+use serde::{Deserialize, Serialize};
 
 /// File system on zram: the one that zramd makes when nobody says another.
 const FS_TYPE: &str = "ext4";
@@ -34,7 +35,7 @@ const PATIENCE: f64 = 1.0;
 const FOLDERS: [&str; 3] = ["/usr/bin", "/usr/lib", "/usr/share"];
 
 /// What to compare.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Folders on disks.
     pub paths: Vec<PathBuf>,

@@ -6,7 +6,6 @@
 
 mod block;
 pub mod cancel;
-pub mod cgroup;
 pub mod clock;
 mod crypt;
 pub mod direct;
@@ -22,10 +21,10 @@ pub mod medium;
 mod mkfs;
 mod mount;
 pub mod pages;
+pub mod paging;
 pub mod peer_files;
 pub mod pid_1;
 pub mod places;
-pub mod pressed;
 pub mod priority;
 pub mod process;
 pub mod process_memory;

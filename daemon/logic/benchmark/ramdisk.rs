@@ -1,4 +1,4 @@
-//! What `bench ramdisk` found: memory, compressed memory and disks beside each other.
+//! What `bench ramdisk` found: tmpfs, compressed memory and disks in one table.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,9 @@ pub const WORK: &str = "bench-ramdisk";
 pub const BLOCK: u64 = 1 << 20;
 /// Least that a measurement makes sense with.
 pub const LEAST: u64 = 16 << 20;
-/// What is written and read when nobody says how much, where memory allows it.
+/// What is used when the user gives no size, where memory allows it.
 pub const USUAL: u64 = 128 << 20;
-/// Share of the memory that is available which a run may take: what is stored, the same in the page cache, and the data.
+/// Share of the available memory for each of: what is stored, the same in the page cache, and the data; half remains free.
 const MEMORY_SHARE: u64 = 6;
 
 /// How a medium was reached, which decides what was measured.
@@ -111,7 +111,7 @@ pub struct Report {
     pub remarks: Vec<String>,
 }
 
-/// How many bytes each pass takes: what is wanted, or the usual, in whole requests. `Err` says why that cannot be.
+/// How many bytes to measure with, in multiples of [`BLOCK`]: what the user wants, or [`USUAL`]. `Err` says why that cannot be.
 pub fn size(wanted: Option<u64>, available: u64) -> Result<u64, String> {
     let most = available / MEMORY_SHARE / BLOCK * BLOCK;
     let size = wanted.unwrap_or_else(|| USUAL.min(most)) / BLOCK * BLOCK;
@@ -123,7 +123,7 @@ pub fn size(wanted: Option<u64>, available: u64) -> Result<u64, String> {
     }
     if size > most {
         return Err(format!(
-            "{} are too much: {} of memory are available, and at most {} of them leave enough for everybody else",
+            "{} are too much: {} of memory are available, of which at most {} can be used",
             human(size),
             human(available),
             human(most)

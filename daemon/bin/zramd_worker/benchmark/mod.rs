@@ -1,5 +1,7 @@
 //! `zramd-worker benchmark`: measures, and keeps the verdict.
 
+pub mod compare;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

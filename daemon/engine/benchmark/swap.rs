@@ -1,0 +1,204 @@
+//! `bench swap`: memory of our own goes to private swap, and comes back page fault by page fault.
+
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::ramdisk::real_data;
+use crate::error::{Error, ErrorKind};
+use crate::gather;
+use crate::perform::{make_swap, swap_on};
+use crate::scratch::Scratch;
+use crate::work::{Reporter, Stopped};
+use host::Host;
+use host::linux::LinuxHost;
+use host::linux::files::read_optional;
+use host::linux::paging::{major_faults, page_out, single_pages};
+use logic::benchmark::advice::counter;
+use logic::benchmark::latency::Latency;
+use logic::benchmark::ramdisk::size;
+use logic::benchmark::swap::{
+    LARGEST_CLUSTER, Report, Row, SCHEMA_VERSION, USUAL_ALGORITHMS, about_clusters,
+};
+use logic::device::algorithm::Algorithm;
+use logic::record::Undo;
+use logic::vm::Tunable;
+
+/// The highest priority that swap can have: nothing goes to other swap while there is room on ours.
+const PRIORITY: i32 = 32767;
+/// Room on the device beyond what our memory needs.
+const SPARE: u64 = 16 << 20;
+/// Bytes sent to swap at once.
+const PART: usize = 16 << 20;
+
+/// What to measure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// Bytes of memory; otherwise what is usual.
+    pub memory: Option<u64>,
+    /// File with its contents; otherwise a sample of the machine's own files.
+    pub data: Option<PathBuf>,
+    /// Algorithms; otherwise those that are worth trying, as far as the kernel has them.
+    pub algorithms: Vec<Algorithm>,
+    /// Values of `vm.page-cluster`; otherwise all up to [`LARGEST_CLUSTER`].
+    pub page_clusters: Vec<u8>,
+}
+
+/// What all rows share.
+struct Run<'a> {
+    host: &'a mut LinuxHost,
+    reporter: &'a mut Reporter,
+    memory: Vec<u8>,
+    report: Report,
+}
+
+/// Measures. Numbers in `configured` are left free.
+pub fn run(
+    host: &mut LinuxHost,
+    reporter: &mut Reporter,
+    options: &Options,
+    configured: &BTreeSet<u32>,
+) -> Result<Report, Stopped> {
+    let available = gather::memory(host)?.available_kib * 1024;
+    let bytes = size(options.memory, available).map_err(|message| Error::new(ErrorKind::Unsafe, message))?;
+    single_pages()?;
+    let (sample, data) = real_data(options.data.as_deref(), bytes)?;
+    let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let mut memory = sample.bytes().repeat(length.div_ceil(sample.bytes().len()));
+    memory.truncate(length);
+    drop(sample);
+    let mut scratch = Scratch::create(host, configured)?;
+    let report = Report { schema_version: SCHEMA_VERSION, memory_bytes: bytes, data, ..Report::default() };
+    let mut run = Run { host, reporter, memory, report };
+    let done = run.all(&mut scratch, options);
+    let released = scratch.release(run.host);
+    done?;
+    released?;
+    Ok(run.report)
+}
+
+impl Run<'_> {
+    fn all(&mut self, scratch: &mut Scratch, options: &Options) -> Result<(), Stopped> {
+        let algorithms = if options.algorithms.is_empty() {
+            let offered = scratch.offered(self.host)?;
+            let usual = USUAL_ALGORITHMS.iter().filter(|name| offered.iter().any(|offer| offer == *name));
+            usual.map(|name| Algorithm::plain(*name)).collect()
+        } else {
+            options.algorithms.clone()
+        };
+        let clusters = if options.page_clusters.is_empty() {
+            (0..=LARGEST_CLUSTER).collect()
+        } else {
+            options.page_clusters.clone()
+        };
+        if self.host.read_tunable(Tunable::Zswap).is_ok_and(|state| state == "Y") {
+            let remark = "zswap is on: it takes pages before zram sees them";
+            self.report.remarks.push(remark.to_owned());
+        }
+        let total = algorithms.len() * clusters.len();
+        for algorithm in &algorithms {
+            for &cluster in &clusters {
+                let done = self.report.results.len() as f64 / total.max(1) as f64;
+                self.reporter.progress(done, &format!("{algorithm}, page-cluster {cluster}"));
+                let row = self.one(scratch, algorithm, cluster)?;
+                self.report.results.push(row);
+            }
+        }
+        self.report.remarks.extend(about_clusters(&self.report.results));
+        Ok(())
+    }
+
+    /// One algorithm with one `vm.page-cluster`. After an error, releasing `scratch` takes back what is noted there.
+    fn one(&mut self, scratch: &mut Scratch, algorithm: &Algorithm, cluster: u8) -> Result<Row, Stopped> {
+        let number = scratch.number();
+        scratch.configure(self.host, algorithm, self.memory.len() as u64 + SPARE)?;
+        make_swap(self.host, number, "zramd-bench")?;
+        scratch.unlock(self.host)?;
+        let off = Undo::SwapOff { number };
+        scratch.note(self.host, off.clone())?;
+        swap_on(self.host, number, PRIORITY, false)?;
+        let (tunable, ours) = (Tunable::PageCluster, cluster.to_string());
+        let before = self.host.read_tunable(tunable)?;
+        let restore = Undo::RestoreTunable { tunable, before, ours: ours.clone() };
+        scratch.note(self.host, restore.clone())?;
+        self.host.write_tunable(tunable, &ours)?;
+        let row = self.measure(scratch, algorithm, cluster)?;
+        scratch.undo(self.host, &restore)?;
+        scratch.undo(self.host, &off)?;
+        Ok(row)
+    }
+
+    /// Out, in from beginning to end, out again, in at random.
+    fn measure(&mut self, scratch: &Scratch, algorithm: &Algorithm, cluster: u8) -> Result<Row, Stopped> {
+        let (out, out_rate) = self.timed("pswpout", Run::out)?;
+        let stored = scratch.memory(self.host)?;
+        let pages: Vec<usize> = (0..self.memory.len()).step_by(rustix::param::page_size()).collect();
+        let (_, sequential_rate) = self.timed("pswpin", |run| run.touch(&pages).map(drop))?;
+        self.out()?;
+        let mut shuffled = pages;
+        Rng::with_seed(1).shuffle(&mut shuffled);
+        let mut times = Vec::new();
+        let (random_in, random_rate) = self.timed("pswpin", |run| {
+            times = run.touch(&shuffled)?;
+            Ok(())
+        })?;
+        let fault = Latency::of(&mut times).filter(|_| out > 0).ok_or_else(|| {
+            Error::failed("no page went to swap: memory.swap.max of the cgroup that this runs in may be 0")
+        })?;
+        Ok(Row {
+            algorithm: algorithm.to_string(),
+            page_cluster: cluster,
+            swap_out_per_second: out_rate,
+            random_in_per_second: random_rate,
+            sequential_in_per_second: sequential_rate,
+            pages_per_fault: random_in as f64 / fault.requests as f64,
+            fault,
+            ratio: stored.orig_data_size as f64 / stored.mem_used_total.max(1) as f64,
+        })
+    }
+
+    fn out(&mut self) -> Result<(), Stopped> {
+        for part in self.memory.chunks_mut(PART) {
+            self.reporter.check()?;
+            page_out(part)?;
+        }
+        Ok(())
+    }
+
+    /// Changes a byte of each of these pages. Returns how long those took, in nanoseconds, that had to be read from swap.
+    fn touch(&mut self, pages: &[usize]) -> Result<Vec<u64>, Stopped> {
+        let mut times = Vec::with_capacity(pages.len());
+        for &page in pages {
+            self.reporter.check()?;
+            let faults = major_faults();
+            let began = Instant::now();
+            let byte = black_box(&mut self.memory[page]);
+            *byte = byte.wrapping_add(1);
+            let time = began.elapsed();
+            if major_faults() > faults {
+                times.push(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            }
+        }
+        Ok(times)
+    }
+
+    /// By how much this counter of `/proc/vmstat` grows while `work` is done, in all and in a second.
+    fn timed(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&mut Self) -> Result<(), Stopped>,
+    ) -> Result<(u64, u64), Stopped> {
+        let count = || read_optional(Path::new("/"), "/proc/vmstat").map(|text| counter(&text, name));
+        let before = count().map_err(Error::failed)?;
+        let began = Instant::now();
+        work(self)?;
+        let nanoseconds = began.elapsed().as_nanos();
+        let pages = count().map_err(Error::failed)? - before;
+        let rate = u128::from(pages) * 1_000_000_000 / nanoseconds.max(1);
+        Ok((pages, u64::try_from(rate).unwrap_or(u64::MAX)))
+    }
+}
