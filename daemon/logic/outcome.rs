@@ -1,14 +1,12 @@
 //! What became of a request, target by target: what a job says on the bus when it has ended.
 
-use serde::{Deserialize, Serialize};
-
 use super::change::Action;
 use super::error::ErrorKind;
 use super::record::Target;
 use super::text::worded;
 
 /// What became of one target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// What it is about; nothing for the request as a whole.
     pub target: Option<Target>,
