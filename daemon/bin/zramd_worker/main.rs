@@ -6,9 +6,9 @@ mod benchmark;
 mod configured;
 mod drain;
 mod frame;
-mod kept;
 mod maintain;
 mod places;
+mod ramdisk;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -36,9 +36,9 @@ const VERBS: &[Verb] = &[
         help: "compress idle pages again, write them back, as the configuration asks",
         run: maintain::run,
     },
-    Verb { name: "kept", help: kept::HELP, run: kept::run },
+    Verb { name: "kept", help: ramdisk::HELP, run: ramdisk::run },
     Verb { name: "places", help: places::HELP, run: places::run },
-    Verb { name: "hook", help: kept::hooks::HELP, run: kept::hooks::run },
+    Verb { name: "hook", help: ramdisk::hooks::HELP, run: ramdisk::hooks::run },
     Verb { name: "drain", help: drain::HELP, run: drain::run },
     Verb { name: "refill", help: drain::REFILL_HELP, run: drain::refill },
 ];
