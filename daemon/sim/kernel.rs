@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::slots::{Passes, Slots};
+use super::slots::{PAGE, Passes, Slots};
 use host::Errno;
 use logic::device::attribute::Attribute;
 
-/// Page size of the simulated machine.
-pub const PAGE: u64 = 4096;
 /// Memory of one entry of the slot table.
 const SLOT_BYTES: u64 = 16;
 /// Major number of zram devices, as on the machine that the rules were compared with.

@@ -17,11 +17,11 @@ use std::time::Duration;
 pub use fault::{Fault, Killed, Script, survive};
 use host::upkeep::StateFile;
 use host::{BlockProbe, Errno, Holder, MachineFile, SwapSpec};
-use kernel::{Device, KernelConfig, PAGE};
+use kernel::{Device, KernelConfig};
 pub use mounts::Mount;
 use mounts::Mounts;
 pub use process::SimHost;
-use slots::Slots;
+use slots::{PAGE, Slots};
 pub use upkeep::Busy;
 
 use logic::proc::SwapLine;

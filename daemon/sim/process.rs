@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::fault::{self, Fault};
-use super::kernel::{Filesystem, PAGE};
+use super::kernel::Filesystem;
 use super::mounts::Mount;
+use super::slots::PAGE;
 use super::{Module, SimMachine, State, What};
 use host::{
     BlockProbe, Errno, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec,

@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::kernel::PAGE;
 use host::Errno;
 
+/// Page size of the simulated machine.
+pub const PAGE: u64 = 4096;
 /// Bytes from which on a page is stored uncompressed, with chains of 8 pages (Documentation/mm/zsmalloc.rst); no threshold reaches it.
 const HUGE_CLASS: u64 = 3632 - 7;
 

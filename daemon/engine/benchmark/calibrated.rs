@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::basket::{Basket, Sample};
+use super::filled::FilledSwap;
 use super::measure::{Direction, Spec, pass};
-use super::sample::{Basket, FilledSwap, Sample};
 use crate::Error;
 use crate::scratch::Scratch;
 use fastrand::Rng;

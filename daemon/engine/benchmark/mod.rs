@@ -2,7 +2,9 @@
 //!
 //! [`measure::pass`] times requests one by one and is the same for everything that is measured; [`super::scratch`] has the device.
 
+mod basket;
 mod calibrated;
+mod filled;
 pub mod keep;
 pub mod measure;
 mod options;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::basket::Sample;
 use super::measure::{Direction, Pass, Spec, pass};
 use super::options::Options;
-use super::sample::{self, Sample, Source, collect};
+use super::sample::{self, Source, collect};
 use super::trial::{Trial, contenders, disturbed, map, memory_of_all, rows, scores};
 use crate::gather;
 use crate::scratch::Scratch;

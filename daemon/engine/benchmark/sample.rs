@@ -6,7 +6,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::basket::{Basket, Sample};
 use super::calibrated;
+use super::filled::{FilledSwap, calibrating_swap, fullest_swap};
 use crate::Error;
 use crate::gather;
 use fastrand::Rng;
@@ -15,12 +17,8 @@ use host::linux::direct::Direct;
 use host::linux::interrupt;
 use host::linux::pages::Pages;
 use host::linux::process_memory::{ProcessMemory, maps, others};
-use logic::benchmark::calibrate::Target;
-use logic::benchmark::report::Data;
 use logic::benchmark::{maps as mappings, synthetic};
 use logic::config::settings::PageSource;
-use logic::device::attribute::Attribute;
-use logic::device::stat::{BdStat, MmStat};
 use logic::human::human;
 
 /// Where the pages are to come from.
@@ -40,15 +38,6 @@ impl Default for Source {
     fn default() -> Source {
         Source::Configured(PageSource::default())
     }
-}
-
-/// Pages, and what they are.
-#[derive(Debug)]
-pub struct Sample {
-    /// The pages, none of them same-filled.
-    pub pages: Pages,
-    /// Where they are from.
-    pub data: Data,
 }
 
 /// Fewer pages than this say little; a source that has no more is passed over.
@@ -101,57 +90,6 @@ fn public<H: Host>(host: &mut H, configured: &BTreeSet<u32>, wanted: usize) -> R
         return Ok(sample);
     }
     generate(wanted)
-}
-
-/// Collects pages one by one, without those that hold one repeated word: no algorithm sees them.
-pub(super) struct Basket {
-    pages: Pages,
-    kept: usize,
-    same_filled: usize,
-}
-
-impl Basket {
-    pub fn new(wanted: usize) -> Result<Basket, Error> {
-        Ok(Basket { pages: Pages::new(wanted)?, kept: 0, same_filled: 0 })
-    }
-
-    pub fn is_full(&self) -> bool {
-        self.kept == self.pages.count()
-    }
-
-    /// The next free page, to be filled and then [kept](Basket::keep).
-    pub fn free(&mut self) -> &mut [u8] {
-        self.pages.page_mut(self.kept)
-    }
-
-    /// Keeps the page that was filled last.
-    pub fn keep(&mut self) {
-        if is_same_filled(self.pages.page(self.kept)) {
-            self.same_filled += 1;
-        } else {
-            self.kept += 1;
-        }
-    }
-
-    pub fn done(mut self, source: &str, description: String) -> Sample {
-        self.pages.truncate(self.kept);
-        let seen = (self.kept + self.same_filled).max(1);
-        let data = Data {
-            source: source.to_owned(),
-            description,
-            pages: self.kept as u64,
-            page_size: self.pages.page_size() as u64,
-            same_filled_share: self.same_filled as f64 / seen as f64,
-            incompressible_share: 0.0,
-        };
-        Sample { pages: self.pages, data }
-    }
-}
-
-/// As `page_same_filled` in drivers/block/zram/zram_drv.c: one word, again and again.
-fn is_same_filled(page: &[u8]) -> bool {
-    let (words, _) = page.as_chunks::<8>();
-    words.iter().all(|word| *word == words[0])
 }
 
 fn generate(wanted: usize) -> Result<Sample, Error> {
@@ -249,56 +187,6 @@ pub fn source_now<H: Host>(host: &H, configured: PageSource) -> &'static str {
         PageSource::Public => {}
     }
     if calibrating_swap(host).is_ok_and(|found| found.is_some()) { "calibrated" } else { "generator" }
-}
-
-/// Compressed swap.
-pub(super) struct FilledSwap {
-    /// N of its `zramN`.
-    pub number: u32,
-    /// Its statistics.
-    pub memory: MmStat,
-    /// Pages stored, same-filled ones included.
-    used: u64,
-    /// Its size in pages.
-    slots: u64,
-}
-
-impl FilledSwap {
-    /// Pages stored that hold more than one repeated word.
-    fn compressed(&self) -> u64 {
-        self.used.saturating_sub(self.memory.same_pages)
-    }
-
-    /// The share of the pages that hold one repeated word.
-    pub fn same_filled_share(&self) -> f64 {
-        (self.memory.same_pages as f64 / self.used.max(1) as f64).min(1.0)
-    }
-}
-
-/// The zram swap with most in it.
-fn fullest_swap<H: Host>(host: &H) -> Result<Option<FilledSwap>, Error> {
-    let page = host.page_size();
-    let swaps = gather::swaps(host)?;
-    let filled = swaps.iter().filter_map(|swap| {
-        let number = swap.zram_number()?;
-        let memory = MmStat::parse(&host.read_attribute(number, Attribute::MmStat).ok()?)?;
-        Some(FilledSwap {
-            number,
-            memory,
-            used: memory.orig_data_size / page,
-            slots: swap.size_kib * 1024 / page,
-        })
-    });
-    Ok(filled.max_by_key(|swap| swap.used))
-}
-
-/// The swap whose statistics say how well this machine's pages compress, once there are enough in it.
-fn calibrating_swap<H: Host>(host: &H) -> Result<Option<(FilledSwap, Target)>, Error> {
-    let Some(swap) = fullest_swap(host)? else { return Ok(None) };
-    let backing = host.read_attribute(swap.number, Attribute::BdStat).ok();
-    let backing = backing.and_then(|text| BdStat::parse(&text)).unwrap_or_default();
-    let target = Target::new(&swap.memory, &backing, host.page_size());
-    Ok(target.map(|target| (swap, target)))
 }
 
 /// Pages of that, if they are enough. Few: reading one marks it as used.
@@ -399,24 +287,8 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::benchmark::basket::is_same_filled;
     use host::linux::LinuxHost;
-
-    #[test]
-    fn same_filled_pages_are_counted_and_dropped() {
-        let mut basket = Basket::new(4).unwrap();
-        basket.free().fill(7);
-        basket.keep();
-        for byte in 1..=3 {
-            let page = basket.free();
-            page.fill(0);
-            page[4095] = byte;
-            basket.keep();
-        }
-        assert!(!basket.is_full());
-        let sample = basket.done("file", String::new());
-        assert_eq!((sample.pages.count(), sample.data.same_filled_share), (3, 0.25));
-        assert_eq!(sample.pages.page(2)[4095], 3);
-    }
 
     #[test]
     fn files_are_read_in_whole_pages() {

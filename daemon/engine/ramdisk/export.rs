@@ -4,16 +4,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use crate::{Error, ErrorKind};
+use host::Errno;
 use host::linux::ramdisk::Calls;
-use host::{Errno, HostError};
 use logic::ramdisk::manifest::{Manifest, Unusable};
 use logic::ramdisk::state::Root;
 
 use super::archive::{Found, check};
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
-use super::load::unpack;
 use super::store::{Generation, Store};
-use super::trouble::{Trouble, at, check_fit};
+use super::trouble::{Trouble, at, below, check_fit};
+use super::unpack::unpack;
 use super::{Disk, Progress, Watcher, refuse_kernel, root};
 
 /// What was found in a generation that is good.
@@ -66,17 +66,6 @@ pub fn export(
         })
     });
     extracted.and_then(|extracted| site.name().map(|()| extracted)).map_err(|error| site.clear(error))
-}
-
-/// Names what went wrong in a tree by its whole path.
-pub fn below(to: &Path, trouble: Trouble) -> Trouble {
-    match trouble {
-        Trouble::Tree(error) => {
-            let path = if error.object == "." { to.to_owned() } else { to.join(&error.object) };
-            Trouble::Tree(HostError { object: path.display().to_string(), ..error })
-        }
-        other => other,
-    }
 }
 
 fn is_empty_at(calls: &Calls, folder: &OwnedFd, to: &Path) -> Result<bool, Error> {

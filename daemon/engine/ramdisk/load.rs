@@ -1,30 +1,24 @@
 //! A generation becomes a disk.
 
-use std::io::BufReader;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use crate::{Error, ErrorKind};
+use host::Errno;
 use host::linux::ramdisk::Calls;
-use host::{Errno, HostError};
 use logic::ramdisk::manifest::{Manifest, Unusable};
 use logic::ramdisk::state::{LoadRecord, Outcome, Place, Root, State};
 use logic::ramdisk::{Mode, OnFailure};
 
 use super::archive::ArchiveReader;
-use super::export::below;
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::pack::pack;
-use super::pipe::{AHEAD, CHUNK, Chunk, Chunks, Pipe};
-use super::save::identify;
+use super::pipe::{Chunks, Pipe};
 use super::store::{Generation, Listing, Store};
-use super::trouble::{Trouble, at, check_fit};
+use super::trouble::{Trouble, at, below, check_fit};
+use super::unpack::unpack;
 use super::walk::walk;
 use super::{Disk, Watcher, refuse_kernel, root};
-
-/// The largest window that a decompressor has to provide: more than our levels use.
-const WINDOW_LOG: u32 = 27;
 
 /// How a disk was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,7 +147,7 @@ impl<'a> Job<'a> {
     fn new(calls: &'a Calls, disk: &'a Disk, store: Store) -> Result<Job<'a>, Error> {
         let boot_id = calls.boot_id().map_err(at("/proc/sys/kernel/random/boot_id", "read"))?;
         let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
-        let identity = identify(calls, disk, place.as_fd())?;
+        let identity = root::identify(calls, disk, place.as_fd())?;
         let was = root::look(calls, place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
         let (state, listing) = (store.state()?, store.listing()?);
         Ok(Job { calls, disk, store, place, at: identity, was, boot_id, state, listing })
@@ -170,7 +164,7 @@ impl<'a> Job<'a> {
     fn mark(&mut self) -> Result<(), Error> {
         let path = self.disk.place.display();
         self.calls.set_mark(self.place.as_fd()).map_err(at(&path, "mark"))?;
-        self.at = identify(self.calls, self.disk, self.place.as_fd())?;
+        self.at = root::identify(self.calls, self.disk, self.place.as_fd())?;
         Ok(())
     }
 
@@ -392,78 +386,4 @@ impl<'a> Job<'a> {
 
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(4)
-}
-
-/// Reads an archive, has something made of what is in it, and compares what was read with the manifest.
-pub fn unpack<T>(
-    calls: &Calls,
-    archive: BorrowedFd<'_>,
-    manifest: &Manifest,
-    work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
-    let (sender, receiver) = sync_channel(AHEAD);
-    std::thread::scope(|scope| {
-        let reading = scope.spawn(move || read_archive(calls, archive, &sender));
-        let done = decompress(receiver).and_then(|mut reader| {
-            let done = work(&mut reader)?;
-            Ok((done, reader))
-        });
-        let done = done.map(|(done, reader)| {
-            drop(reader);
-            done
-        });
-        let digest = reading.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
-        // An archive that cannot be read looks like one that ends too early, and one with other contents may look like anything.
-        let found = digest.map_err(Trouble::Archive)?;
-        if format!("blake3:{}", found.to_hex()) != manifest.digest {
-            let what = match done {
-                Err(Trouble::Bad(what)) => format!(", {what}"),
-                _ => String::new(),
-            };
-            return Err(Trouble::Bad(format!("its digest is not that of its manifest{what}")));
-        }
-        done.map_err(|trouble| match trouble {
-            Trouble::Bad(what) => Trouble::Unusable(what),
-            other => other,
-        })
-    })
-}
-
-fn decompress(
-    receiver: Receiver<Chunk>,
-) -> Result<ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>, Trouble> {
-    let mut decoder =
-        zstd::Decoder::with_buffer(Chunks::new(receiver)).map_err(|error| Trouble::reading(&error))?;
-    decoder.window_log_max(WINDOW_LOG).map_err(|error| Trouble::reading(&error))?;
-    Ok(ArchiveReader::new(BufReader::with_capacity(128 << 10, decoder)))
-}
-
-/// Reads the archive ahead of the decompressor, and to its end even if that one has given up. Its digest.
-fn read_archive(
-    calls: &Calls,
-    archive: BorrowedFd<'_>,
-    sender: &SyncSender<Chunk>,
-) -> Result<blake3::Hash, HostError> {
-    calls.will_read(archive);
-    if let Err(errno) = calls.rewind(archive) {
-        sender.send(Err(errno)).ok();
-        return Err(HostError::new("the archive", "read", errno));
-    }
-    let mut hash = blake3::Hasher::new();
-    loop {
-        let mut chunk = vec![0; CHUNK];
-        let length = match calls.read(archive, &mut chunk) {
-            Ok(length) => length,
-            Err(errno) => {
-                sender.send(Err(errno)).ok();
-                return Err(HostError::new("the archive", "read", errno));
-            }
-        };
-        if length == 0 {
-            return Ok(hash.finalize());
-        }
-        chunk.truncate(length);
-        hash.update(&chunk);
-        sender.send(Ok(chunk)).ok();
-    }
 }

@@ -15,6 +15,7 @@ mod root;
 mod save;
 mod store;
 mod trouble;
+mod unpack;
 mod walk;
 
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,11 +1,30 @@
-//! The directory at the root of a disk: what it was before the disk was filled.
+//! The directory at the root of a disk: which one it is, and what it was before the disk was filled.
 
 use std::os::fd::BorrowedFd;
 
 use host::Errno;
 use host::linux::ramdisk::{Calls, Subject};
 use logic::ramdisk::entry::Time;
-use logic::ramdisk::state::Root;
+use logic::ramdisk::state::{Place, Root};
+
+use super::Disk;
+use super::trouble::at;
+use crate::{Error, ErrorKind};
+
+/// Which directory this is; it has to be where something is mounted.
+pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Place, Error> {
+    let path = disk.place.display();
+    let meta = calls.look(place, b"").map_err(at(&path, "look at"))?;
+    if !disk.trial && !calls.is_mount_point(place).map_err(at(&path, "look at"))? {
+        return Err(Error::new(
+            ErrorKind::NotLoaded,
+            format!("nothing is mounted at {path}, where {} should be", disk.name),
+        ));
+    }
+    let mark = calls.mark(place).map_err(at(&path, "read the mark of"))?;
+    let born = (meta.born.seconds, meta.born.nanoseconds);
+    Ok(Place { device: meta.device, inode: meta.inode, born, mark })
+}
 
 /// What it is now.
 pub fn look(calls: &Calls, directory: BorrowedFd<'_>) -> Result<Root, Errno> {

@@ -10,17 +10,17 @@ use host::{Errno, HostError};
 use logic::ramdisk::choose::{self, Experience, Limits};
 use logic::ramdisk::manifest::{BY_USER, Consistency, FORMAT, Manifest, size_text};
 use logic::ramdisk::omitted::Omitted;
-use logic::ramdisk::state::{Place, SaveOutcome, SaveRecord, State};
+use logic::ramdisk::state::{SaveOutcome, SaveRecord, State};
 
 use super::archive::check;
 use super::export::verify;
-use super::load::unpack;
 use super::pack::{Packed, pack};
 use super::pipe::{Chunk, Pipe};
 use super::store::{Draft, Listing, Store};
 use super::trouble::{Trouble, at, in_store, io_error};
+use super::unpack::unpack;
 use super::walk::{SNAPSHOT, Tree, walk, walk_settled, walk_since};
-use super::{Disk, Progress, Watcher};
+use super::{Disk, Progress, Watcher, root};
 
 /// The level of zstd: higher ones make archives a little smaller and take much longer.
 const LEVEL: i32 = 1;
@@ -116,7 +116,7 @@ fn save_locked(
         }
         opened => opened.map_err(at(disk.place.display(), "open"))?,
     };
-    if let Some(why) = state.refuse_save(&boot_id, &identify(calls, disk, place.as_fd())?) {
+    if let Some(why) = state.refuse_save(&boot_id, &root::identify(calls, disk, place.as_fd())?) {
         return Err(refused(ErrorKind::NotLoaded, disk, why));
     }
     store.clean()?;
@@ -241,21 +241,6 @@ fn read_back(
 
 fn not_saved(mount: &str) -> String {
     format!("what is mounted at {mount} is not saved: it is another file system")
-}
-
-/// Which directory this is; it has to be where something is mounted.
-pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Place, Error> {
-    let path = disk.place.display();
-    let meta = calls.look(place, b"").map_err(at(&path, "look at"))?;
-    if !disk.trial && !calls.is_mount_point(place).map_err(at(&path, "look at"))? {
-        return Err(Error::new(
-            ErrorKind::NotLoaded,
-            format!("nothing is mounted at {path}, where {} should be", disk.name),
-        ));
-    }
-    let mark = calls.mark(place).map_err(at(&path, "read the mark of"))?;
-    let born = (meta.born.seconds, meta.born.nanoseconds);
-    Ok(Place { device: meta.device, inode: meta.inode, born, mark })
 }
 
 /// Nothing has changed since this generation. One that a user asked for becomes one like all others, if another reason would

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
+use std::path::Path;
 
 use crate::{Error, ErrorKind};
 use host::{Errno, HostError};
@@ -127,4 +128,15 @@ pub fn in_tree(path: &[u8], operation: &'static str) -> impl FnOnce(Errno) -> Tr
 /// An error number as the standard library has it, to pass through a compressor.
 pub fn io_error(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.0)
+}
+
+/// Names what went wrong in a tree by its whole path.
+pub fn below(to: &Path, trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Tree(error) => {
+            let path = if error.object == "." { to.to_owned() } else { to.join(&error.object) };
+            Trouble::Tree(HostError { object: path.display().to_string(), ..error })
+        }
+        other => other,
+    }
 }

@@ -7,20 +7,12 @@ use std::time::Duration;
 use super::process;
 use crate::{HostError, MkfsSpec};
 
-/// Where system programs are; deliberately not `$PATH`.
-const FOLDERS: [&str; 4] = ["usr/sbin", "usr/bin", "sbin", "bin"];
-
 /// How long it may take: the unit that prepares a device ends after 60 s, and would not say why.
 const LIMIT: Duration = Duration::from_secs(45);
 
 /// Absolute path of `mkfs.TYPE`, if it is installed.
 pub fn find(root: &Path, fs_type: &str) -> Option<PathBuf> {
-    find_program(root, &format!("mkfs.{fs_type}"))
-}
-
-/// Absolute path of a system program, if it is installed.
-pub fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
-    FOLDERS.iter().map(|folder| root.join(folder).join(name)).find(|path| path.is_file())
+    process::find_program(root, &format!("mkfs.{fs_type}"))
 }
 
 /// Makes a file system, and says what the program said when it fails.

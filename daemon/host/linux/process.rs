@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -12,13 +12,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::de::DeserializeOwned;
 
 use super::files::read_small;
-use super::mkfs::find_program;
 use crate::{Holder, HostError, lossy};
 use logic::error::Error;
 
 /// Bit of `CAP_SYS_ADMIN` in include/uapi/linux/capability.h.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
+/// Where system programs are; deliberately not `$PATH`.
+const FOLDERS: [&str; 4] = ["usr/sbin", "usr/bin", "sbin", "bin"];
 /// How long modprobe may take: the driver has to be read from a slow medium, and no more.
 const MODPROBE_LIMIT: Duration = Duration::from_secs(30);
 /// How long `zramd-worker` may take to load or save a RAM disk; it has limits of its own, which its configuration can raise.
@@ -163,6 +164,11 @@ pub fn output(
             Err(HostError::text(name, "run", message))
         }
     }
+}
+
+/// Absolute path of a system program, if it is installed.
+pub fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
+    FOLDERS.iter().map(|folder| root.join(folder).join(name)).find(|path| path.is_file())
 }
 
 /// Loads a module with modprobe(8), which resolves dependencies; only direct mode does this, units use

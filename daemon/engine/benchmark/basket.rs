@@ -1,0 +1,88 @@
+//! Pages that are collected one by one.
+
+use host::linux::pages::Pages;
+use logic::benchmark::report::Data;
+
+use crate::Error;
+
+/// Pages, and what they are.
+#[derive(Debug)]
+pub struct Sample {
+    /// The pages, none of them same-filled.
+    pub pages: Pages,
+    /// Where they are from.
+    pub data: Data,
+}
+
+/// Collects pages one by one, without those that hold one repeated word: no algorithm sees them.
+pub struct Basket {
+    pub(super) pages: Pages,
+    pub(super) kept: usize,
+    pub(super) same_filled: usize,
+}
+
+impl Basket {
+    pub fn new(wanted: usize) -> Result<Basket, Error> {
+        Ok(Basket { pages: Pages::new(wanted)?, kept: 0, same_filled: 0 })
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.kept == self.pages.count()
+    }
+
+    /// The next free page, to be filled and then [kept](Basket::keep).
+    pub fn free(&mut self) -> &mut [u8] {
+        self.pages.page_mut(self.kept)
+    }
+
+    /// Keeps the page that was filled last.
+    pub fn keep(&mut self) {
+        if is_same_filled(self.pages.page(self.kept)) {
+            self.same_filled += 1;
+        } else {
+            self.kept += 1;
+        }
+    }
+
+    pub fn done(mut self, source: &str, description: String) -> Sample {
+        self.pages.truncate(self.kept);
+        let seen = (self.kept + self.same_filled).max(1);
+        let data = Data {
+            source: source.to_owned(),
+            description,
+            pages: self.kept as u64,
+            page_size: self.pages.page_size() as u64,
+            same_filled_share: self.same_filled as f64 / seen as f64,
+            incompressible_share: 0.0,
+        };
+        Sample { pages: self.pages, data }
+    }
+}
+
+/// As `page_same_filled` in drivers/block/zram/zram_drv.c: one word, again and again.
+pub(super) fn is_same_filled(page: &[u8]) -> bool {
+    let (words, _) = page.as_chunks::<8>();
+    words.iter().all(|word| *word == words[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_filled_pages_are_counted_and_dropped() {
+        let mut basket = Basket::new(4).unwrap();
+        basket.free().fill(7);
+        basket.keep();
+        for byte in 1..=3 {
+            let page = basket.free();
+            page.fill(0);
+            page[4095] = byte;
+            basket.keep();
+        }
+        assert!(!basket.is_full());
+        let sample = basket.done("file", String::new());
+        assert_eq!((sample.pages.count(), sample.data.same_filled_share), (3, 0.25));
+        assert_eq!(sample.pages.page(2)[4095], 3);
+    }
+}

@@ -1,0 +1,90 @@
+//! Reads a compressed archive to its end, and compares its digest with its manifest.
+
+use std::io::BufReader;
+use std::os::fd::BorrowedFd;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use host::HostError;
+use host::linux::ramdisk::Calls;
+use logic::ramdisk::manifest::Manifest;
+
+use super::archive::ArchiveReader;
+use super::pipe::{AHEAD, CHUNK, Chunk, Chunks};
+use super::trouble::Trouble;
+
+/// The largest window that a decompressor has to provide: more than our levels use.
+const WINDOW_LOG: u32 = 27;
+
+/// Reads an archive, has something made of what is in it, and compares what was read with the manifest.
+pub fn unpack<T>(
+    calls: &Calls,
+    archive: BorrowedFd<'_>,
+    manifest: &Manifest,
+    work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let (sender, receiver) = sync_channel(AHEAD);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(move || read_archive(calls, archive, &sender));
+        let done = decompress(receiver).and_then(|mut reader| {
+            let done = work(&mut reader)?;
+            Ok((done, reader))
+        });
+        let done = done.map(|(done, reader)| {
+            drop(reader);
+            done
+        });
+        let digest = reading.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+        // An archive that cannot be read looks like one that ends too early, and one with other contents may look like anything.
+        let found = digest.map_err(Trouble::Archive)?;
+        if format!("blake3:{}", found.to_hex()) != manifest.digest {
+            let what = match done {
+                Err(Trouble::Bad(what)) => format!(", {what}"),
+                _ => String::new(),
+            };
+            return Err(Trouble::Bad(format!("its digest is not that of its manifest{what}")));
+        }
+        done.map_err(|trouble| match trouble {
+            Trouble::Bad(what) => Trouble::Unusable(what),
+            other => other,
+        })
+    })
+}
+
+fn decompress(
+    receiver: Receiver<Chunk>,
+) -> Result<ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>, Trouble> {
+    let mut decoder =
+        zstd::Decoder::with_buffer(Chunks::new(receiver)).map_err(|error| Trouble::reading(&error))?;
+    decoder.window_log_max(WINDOW_LOG).map_err(|error| Trouble::reading(&error))?;
+    Ok(ArchiveReader::new(BufReader::with_capacity(128 << 10, decoder)))
+}
+
+/// Reads the archive ahead of the decompressor, and to its end even if that one has given up. Its digest.
+fn read_archive(
+    calls: &Calls,
+    archive: BorrowedFd<'_>,
+    sender: &SyncSender<Chunk>,
+) -> Result<blake3::Hash, HostError> {
+    calls.will_read(archive);
+    if let Err(errno) = calls.rewind(archive) {
+        sender.send(Err(errno)).ok();
+        return Err(HostError::new("the archive", "read", errno));
+    }
+    let mut hash = blake3::Hasher::new();
+    loop {
+        let mut chunk = vec![0; CHUNK];
+        let length = match calls.read(archive, &mut chunk) {
+            Ok(length) => length,
+            Err(errno) => {
+                sender.send(Err(errno)).ok();
+                return Err(HostError::new("the archive", "read", errno));
+            }
+        };
+        if length == 0 {
+            return Ok(hash.finalize());
+        }
+        chunk.truncate(length);
+        hash.update(&chunk);
+        sender.send(Ok(chunk)).ok();
+    }
+}
