@@ -4,17 +4,16 @@ use std::collections::HashMap;
 
 use zbus::{OwnedObjectPath, Variant};
 
+use super::amount::amount;
 use super::args::{Change, Create, NoBlock};
 use super::connect::Bus;
 use super::job::Jobs;
 use super::{options, out};
-use engine::{gather, sample};
+use engine::sample;
 use host::linux::LinuxHost;
 use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
-use logic::expr::{Expr, size_in_bytes};
 use logic::human::human;
-use logic::plan::wanted;
 use logic::view::View;
 
 const DEVICE: &str = "org.zramd1.Device";
@@ -170,20 +169,6 @@ fn memory_used(name: &str) -> u64 {
     snapshot.device(name).map_or(0, |device| device.stats.memory.mem_used_total)
 }
 
-/// An amount as in the configuration: `4GiB`, `50%`, `ram / 2`; a bare number is MiB.
-pub fn amount(text: &str) -> Result<u64> {
-    let usage = |message: String| Error::new(ErrorKind::InvalidArgument, format!("{text:?}: {message}"));
-    let expression = Expr::parse(text).map_err(|error| {
-        usage(match error.hint {
-            Some(hint) => format!("{}; {hint}", error.message),
-            None => error.message,
-        })
-    })?;
-    let facts = gather::machine(&LinuxHost::new("/"));
-    let value = expression.evaluate(&wanted::variables(&facts));
-    value.and_then(size_in_bytes).map_err(|error| usage(error.message))
-}
-
 /// Tells each failure, and the status of them all.
 pub(super) fn together(ends: Vec<Result<()>>) -> Result<ExitStatus> {
     let all = ends.len();
@@ -214,19 +199,5 @@ mod tests {
         assert_eq!(one.kind, ErrorKind::NotFound);
         let all = together(vec![no(ErrorKind::Unsafe), no(ErrorKind::NotFound)]).unwrap_err();
         assert_eq!(all.kind, ErrorKind::Unsafe);
-    }
-
-    #[test]
-    fn amounts_are_those_of_the_configuration() {
-        assert_eq!(amount("64"), Ok(64 << 20));
-        assert_eq!(amount("1GiB"), Ok(1 << 30));
-        assert!(amount("50%").is_ok_and(|bytes| bytes > 0));
-        for wrong in ["64MB", "", "-1"] {
-            assert_eq!(
-                amount(wrong).map_err(|failure| failure.kind),
-                Err(ErrorKind::InvalidArgument),
-                "{wrong}"
-            );
-        }
     }
 }

@@ -604,7 +604,7 @@ fn clusters(text: &str) -> Result<RangeInclusive<u8>, String> {
 
 /// An amount of memory, in bytes.
 fn amount(text: &str) -> Result<u64, String> {
-    super::act::amount(text).map_err(|failure| failure.message)
+    super::amount::amount(text).map_err(|failure| failure.message)
 }
 
 /// A compression algorithm with its parameters.

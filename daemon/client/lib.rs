@@ -2,6 +2,7 @@
 
 mod act;
 mod adopt;
+mod amount;
 pub mod args;
 pub mod benchmark;
 mod claims;

@@ -12,7 +12,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
-use super::act::{amount, finish};
+use super::act::finish;
+use super::amount::amount;
 use super::args::{Cli, Disk, Json};
 use super::connect::{self, Bus};
 use super::job::Jobs;
