@@ -5,7 +5,7 @@ use std::path::Path;
 use host::linux::peer_files::Root;
 use logic::config::settings::Settings;
 use logic::config::{self};
-use logic::health::{Code, Finding, Level};
+use logic::finding::{Code, Finding, Level};
 use logic::import::{self, Peer, Values, files};
 
 /// For each device of ours that the configuration of zram-generator below `root` has, too: that it does. Only to be asked where

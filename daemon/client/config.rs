@@ -141,7 +141,7 @@ fn key(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
-    use logic::config::fragment::Value;
+    use logic::config::value::Value;
 
     const MAIN_FILE: &str = r#"
 [defaults]

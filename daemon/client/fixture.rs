@@ -5,7 +5,7 @@ use std::path::Path;
 use super::read::Policies;
 use logic::device::derived::{Frame, derive};
 use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
-use logic::health::{Code, Finding, Level};
+use logic::finding::{Code, Finding, Level};
 use logic::maintain::pressure;
 use logic::maintain::report::{Action, Budget, Report, Total, Used};
 use logic::ramdisk::Persist;

@@ -9,7 +9,7 @@ use super::{out, read, select};
 use engine::Error;
 use engine::sample::Detail;
 use logic::exit::ExitStatus;
-use logic::health::Finding;
+use logic::finding::Finding;
 use logic::sample::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot};
 use logic::table;
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use zbus::Variant;
 
 use super::args::Create;
-use logic::config::schema::{SectionKind, Type};
+use logic::config::key::Type;
+use logic::config::schema::SectionKind;
 use logic::error::{Error, ErrorKind};
 use logic::proc::{HIGHEST_DEVICE, device_number};
 

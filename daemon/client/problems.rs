@@ -1,7 +1,7 @@
 //! Findings as text: each with what to do about it.
 
 use super::style::Style;
-use logic::health::{Finding, Level};
+use logic::finding::{Finding, Level};
 
 /// All findings, two lines each.
 pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, style: Style) -> String {

@@ -12,7 +12,7 @@ use super::{out, read, select};
 use engine::Error;
 use logic::exit::ExitStatus;
 use logic::figure::{Metric, Unit, Value};
-use logic::health::Level;
+use logic::finding::Level;
 use logic::maintain::report::Total;
 use logic::sample::{SCHEMA_VERSION, Snapshot, Stats};
 

@@ -15,7 +15,7 @@ use engine::Error;
 use logic::config::merge::Merged;
 use logic::config::settings::Settings;
 use logic::exit::ExitStatus;
-use logic::health::Finding;
+use logic::finding::Finding;
 use logic::human::human;
 use logic::maintain::pressure::Level;
 use logic::maintain::span;

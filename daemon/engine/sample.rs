@@ -15,11 +15,11 @@ use logic::facts::DeviceFacts;
 use logic::health::{Surroundings, findings, is_outranked};
 use logic::maintain::pressure::Level;
 use logic::maintain::report::Report;
-use logic::plan::{Choice, DeviceRequest, Request};
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::Persist;
 use logic::ramdisk::status::LoadState;
 use logic::record::{Progress, Record, Target, Undo};
+use logic::request::{Choice, DeviceRequest, Request};
 use logic::sample::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
@@ -249,7 +249,7 @@ fn writeback_limit<H: Host>(around: &Around<'_, H>, number: u32) -> Result<Optio
 }
 
 fn role(facts: &DeviceFacts, request: Option<&DeviceRequest>, swap: bool, mount: bool) -> RoleView {
-    use logic::plan::Purpose;
+    use logic::request::Purpose;
     match request.map(|request| &request.purpose) {
         _ if swap => RoleView::Swap,
         _ if mount => RoleView::Filesystem,

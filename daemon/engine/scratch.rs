@@ -15,8 +15,8 @@ use host::Host;
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::device::stat::MmStat;
-use logic::plan::{DeviceRequest, Purpose, Request};
 use logic::record::{Record, Target, Undo};
+use logic::request::{DeviceRequest, Purpose, Request};
 
 /// A device of our own, uninitialised until [`Scratch::configure`]. It has to be [released](Scratch::release): nothing can be
 /// done with an error when it is merely dropped.

@@ -5,9 +5,9 @@ use super::gather::{self, all_records};
 use host::Host;
 use logic::device::attribute::Attribute;
 use logic::device::stat::MmStat;
-use logic::plan::{Purpose, Request};
 use logic::proc;
 use logic::record::{Progress, Record, Target};
+use logic::request::{Purpose, Request};
 use logic::vm::{VmRequest, VmView};
 
 /// One target that zramd set up.

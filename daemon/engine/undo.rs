@@ -11,9 +11,10 @@ use logic::device::attribute::Attribute;
 use logic::device::drain::RESERVE_SHARE;
 use logic::facts::PathKind;
 use logic::human::human;
-use logic::plan::{Purpose, Request, wants_discard};
+use logic::plan::wants_discard;
 use logic::ramdisk::place::passthrough;
 use logic::record::{Progress, Record, Undo};
+use logic::request::{Purpose, Request};
 use logic::vm::Tunable;
 
 /// Whether device `number` is still the one that the record is about.

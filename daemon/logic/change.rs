@@ -11,11 +11,12 @@ use super::error::ErrorKind;
 use super::facts::{Facts, Use};
 use super::human::{bytes_per, human};
 use super::plan::diff::{changed_in_use, round_up};
-use super::plan::{Activation, Decision, DeviceRequest, Item, Plan, Purpose, RamDiskRequest, Request};
+use super::plan::{Activation, Decision, Item, Plan};
 use super::proc::disk_mount;
 use super::ramdisk::Persist;
 use super::ramdisk::place::place;
 use super::record::{Progress, Record, Target};
+use super::request::{DeviceRequest, Purpose, RamDiskRequest, Request};
 use super::vm::VmRequest;
 
 /// What happens to one target.
@@ -296,8 +297,8 @@ fn differences(present: &DeviceRequest, wanted: &DeviceRequest) -> Vec<String> {
             .algorithms
             .iter()
             .map(|choice| match choice {
-                super::plan::Choice::Auto => "auto".to_owned(),
-                super::plan::Choice::Named(algorithm) => algorithm.to_string(),
+                super::request::Choice::Auto => "auto".to_owned(),
+                super::request::Choice::Named(algorithm) => algorithm.to_string(),
             })
             .collect();
         names.join(" or ")
@@ -336,7 +337,7 @@ fn differences(present: &DeviceRequest, wanted: &DeviceRequest) -> Vec<String> {
     words
 }
 
-fn owner(mount: &super::plan::MountRequest) -> String {
+fn owner(mount: &super::request::MountRequest) -> String {
     let id = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
     let mode = mount.mode.map_or_else(|| "-".to_owned(), |mode| format!("{mode:04o}"));
     format!("{}:{} {mode}", id(mount.uid), id(mount.gid))

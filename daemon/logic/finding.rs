@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::text::worded;
 
+/// Share of a device, its memory limit or a RAM disk, in percent, from which on it counts as nearly full.
+pub const NEARLY_FULL_PERCENT: u64 = 95;
+
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

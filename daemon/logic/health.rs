@@ -5,7 +5,7 @@
 
 use super::config::problem::{Problem, Severity};
 use super::facts::OtherManager;
-pub use super::finding::{Code, Finding, Level};
+use super::finding::{Code, Finding, Level, NEARLY_FULL_PERCENT};
 use super::human::human;
 use super::maintain::resize;
 use super::proc::{SwapLine, zram_number};
@@ -37,8 +37,6 @@ pub struct Surroundings {
 /// What to do about zswap.
 pub const ZSWAP_REMEDY: &str = "write zswap = \"off\" into [vm], or boot with zswap.enabled=0";
 
-/// Share of a swap device, in percent, above which it counts as nearly full.
-pub(super) const NEARLY_FULL_PERCENT: u64 = 95;
 /// Share of a swap device, in thousandths, above which it counts as full: the kernel keeps the last pages to itself.
 const FULL_PERMILLE: u64 = 995;
 /// Bytes below which the share of incompressible pages says nothing.

@@ -25,6 +25,7 @@ pub mod proc;
 pub mod ramdisk;
 pub mod raw_path;
 pub mod record;
+pub mod request;
 pub mod sample;
 pub mod table;
 pub mod text;

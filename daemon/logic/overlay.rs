@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::health::{Code, Finding, Level};
+use super::finding::{Code, Finding, Level};
 
 /// One section with its assignments, as TOML literals by key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -10,8 +10,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::device::algorithm::Algorithm;
-use super::plan::Request;
 use super::proc::zram_number;
+use super::request::Request;
 use super::vm::Tunable;
 
 /// Format version of the record files; a file of another version is not touched.

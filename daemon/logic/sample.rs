@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device::derived::Derived;
 use super::device::stat::{BdStat, BlockStat, IoStat, MmStat};
-use super::health::Finding;
+use super::finding::Finding;
 use super::maintain::pressure::Level;
 use super::maintain::report::Report;
 use super::ramdisk::Persist;

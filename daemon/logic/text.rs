@@ -36,6 +36,16 @@ fn next(letter: char) -> char {
     u8::try_from(letter).map_or(letter, |byte| char::from(base + (byte - base + 5) % 26))
 }
 
+/// The known word that is nearest to `word`, if one is near.
+pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let word = word.to_ascii_lowercase().replace('_', "-");
+    known
+        .map(|other| (strsim::damerau_levenshtein(&word, other), other))
+        .filter(|(distance, other)| *distance <= (other.len() / 4).max(1))
+        .min()
+        .map(|(_, other)| other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

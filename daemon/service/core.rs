@@ -16,7 +16,7 @@ use engine::{Error, sample};
 use host::Host;
 use host::linux::{LinuxHost, heap};
 use logic::duration::micros;
-use logic::health::{Code, Finding, Level};
+use logic::finding::{Code, Finding, Level};
 use logic::maintain::pressure::Thresholds;
 use logic::sample::Snapshot;
 use logic::view::View;

@@ -3,7 +3,7 @@
 use log::{LevelFilter, Log, Metadata, Record};
 use systemd_journal_logger::{JournalLog, connected_to_journal};
 
-use logic::health::{Finding, Level};
+use logic::finding::{Finding, Level};
 use logic::human::human;
 use logic::maintain::report::Action;
 use logic::work::Outcome;

@@ -16,7 +16,7 @@ use super::bus::swap::Swap;
 use super::bus::{EMITTING, device_path, disk_path};
 use super::core::Core;
 use super::ranks::Ranks;
-use logic::health::Finding;
+use logic::finding::Finding;
 use logic::sample::{RoleView, Snapshot};
 
 /// Values of the properties that emit signals.

@@ -4,14 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::{golden, repository};
+use logic::config::key::Key;
 use logic::config::problem::Severity;
 use logic::config::schema::SectionKind;
 use logic::config::settings::PageSource;
 use logic::config::{self, Loaded, render, schema, settings};
 use logic::facts::Facts;
-use logic::plan::{self, Activation, Decision, Plan, Purpose, Request};
+use logic::plan::{self, Activation, Decision, Plan};
 use logic::proc::Memory;
 use logic::record::Target;
+use logic::request::{Purpose, Request};
 use proptest::prelude::*;
 
 fn load(texts: &[&str]) -> Loaded {
@@ -106,7 +108,7 @@ fn without_places(settings: &str) -> String {
     out
 }
 
-fn keys() -> impl Iterator<Item = (SectionKind, &'static schema::Key)> {
+fn keys() -> impl Iterator<Item = (SectionKind, &'static Key)> {
     let kinds = SectionKind::ALL.into_iter().filter(|kind| *kind != SectionKind::Defaults);
     kinds.flat_map(|kind| kind.keys().iter().map(move |key| (kind, *key)))
 }

@@ -3,9 +3,10 @@
 use logic::config::settings::{BackingSettings, StoreSettings};
 use logic::config::{self, Loaded};
 use logic::facts::Facts;
-use logic::plan::{self, Activation, Request};
+use logic::plan::{self, Activation};
 use logic::proc::Memory;
 use logic::record::Target;
+use logic::request::Request;
 
 fn load(texts: &[&str]) -> Loaded {
     let files: Vec<_> = texts

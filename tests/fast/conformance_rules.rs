@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use host::{BlockProbe, Errno, Host, HostError};
 use logic::device::attribute::Attribute;
-use sim::kernel::{KernelConfig, PAGE};
+use sim::kernel::KernelConfig;
+use sim::slots::PAGE;
 use sim::{SimHost, SimMachine};
 
 const CASES: &str = include_str!("../lab/guest/zram-rules/cases");

@@ -8,7 +8,7 @@ use std::{env, fs};
 use crate::support::import::cases::ROWS;
 use crate::support::import::{devices, fixtures, imported};
 use logic::import::Imported;
-use logic::plan::{Choice, DeviceRequest, Purpose};
+use logic::request::{Choice, DeviceRequest, Purpose};
 
 fn text(imported: &Imported) -> String {
     let mut out = String::new();

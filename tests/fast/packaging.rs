@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{has_program, repository, skip, write_program};
-use logic::health::{Code, Finding, Level};
+use logic::finding::{Code, Finding, Level};
 use toml::de::{DeTable, DeValue};
 
 /// What is at a destination.

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::support::{golden, has_program, repository, skip, texts};
 use logic::config::json_schema::json_schema;
-use logic::config::schema::{Key, SECTIONS, example_file};
+use logic::config::key::Key;
+use logic::config::schema::{SECTIONS, example_file};
 use logic::config::{Loaded, load};
 use serde_json::{Value, json};
 

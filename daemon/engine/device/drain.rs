@@ -11,9 +11,9 @@ use crate::gather::{memory, records, swaps};
 use crate::undo::is_same_device;
 use host::Host;
 use logic::device::drain::{Candidate, Outcome, decide};
-use logic::plan::{Purpose, Request};
 use logic::proc::SwapLine;
 use logic::record::{Progress, Record, Target, Undo};
+use logic::request::{Purpose, Request};
 use logic::unit::swap_unit;
 
 /// PID 1, which stops and starts what it has units for.

@@ -15,9 +15,9 @@ use logic::maintain::budget::Clocks;
 use logic::maintain::gate::{self, Conditions};
 use logic::maintain::pressure::{Last, Level};
 use logic::maintain::{Moment, age};
-use logic::plan::Request;
 use logic::proc::parse_pressure;
 use logic::record::{Progress, Record, Target};
+use logic::request::Request;
 
 /// The machine.
 pub(super) struct Machine {

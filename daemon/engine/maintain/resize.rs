@@ -10,10 +10,11 @@ use crate::gather;
 use logic::config::settings::Settings;
 use logic::facts::Facts;
 use logic::maintain::resize::{Seen, Step, decide};
+use logic::plan::Activation;
 use logic::plan::wanted::wanted;
-use logic::plan::{Activation, DeviceRequest, Purpose, Request};
 use logic::proc::Memory;
 use logic::record::{Progress, Record, Target};
+use logic::request::{DeviceRequest, Purpose, Request};
 
 /// How long a second device may take to come, before it is asked for again.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -15,13 +15,14 @@ use host::linux::{LinuxHost, files};
 use logic::config::Loaded;
 use logic::config::problem::Severity;
 use logic::facts::PathKind;
+use logic::plan::Activation;
 use logic::plan::wanted::wanted;
-use logic::plan::{Activation, KeepRequest, MountRequest, RamDiskRequest, Request};
 use logic::ramdisk as archive;
 use logic::ramdisk::place::{STORES, passthrough, place};
 use logic::ramdisk::status::{DiskStatus, FOLDER, SCHEMA_VERSION, SnapshotLine, path};
 use logic::ramdisk::{Mode, OnFailure};
 use logic::record::Target;
+use logic::request::{KeepRequest, MountRequest, RamDiskRequest, Request};
 
 /// A disk that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{Key, SECONDARY_ALGORITHMS, SECTIONS, SectionKind, Type};
+use super::key::{Key, SECONDARY_ALGORITHMS, Type};
+use super::schema::{SECTIONS, SectionKind};
 
 /// The schema, as it is installed.
 pub fn json_schema() -> Value {

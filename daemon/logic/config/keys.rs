@@ -1,8 +1,8 @@
 //! The table of keys: each one's name, type, default, example and meaning. The parser reads with it, and the example file, the manual
 //! page, the JSON schema and `--set` of the client are made from it.
 
-use super::schema::DefaultValue::{Bool, Integer, Text, Unset};
-use super::schema::{Key, Type, key};
+use super::key::DefaultValue::{Bool, Integer, Text, Unset};
+use super::key::{Key, Type, key};
 use crate::proc::HIGHEST_DEVICE;
 
 /// `[zramN]`, and those that `[defaults]` takes as well.

@@ -1,9 +1,10 @@
 //! `[maintenance]` → settings of the policies, and what they mean for the devices.
 
-use super::assemble::secondary;
+use super::device::secondary;
+use super::key::Key;
 use super::keys::maintenance as keys;
 use super::problem::{Origin, Problem};
-use super::schema::{Key, SectionKind};
+use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{
     BackingSettings, DeviceSettings, MaintenanceSettings, Role, StoreSettings, WritebackSettings,

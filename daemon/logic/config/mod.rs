@@ -5,8 +5,10 @@
 //! Reading never stops at the first problem, and a problem in one section leaves the others usable.
 
 mod assemble;
+mod device;
 pub mod fragment;
 pub mod json_schema;
+pub mod key;
 mod keys;
 pub mod locate;
 pub(crate) mod maintain;
@@ -17,6 +19,7 @@ pub mod render;
 pub mod schema;
 mod section;
 pub mod settings;
+pub mod value;
 mod vm;
 mod writeback;
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::assemble::{algorithms, mount_settings};
+use super::device::{algorithms, mount_settings};
 use super::fragment::Section;
+use super::key::Key;
 use super::keys::device;
 use super::keys::ramdisk as keys;
 use super::merge::Merged;
 use super::problem::{Origin, Problem};
-use super::schema::{Key, SectionKind};
+use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{
     Backend, DeviceSettings, KeepSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,

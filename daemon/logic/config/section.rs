@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use super::fragment::{Assignment, Section, Value};
+use super::fragment::{Assignment, Section};
+use super::key::Key;
 use super::problem::{Origin, Problem};
-use super::schema::{Key, SectionKind};
+use super::schema::SectionKind;
 use super::settings::{Principal, SizeExpr};
+use super::value::Value;
 use crate::expr::Expr;
+use crate::text::nearest;
 use crate::unit::escape_path;
 
 /// Reads one section, with another one behind it for what it leaves out.
@@ -279,14 +282,4 @@ fn foreign_spelling(key: &str) -> Option<&'static str> {
         "nr-inodes" | "nr_inodes" => "inodes",
         _ => return None,
     })
-}
-
-/// The known word that is nearest to `word`, if one is near.
-pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let word = word.to_ascii_lowercase().replace('_', "-");
-    known
-        .map(|other| (strsim::damerau_levenshtein(&word, other), other))
-        .filter(|(distance, other)| *distance <= (other.len() / 4).max(1))
-        .min()
-        .map(|(_, other)| other)
 }

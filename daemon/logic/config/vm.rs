@@ -1,11 +1,11 @@
 //! The section `[vm]`.
 
-use super::fragment::Value;
+use super::key::Key;
 use super::keys::vm as keys;
 use super::problem::Problem;
-use super::schema::Key;
 use super::section::SectionReader;
 use super::settings::{Level, VmSettings};
+use super::value::Value;
 use crate::vm::Tunable;
 
 const LEVELS: [(&Key, Tunable); 4] = [

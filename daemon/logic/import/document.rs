@@ -198,7 +198,7 @@ mod tests {
             let document = format!("[zram0]\nlabel = {}\n", quoted(text));
             let loaded = config::load(&[("f".into(), document)], "");
             let value = &loaded.merged.sections["zram0"].keys["label"].value;
-            assert_eq!(*value, config::fragment::Value::String(text.to_owned()));
+            assert_eq!(*value, config::value::Value::String(text.to_owned()));
         }
         assert_eq!(list(&["a".to_owned(), "b".to_owned()]), "[\"a\", \"b\"]");
         assert_eq!((size("9999"), size("007"), size("ram")), ("9999".into(), "7".into(), "\"ram\"".into()));

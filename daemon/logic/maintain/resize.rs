@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::health::{Code, Finding, Level};
+use crate::finding::{Code, Finding, Level};
 use crate::human::human;
 
 /// What the owner wants to happen then.

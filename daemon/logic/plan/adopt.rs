@@ -1,12 +1,14 @@
 //! The record of a device that is in use as configured, but whose record is lost or cannot be used.
 
-use super::diff::{Ownership, ownership, round_up};
-use super::{Activation, Candidate, DeviceRequest, Plan, Purpose, Request};
+use super::diff::round_up;
+use super::ownership::{Ownership, ownership};
+use super::{Activation, Candidate, Plan};
 use crate::error::ErrorKind;
 use crate::facts::{DeviceFacts, Facts, Use};
 use crate::human::human;
 use crate::proc::mount_of;
 use crate::record::{Progress, Record, Target, Undo};
+use crate::request::{DeviceRequest, Purpose, Request};
 
 /// What the machine has for write-back of the device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! Where pages are written back to: what fits on this machine, and the steps to it.
 
-use super::diff::Ownership;
-use super::{DeviceRequest, Step, Store, Through};
+use super::ownership::Ownership;
+use super::{Step, Through};
 use crate::facts::{Facts, FileFacts, PathKind};
 use crate::human::human;
 use crate::record::{Progress, Undo};
+use crate::request::{DeviceRequest, Store};
 
 /// Size of the file when nobody asks for another, as ChromeOS and Android have it.
 const USUAL_BYTES: u64 = 1 << 30;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::backing;
-use super::diff::{Ownership, ownership};
-use super::wanted::{Refusal, problem, refuse};
-use super::{Decision, DeviceRequest, Item, MountRequest, Purpose, RamDiskRequest, Request};
+use super::ownership::{Ownership, ownership};
+use super::refusal::{Refusal, problem, refuse};
+use super::{Decision, Item};
 use crate::config::problem::{Origin, Problem, Severity};
 use crate::config::settings::{BackingSettings, DeviceSettings, RamDiskSettings, SizeRule, StoreSettings};
 use crate::device::attribute::Attribute;
@@ -14,8 +14,9 @@ use crate::error::ErrorKind;
 use crate::facts::{BackingFacts, Facts, PathKind, Support};
 use crate::finding::Code;
 use crate::human::human;
-use crate::ramdisk::place::{disk_at, is_at_or_below};
+use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
 use crate::record::Target;
+use crate::request::{DeviceRequest, MountRequest, Purpose, RamDiskRequest, Request};
 
 /// Below this a device is not worth its metadata, and mkfs and mkswap begin to refuse.
 const MINIMUM_SIZE: u64 = 1 << 20;
@@ -282,7 +283,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
     if matches!(facts.mount_points.get(path), Some(PathKind::Other | PathKind::Empty)) {
         return Some(Refusal::new(ErrorKind::Config, origin, format!("{path} is not a folder")));
     }
-    let ours = facts.records.get(target).and_then(|record| mount_of(&record.request));
+    let ours = facts.records.get(target).and_then(|record| record.request.mount());
     if ours.is_some_and(|ours| ours.mount_point == path) || facts.unit_mounts.contains(path) {
         return None;
     }
@@ -294,21 +295,6 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
     )
 }
 
-pub(super) fn mount_of(request: &Request) -> Option<&MountRequest> {
-    match request {
-        Request::Device(DeviceRequest { purpose: Purpose::Filesystem { mount, .. }, .. }) => Some(mount),
-        Request::RamDisk(disk) => Some(&disk.mount),
-        Request::Device(_) | Request::Vm(_) => None,
-    }
-}
-
-/// Whether `path` is strictly below `folder`.
-pub(super) fn is_below(path: impl AsRef<[u8]>, folder: impl AsRef<[u8]>) -> bool {
-    let folder = folder.as_ref();
-    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
-    path.as_ref().strip_prefix(folder).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
-}
-
 /// Reasons that concern two targets: the same mount point, or one that would hide what another keeps mounted below it.
 pub(super) fn between_items(
     items: &mut [Item],
@@ -318,7 +304,8 @@ pub(super) fn between_items(
 ) {
     let mut seen: BTreeMap<String, Target> = BTreeMap::new();
     for item in items.iter_mut().filter(|item| item.decision == Decision::Planned) {
-        let Some(path) = item.request.as_ref().and_then(mount_of).map(|mount| mount.mount_point.clone())
+        let Some(path) =
+            item.request.as_ref().and_then(Request::mount).map(|mount| mount.mount_point.clone())
         else {
             continue;
         };

@@ -1,52 +1,17 @@
 //! What is wanted compared with what is there → the steps that are missing.
 
 use super::backing;
-use super::check::{is_below, mount_of};
+use super::ownership::{Ownership, ownership};
 use super::{
-    Activation, Candidate, Decision, DeviceRequest, Group, Item, Plan, Purpose, Request, Step, Through, Way,
-    mount_depth, ramdisk, wants_discard,
+    Activation, Candidate, Decision, Group, Item, Plan, Step, Through, Way, mount_depth, ramdisk,
+    wants_discard,
 };
 use crate::device::attribute::Attribute;
 use crate::error::ErrorKind;
 use crate::facts::{DeviceFacts, Facts, PathKind, Support, Use};
-use crate::record::{Progress, Record, Target, Undo};
-
-/// Whose device it is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Ownership<'a> {
-    /// There is no device of this number.
-    Missing,
-    /// It is there, uninitialised, and nobody has claimed it.
-    Free,
-    /// We set it up, or began to.
-    Ours(&'a Record),
-    /// Somebody else set it up.
-    Foreign {
-        /// What it is used for, for messages.
-        user: String,
-    },
-}
-
-/// Whose device `number` is.
-pub fn ownership(number: u32, facts: &Facts) -> Ownership<'_> {
-    let Some(device) = facts.devices.get(&number) else { return Ownership::Missing };
-    if let Some(record) = facts.records.get(&Target::Device(number))
-        && record.is_about(device.diskseq)
-    {
-        return Ownership::Ours(record);
-    }
-    if !device.initialised {
-        return Ownership::Free;
-    }
-    let user = match facts.device_use(number) {
-        Some(Use::Swap { priority, .. }) => format!("it is active as swap with priority {priority}"),
-        Some(Use::Mounted { mount_point }) => format!("it is mounted on {mount_point}"),
-        None => {
-            format!("it has a size of {} but is not in use", crate::human::human(device.disk_size))
-        }
-    };
-    Ownership::Foreign { user }
-}
+use crate::ramdisk::place::is_below;
+use crate::record::{Progress, Record, Undo};
+use crate::request::{DeviceRequest, Purpose, Request};
 
 /// Plans the steps for all items; a refusal that only shows here is written into its item.
 pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
@@ -75,7 +40,7 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
         .filter(|record| record.progress == Progress::Working)
         .filter(|record| !groups.iter().any(|group| group.target == record.target))
         .filter(|record| !matches!(record.request, Request::Vm(_)) || plan.item(&record.target).is_none())
-        .map(|record| Group { retire: Some(record.clone()), ..empty(record.target.clone()) })
+        .map(|record| Group { retire: Some(record.clone()), ..Group::new(record.target.clone()) })
         .collect();
     groups.extend(abandoned);
     // A mount point below another one comes after it, whatever the numbers are.
@@ -85,26 +50,13 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
     plan.groups = groups;
 }
 
-pub(super) fn empty(target: Target) -> Group {
-    Group {
-        target,
-        request: None,
-        retire: None,
-        resume: None,
-        needs: None,
-        before: Vec::new(),
-        ways: Vec::new(),
-        after: Vec::new(),
-    }
-}
-
 fn device_group(
     item: &Item,
     request: &DeviceRequest,
     facts: &Facts,
     activation: Activation,
 ) -> Result<Group, String> {
-    let mut group = Group { request: item.request.clone(), ..empty(item.target.clone()) };
+    let mut group = Group { request: item.request.clone(), ..Group::new(item.target.clone()) };
     let number = request.number;
     let stale = facts.records.get(&item.target);
     match ownership(number, facts) {
@@ -369,7 +321,7 @@ fn create_folders(groups: &mut [Group], facts: &Facts) {
     };
     // But not the folders that lead to a mount point of ours above: they go with what is mounted there.
     let mounted_above = |path: &String| {
-        let above = facts.records.values().filter_map(|record| mount_of(&record.request));
+        let above = facts.records.values().filter_map(|record| record.request.mount());
         let above = above.map(|mount| mount.mount_point.clone()).filter(|folder| is_below(path, folder));
         above.max_by_key(String::len)
     };
@@ -380,7 +332,7 @@ fn create_folders(groups: &mut [Group], facts: &Facts) {
         group.after.iter().any(mounts)
     };
     let mount_point = |group: &Group| {
-        let mount = group.request.as_ref().and_then(mount_of).filter(|_| mounts_now(group));
+        let mount = group.request.as_ref().and_then(Request::mount).filter(|_| mounts_now(group));
         mount.map(|mount| mount.mount_point.clone())
     };
     for index in 0..groups.len() {
@@ -415,7 +367,7 @@ fn create_folders(groups: &mut [Group], facts: &Facts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::MountRequest;
+    use crate::request::MountRequest;
 
     fn device(purpose: Purpose) -> DeviceRequest {
         DeviceRequest {

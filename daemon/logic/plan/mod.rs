@@ -8,7 +8,9 @@ pub mod adopt;
 mod backing;
 mod check;
 pub mod diff;
+mod ownership;
 pub mod ramdisk;
+mod refusal;
 pub mod report;
 pub mod step;
 mod vm;
@@ -16,7 +18,7 @@ pub mod wanted;
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::config::problem::Problem;
 use super::config::settings::{PageSource, When};
@@ -24,8 +26,7 @@ use super::device::algorithm::Algorithm;
 use super::error::ErrorKind;
 use super::ramdisk::place::disk_at;
 use super::record::{Record, Target, Undo};
-use super::vm::VmRequest;
-pub use ramdisk::{KeepRequest, RamDiskRequest};
+use super::request::Request;
 pub use step::Step;
 
 /// Who mounts and activates swap.
@@ -39,82 +40,6 @@ pub enum Activation {
     Managed,
 }
 
-/// What is asked for one target, in concrete numbers. Recorded, so that a later run can tell what has changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Request {
-    /// A zram device.
-    Device(DeviceRequest),
-    /// A RAM disk.
-    RamDisk(RamDiskRequest),
-    /// Settings of the kernel.
-    Vm(VmRequest),
-}
-
-/// A zram device that is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeviceRequest {
-    /// N of `zramN`.
-    pub number: u32,
-    /// `disksize` in bytes, before the kernel rounds it up to pages.
-    pub disk_size: u64,
-    /// `mem_limit` in bytes; 0 is none.
-    pub memory_limit: u64,
-    /// Algorithms in order of preference, as written.
-    pub algorithms: Vec<Choice>,
-    /// Secondary algorithms, priorities 1, 2, 3.
-    pub recompression: Vec<Algorithm>,
-    /// Where pages are written back to.
-    pub writeback: Option<Writeback>,
-    /// What it is for.
-    pub purpose: Purpose,
-    /// Label of the swap area or file system.
-    pub label: String,
-}
-
-/// Where pages are written back to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Writeback {
-    /// A block device, or a file.
-    pub store: Store,
-    /// Whether everything on it is encrypted, with a key that nobody keeps.
-    pub encrypted: bool,
-}
-
-/// What takes pages that are written back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Store {
-    /// A block device of its own.
-    Device(String),
-    /// A file that zramd makes.
-    File {
-        /// Where.
-        path: String,
-        /// Its size in bytes; what fits when absent.
-        bytes: Option<u64>,
-    },
-}
-
-impl Writeback {
-    /// The device or file.
-    pub fn path(&self) -> &str {
-        match &self.store {
-            Store::Device(path) | Store::File { path, .. } => path,
-        }
-    }
-}
-
-impl std::fmt::Display for Writeback {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.path())?;
-        if let Store::File { bytes: Some(bytes), .. } = &self.store {
-            write!(f, " ({})", super::human::human(*bytes))?;
-        }
-        f.write_str(if self.encrypted { ", encrypted" } else { ", plain" })
-    }
-}
-
 /// How a zram device gets at what takes its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -125,60 +50,6 @@ pub enum Through {
     Loop,
     /// An encrypting mapping, below which may be a loop device.
     Crypt,
-}
-
-/// One algorithm that is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Choice {
-    /// Let zramd choose.
-    Auto,
-    /// This one.
-    Named(Algorithm),
-}
-
-/// What a device is for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// Swap space.
-    Swap {
-        /// Priority; −1 lets the kernel choose.
-        priority: i32,
-        /// Options in the spelling of fstab.
-        options: String,
-    },
-    /// A mounted file system.
-    Filesystem {
-        /// Type.
-        fs_type: String,
-        /// Further words for `mkfs`.
-        mkfs_options: Vec<String>,
-        /// Where and how.
-        mount: MountRequest,
-    },
-    /// Not used by zramd.
-    Raw {
-        /// Type, or nothing for an unformatted device.
-        fs_type: Option<String>,
-        /// Further words for `mkfs`.
-        mkfs_options: Vec<String>,
-    },
-}
-
-/// Where and how something is mounted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MountRequest {
-    /// Where.
-    pub mount_point: String,
-    /// Options in the spelling of fstab.
-    pub options: String,
-    /// Permission bits of the root directory.
-    pub mode: Option<u32>,
-    /// Its owner.
-    pub uid: Option<u32>,
-    /// Its group.
-    pub gid: Option<u32>,
 }
 
 /// One way to configure a device: an algorithm, or the kernel's default.
@@ -271,6 +142,20 @@ pub struct Plan {
 }
 
 impl Group {
+    /// One without steps.
+    fn new(target: Target) -> Group {
+        Group {
+            target,
+            request: None,
+            retire: None,
+            resume: None,
+            needs: None,
+            before: Vec::new(),
+            ways: Vec::new(),
+            after: Vec::new(),
+        }
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.retire.is_none() && self.before.is_empty() && self.ways.is_empty() && self.after.is_empty()
@@ -339,6 +224,6 @@ pub fn wants_discard(options: &str) -> bool {
 /// How deep the mount point of a request is; 0 when it has none, or is a place that only other mounts show.
 pub fn mount_depth(request: &Request) -> usize {
     let parts = |path: &str| path.split('/').filter(|part| !part.is_empty()).count();
-    let mount = check::mount_of(request).filter(|mount| disk_at(&mount.mount_point).is_none());
+    let mount = request.mount().filter(|mount| disk_at(&mount.mount_point).is_none());
     mount.map_or(0, |mount| parts(&mount.mount_point))
 }

@@ -4,89 +4,12 @@
 //! it is mounted at a private place, filled there, and only then appears at its mount point as a bind mount. Nobody sees
 //! it half-filled, and it can be saved while somebody keeps the mount point busy.
 
-use serde::{Deserialize, Serialize};
-
-use super::diff::empty;
-use super::{Activation, Group, MountRequest, Request, Step};
+use super::{Activation, Group, Step};
 use crate::facts::Facts;
 use crate::proc::disk_mount;
-use crate::ramdisk::place::{PLACES, place};
-use crate::ramdisk::{Mode, OnFailure, Persist};
+use crate::ramdisk::place::PLACES;
 use crate::record::{Progress, Target};
-
-/// A RAM disk that is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RamDiskRequest {
-    /// NAME of `[ramdisk.NAME]`.
-    pub name: String,
-    /// Size in bytes.
-    pub size: u64,
-    /// Upper bound of inodes; the kernel's own when absent.
-    pub inodes: Option<u64>,
-    /// Where and how.
-    pub mount: MountRequest,
-    /// `huge=` of tmpfs(5).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub huge: Option<String>,
-    /// N of the zram device that holds it; nothing for a tmpfs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub number: Option<u32>,
-    /// Whether boot fails without it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub required: bool,
-    /// How its contents are kept; nothing loses them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep: Option<KeepRequest>,
-}
-
-/// How the contents of a RAM disk are kept, in concrete numbers: all that loading and saving needs to know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeepRequest {
-    /// What of them.
-    pub mode: Mode,
-    /// Folder of the snapshots.
-    pub store: String,
-    /// Bytes that all snapshots may take together; nothing is no limit.
-    pub store_limit: Option<u64>,
-    /// How many good snapshots are kept besides pinned ones.
-    pub generations: u32,
-    /// Seconds between saves; nothing is never.
-    pub save_interval: Option<u64>,
-    /// What is done when no snapshot can be loaded; nothing decides by whether the folder below is empty.
-    pub on_failure: Option<OnFailure>,
-    /// Whether the first use begins with what is in the folder below.
-    pub seed: bool,
-    /// Run before it is saved.
-    pub pre_save: Vec<String>,
-    /// Run after it was loaded.
-    pub post_restore: Vec<String>,
-    /// Seconds that each of these may take.
-    pub hook_time_limit: u64,
-    /// Seconds that loading or saving may take.
-    pub time_limit: u64,
-}
-
-impl RamDiskRequest {
-    /// Whether it is mounted at a private place first.
-    pub fn is_layered(&self) -> bool {
-        self.number.is_some() || self.keep.is_some()
-    }
-
-    /// Where the file system itself is mounted.
-    pub fn place(&self) -> String {
-        if self.is_layered() { place(&self.name) } else { self.mount.mount_point.clone() }
-    }
-
-    /// What of it is kept.
-    pub fn persist(&self) -> Persist {
-        self.keep.as_ref().map(|keep| keep.mode).into()
-    }
-
-    /// `tmpfs` or `zram`.
-    pub fn backend(&self) -> &'static str {
-        if self.number.is_some() { "zram" } else { "tmpfs" }
-    }
-}
+use crate::request::{MountRequest, RamDiskRequest, Request};
 
 /// The steps for a RAM disk. A tmpfs that PID 1 mounted has no record, and no steps.
 pub(crate) fn group(
@@ -96,7 +19,7 @@ pub(crate) fn group(
     activation: Activation,
 ) -> Result<Group, String> {
     let wanted = Request::RamDisk(request.clone());
-    let mut group = Group { request: Some(wanted.clone()), ..empty(target.clone()) };
+    let mut group = Group { request: Some(wanted.clone()), ..Group::new(target.clone()) };
     if activation == Activation::Direct {
         group.needs = request.number.map(Target::Device);
     }

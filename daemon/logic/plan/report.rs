@@ -5,9 +5,10 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::step::ListedStep;
-use super::{Decision, DeviceRequest, Item, Plan, Purpose, RamDiskRequest, Request, Store, Writeback};
+use super::{Decision, Item, Plan};
 use crate::config::problem::Problem;
 use crate::record::Target;
+use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store, Writeback};
 
 /// Version of the JSON form; it grows by 1 when a key changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;

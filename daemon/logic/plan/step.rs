@@ -4,10 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{MountRequest, Taken, Through};
+use super::{Taken, Through};
 use crate::device::algorithm::Algorithm;
 use crate::human::human;
 use crate::record::{Target, Undo, crypt_name};
+use crate::request::MountRequest;
 use crate::vm::Tunable;
 
 /// One step of a plan.

@@ -1,13 +1,14 @@
 //! Settings of the kernel that fit compressed swap: what is wanted, and the steps to it.
 
 use super::check::damaged;
-use super::diff::{Ownership, empty, ownership};
-use super::wanted::{problem, refuse};
-use super::{Activation, Decision, Group, Item, Purpose, Request, Step};
+use super::ownership::{Ownership, ownership};
+use super::refusal::{problem, refuse};
+use super::{Activation, Decision, Group, Item, Step};
 use crate::config::problem::{Problem, Severity};
 use crate::config::settings::{Level, VmSettings};
 use crate::facts::Facts;
 use crate::record::{Progress, Record, Target, Undo};
+use crate::request::{Purpose, Request};
 use crate::vm::{Tunable, VmRequest, swappiness, watermark_scale_factor};
 
 /// The items for `[vm]`; `devices` are those of the devices.
@@ -134,9 +135,10 @@ fn group(item: &Item, facts: &Facts) -> Option<Group> {
     let Some(Request::Vm(request)) = &item.request else { return None };
     let record = facts.records.get(&item.target);
     if item.decision != Decision::Planned {
-        return record.map(|record| Group { retire: Some(record.clone()), ..empty(item.target.clone()) });
+        return record
+            .map(|record| Group { retire: Some(record.clone()), ..Group::new(item.target.clone()) });
     }
-    let group = Group { request: item.request.clone(), ..empty(item.target.clone()) };
+    let group = Group { request: item.request.clone(), ..Group::new(item.target.clone()) };
     // What somebody has changed since stays changed, as long as nothing else is asked for.
     if record.is_some_and(|record| {
         record.progress == Progress::Done && Some(&record.request) == item.request.as_ref()

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::check;
-use super::{
-    Activation, Candidate, Choice, Decision, DeviceRequest, Item, KeepRequest, MountRequest, Purpose,
-    RamDiskRequest, Request, Store, Writeback,
-};
+use super::refusal::{Refusal, problem, refuse};
+use super::{Activation, Candidate, Decision, Item};
 use crate::benchmark::cache::Unusable;
 use crate::config::problem::{Origin, Problem, Severity};
 use crate::config::settings::{
@@ -17,40 +15,16 @@ use crate::device::algorithm::Algorithm;
 use crate::error::ErrorKind;
 use crate::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
 use crate::facts::Facts;
-use crate::finding::Code;
 use crate::maintain::strength;
 use crate::record::Target;
-use crate::text::worded;
+use crate::request::{
+    Choice, DeviceRequest, KeepRequest, MountRequest, Purpose, RamDiskRequest, Request, Store, Writeback,
+};
 
 /// The algorithms that `auto` tries before it leaves the choice to the kernel.
 ///
 /// lz4 reads back fastest in every published table, and lzo-rle is the best of what every kernel has.
 pub const AUTO: [&str; 2] = ["lz4", "lzo-rle"];
-
-/// A refusal in the making: what kind, why, and where it was written.
-pub(super) struct Refusal {
-    pub kind: ErrorKind,
-    pub reason: String,
-    pub origin: Origin,
-    pub hint: Option<String>,
-    pub code: Option<Code>,
-}
-
-impl Refusal {
-    pub(super) fn new(kind: ErrorKind, origin: &Origin, reason: impl Into<String>) -> Refusal {
-        Refusal { kind, reason: worded(reason), origin: origin.clone(), hint: None, code: None }
-    }
-
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Refusal {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    pub(super) fn code(mut self, code: Code) -> Refusal {
-        self.code = Some(code);
-        self
-    }
-}
 
 /// What the expressions of the configuration can refer to on this machine.
 pub fn variables(facts: &Facts) -> Variables {
@@ -93,35 +67,6 @@ fn device_mount_origin(device: &DeviceSettings) -> &Origin {
         Role::Filesystem { mount, .. } => &mount.origin,
         _ => &device.origin,
     }
-}
-
-/// Marks an item as refused, and adds the problem that says so.
-pub(super) fn refuse(item: &mut Item, refusal: Refusal, problems: &mut Vec<Problem>) {
-    if item.decision != Decision::Planned {
-        return;
-    }
-    item.decision = Decision::Refused;
-    item.kind = Some(refusal.kind);
-    item.reason.clone_from(&refusal.reason);
-    let found = problem(Severity::Error, &refusal.origin, refusal.reason, refusal.hint);
-    problems.push(match refusal.code {
-        Some(code) => found.about(item.target.to_string()).code(code),
-        None => found,
-    });
-}
-
-/// A problem that the planner found.
-pub(super) fn problem(
-    severity: Severity,
-    origin: &Origin,
-    message: impl Into<String>,
-    hint: Option<String>,
-) -> Problem {
-    let found = match severity {
-        Severity::Error => Problem::error(origin.clone(), message),
-        Severity::Warning => Problem::warning(origin.clone(), message),
-    };
-    Problem { hint, ..found }
 }
 
 fn item(target: Target) -> Item {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::status::{LoadState, SaveResult};
 use crate::duration;
-use crate::health::{Code, Finding, Level, NEARLY_FULL_PERCENT};
+use crate::finding::NEARLY_FULL_PERCENT;
+use crate::finding::{Code, Finding, Level};
 use crate::human::human;
 use crate::sample::{DiskView, Snapshot};
 

@@ -26,6 +26,13 @@ pub fn is_at_or_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Whether `path` is strictly below `folder`.
+pub fn is_below(path: impl AsRef<[u8]>, folder: impl AsRef<[u8]>) -> bool {
+    let folder = folder.as_ref();
+    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
+    path.as_ref().strip_prefix(folder).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::ramdisk::place::*;

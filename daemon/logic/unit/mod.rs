@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::config::settings::{PageSource, When};
 use super::duration;
 use super::plan::ramdisk::tmpfs_options;
-use super::plan::{Choice, Decision, DeviceRequest, Item, MountRequest, Plan, Purpose, Request, Store};
+use super::plan::{Decision, Item, Plan};
 use super::record::Target;
+use super::request::{Choice, DeviceRequest, MountRequest, Purpose, Request, Store};
 use super::unit::ramdisk::{disk_files, place_unit, quoted, zram_at_place};
 use super::vm::Tunable;
 

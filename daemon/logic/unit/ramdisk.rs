@@ -10,9 +10,9 @@
 use super::{Contents, Unit, UnitFile, escape_path, mount_unit, setup_unit};
 use crate::duration;
 use crate::plan::ramdisk::tmpfs_options;
-use crate::plan::{DeviceRequest, MountRequest, RamDiskRequest};
 use crate::ramdisk::Persist;
 use crate::ramdisk::place::{disk_at, is_at_or_below, passthrough, place};
+use crate::request::{DeviceRequest, MountRequest, RamDiskRequest};
 
 /// Where journald keeps what survives a reboot.
 const JOURNAL: &str = "/var/log/journal";

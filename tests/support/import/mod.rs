@@ -10,8 +10,9 @@ use logic::config;
 use logic::facts::Facts;
 use logic::import::files::{Content, Found, order};
 use logic::import::{Imported, Peer, Values, import};
-use logic::plan::{self, Activation, Decision, DeviceRequest, Request};
+use logic::plan::{self, Activation, Decision};
 use logic::proc::Memory;
+use logic::request::{DeviceRequest, Request};
 
 /// Where the cases are.
 pub fn fixtures() -> PathBuf {

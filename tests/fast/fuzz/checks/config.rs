@@ -7,8 +7,9 @@ use logic::config::settings::{BackingSettings, MountSettings, Role, Settings, St
 use logic::config::{self, Loaded, enabled_by_cmdline, render};
 use logic::facts::Facts;
 use logic::overlay::{self, Overlay};
-use logic::plan::{self, Activation, Decision, Request, report};
+use logic::plan::{self, Activation, Decision, report};
 use logic::proc::Memory;
+use logic::request::Request;
 use logic::unit::ramdisk::disk_of_unit;
 use logic::unit::{Contents, HEAD, activating_unit, unit_files};
 

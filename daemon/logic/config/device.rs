@@ -1,0 +1,210 @@
+//! `[zramN]` → [`DeviceSettings`].
+
+use super::key::{Key, SECONDARY_ALGORITHMS, Type};
+use super::keys::device as keys;
+use super::problem::{Origin, Problem};
+use super::section::SectionReader;
+use super::settings::{AlgorithmChoice, DeviceSettings, MountSettings, Role, SizeRule};
+use super::value::Value;
+use super::writeback;
+use crate::device::algorithm::Algorithm;
+use crate::proc::{HIGHEST_DEVICE, zram_number};
+
+/// Share of RAM when only `max-zram-size` is given.
+const DEFAULT_FRACTION: f64 = 0.5;
+
+pub(super) fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<DeviceSettings> {
+    let number = zram_number(name)?;
+    if number > HIGHEST_DEVICE {
+        let text =
+            format!("zramd makes no device zram{number}: the kernel would create every lower one on the way");
+        let problem = Problem::error(reader.origin(), text);
+        reader.fail(problem.hint(format!("take a number up to {HIGHEST_DEVICE}")));
+        return None;
+    }
+    let enabled = reader.boolean(&keys::ENABLED);
+    let algorithms = algorithms(reader, &keys::COMPRESSION_ALGORITHM);
+    let recompression = secondary(reader, &keys::RECOMPRESSION_ALGORITHM);
+    let role = role(reader);
+    let device = DeviceSettings {
+        number,
+        origin: reader.origin(),
+        size: size_rule(reader)?,
+        host_memory_limit: reader.size(&keys::HOST_MEMORY_LIMIT),
+        resident_limit: reader.size(&keys::ZRAM_RESIDENT_LIMIT),
+        force_resident_limit: reader.boolean(&keys::FORCE_RESIDENT_LIMIT),
+        algorithms,
+        algorithms_origin: reader.origin_of(&keys::COMPRESSION_ALGORITHM),
+        recompression,
+        recompression_origin: reader.origin_of(&keys::RECOMPRESSION_ALGORITHM),
+        writeback: writeback::writeback(reader),
+        role: role?,
+        label: label(reader),
+    };
+    enabled.then_some(device)
+}
+
+fn label(reader: &mut SectionReader<'_>) -> Option<String> {
+    let (text, origin) = reader.text(&keys::LABEL)?;
+    if text.is_empty() || text.chars().any(char::is_control) || text.len() > 255 {
+        reader.fail(Problem::error(origin, "a label is 1 to 255 printable characters"));
+        return None;
+    }
+    Some(text)
+}
+
+/// The size: `zram-size` or `zram-fraction`, whichever was written later; both in one place cannot be meant.
+fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
+    let max = reader.size(&keys::MAX_ZRAM_SIZE);
+    let by_fraction = match (reader.get(&keys::ZRAM_SIZE), reader.get(&keys::ZRAM_FRACTION)) {
+        (Some(size), Some(fraction)) => {
+            let rank = |key: &Key, file: usize| (reader.own(key).is_some(), file);
+            let size_rank = rank(&keys::ZRAM_SIZE, size.file);
+            let fraction_rank = rank(&keys::ZRAM_FRACTION, fraction.file);
+            if size_rank == fraction_rank {
+                let message =
+                    format!("zram-fraction and zram-size (line {}) both give the size", size.origin.line);
+                reader.fail(Problem::error(fraction.key_origin.clone(), message).hint("keep one of them"));
+                return None;
+            }
+            size_rank < fraction_rank
+        }
+        (None, None) if reader.get(&keys::MAX_ZRAM_SIZE).is_some() => {
+            return Some(SizeRule::Fraction { fraction: DEFAULT_FRACTION, max });
+        }
+        (_, fraction) => fraction.is_some(),
+    };
+    Some(if by_fraction {
+        SizeRule::Fraction { fraction: reader.number(&keys::ZRAM_FRACTION)?, max }
+    } else {
+        SizeRule::Expression { size: reader.size(&keys::ZRAM_SIZE)?, max }
+    })
+}
+
+/// Algorithms in order of preference. An empty list stands for the default, which may be none.
+pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<AlgorithmChoice> {
+    let mut choices = Vec::new();
+    let mut words = reader.words(key);
+    if words.is_empty()
+        && let Some(Value::String(text)) = key.default.value()
+    {
+        words.push((text, reader.origin()));
+    }
+    for (text, origin) in words {
+        if key.kind.words().contains(&text.as_str()) {
+            choices.push(AlgorithmChoice::Auto);
+            continue;
+        }
+        match Algorithm::parse(&text) {
+            Ok(algorithm) => choices.push(AlgorithmChoice::Named(algorithm)),
+            Err(error) if text.contains(' ') && !text.contains('(') => {
+                let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+                let hint = format!("write a list: {} = [{}]", key.name, words.join(", "));
+                reader.fail(Problem::error(origin, error.message).hint(hint));
+            }
+            Err(error) => {
+                let problem = Problem::error(origin, error.message);
+                reader.fail(Problem { hint: error.hint, ..problem });
+            }
+        }
+    }
+    if choices.is_empty() && key.kind == Type::Algorithms { vec![AlgorithmChoice::Auto] } else { choices }
+}
+
+/// Secondary algorithms: as many as the kernel takes, each by its name.
+pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algorithm> {
+    let named: Vec<Algorithm> = algorithms(reader, key)
+        .into_iter()
+        .filter_map(|choice| match choice {
+            AlgorithmChoice::Named(algorithm) => Some(algorithm),
+            AlgorithmChoice::Auto => None,
+        })
+        .collect();
+    if named.len() > SECONDARY_ALGORITHMS {
+        let message = format!(
+            "the kernel takes at most {SECONDARY_ALGORITHMS} secondary algorithms, not {}",
+            named.len()
+        );
+        reader.fail(Problem::error(reader.origin_of(key), message));
+    }
+    named
+}
+
+/// Swap, a mounted file system, or neither; and no key that belongs to another of the three.
+fn role(reader: &mut SectionReader<'_>) -> Option<Role> {
+    let mount_point = reader.path(&keys::MOUNT_POINT);
+    let wants_mount = reader.own(&keys::MOUNT_POINT).is_some();
+    let fs_type = reader.text(&keys::FS_TYPE);
+    let swap = !wants_mount && fs_type.as_ref().is_none_or(|(name, _)| name == "swap");
+    let (what, misplaced, hint): (_, &[&Key], _) = match (swap, wants_mount) {
+        (true, _) => (
+            "swap",
+            &[&keys::MODE, &keys::OWNER, &keys::GROUP, &keys::MKFS_OPTIONS, &keys::FORCE_RESIDENT_LIMIT],
+            "add a mount-point to make it a file system, or leave it out",
+        ),
+        (false, true) => ("a file system", &[&keys::SWAP_PRIORITY], "leave it out"),
+        (false, false) => (
+            "a device without a mount-point",
+            &[&keys::SWAP_PRIORITY, &keys::OPTIONS, &keys::MODE, &keys::OWNER, &keys::GROUP],
+            "leave it out",
+        ),
+    };
+    reader.misplaced(misplaced, what, hint);
+    if swap {
+        let priority = reader.integer(&keys::SWAP_PRIORITY)?;
+        return Some(Role::Swap { priority, options: reader.options(&keys::OPTIONS) });
+    }
+    let fs_type = fs_type.map(|(name, origin)| checked_fs_type(&name, origin, wants_mount, reader));
+    let mkfs_options: Vec<String> = reader
+        .words(&keys::MKFS_OPTIONS)
+        .into_iter()
+        .flat_map(|(text, _)| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    if !wants_mount {
+        let fs_type = fs_type.flatten();
+        return Some(Role::Raw { fs_type: fs_type.filter(|name| name != "none"), mkfs_options });
+    }
+    let fs_type = fs_type.unwrap_or_else(|| Some("ext4".to_owned()))?;
+    let (path, origin) = mount_point?;
+    let mount = mount_settings(reader, path, origin, &keys::OPTIONS, &keys::MODE);
+    Some(Role::Filesystem { fs_type, mount, mkfs_options })
+}
+
+fn checked_fs_type(
+    name: &str,
+    origin: Origin,
+    mounted: bool,
+    reader: &mut SectionReader<'_>,
+) -> Option<String> {
+    let lower = name.to_ascii_lowercase();
+    if mounted && (lower == "swap" || lower == "none") {
+        let problem = Problem::error(origin, format!("fs-type \"{name}\" cannot be mounted"));
+        reader.fail(problem.hint("leave mount-point out for swap, or write a file system such as \"ext4\""));
+        return None;
+    }
+    let plain = !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_');
+    if !plain {
+        let problem = Problem::error(origin, format!("`{name}` is no file system type"));
+        reader.fail(problem.hint(format!("did you mean \"{lower}\"?")));
+        return None;
+    }
+    Some(name.to_owned())
+}
+
+pub(super) fn mount_settings(
+    reader: &mut SectionReader<'_>,
+    mount_point: String,
+    origin: Origin,
+    options: &Key,
+    mode: &Key,
+) -> MountSettings {
+    MountSettings {
+        mount_point,
+        origin,
+        options: reader.options(options),
+        mode: reader.mode(mode),
+        owner: reader.principal(&keys::OWNER),
+        group: reader.principal(&keys::GROUP),
+    }
+}

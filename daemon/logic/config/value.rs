@@ -1,0 +1,62 @@
+//! A value as it is written.
+
+use std::time::Duration;
+
+use super::problem::Origin;
+use crate::duration;
+use crate::overlay::quoted;
+
+/// A TOML value, as far as zramd has a use for it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Text.
+    String(String),
+    /// A whole number, and whether it was written in octal (`0o755`).
+    Integer(i64, bool),
+    /// A number with a fraction.
+    Float(f64),
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A list, each with its own place.
+    Array(Vec<(Value, Origin)>),
+    /// Anything else, by the name of its type.
+    Other(&'static str),
+}
+
+impl Value {
+    /// As a span of time: a number of seconds, or text with units.
+    pub fn span(&self) -> Option<Duration> {
+        match self {
+            Value::String(text) => duration::parse(text),
+            Value::Integer(seconds, _) => u64::try_from(*seconds).ok().map(Duration::from_secs),
+            _ => None,
+        }
+    }
+
+    /// As permission bits: octal text, or a number written in octal.
+    pub fn permissions(&self) -> Option<u32> {
+        let bits = match self {
+            Value::String(text) => u32::from_str_radix(text, 8).ok(),
+            Value::Integer(number, true) => u32::try_from(*number).ok(),
+            _ => None,
+        };
+        bits.filter(|bits| *bits <= 0o7777)
+    }
+
+    /// As TOML; the error is the kind of a value that no key takes, and that was not kept.
+    pub fn toml(&self) -> Result<String, &'static str> {
+        Ok(match self {
+            Value::String(text) => quoted(text),
+            Value::Integer(number, true) if *number >= 0 => format!("0o{number:o}"),
+            Value::Integer(number, _) => number.to_string(),
+            Value::Float(number) if number.is_nan() => "nan".to_owned(),
+            Value::Float(number) => format!("{number:?}"),
+            Value::Boolean(truth) => truth.to_string(),
+            Value::Array(items) => {
+                let items: Result<Vec<String>, _> = items.iter().map(|(item, _)| item.toml()).collect();
+                format!("[{}]", items?.join(", "))
+            }
+            Value::Other(kind) => return Err(kind),
+        })
+    }
+}
