@@ -1,17 +1,18 @@
 //! What all parts of the daemon share: the latest sample, the configuration, the jobs, the subscribers.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use zbus::Connection;
 
 use super::bus::turn::Turns;
-use super::jobs::Jobs;
+use super::claims::Claims;
+use super::lock::lock;
 use super::setup::Source;
-use super::subscribe::Subscribers;
 use engine::{Error, sample};
 use host::Host;
 use host::linux::{LinuxHost, heap};
@@ -61,6 +62,32 @@ pub enum Phase {
     Stopping,
 }
 
+/// How many jobs there are.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    /// Number of the last one.
+    pub last: u32,
+    /// Those that have not ended.
+    pub unfinished: usize,
+    /// Those on the bus that have ended, oldest first.
+    pub ended: VecDeque<u32>,
+    /// The change that has the lane, in words.
+    pub changing: String,
+}
+
+/// The subscribed callers.
+#[derive(Debug, Default)]
+pub struct Subscribers {
+    /// By their unique name on the bus, with the user that each belongs to.
+    pub live: BTreeMap<String, (u32, JoinHandle<()>)>,
+    /// Whether somebody looks who leaves the bus, or is about to.
+    pub watched: bool,
+    /// Whether nobody leaves unseen any more.
+    pub ready: watch::Sender<bool>,
+    /// Somebody has unsubscribed.
+    pub fewer: Arc<Notify>,
+}
+
 /// The shared state.
 #[derive(Debug)]
 pub struct Core {
@@ -76,14 +103,16 @@ pub struct Core {
     pub planning: tokio::sync::Mutex<()>,
     /// Calls that wait, by caller.
     pub turns: Turns,
+    /// What is being worked on.
+    pub claims: Claims,
     /// Work that takes long.
     pub jobs: Mutex<Jobs>,
     /// Who wants statistics without asking.
     pub subscribers: Mutex<Subscribers>,
     /// Asks for the published objects to be brought up to date.
-    pub changed: tokio::sync::Notify,
+    pub changed: Notify,
     /// Another configuration is in force.
-    pub view_changed: tokio::sync::Notify,
+    pub view_changed: Notify,
     /// How often publishing was asked for.
     requests: AtomicU64,
     /// The last of those requests that was fulfilled.
@@ -113,10 +142,11 @@ impl Core {
             changes: AtomicU64::new(0),
             planning: tokio::sync::Mutex::new(()),
             turns: Turns::default(),
+            claims: Claims::default(),
             jobs: Mutex::default(),
             subscribers: Mutex::default(),
-            changed: tokio::sync::Notify::new(),
-            view_changed: tokio::sync::Notify::new(),
+            changed: Notify::new(),
+            view_changed: Notify::new(),
             requests: AtomicU64::new(0),
             fulfilled: watch::channel(0).0,
             latest: watch::channel(Arc::new(Snapshot::default())).0,
@@ -311,9 +341,4 @@ fn age(snapshot: &Snapshot) -> Duration {
 /// How long whoever has a sample of this age waits for a newer one.
 fn patience(age: Duration) -> Duration {
     (age / 10).clamp(SHORT_PATIENCE, PATIENCE)
-}
-
-/// Locks; a thread that panicked while it held the lock leaves data that is still whole, because each is replaced at once.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,20 +1,20 @@
 //! Work that takes longer than a method call should: each is an object with progress, and can be cancelled.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::MutexGuard;
+use zbus::OwnedObjectPath;
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
-use zbus::{OwnedObjectPath, object_server::InterfaceRef};
 
-use super::bus::auth;
+use super::bus::caller;
 use super::bus::error::{Error, ErrorKind, Result};
-use super::bus::job::{Job, JobSignals, State};
-use super::core::{Core, lock};
-use super::setup::Cancel;
+use super::bus::job::{Job, JobSignals};
+use super::core::Core;
+use super::handle::Handle;
+use super::lock::lock;
 use super::work::Order;
 use logic::outcome::Outcome;
 use logic::text::worded;
@@ -27,118 +27,11 @@ const MEMORY: Duration = Duration::from_secs(30);
 /// How many of those stay at most.
 const MOST_ENDED: usize = 64;
 
-/// How often progress is looked at.
-pub(super) const LOOK: Duration = Duration::from_millis(250);
-
 /// How long a method without a job waits for its turn: less than callers usually wait for an answer (25 s).
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a job does, once it has begun.
 type Doing = Pin<Box<dyn Future<Output = Result<String>> + Send>>;
-
-/// How many jobs there are.
-#[derive(Debug, Default)]
-pub struct Jobs {
-    last: u32,
-    unfinished: usize,
-    /// Those on the bus that have ended, oldest first.
-    ended: VecDeque<u32>,
-    /// What is being worked on, by the name of the work: `benchmark`, `disk-NAME`, `maintenance`.
-    at_work: BTreeSet<String>,
-    /// The change that has the lane, in words.
-    changing: String,
-}
-
-/// Something that is being worked on: nobody else works on it as long as this value lives.
-#[derive(Debug)]
-pub struct Claim {
-    core: Arc<Core>,
-    name: String,
-}
-
-impl Claim {
-    /// Whether it is for the work of this name.
-    pub fn is_for(&self, name: &str) -> bool {
-        self.name == name
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        lock(&self.core.jobs).at_work.remove(&self.name);
-    }
-}
-
-/// One job, from the point of view of whoever does it.
-#[derive(Clone)]
-pub struct Handle {
-    /// Its number.
-    pub number: u32,
-    /// Ends it early.
-    pub cancel: Cancel,
-    /// Wakes whoever waits for something else than the kernel.
-    pub cancelled: Arc<tokio::sync::Notify>,
-    /// What it has to itself already.
-    pub claim: Option<Arc<Claim>>,
-    /// What is published about it.
-    pub state: Arc<Mutex<State>>,
-    object: Option<InterfaceRef<Job>>,
-}
-
-impl Handle {
-    /// A handle for work that nobody watches.
-    pub fn unwatched() -> Handle {
-        Handle {
-            number: 0,
-            cancel: Cancel::default(),
-            cancelled: Arc::default(),
-            claim: None,
-            state: Arc::default(),
-            object: None,
-        }
-    }
-
-    /// The same with something to itself.
-    pub fn with(self, claim: Arc<Claim>) -> Handle {
-        Handle { claim: Some(claim), ..self }
-    }
-
-    /// A handle for what is to be put right after the job: nobody watches it, and what the job has to itself stays so.
-    pub fn quietly(&self) -> Handle {
-        Handle { claim: self.claim.clone(), ..Handle::unwatched() }
-    }
-
-    /// Notes what became of each target, for the end of the job. With none, its sentence is the outcome.
-    pub fn outcomes(&self, outcomes: Vec<Outcome>) {
-        lock(&self.state).outcomes = outcomes;
-    }
-
-    /// Publishes what `look` finds now and then until `work` ends: how far it is, 0 to 1, or nothing.
-    pub async fn watch<T, F>(&self, work: impl Future<Output = T>, look: impl Fn() -> F) -> T
-    where
-        F: Future<Output = Option<f64>>,
-    {
-        let mut work = std::pin::pin!(work);
-        let mut ticks = tokio::time::interval(LOOK);
-        loop {
-            tokio::select! {
-                done = &mut work => return done,
-                _ = ticks.tick() => if let Some(share) = look().await {
-                    self.progress(share).await;
-                }
-            }
-        }
-    }
-
-    /// Publishes how far it is, 0 to 1; at most a few times a second.
-    pub async fn progress(&self, share: f64) {
-        let Some(object) = &self.object else { return };
-        lock(&self.state).progress = share.clamp(0.0, 1.0);
-        let job = object.get().await;
-        // Nobody has to listen.
-        job.progress_changed(object.signal_emitter()).await.ok();
-    }
-}
 
 /// The path of a job.
 pub fn path(number: u32) -> String {
@@ -166,12 +59,12 @@ impl Core {
         object: String,
         order: Order,
     ) -> Result<OwnedObjectPath> {
-        let claim = self.claim(&order.name)?;
+        let claim = self.claims.claim(&order.name)?;
         let work = async move |core: Arc<Core>, handle: Handle| core.work(&handle.with(claim), order).await;
         self.start_beside(kind, object, work).await
     }
 
-    /// Puts a job on the bus that runs beside changes and other work: what it works on it has to claim ([`Core::claim`]).
+    /// Puts a job on the bus that runs beside changes and other work: what it works on it has to claim ([`Core::claims`]).
     pub async fn start_beside<F>(
         self: &Arc<Self>,
         kind: &'static str,
@@ -187,30 +80,12 @@ impl Core {
     /// Notes that the caller asked for this job, and may cancel it.
     pub async fn owned(&self, call: &Header<'_>, job: OwnedObjectPath) -> Result<OwnedObjectPath> {
         let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
-        let user = auth::user_of(&connection, &auth::caller(call)?).await?;
+        let user = caller::user_of(&connection, &caller::name_of(call)?).await?;
         // It may have ended, and be gone from the bus.
         if let Ok(object) = connection.object_server().interface::<_, Job>(&job).await {
             lock(&object.get().await.state).owner.get_or_insert(user);
         }
         Ok(job)
-    }
-
-    /// Whether somebody has claimed it.
-    pub fn is_at_work(&self, name: &str) -> bool {
-        lock(&self.jobs).at_work.contains(name)
-    }
-
-    /// Has something to itself until the claim is dropped. What another one works on is refused at once: what it is about
-    /// to do takes long, and may make this one pointless.
-    pub fn claim(self: &Arc<Self>, name: &str) -> Result<Arc<Claim>> {
-        if lock(&self.jobs).at_work.insert(name.to_owned()) {
-            return Ok(Arc::new(Claim { core: Arc::clone(self), name: name.to_owned() }));
-        }
-        let what = match name.strip_prefix("disk-") {
-            Some(disk) => format!("work on ramdisk.{disk}"),
-            None => name.to_owned(),
-        };
-        Err(Error::new(ErrorKind::Busy, format!("{what} is going on already")))
     }
 
     /// The turn of a method that has no job: waits for other changes, but not so long that the caller is gone before it begins.
@@ -283,7 +158,9 @@ impl Core {
     async fn publish(&self, number: u32, kind: &'static str, object: String) -> zbus::Result<Handle> {
         let mut handle = Handle { number, ..Handle::unwatched() };
         let Some(connection) = self.connection() else { return Ok(handle) };
-        let job = Job::new(kind, object, &handle, self.turns.clone());
+        let (state, cancel) = (Arc::clone(&handle.state), handle.cancel.clone());
+        let cancelled = Arc::clone(&handle.cancelled);
+        let job = Job::new(kind, object, state, cancel, cancelled, self.turns.clone());
         let server = connection.object_server();
         server.at(path(number), job).await?;
         handle.object = Some(server.interface(path(number)).await?);

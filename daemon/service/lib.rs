@@ -4,17 +4,22 @@
 //! Boot does not depend on any of this; stopping, crashing or upgrading it never touches a device.
 
 pub mod bus;
+mod claims;
 mod core;
+mod handle;
 mod jobs;
 pub mod journal;
 mod lane;
+mod lock;
 pub(crate) mod maintain;
 mod notify;
 mod operations;
+mod overlay;
 mod pressure;
 pub(crate) mod ramdisk;
 mod ranks;
 mod reconcile;
+mod reports;
 pub mod run;
 mod setup;
 mod socket;

@@ -5,50 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use zbus::{Array, OwnedObjectPath, Variant};
+use zbus::{OwnedObjectPath, Variant};
 
 use super::bus::error::{Error, ErrorKind, Result};
-pub use super::bus::options::Options;
+use super::bus::options::{LONGEST, Options, invalid, none, only_force, texts};
 use super::core::Core;
-use super::jobs::Handle;
+use super::handle::Handle;
 use super::lane;
+use super::overlay::{drop_in, is_transient, switched_off, text_of};
 use super::reconcile::{Before, NOTHING, Wish, With, propose, reconcile, view};
 use engine::device::control;
-use host::linux::{LinuxHost, files};
+use host::linux::LinuxHost;
 use logic::human::human;
-use logic::overlay::{Command, ENABLED, Overlay, file_name};
+use logic::overlay::{Command, ENABLED, Overlay};
 use logic::proc::device_number;
 use logic::record::Target;
 
 /// How long the caller of `Reload` waits for the plan. Linux holds back who looks at a device while it recompresses its pages.
 const PLANNING: Duration = Duration::from_secs(2);
-
-/// Longest string that an option may be.
-const LONGEST: usize = 4096;
-
-/// Whether `force` is set; any other option is a mistake.
-pub(super) fn only_force(options: &Options) -> Result<bool> {
-    let mut forced = false;
-    for (name, value) in options.iter() {
-        match (name.as_str(), &**value) {
-            ("force", Variant::Bool(value)) => forced = *value,
-            ("force", _) => return Err(invalid("the option `force` is true or false")),
-            _ => return Err(invalid(format!("there is no option `{name}` here; `force` is the only one"))),
-        }
-    }
-    Ok(forced)
-}
-
-pub(super) fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidArgument, message)
-}
-
-pub(super) fn none(options: &Options) -> Result<()> {
-    match options.keys().next() {
-        None => Ok(()),
-        Some(name) => Err(invalid(format!("there is no option `{name}` here"))),
-    }
-}
 
 /// N of `zramN`, or `/dev/zramN`.
 fn number_of(name: &str) -> Result<u32> {
@@ -85,19 +59,6 @@ fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The strings of a list, which are not longer than one string may be.
-pub(super) fn texts<'a>(key: &str, list: &'a Array<'_>) -> Result<Vec<&'a str>> {
-    let text = |word: &'a Variant<'_>| match word {
-        Variant::Str(text) => Ok(text.as_str()),
-        _ => Err(invalid(format!("`{key}` is a list of strings"))),
-    };
-    let words = list.iter().map(text).collect::<Result<Vec<&str>>>()?;
-    match words.iter().map(|word| word.len()).sum::<usize>() {
-        length if length > LONGEST => Err(invalid(format!("`{key}` is longer than {LONGEST} bytes"))),
-        _ => Ok(words),
-    }
 }
 
 impl Core {
@@ -360,33 +321,6 @@ impl Core {
 
 async fn set_up_by_us(number: u32) -> Result<()> {
     lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await
-}
-
-/// The error of an operation on a device that is switched off until the next boot; nothing when it is not.
-pub(super) fn switched_off(number: u32) -> Option<Error> {
-    let name = format!("zram{number}");
-    let overlay = Overlay::parse(&text_of(&name)?);
-    overlay.values.get(ENABLED).filter(|value| *value == "false")?;
-    // Without its override, a device that was created would be gone.
-    let command = if overlay.transient { "swap on" } else { "unset --runtime" };
-    let message =
-        format!("{name} is switched off until the next boot; `zramdctl {command} {name}` brings it back");
-    Some(Error::new(ErrorKind::NotFound, message))
-}
-
-/// The file of the section of the moment.
-fn text_of(section: &str) -> Option<String> {
-    files::read_overlay(Path::new("/"), &file_name(section))
-}
-
-/// Whether the section of a device exists only for the moment.
-fn is_transient(number: u32) -> bool {
-    text_of(&format!("zram{number}")).is_some_and(|text| Overlay::parse(&text).transient)
-}
-
-/// The text of a section of the moment; none for one that says nothing.
-fn drop_in(section: &str, overlay: &Overlay) -> Option<String> {
-    (!overlay.values.is_empty()).then(|| overlay.text(section))
 }
 
 /// Changes the section of the moment and brings that about; when that fails, the section is as it was.

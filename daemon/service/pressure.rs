@@ -11,8 +11,9 @@ use tokio::task::JoinHandle;
 use zbus::object_server::SignalEmitter;
 
 use super::bus::manager::Manager;
-use super::core::{Core, lock};
+use super::core::Core;
 use super::journal;
+use super::lock::lock;
 use super::watch::watched;
 use host::Host;
 use host::linux::{LinuxHost, PRESSURE_LEVEL, files};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::core::Core;
-use super::jobs::Handle;
+use super::handle::Handle;
 use super::journal;
 use super::reconcile::{NOTHING, Wish, With, reconcile};
 use logic::record::Target;

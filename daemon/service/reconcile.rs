@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use serde::{Deserialize, Serialize};
 
 use super::bus::error::{Error, ErrorKind, Result};
+use super::claims::{self, Claim};
 use super::core::{Core, Mode, Phase};
-use super::jobs::{Claim, Handle};
+use super::handle::Handle;
 use super::lane;
-use super::ramdisk::{save_before_stop, work_name};
 use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
 use engine::device::control;
@@ -258,11 +258,11 @@ fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc
     let mut claims = Vec::new();
     for task in tasks.iter_mut().filter(|task| !matches!(task.action, Action::Keep | Action::Refuse)) {
         let Target::RamDisk(name) = &task.target else { continue };
-        let name = work_name(name);
+        let name = claims::of_disk(name);
         if handle.claim.as_ref().is_some_and(|claim| claim.is_for(&name)) {
             continue;
         }
-        match core.claim(&name) {
+        match core.claims.claim(&name) {
             Ok(claim) => claims.push(claim),
             Err(error) => {
                 task.detail = format!("{}; ask again when it has ended", error.0.message);
@@ -472,7 +472,7 @@ async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
     if let Some(unit) = &task.stop {
         let stopping = pid_1.unit(Verb::Stop, unit, &task.target, handle);
         while_pages_move(handle, &numbers, stopping).await?;
-        if let Err(error) = save_before_stop(pid_1, handle, &task.target).await {
+        if let Err(error) = pid_1.save_before_stop(&task.target, handle).await {
             // As it was, as far as that goes; the first error says more.
             pid_1.unit(Verb::Start, unit, &task.target, handle).await.ok();
             return Err(error);
@@ -528,7 +528,7 @@ mod tests {
         };
         let actions = |tasks: &[Task]| tasks.iter().map(|task| task.action).collect::<Vec<Action>>();
         let handle = {
-            let claim = core.claim("disk-busy").unwrap();
+            let claim = core.claims.claim("disk-busy").unwrap();
             Handle::unwatched().with(claim)
         };
 
@@ -540,7 +540,7 @@ mod tests {
             "ramdisk.busy: work on ramdisk.busy is going on already; ask again when it has ended"
         );
         // The other way round, too.
-        assert_eq!(core.claim("disk-idle").unwrap_err().kind, ErrorKind::Busy);
+        assert_eq!(core.claims.claim("disk-idle").unwrap_err().kind, ErrorKind::Busy);
         drop(claims);
 
         // Whoever works on it may change it.
@@ -548,6 +548,6 @@ mod tests {
         let claims = claim_disks(&core, &handle, &mut todo);
         assert_eq!(actions(&todo), [Action::Recreate; 3]);
         drop((claims, handle));
-        assert!(core.claim("disk-busy").is_ok() && core.claim("disk-idle").is_ok());
+        assert!(core.claims.claim("disk-busy").is_ok() && core.claims.claim("disk-idle").is_ok());
     }
 }

@@ -10,13 +10,13 @@ use zbus::{Connection, MatchRule, MessageStream};
 use super::bus::benchmark::{self, Benchmark};
 use super::bus::manager::Manager;
 use super::core::{Core, Mode, Phase};
-use super::jobs::Handle;
+use super::handle::Handle;
 use super::ramdisk::space;
 use super::reconcile::{NOTHING, Wish, With, interrupted, reconcile, view};
 use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
-use super::{NAME, ROOT, bus, journal, maintain, notify, pressure, stream, watch};
+use super::{NAME, ROOT, bus, journal, maintain, notify, pressure, reports, stream, watch};
 use host::linux::{files, unit_files};
 use logic::exit::ExitStatus;
 use logic::work::Outcome;
@@ -101,7 +101,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
         Err(error) => log::error!("cannot read the configuration: {error}"),
     }
     core.enter(Phase::Running);
-    tokio::spawn(maintain::follow_reports(Arc::clone(&core)));
+    tokio::spawn(reports::follow_reports(Arc::clone(&core)));
     adopt(&core).await;
     maintain::follow_configuration(&core).await;
     journal::started(core.latest().devices.len());
@@ -193,7 +193,7 @@ async fn wait(
             _ = signals.end.recv() => return Ok(()),
             _ = signals.interrupt.recv() => return Ok(()),
             _ = signals.reload.recv() => {
-                if let Err(error) = core.reload(&super::operations::Options::default()).await {
+                if let Err(error) = core.reload(&super::bus::options::Options::default()).await {
                     journal::ended("reload", Outcome::Failed, &error.message, error.kind.is_slip());
                 }
             }

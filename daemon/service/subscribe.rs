@@ -1,19 +1,17 @@
 //! Who wants statistics without asking each time. Nobody subscribed means no timer and no wake-up.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 
 use super::bus::BUS;
-use super::bus::auth;
+use super::bus::caller;
 use super::bus::device::{Device, stats_map};
 use super::bus::error::{Error, ErrorKind, Result};
-use super::core::{Core, lock};
+use super::core::Core;
+use super::lock::lock;
 use super::stream;
 
 /// Shortest interval.
@@ -25,19 +23,6 @@ const MOST: usize = 256;
 /// Those of them that may belong to one user, but for root.
 const MOST_OF_ONE: usize = 64;
 
-/// The subscribed callers.
-#[derive(Debug, Default)]
-pub struct Subscribers {
-    /// By their unique name on the bus, with the user that each belongs to.
-    live: BTreeMap<String, (u32, JoinHandle<()>)>,
-    /// Whether somebody looks who leaves the bus, or is about to.
-    watched: bool,
-    /// Whether nobody leaves unseen any more.
-    ready: watch::Sender<bool>,
-    /// Somebody has unsubscribed.
-    fewer: Arc<Notify>,
-}
-
 impl Core {
     /// Sends `StatsUpdated` of all devices to this caller until it unsubscribes or leaves the bus.
     pub async fn subscribe(self: &Arc<Self>, call: &Header<'_>, interval: Duration) -> Result<()> {
@@ -47,7 +32,7 @@ impl Core {
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
-        let caller = auth::caller(call)?;
+        let caller = caller::name_of(call)?;
         let user = self.turns.take(&connection, call).await?.user;
         let mut subscribers = lock(&self.subscribers);
         let others = subscribers.live.iter().filter(|(name, _)| **name != caller).map(|(_, (user, _))| *user);
@@ -83,7 +68,7 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration) {
     let Ok(destination) = zbus::names::UniqueName::try_from(caller.as_str()) else { return };
     let mut ready = lock(&core.subscribers).ready.subscribe();
     // Whoever has left before that is not announced any more, so the bus is asked.
-    if ready.wait_for(|ready| *ready).await.is_err() || auth::user_of(&connection, &caller).await.is_err() {
+    if ready.wait_for(|ready| *ready).await.is_err() || caller::user_of(&connection, &caller).await.is_err() {
         return core.unsubscribe(&caller);
     }
     let mut ticks = tokio::time::interval(interval);

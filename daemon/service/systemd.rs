@@ -5,7 +5,7 @@ use zbus::{Connection, OwnedVariant};
 
 use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::label;
-use super::jobs::Handle;
+use super::handle::Handle;
 use super::stream;
 use logic::record::Target;
 
@@ -100,6 +100,22 @@ impl Systemd {
             }
         }
         units.split_off(1)
+    }
+
+    /// Saves a disk that is about to be taken away, as long as it can still be kept back. One that is not kept, or not loaded, has
+    /// nothing to save.
+    pub async fn save_before_stop(&self, target: &Target, handle: &Handle) -> Result<()> {
+        let Target::RamDisk(name) = target else { return Ok(()) };
+        let unit = format!("zramd-disk-save@{name}.service");
+        let how = self.job(Verb::Start, &unit, Some("main"), handle).await?;
+        match how.as_str() {
+            DONE | "dependency" | "skipped" | "assert" => Ok(()),
+            _ => {
+                let message =
+                    format!("{target}: it cannot be saved, so it stays: see `journalctl -b -u {unit}`");
+                Err(Error::new(ErrorKind::Failed, message))
+            }
+        }
     }
 
     /// Has PID 1 do something with a unit, and waits for its end.

@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 
 use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode};
-use super::jobs::{Handle, LOOK};
+use super::handle::{Handle, LOOK};
 use super::systemd::{DONE, Systemd, Verb};
 use host::Host;
 use host::linux::{LinuxHost, process, work};
@@ -38,7 +38,7 @@ impl Core {
     /// done twice at the same time.
     pub async fn work(self: &Arc<Self>, handle: &Handle, order: Order) -> Result<String> {
         let held = handle.claim.as_ref().filter(|claim| claim.is_for(&order.name));
-        let _claim = held.map_or_else(|| self.claim(&order.name), |claim| Ok(Arc::clone(claim)))?;
+        let _claim = held.map_or_else(|| self.claims.claim(&order.name), |claim| Ok(Arc::clone(claim)))?;
         let asked = micros(LinuxHost::new("/").monotonic());
         let done = match self.mode {
             Mode::Systemd => self.by_unit(handle, &order).await,

@@ -9,7 +9,7 @@ use std::time::Instant;
 use zbus::message::{Flags, Header};
 use zbus::{Connection, Variant};
 
-use super::ask;
+use super::caller::name_of;
 use super::error::{Error, ErrorKind, Result};
 use super::turn::Turns;
 
@@ -72,23 +72,9 @@ pub async fn check_owner(
     polkit(connection, call, Action::Manage).await
 }
 
-/// The unique name of the caller on the bus.
-pub(crate) fn caller(call: &Header<'_>) -> Result<String> {
-    let sender = call.sender().map(ToString::to_string);
-    // Only on a direct connection without a bus.
-    sender.ok_or_else(|| Error::new(ErrorKind::NotPermitted, "it is not known who calls"))
-}
-
-/// The user that owns a connection to the bus.
-pub(crate) async fn user_of(connection: &Connection, name: &str) -> Result<u32> {
-    let unknown =
-        |error| Error::new(ErrorKind::NotPermitted, format!("the bus does not say who calls: {error}"));
-    ask(connection, "GetConnectionUnixUser", name).await.map_err(unknown)
-}
-
 /// Asks polkit, in the terms of org.freedesktop.PolicyKit1.Authority.CheckAuthorization.
 async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
-    let name = caller(call)?;
+    let name = name_of(call)?;
     let subject = ("system-bus-name", HashMap::from([("name", Variant::from(name))]));
     let details: HashMap<&str, &str> = HashMap::new();
     let flags = if call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH) { INTERACTIVE } else { 0 };

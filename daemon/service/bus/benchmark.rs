@@ -8,10 +8,9 @@ use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
 use super::auth::{self, Action};
 use super::error::{Error, ErrorKind, Result};
-use super::options::Options;
+use super::options::{Options, invalid, texts};
 use crate::core::Core;
 use crate::lane;
-use crate::operations::{invalid, texts};
 use crate::work::Order;
 use engine::benchmark::{SECONDS, keep};
 use host::linux::LinuxHost;

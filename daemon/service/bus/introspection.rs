@@ -13,8 +13,7 @@ use super::ramdisk::RamDisk;
 use super::swap::Swap;
 use super::turn::Turns;
 use crate::core::{Core, Mode};
-use crate::jobs::Handle;
-use crate::setup::Source;
+use crate::setup::{Cancel, Source};
 
 /// Name and XML of every interface, as Introspect of an object has it.
 pub fn interfaces() -> Vec<(String, String)> {
@@ -27,7 +26,7 @@ pub fn interfaces() -> Vec<(String, String)> {
         text(&Filesystem::new(Arc::clone(&core), nobody())),
         text(&RamDisk::new(Arc::clone(&core), nobody())),
         text(&Benchmark::new(Arc::clone(&core))),
-        text(&Job::new("", nobody(), &Handle::unwatched(), Turns::default())),
+        text(&Job::new("", nobody(), Arc::default(), Cancel::default(), Arc::default(), Turns::default())),
     ]
 }
 

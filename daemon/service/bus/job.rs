@@ -9,8 +9,7 @@ use zbus::{Connection, interface};
 use super::auth;
 use super::error::Result;
 use super::turn::Turns;
-use crate::core::lock;
-use crate::jobs::Handle;
+use crate::lock::lock;
 use crate::setup::Cancel;
 use host::Host;
 use host::linux::LinuxHost;
@@ -55,8 +54,14 @@ impl State {
 }
 
 impl Job {
-    pub(crate) fn new(kind: &'static str, object: String, handle: &Handle, turns: Turns) -> Job {
-        let Handle { state, cancel, cancelled, .. } = handle.clone();
+    pub(crate) fn new(
+        kind: &'static str,
+        object: String,
+        state: Arc<Mutex<State>>,
+        cancel: Cancel,
+        cancelled: Arc<tokio::sync::Notify>,
+        turns: Turns,
+    ) -> Job {
         let started = micros(LinuxHost::new("/").monotonic());
         Job { kind, object, started, state, cancel, cancelled, turns }
     }

@@ -8,11 +8,12 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::auth::{self, Action};
+use super::caller;
 use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
 use super::{device_path, disk_path};
 use crate::core::Core;
-use crate::operations::switched_off;
+use crate::overlay::switched_off;
 use logic::maintain::report;
 use logic::overlay::{Command, Override};
 use logic::proc::device_number;
@@ -322,7 +323,7 @@ impl Manager {
 
     /// Ends that.
     fn unsubscribe(&self, #[zbus(header)] call: Header<'_>) -> Result<()> {
-        self.core.unsubscribe(&auth::caller(&call)?);
+        self.core.unsubscribe(&caller::name_of(&call)?);
         Ok(())
     }
 }

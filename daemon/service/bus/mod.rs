@@ -3,6 +3,7 @@
 
 pub mod auth;
 pub mod benchmark;
+pub(crate) mod caller;
 pub mod device;
 pub mod error;
 pub mod filesystem;

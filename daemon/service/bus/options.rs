@@ -9,12 +9,17 @@ use std::ops::{Deref, DerefMut};
 
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use zbus::{OwnedVariant, Signature, Type, Variant};
+use zbus::{Array, OwnedVariant, Signature, Type, Variant};
+
+use super::error;
 
 /// What the options of one call may amount to, in bytes of text.
 const MOST: usize = 64 * 1024;
 /// What each option, and each word of a list, counts for besides its text.
 const EACH: usize = 256;
+
+/// Longest string that an option may be.
+pub(crate) const LONGEST: usize = 4096;
 
 /// Options by name.
 #[derive(Debug, Default, Serialize)]
@@ -153,6 +158,45 @@ impl<'de> Visitor<'de> for Words<'_> {
             words.push(word.to_owned());
         }
         Ok(words)
+    }
+}
+
+/// Whether `force` is set; any other option is a mistake.
+pub(crate) fn only_force(options: &Options) -> error::Result<bool> {
+    let mut forced = false;
+    for (name, value) in options.iter() {
+        match (name.as_str(), &**value) {
+            ("force", Variant::Bool(value)) => forced = *value,
+            ("force", _) => return Err(invalid("the option `force` is true or false")),
+            _ => return Err(invalid(format!("there is no option `{name}` here; `force` is the only one"))),
+        }
+    }
+    Ok(forced)
+}
+
+/// The error of an option, or of another argument, that makes no sense.
+pub(crate) fn invalid(message: impl Into<String>) -> error::Error {
+    error::Error::new(error::ErrorKind::InvalidArgument, message)
+}
+
+/// Refuses any option.
+pub(crate) fn none(options: &Options) -> error::Result<()> {
+    match options.keys().next() {
+        None => Ok(()),
+        Some(name) => Err(invalid(format!("there is no option `{name}` here"))),
+    }
+}
+
+/// The strings of a list, which are not longer than one string may be.
+pub(crate) fn texts<'a>(key: &str, list: &'a Array<'_>) -> error::Result<Vec<&'a str>> {
+    let text = |word: &'a Variant<'_>| match word {
+        Variant::Str(text) => Ok(text.as_str()),
+        _ => Err(invalid(format!("`{key}` is a list of strings"))),
+    };
+    let words = list.iter().map(text).collect::<error::Result<Vec<&str>>>()?;
+    match words.iter().map(|word| word.len()).sum::<usize>() {
+        length if length > LONGEST => Err(invalid(format!("`{key}` is longer than {LONGEST} bytes"))),
+        _ => Ok(words),
     }
 }
 

@@ -8,6 +8,7 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::auth::{self, Action};
+use super::caller;
 use super::device_path_or_none;
 use super::error::Result;
 use super::options::Options;
@@ -187,7 +188,7 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
-        let user = auth::user_of(connection, &auth::caller(&call)?).await?;
+        let user = caller::user_of(connection, &caller::name_of(&call)?).await?;
         let reason = if user == 0 { "asked" } else { BY_USER };
         let words = ["--reason", reason].map(str::to_owned).to_vec();
         self.core.owned(&call, self.core.work_on_disk(&self.name, "save", words, &options).await?).await

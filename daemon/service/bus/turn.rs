@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use zbus::Connection;
 use zbus::message::Header;
 
-use super::auth;
+use super::caller::{name_of, user_of};
 use super::error::{Error, ErrorKind, Result};
-use crate::core::lock;
+use crate::lock::lock;
 
 /// Waiting calls of one connection to the bus.
 const MOST: usize = 8;
@@ -57,9 +57,9 @@ struct Place {
 impl Turns {
     /// Counts a call in, or refuses it because its caller or user has too many.
     pub async fn take(&self, connection: &Connection, call: &Header<'_>) -> Result<Turn> {
-        let caller = auth::caller(call)?;
+        let caller = name_of(call)?;
         let of_caller = self.place(Key::Caller(caller.clone()), MOST)?;
-        let user = auth::user_of(connection, &caller).await?;
+        let user = user_of(connection, &caller).await?;
         let of_user = (user != 0).then(|| self.place(Key::User(user), MOST_OF_USER)).transpose()?;
         Ok(Turn { user, _places: (of_caller, of_user) })
     }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use zbus::OwnedObjectPath;
 
 use super::bus::error::{Error, ErrorKind, Result};
+use super::bus::options::{Options, invalid, none, only_force};
+use super::claims::of_disk;
 use super::core::{Core, Mode};
-use super::jobs::Handle;
-use super::operations::{Options, invalid, none, only_force, with_overlay};
+use super::handle::Handle;
+use super::operations::with_overlay;
 use super::reconcile::{Wish, With, reconcile};
-use super::systemd::{DONE, Systemd, Verb};
+use super::systemd::{Systemd, Verb};
 use super::work::Order;
 use logic::overlay::{Command, Overlay};
 use logic::proc::zram_number;
@@ -20,15 +22,10 @@ use logic::sample::DiskView;
 use logic::unit::ramdisk::{doing_unit, place_unit};
 use logic::unit::{escape_path, setup_unit};
 
-/// Name of the work on a disk: one at a time.
-pub(crate) fn work_name(name: &str) -> String {
-    format!("disk-{name}")
-}
-
 fn order(name: &str, verb: &str, words: Vec<String>) -> Order {
     let mut all = vec![verb.to_owned(), name.to_owned()];
     all.extend(words);
-    Order { name: work_name(name), unit: doing_unit(name), verb: vec!["kept".to_owned()], words: all }
+    Order { name: of_disk(name), unit: doing_unit(name), verb: vec!["kept".to_owned()], words: all }
 }
 
 impl Core {
@@ -67,7 +64,7 @@ impl Core {
         none(options)?;
         let disk = self.kept_disk(name).await?;
         self.start_beside("restore", name.to_owned(), move |core, handle| async move {
-            let handle = handle.with(core.claim(&work_name(&disk.name))?);
+            let handle = handle.with(core.claims.claim(&of_disk(&disk.name))?);
             core.work(&handle, order(&disk.name, "prepare-restore", vec![generation])).await?;
             match core.mode {
                 Mode::Systemd => core.remount(&handle, &disk).await?,
@@ -166,20 +163,5 @@ impl Core {
             with_overlay(&core, &handle, &target.to_string(), wish, Some(Command::DiskResize), change).await
         })
         .await
-    }
-}
-
-/// Saves a disk that is about to be taken away, as long as it can still be kept back. One that is not kept, or not loaded, has
-/// nothing to save.
-pub async fn save_before_stop(pid_1: &Systemd, handle: &Handle, target: &Target) -> Result<()> {
-    let Target::RamDisk(name) = target else { return Ok(()) };
-    let unit = format!("zramd-disk-save@{name}.service");
-    let how = pid_1.job(Verb::Start, &unit, Some("main"), handle).await?;
-    match how.as_str() {
-        DONE | "dependency" | "skipped" | "assert" => Ok(()),
-        _ => {
-            let message = format!("{target}: it cannot be saved, so it stays: see `journalctl -b -u {unit}`");
-            Err(Error::new(ErrorKind::Failed, message))
-        }
     }
 }

@@ -1,0 +1,89 @@
+//! What runs of maintenance report, however they were started: it is published, and devices follow the machine's memory.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::inotify;
+use tokio::io::Interest;
+use zbus::OwnedVariant;
+
+use super::bus::options::Options;
+use super::core::Core;
+use super::handle::Handle;
+use super::journal;
+use super::maintain::NAME;
+use super::reconcile::{Wish, With, reconcile};
+use super::watch::watched;
+use host::linux::work;
+use logic::maintain::report::Report;
+use logic::maintain::resize::{Resize, Step};
+use logic::record::Target;
+use logic::work::{Outcome, Work};
+
+/// Follows what runs report.
+pub async fn follow_reports(core: Arc<Core>) {
+    if let Err(error) = reports(&core).await {
+        log::warn!("cannot follow what maintenance reports: {error}");
+    }
+}
+
+async fn reports(core: &Arc<Core>) -> std::io::Result<()> {
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+    let watch = watched(watch, Interest::READABLE)?;
+    let mut last = u64::MAX;
+    loop {
+        // Whoever ends last takes the folder away, and the watch with it.
+        std::fs::create_dir_all(work::FOLDER)?;
+        inotify::add_watch(&watch, work::FOLDER, inotify::WatchFlags::MOVED_TO)?;
+        read_report(core, &mut last);
+        let mut ready = watch.readable().await?;
+        let mut buffer = [0; 4096];
+        // Which file it was does not matter.
+        while rustix::io::read(&watch, &mut buffer).is_ok() {}
+        ready.clear_ready();
+    }
+}
+
+/// Has what a run says at its end published, and brings about what it found. What was said before we began is not news.
+fn read_report(core: &Arc<Core>, last: &mut u64) {
+    let text = work::read(Path::new("/"), NAME).unwrap_or_default();
+    let Ok(work) = serde_json::from_str::<Work<Report>>(&text) else {
+        *last = (*last).min(u64::MAX - 1);
+        return;
+    };
+    let ended = work.detail.ended_monotonic_usec;
+    let before = std::mem::replace(last, ended);
+    if work.result.is_some() && ended != before {
+        core.changed.notify_one();
+        for resize in work.detail.resizes.into_iter().filter(|_| before != u64::MAX) {
+            tokio::spawn(follow_memory(Arc::clone(core), resize));
+        }
+    }
+}
+
+/// Brings about a size that follows the machine's memory, where nothing has to be moved for that.
+async fn follow_memory(core: Arc<Core>, resize: Resize) {
+    let done = match resize.step {
+        Step::Offer => return,
+        Step::Recreate => {
+            let _guard = core.lane.lock().await;
+            let wish = Wish::one(Target::Device(resize.number), false);
+            reconcile(&core, &Handle::unwatched(), wish, With::Nothing).await
+        }
+        Step::Add(bytes) => {
+            let mut options = Options::default();
+            options.insert("zram-size".to_owned(), OwnedVariant::from(bytes));
+            let latest = core.latest();
+            let first = latest.devices.iter().find(|device| device.number == resize.number);
+            if let Some(swap) = first.and_then(|first| first.swap) {
+                // The kernel fills swaps of the same priority in turns.
+                options.insert("swap-priority".to_owned(), OwnedVariant::from(swap.priority));
+            }
+            core.create(&options).await.map(|name| format!("{name} was added"))
+        }
+    };
+    match done {
+        Ok(done) => journal::job_ended("resize", Outcome::Done, &format!("{}: {done}", resize.reason)),
+        Err(error) => journal::job_ended("resize", Outcome::Failed, &error.message),
+    }
+}
