@@ -1,18 +1,39 @@
-//! The arrow between the layers, enforced: *logic decides, host touches, engine does, service serves, client shows.*
+//! The walls of the house: who may use whom, what the logic must not touch, and no import cycles.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A layer, and what its files must not mention.
-struct Rule {
-    folder: &'static str,
-    forbidden: &'static [&'static str],
-}
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
-const RULES: [Rule; 6] = [
-    Rule {
-        folder: "logic",
-        forbidden: &[
+/// The crates below `daemon/`, from the bottom up, and which of them each may use.
+const CRATES: [(&str, &[&str]); 6] = [
+    ("logic", &[]),
+    ("host", &["logic"]),
+    ("engine", &["logic", "host"]),
+    ("service", &["logic", "host", "engine"]),
+    ("client", &["logic", "host", "engine", "service"]),
+    ("sim", &["logic", "host"]),
+];
+
+/// The programs of more than one file.
+const PROGRAMS: [&str; 2] = ["bin/zramd_setup", "bin/zramd_worker"];
+
+/// Crates of others that only these may use.
+const RESERVED: [(&str, &[&str]); 4] = [
+    ("tokio", &["service", "client"]),
+    ("zbus", &["service", "client"]),
+    ("rustix", &["host", "engine", "service"]),
+    ("libc", &["host", "engine", "service"]),
+];
+
+/// What a crate must not mention although Cargo lets it.
+const FORBIDDEN: [(&str, &[&str]); 4] = [
+    (
+        "logic",
+        &[
             "std::fs",
             "std::io",
             "std::process",
@@ -22,44 +43,19 @@ const RULES: [Rule; 6] = [
             "std::os",
             "Instant::now",
             "SystemTime::now",
-            "tokio",
-            "zbus",
-            "rustix",
-            "libc",
-            "unsafe",
             "async fn",
-            "crate::host",
-            "crate::engine",
-            "crate::service",
-            "crate::client",
             "println!",
             "eprintln!",
         ],
-    },
-    Rule {
-        folder: "host",
-        forbidden: &[
-            "crate::engine",
-            "crate::service",
-            "crate::client",
-            "tokio",
-            "zbus",
-            "logic::config::settings",
-        ],
-    },
-    Rule {
-        folder: "engine",
-        forbidden: &["crate::service", "crate::client", "tokio", "zbus", "unsafe", "async fn", "std::fs"],
-    },
-    Rule { folder: "service", forbidden: &["crate::client", "unsafe"] },
-    Rule { folder: "client", forbidden: &["crate::engine::apply", "crate::engine::provision", "unsafe"] },
-    Rule { folder: "bin", forbidden: &["unsafe"] },
+    ),
+    ("host", &["logic::config::settings"]),
+    ("engine", &["async fn", "std::fs"]),
+    ("client", &["engine::apply", "engine::provision"]),
 ];
 
-fn source_files(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+fn source_files(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for entry in entries {
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files.extend(source_files(&path));
@@ -72,7 +68,7 @@ fn source_files(folder: &Path) -> Vec<PathBuf> {
 
 /// Code without comments, string literals and the test module at the end of a file.
 fn code(text: &str) -> String {
-    let text = text.split("#[cfg(test)]").next().unwrap();
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
     let mut out = String::new();
     for line in text.lines() {
         let line = line.split("//").next().unwrap();
@@ -88,13 +84,14 @@ fn code(text: &str) -> String {
     out
 }
 
+fn is_part_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
 /// Whether `word` stands in `code` with no letter, digit or underscore on either side.
 fn mentions(code: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).any(|(at, _)| {
-        let before = code[..at].chars().next_back();
-        let after = code[at + word.len()..].chars().next();
-        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+        !code[..at].ends_with(is_part_of_word) && !code[at + word.len()..].starts_with(is_part_of_word)
     })
 }
 
@@ -102,13 +99,46 @@ fn daemon() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("daemon")
 }
 
+/// The packages that a manifest lists as dependencies, ours without `zramd-`.
+fn dependencies(directory: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+    let manifest = DeTable::parse(&text).unwrap();
+    let listed = manifest.get_ref()["dependencies"].get_ref().as_table().unwrap();
+    let package = |(name, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+        let package = value.get_ref().get("package").and_then(|value| value.get_ref().as_str());
+        package.unwrap_or(name.get_ref()).trim_start_matches("zramd-").to_owned()
+    };
+    listed.iter().map(package).collect()
+}
+
 #[test]
-fn no_layer_mentions_what_is_above_it() {
+fn each_crate_uses_only_what_is_below_it() {
     let mut offences = Vec::new();
-    for rule in &RULES {
-        for file in source_files(&daemon().join(rule.folder)) {
+    for (name, allowed) in CRATES {
+        let used = dependencies(&daemon().join(name));
+        let ours = CRATES.iter().map(|(other, _)| *other).filter(|other| !allowed.contains(other));
+        let others = RESERVED.iter().filter(|(_, users)| !users.contains(&name)).map(|(other, _)| *other);
+        offences.extend(ours.chain(others).filter(|other| used.contains(*other)).map(|other| (name, other)));
+    }
+    assert!(offences.is_empty(), "{offences:?}");
+}
+
+#[test]
+fn the_simulator_is_no_part_of_the_programs() {
+    let root = dependencies(&daemon().join(".."));
+    for absent in ["sim", "tokio", "zbus"] {
+        assert!(!root.contains(absent), "{absent}");
+    }
+    assert!(root.contains("client"));
+}
+
+#[test]
+fn no_crate_mentions_what_it_must_not() {
+    let mut offences = Vec::new();
+    for (name, forbidden) in FORBIDDEN {
+        for file in source_files(&daemon().join(name)) {
             let code = code(&fs::read_to_string(&file).unwrap());
-            for word in rule.forbidden {
+            for word in forbidden {
                 if mentions(&code, word) {
                     offences.push(format!("{} mentions {word}", file.display()));
                 }
@@ -134,9 +164,11 @@ fn unsafe_code_is_only_below_host_linux() {
 
 #[test]
 fn devices_are_created_and_removed_in_one_place() {
-    let allowed = [daemon().join("engine/create.rs"), daemon().join("host")];
+    let place = daemon().join("engine/device/create.rs");
+    assert!(place.exists());
+    let elsewhere = ["host", "sim"].map(|name| daemon().join(name));
     for file in source_files(&daemon()) {
-        if allowed.iter().any(|path| file.starts_with(path)) {
+        if file == place || elsewhere.iter().any(|directory| file.starts_with(directory)) {
             continue;
         }
         let code = code(&fs::read_to_string(&file).unwrap());
@@ -144,6 +176,178 @@ fn devices_are_created_and_removed_in_one_place() {
             assert!(!code.contains(verb), "{} calls {verb}", file.display());
         }
     }
+}
+
+/// A path of a module or of something in it: `["plan", "check"]`. That of the crate itself is empty.
+type Module = Vec<String>;
+
+/// The modules of a crate or program, each with its code.
+fn modules(directory: &Path) -> BTreeMap<Module, String> {
+    let module = |file: PathBuf| {
+        let path = file.strip_prefix(directory).unwrap().with_extension("");
+        let mut module: Module = path.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        module.pop_if(|last| matches!(last.as_str(), "lib" | "main" | "mod"));
+        (module, code(&fs::read_to_string(&file).unwrap()))
+    };
+    source_files(directory).into_iter().map(module).collect()
+}
+
+/// The paths of a use tree, or of an expression, that `text` begins with, and what comes after it.
+fn paths(mut text: &str) -> (Vec<Module>, &str) {
+    let mut path = Module::new();
+    loop {
+        text = text.trim_start();
+        let end = text.find(|c| !is_part_of_word(c)).unwrap_or(text.len());
+        if text[..end] != *"self" || path.is_empty() {
+            path.extend((end > 0).then(|| text[..end].to_owned()));
+        }
+        text = &text[end..];
+        let Some(rest) = text.strip_prefix("::") else { return (vec![path], text) };
+        text = rest;
+        if let Some(rest) = text.strip_prefix('{') {
+            let mut all = Vec::new();
+            text = rest;
+            while !text.starts_with('}') {
+                let (some, rest) = paths(text);
+                all.extend(some.into_iter().map(|below| [path.clone(), below].concat()));
+                // A comma, or `as` and another name.
+                text = rest.trim_start_matches(|c| c != ',' && c != '}').trim_start_matches(',').trim_start();
+            }
+            return (all, &text[1..]);
+        }
+        if !text.starts_with(is_part_of_word) {
+            return (vec![path], text);
+        }
+    }
+}
+
+/// What the code of a module mentions by a path from the crate, from the module above, or from itself.
+fn mentioned(module: &Module, code: &str) -> Vec<Module> {
+    let mut found = Vec::new();
+    // The indentation of modules within this file that are open.
+    let mut inline: Vec<&str> = Vec::new();
+    let mut rest = code;
+    while let Some((line, after)) = rest.split_once('\n') {
+        for word in ["crate::", "self::", "super::"] {
+            for (at, _) in line.match_indices(word) {
+                if line[..at].ends_with(|c| is_part_of_word(c) || c == ':') {
+                    continue;
+                }
+                for path in paths(&rest[at..]).0 {
+                    let ups = path.iter().take_while(|part| *part == "super").count();
+                    let own = module.len().saturating_sub(ups.saturating_sub(inline.len()));
+                    found.push(match path[0].as_str() {
+                        "crate" => path[1..].to_vec(),
+                        "self" => [module, &path[1..]].concat(),
+                        _ => [&module[..own], &path[ups..]].concat(),
+                    });
+                }
+            }
+        }
+        let text = line.trim_start();
+        let indent = &line[..line.len() - text.len()];
+        if text == "}" && inline.last() == Some(&indent) {
+            inline.pop();
+        } else if text.ends_with('{') && mentions(text, "mod") {
+            inline.push(indent);
+        }
+        rest = after;
+    }
+    found
+}
+
+/// The module that a path leads into.
+fn enclosing(path: &[String], modules: &BTreeMap<Module, String>) -> Module {
+    (0..=path.len())
+        .rev()
+        .map(|length| path[..length].to_vec())
+        .find(|part| modules.contains_key(part))
+        .unwrap_or_default()
+}
+
+/// Pairs of modules that import each other, directly or through others. A module and its parts count as one.
+fn cycles(modules: &BTreeMap<Module, String>) -> Vec<String> {
+    let mut exports: BTreeMap<Module, Module> = BTreeMap::new();
+    for (module, code) in modules {
+        for declaration in code.split("\npub use ").skip(1) {
+            for path in
+                paths(declaration).0.into_iter().filter(|path| path[0] != "crate" && path[0] != "super")
+            {
+                let (Some(name), target) = (path.last().cloned(), [module.clone(), path].concat()) else {
+                    continue;
+                };
+                exports.insert([module.as_slice(), &[name]].concat(), enclosing(&target, modules));
+            }
+        }
+    }
+    let imports = |module: &Module, code: &str| -> BTreeSet<Module> {
+        let target = |path: Module| {
+            let found = enclosing(&path, modules);
+            // What a module only passes on is a part's.
+            path.get(..=found.len()).and_then(|name| exports.get(name)).cloned().unwrap_or(found)
+        };
+        let is_other = |other: &Module| !other.starts_with(module) && !module.starts_with(other);
+        mentioned(module, code).into_iter().map(target).filter(is_other).collect()
+    };
+    let edges: BTreeMap<&Module, BTreeSet<Module>> =
+        modules.iter().map(|(module, code)| (module, imports(module, code))).collect();
+    let reaches = |from: &Module, to: &Module| {
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![from]);
+        while let Some(module) = todo.pop() {
+            if seen.insert(module) {
+                todo.extend(&edges[module]);
+            }
+        }
+        seen.contains(to)
+    };
+    let pairs = edges.iter().flat_map(|(module, others)| others.iter().map(move |other| (*module, other)));
+    pairs
+        .filter(|(module, other)| reaches(other, module))
+        .map(|(module, other)| format!("{} uses {}", module.join("::"), other.join("::")))
+        .collect()
+}
+
+#[test]
+fn modules_do_not_import_each_other() {
+    let rooms = CRATES.iter().map(|(name, _)| *name).chain(PROGRAMS);
+    let found: Vec<String> = rooms
+        .flat_map(|room| {
+            let modules = modules(&daemon().join(room));
+            assert!(modules.len() > 2, "{room}");
+            cycles(&modules).into_iter().map(move |pair| format!("{room}: {pair}"))
+        })
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn cycles_are_found() {
+    let cycles = |files: &[(&str, &str)]| {
+        let path = |name: &str| name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        cycles(&files.iter().map(|(name, code)| (path(name), format!("{code}\n"))).collect())
+    };
+    assert_eq!(cycles(&[("a", "use crate::b::X;"), ("b", "fn f() { super::c::g(); }"), ("c", "")]), [""; 0]);
+    assert_eq!(
+        cycles(&[("a", "use crate::b::X;"), ("b", "fn f() { super::c::g(); }"), ("c", "use super::{X, a};")]),
+        ["a uses b", "b uses c", "c uses a"]
+    );
+    // A list over several lines, with a list in it.
+    let list = "use crate::{\n    X,\n    d::{self, Y as Z},\n    b::{c::W, *},\n};";
+    assert_eq!(
+        cycles(&[("a", list), ("b", ""), ("b::c", "use super::super::a;"), ("d", "use crate::a;")]),
+        ["a uses b::c", "a uses d", "b::c uses a", "d uses a"]
+    );
+    // A module and its parts.
+    assert_eq!(cycles(&[("", "use a::X;"), ("a", "use self::b::X;"), ("a::b", "use super::Y;")]), [""; 0]);
+    // Through a name that the module above only passes on.
+    let passed = [("a", "use super::b::X;"), ("b", "mod c;\npub use c::{X, Y};"), ("b::c", "use crate::a;")];
+    assert_eq!(cycles(&passed), ["a uses b::c", "b::c uses a"]);
+    // Within one file, `super` is that file.
+    let inline = "pub mod b {\n    use super::c::X;\n}\npub mod c {\n}\nuse super::d;";
+    assert_eq!(
+        cycles(&[("a", inline), ("c", "use super::a;"), ("d", "use super::a;")]),
+        ["a uses d", "d uses a"]
+    );
 }
 
 #[test]
