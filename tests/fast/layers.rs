@@ -1,4 +1,4 @@
-//! The walls of the house: who may use whom, what the logic must not touch, and no import cycles.
+//! What each crate may use, what it must not mention, and that its modules do not import each other.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -207,13 +207,13 @@ fn paths(mut text: &str) -> (Vec<Module>, &str) {
         if let Some(rest) = text.strip_prefix('{') {
             let mut all = Vec::new();
             text = rest;
-            while !text.starts_with('}') {
+            while !text.is_empty() && !text.starts_with('}') {
                 let (some, rest) = paths(text);
                 all.extend(some.into_iter().map(|below| [path.clone(), below].concat()));
                 // A comma, or `as` and another name.
                 text = rest.trim_start_matches(|c| c != ',' && c != '}').trim_start_matches(',').trim_start();
             }
-            return (all, &text[1..]);
+            return (all, text.strip_prefix('}').unwrap_or(text));
         }
         if !text.starts_with(is_part_of_word) {
             return (vec![path], text);
@@ -283,7 +283,7 @@ fn cycles(modules: &BTreeMap<Module, String>) -> Vec<String> {
     let imports = |module: &Module, code: &str| -> BTreeSet<Module> {
         let target = |path: Module| {
             let found = enclosing(&path, modules);
-            // What a module only passes on is a part's.
+            // A name that a module re-exports is that of its part.
             path.get(..=found.len()).and_then(|name| exports.get(name)).cloned().unwrap_or(found)
         };
         let is_other = |other: &Module| !other.starts_with(module) && !module.starts_with(other);
@@ -339,9 +339,10 @@ fn cycles_are_found() {
     );
     // A module and its parts.
     assert_eq!(cycles(&[("", "use a::X;"), ("a", "use self::b::X;"), ("a::b", "use super::Y;")]), [""; 0]);
-    // Through a name that the module above only passes on.
-    let passed = [("a", "use super::b::X;"), ("b", "mod c;\npub use c::{X, Y};"), ("b::c", "use crate::a;")];
-    assert_eq!(cycles(&passed), ["a uses b::c", "b::c uses a"]);
+    // Through a name that the module above re-exports.
+    let exported =
+        [("a", "use super::b::X;"), ("b", "mod c;\npub use c::{X, Y};"), ("b::c", "use crate::a;")];
+    assert_eq!(cycles(&exported), ["a uses b::c", "b::c uses a"]);
     // Within one file, `super` is that file.
     let inline = "pub mod b {\n    use super::c::X;\n}\npub mod c {\n}\nuse super::d;";
     assert_eq!(
