@@ -220,7 +220,7 @@ pub struct Import {
     /// Which program's
     #[arg(value_enum)]
     pub peer: PeerName,
-    /// Read, and write, below this folder
+    /// Read, and write, below this directory
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Write /etc/zramd/zramd.toml, unless it is there already
@@ -435,12 +435,12 @@ pub enum Disk {
         #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: u64,
     },
-    /// Copy a snapshot into an empty or new folder, as root
+    /// Copy a snapshot into an empty or new directory, as root
     Export {
         /// Disk
         name: String,
-        /// Folder
-        folder: PathBuf,
+        /// Directory
+        directory: PathBuf,
         /// Snapshot; the newest if none is named
         #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: Option<u64>,
@@ -549,7 +549,7 @@ pub struct BenchShow {
 /// `bench ramdisk`.
 #[derive(Debug, Default, Args)]
 pub struct BenchRamdisk {
-    /// Folders on disks to compare with
+    /// Directories on disks to compare with
     pub paths: Vec<PathBuf>,
     /// Amount to write and read in each pass, for example 128MiB
     #[arg(short, long, value_parser = amount)]

@@ -40,11 +40,11 @@ mod tests {
     #[test]
     fn a_device_that_both_have_is_named() {
         let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("etc/systemd/zram-generator.conf.d");
+        let directory = root.path().join("etc/systemd/zram-generator.conf.d");
         let ours = config::load(&[("f".into(), "[zram0]\n[zram2]\n".to_owned())], "").settings;
         assert_eq!(twice(root.path(), &ours), []);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("a.conf"), "[zram1]\n[zram2]\nzram-size = ram / 2\n").unwrap();
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("a.conf"), "[zram1]\n[zram2]\nzram-size = ram / 2\n").unwrap();
         let found = twice(root.path(), &ours);
         assert_eq!(found.iter().map(|finding| finding.object.as_str()).collect::<Vec<_>>(), ["zram2"]);
     }

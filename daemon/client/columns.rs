@@ -19,7 +19,7 @@ impl<'a> Row<'a> {
         devices.chain(snapshot.disks.iter().map(Row::Disk)).collect()
     }
 
-    /// Its name, without folders.
+    /// Its name, without directories.
     pub fn name(self) -> &'a str {
         match self {
             Row::Device(device) => &device.name,

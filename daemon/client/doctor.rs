@@ -34,7 +34,7 @@ use logic::proc::kernel_version;
 use logic::sample::SCHEMA_VERSION;
 use logic::view::section_of;
 
-/// Folders in which systemd looks for generators.
+/// Directories in which systemd looks for generators.
 const GENERATORS: [&str; 4] = [
     "/run/systemd/system-generators",
     "/etc/systemd/system-generators",
@@ -326,7 +326,9 @@ fn look() -> Standing {
     let systemd = unit_files::is_booted(root).then(|| {
         let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
         Systemd {
-            generator: GENERATORS.iter().any(|folder| Path::new(folder).join("zramd-generator").exists()),
+            generator: GENERATORS
+                .iter()
+                .any(|directory| Path::new(directory).join("zramd-generator").exists()),
             enabled: enabled_by_cmdline(&cmdline).unwrap_or_else(|| files::is_enabled(root)),
             running: runs(),
         }

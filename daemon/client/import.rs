@@ -31,9 +31,9 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
         out::note("warning: --config means nothing here: an import reads the files of the other program");
     }
     let sources = peer.sources();
-    let folder = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
-    let root = Root::open(&folder)
-        .map_err(|error| Error::failed(format!("{}: {}", folder.display(), describe(&error))))?;
+    let directory = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
+    let root = Root::open(&directory)
+        .map_err(|error| Error::failed(format!("{}: {}", directory.display(), describe(&error))))?;
     let ordered = files::order(peer, root.mains(sources.mains), root.drop_ins(sources.drop_ins));
     if let [others @ .., last] = ordered.unreadable.as_slice() {
         for other in others {
@@ -74,7 +74,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
         return Err(Error::new(ErrorKind::NotFound, message));
     }
     if words.write {
-        let file = folder.join(DESTINATION);
+        let file = directory.join(DESTINATION);
         write(&root, &file, &imported)?;
         out::note(rows(&imported).trim_end());
         out::note(&format!(

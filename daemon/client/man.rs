@@ -36,7 +36,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("zramdctl show zram0 -p SavedBytes --value", "One number, for a script."),
     (
         "zramdctl stats >zramd.prom.new && mv zramd.prom.new zramd.prom",
-        "A sample for Prometheus, in the folder that the text-file collector of its node exporter reads.",
+        "A sample for Prometheus, in the directory that the text-file collector of its node exporter reads.",
     ),
 ];
 

@@ -63,7 +63,7 @@ pub fn run(cli: &Cli, command: &Disk) -> std::result::Result<ExitStatus, Error> 
             let disk = one(&snapshot, name)?;
             print(*json, "snapshots", &disk.status.snapshots, || snapshots(disk))
         }
-        Disk::Export { name, folder, generation } => export(cli, name, folder, *generation),
+        Disk::Export { name, directory, generation } => export(cli, name, directory, *generation),
         _ => Ok(connect::run(change(ask, command))),
     }
 }
@@ -89,7 +89,7 @@ fn one<'a>(snapshot: &'a Snapshot, name: &str) -> std::result::Result<&'a DiskVi
     let name = bare(name);
     snapshot.disk(name).ok_or_else(|| {
         let left = if is_disk_name(name) && Path::new(STORES).join(name).is_dir() {
-            format!("; `zramdctl disk export {name} FOLDER` still copies its newest snapshot")
+            format!("; `zramdctl disk export {name} DIRECTORY` still copies its newest snapshot")
         } else {
             String::new()
         };
@@ -250,12 +250,12 @@ fn snapshots(disk: &DiskView) -> String {
 fn export(
     cli: &Cli,
     name: &str,
-    folder: &Path,
+    directory: &Path,
     generation: Option<u64>,
 ) -> std::result::Result<ExitStatus, Error> {
-    let folder = path(folder)?;
+    let directory = path(directory)?;
     let number = generation.map_or_else(|| "newest".to_owned(), |number| number.to_string());
-    let mut words = vec!["export", bare(name), &folder, &number];
+    let mut words = vec!["export", bare(name), &directory, &number];
     // The daemon's, too: it is what says which disks there are.
     let file = read::used_file(cli).map(|file| path(&file)).transpose()?;
     words.extend(file.iter().flat_map(|file| ["--config", file]));

@@ -17,7 +17,7 @@ use logic::plan::Activation;
 use logic::sample::Snapshot;
 use logic::view::View;
 
-/// Folder below which the machine is.
+/// Directory below which the machine is.
 const ROOT: &str = "/";
 
 /// The configuration.
@@ -63,7 +63,7 @@ pub fn readable_config(file: Option<&PathBuf>) -> Result<Configuration, Error> {
 pub fn daemons_file(cli: &Cli) -> Option<PathBuf> {
     cli.config.clone().or_else(|| {
         let file = connect::file_of_daemon()?;
-        let usual = locate::ROOTS.iter().any(|folder| file.starts_with(folder));
+        let usual = locate::ROOTS.iter().any(|directory| file.starts_with(directory));
         (!usual && readable_config(Some(&file)).is_ok()).then_some(file)
     })
 }

@@ -35,20 +35,20 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 
 /// Whether a word on the command line means this row: `zram0`, `/dev/zram0`, `logs`, `ramdisk.logs`, or a pattern.
 pub fn means(word: &str, row: Row<'_>) -> bool {
-    let folder = match row {
+    let directory = match row {
         Row::Device(_) => "/dev/",
         Row::Disk(_) => "ramdisk.",
     };
-    matches(word, row.name()) || word.strip_prefix(folder).is_some_and(|word| matches(word, row.name()))
+    matches(word, row.name()) || word.strip_prefix(directory).is_some_and(|word| matches(word, row.name()))
 }
 
 /// As [`means`], for one object and without patterns.
 pub fn is(word: &str, row: Row<'_>) -> bool {
-    let folder = match row {
+    let directory = match row {
         Row::Device(_) => "/dev/",
         Row::Disk(_) => "ramdisk.",
     };
-    word == row.name() || word.strip_prefix(folder) == Some(row.name())
+    word == row.name() || word.strip_prefix(directory) == Some(row.name())
 }
 
 /// The rows that are meant by any of the words, all of them when there are none, and the words that mean nothing.

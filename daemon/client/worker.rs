@@ -15,7 +15,7 @@ use host::linux::{LinuxHost, interrupt, process, work};
 use logic::duration::micros;
 use logic::work::Work;
 
-/// A path that others with another working folder find.
+/// A path that others with another working directory find.
 pub fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|error| Error::failed(format!("{}: {error}", path.display())))
 }

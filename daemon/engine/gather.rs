@@ -114,7 +114,7 @@ pub(super) fn verdict_key<H: Host>(host: &H, algorithms: Option<&[String]>) -> K
 
 /// Other programs that are at work here.
 pub fn other_managers<H: Host>(host: &H) -> Vec<OtherManager> {
-    OtherManager::at_work(|path| host.path_kind(path), |folder, suffix| host.has_file(folder, suffix))
+    OtherManager::at_work(|path| host.path_kind(path), |directory, suffix| host.has_file(directory, suffix))
 }
 
 /// `/proc/meminfo`.
@@ -138,7 +138,7 @@ pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, HostError> {
     Ok(proc::parse_mountinfo(&host.bytes(MachineFile::Mountinfo)?))
 }
 
-/// A file or folder that a kernel without the feature does not have counts as empty.
+/// A file or directory that a kernel without the feature does not have counts as empty.
 pub(super) fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
     if error.is(host::Errno::NOENT) { Ok(T::default()) } else { Err(error) }
 }
@@ -259,18 +259,19 @@ pub fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
 
 /// What is where a file is to be. A place that cannot be looked at has no room.
 fn file_place<H: Host>(host: &H, path: &str, facts: &Facts) -> FileFacts {
-    let folder =
-        path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
+    let directory = path
+        .rsplit_once('/')
+        .map_or("/", |(directory, _)| if directory.is_empty() { "/" } else { directory });
     let holds = |mount: &&proc::MountLine| {
         let point = mount.mount_point.as_bytes();
         let point = point.strip_suffix(b"/").unwrap_or(point);
-        folder.as_bytes().strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        directory.as_bytes().strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     };
-    // Of two that are mounted on the same folder, the last one is seen.
+    // Of two that are mounted on the same directory, the last one is seen.
     let mount = facts.mounts.iter().filter(holds).max_by_key(|mount| mount.mount_point.as_bytes().len());
-    let space = host.space(folder.as_bytes()).unwrap_or_default();
+    let space = host.space(directory.as_bytes()).unwrap_or_default();
     FileFacts {
-        folder: host.path_kind(folder),
+        directory: host.path_kind(directory),
         kind: host.path_kind(path),
         fs_type: mount.map_or_else(String::new, |mount| mount.fs_type.clone()),
         on_zram: mount.is_some_and(|mount| mount.source.starts_with("/dev/zram")),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::{Error, ErrorKind};
 use host::Host;
-use host::linux::{LinuxHost, interrupt, work as folder};
+use host::linux::{LinuxHost, interrupt, work as directory};
 use logic::duration::micros;
 use logic::text::worded;
 use logic::work::{Outcome, SCHEMA_VERSION, Work};
@@ -53,10 +53,10 @@ impl Reporter {
 
     /// As [`Reporter::begin`]; with `keeping`, the details of the last time stay until there are others.
     pub fn begin_with(root: &Path, name: &str, verb: &str, keeping: bool) -> Result<Reporter, Error> {
-        let Some(lock) = folder::take(root, name)? else {
+        let Some(lock) = directory::take(root, name)? else {
             return Err(Error::new(ErrorKind::Busy, format!("{verb}: another process does this already")));
         };
-        let last = || serde_json::from_str::<Work<Value>>(&folder::read(root, name)?).ok();
+        let last = || serde_json::from_str::<Work<Value>>(&directory::read(root, name)?).ok();
         let detail = if keeping { last().map_or(Value::Null, |work| work.detail) } else { Value::Null };
         let now = now();
         let work = Work {
@@ -138,7 +138,7 @@ impl Reporter {
     fn write(&mut self) -> Result<(), Error> {
         let text = serde_json::to_string(&self.work)
             .map_err(|error| Error::failed(format!("{}: write JSON: {error}", self.name)))?;
-        folder::write(&self.root, &self.name, &text).map_err(Error::failed)?;
+        directory::write(&self.root, &self.name, &text).map_err(Error::failed)?;
         self.written = now();
         Ok(())
     }
@@ -153,69 +153,70 @@ mod tests {
     use super::*;
 
     fn read(root: &Path) -> Work<Value> {
-        serde_json::from_str(&folder::read(root, "benchmark").unwrap()).unwrap()
+        serde_json::from_str(&directory::read(root, "benchmark").unwrap()).unwrap()
     }
 
     #[test]
     fn the_file_tells_the_beginning_and_the_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut reporter = Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
-        let work = read(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let mut reporter = Reporter::begin(directory.path(), "benchmark", "benchmark").unwrap();
+        let work = read(directory.path());
         assert_eq!((work.pid, work.result, work.progress), (std::process::id(), None, 0.0));
         assert!(work.started_monotonic_usec > 0);
         reporter.detail(&[1, 2]).unwrap();
         assert_eq!(reporter.end(&Ok("lz4".to_owned())), Ok(Outcome::Done));
-        let work = read(folder.path());
+        let work = read(directory.path());
         assert_eq!((work.result, work.message.as_str(), work.progress), (Some(Outcome::Done), "lz4", 1.0));
         assert_eq!(work.detail, serde_json::json!([1, 2]));
     }
 
     #[test]
     fn details_of_the_last_time_stay_where_that_is_asked_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let begin = |keeping| Reporter::begin_with(folder.path(), "benchmark", "benchmark", keeping).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let begin =
+            |keeping| Reporter::begin_with(directory.path(), "benchmark", "benchmark", keeping).unwrap();
         let mut reporter = begin(true);
-        assert_eq!(read(folder.path()).detail, Value::Null);
+        assert_eq!(read(directory.path()).detail, Value::Null);
         reporter.detail(&7).unwrap();
         assert_eq!(reporter.end(&Ok(String::new())), Ok(Outcome::Done));
         assert_eq!(begin(true).last::<u32>(), 7);
-        assert_eq!((read(folder.path()).detail, read(folder.path()).result), (7.into(), None));
+        assert_eq!((read(directory.path()).detail, read(directory.path()).result), (7.into(), None));
         drop(begin(false));
-        assert_eq!(read(folder.path()).detail, Value::Null);
+        assert_eq!(read(directory.path()).detail, Value::Null);
     }
 
     #[test]
     fn one_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
-        assert!(Reporter::begin(folder.path(), "benchmark", "benchmark").is_err());
-        let other = Reporter::begin(folder.path(), "disk-logs", "disk-save").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let first = Reporter::begin(directory.path(), "benchmark", "benchmark").unwrap();
+        assert!(Reporter::begin(directory.path(), "benchmark", "benchmark").is_err());
+        let other = Reporter::begin(directory.path(), "disk-logs", "disk-save").unwrap();
         let failed = Err(Stopped::from(Error::new(ErrorKind::StoreFull, "no room")));
         assert_eq!(first.end(&failed), Ok(Outcome::Failed));
-        let work = read(folder.path());
+        let work = read(directory.path());
         assert_eq!((work.message.as_str(), work.error), ("no room", Some(ErrorKind::StoreFull)));
-        Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
+        Reporter::begin(directory.path(), "benchmark", "benchmark").unwrap();
         drop(other);
     }
 
     #[test]
     fn progress_is_written_a_few_times_a_second() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut reporter = Reporter::begin(folder.path(), "benchmark", "benchmark").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut reporter = Reporter::begin(directory.path(), "benchmark", "benchmark").unwrap();
         reporter.progress(0.3, "soon after the beginning");
-        assert_eq!(read(folder.path()).doing, "");
+        assert_eq!(read(directory.path()).doing, "");
         reporter.written = now().checked_sub(INTERVAL).unwrap();
         reporter.progress(1.4, "later");
-        let work = read(folder.path());
+        let work = read(directory.path());
         assert_eq!((work.doing.as_str(), work.progress), ("later", 1.0));
     }
 
     #[test]
     fn words_are_taken_once() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let words = ["--profile".to_owned(), "latency".to_owned()];
-        folder::ask(folder.path(), "benchmark", Some(&words)).unwrap();
-        assert_eq!(folder::asked(folder.path(), "benchmark"), Ok(words.to_vec()));
-        assert_eq!(folder::asked(folder.path(), "benchmark"), Ok(Vec::new()));
+        directory::ask(directory.path(), "benchmark", Some(&words)).unwrap();
+        assert_eq!(directory::asked(directory.path(), "benchmark"), Ok(words.to_vec()));
+        assert_eq!(directory::asked(directory.path(), "benchmark"), Ok(Vec::new()));
     }
 }

@@ -188,8 +188,8 @@ pub trait Host {
     fn path_kind(&self, path: &str) -> PathKind;
     /// Where `path` leads, if there is a symbolic link on the way, or in its place.
     fn link(&self, path: &str) -> Option<String>;
-    /// Whether there is a file in `folder` whose name ends with `suffix`, and that is neither hidden nor empty.
-    fn has_file(&self, folder: &str, suffix: &str) -> bool;
+    /// Whether there is a file in `directory` whose name ends with `suffix`, and that is neither hidden nor empty.
+    fn has_file(&self, directory: &str, suffix: &str) -> bool;
     /// How full the file system mounted at `path` is.
     fn space(&self, path: &[u8]) -> Result<Space, HostError>;
     /// What `zramd-worker` has written about a RAM disk that is kept, or nothing.
@@ -209,7 +209,7 @@ pub trait Host {
 
     /// Takes the lock that lets only one process change things, waiting for it.
     fn lock_run(&mut self) -> Result<(), HostError>;
-    /// Gives that lock back, and removes the record folder if nothing is recorded.
+    /// Gives that lock back, and removes the record directory if nothing is recorded.
     fn unlock_run(&mut self);
     /// Writes a record atomically.
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError>;
@@ -270,8 +270,8 @@ pub trait Host {
     fn unmount(&mut self, path: &str) -> Result<(), HostError>;
     /// Changes a setting of the kernel.
     fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError>;
-    /// Creates one folder, mode 0755.
+    /// Creates one directory, mode 0755.
     fn make_directory(&mut self, path: &str) -> Result<(), HostError>;
-    /// Removes an empty folder.
+    /// Removes an empty directory.
     fn remove_directory(&mut self, path: &str) -> Result<(), HostError>;
 }

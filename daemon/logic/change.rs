@@ -102,7 +102,7 @@ pub struct UnitDisk {
     /// What of its contents is kept.
     #[serde(default)]
     pub persist: Persist,
-    /// Folder of its snapshots, or empty.
+    /// Directory of its snapshots, or empty.
     #[serde(default)]
     pub store: String,
     /// Whether somebody is told when it is getting full.

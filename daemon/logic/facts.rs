@@ -51,7 +51,7 @@ pub struct Facts {
     pub mkfs: BTreeMap<String, bool>,
     /// Where PID 1 mounted a tmpfs from a unit of ours.
     pub unit_mounts: BTreeSet<String>,
-    /// RAM disks that are not shown, because no snapshot could be loaded and the folder on disk is used instead.
+    /// RAM disks that are not shown, because no snapshot could be loaded and the directory on disk is used instead.
     pub passthrough: BTreeSet<String>,
     /// Bytes in use on each mounted tmpfs, by mount point.
     pub disk_used: BTreeMap<RawPath, u64>,
@@ -70,7 +70,7 @@ pub struct OtherManager {
     pub name: &'static str,
     /// What it does here, and what two of that kind can claim at the same time.
     pub does: Does,
-    /// The file or folder that shows that it is at work, unless it is empty; `FOLDER/*.conf` is any such file.
+    /// The file or directory that shows that it is at work, unless it is empty; `DIRECTORY/*.conf` is any such file.
     pub file: &'static str,
     /// What has to be there besides, so that something comes of it.
     needs: &'static [&'static str],
@@ -87,8 +87,8 @@ pub struct OtherManager {
 pub enum Does {
     /// It sets up zram devices.
     Devices,
-    /// It keeps folders in memory.
-    Folders,
+    /// It keeps directories in memory.
+    Directories,
 }
 
 impl Does {
@@ -96,7 +96,7 @@ impl Does {
     pub fn verb(self) -> &'static str {
         match self {
             Does::Devices => "sets up zram",
-            Does::Folders => "keeps folders in memory",
+            Does::Directories => "keeps directories in memory",
         }
     }
 
@@ -104,13 +104,13 @@ impl Does {
     pub fn claim(self) -> &'static str {
         match self {
             Does::Devices => "device",
-            Does::Folders => "folder",
+            Does::Directories => "directory",
         }
     }
 }
 
 impl OtherManager {
-    /// Those that are at work on a machine that has these paths, and such files in these folders; each once.
+    /// Those that are at work on a machine that has these paths, and such files in these directories; each once.
     pub fn at_work(
         kind: impl Fn(&str) -> PathKind,
         has_file: impl Fn(&str, &str) -> bool,
@@ -121,7 +121,7 @@ impl OtherManager {
             let works = other.needs.iter().all(is_there)
                 && !other.unless.iter().any(is_there)
                 && match other.file.split_once("/*") {
-                    Some((folder, suffix)) => has_file(folder, suffix),
+                    Some((directory, suffix)) => has_file(directory, suffix),
                     None => matches!(kind(other.file), PathKind::Other | PathKind::Directory),
                 };
             if works && found.last().is_none_or(|last| last.name != other.name) {
@@ -189,7 +189,7 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
     },
     OtherManager {
         name: "log2ram",
-        does: Does::Folders,
+        does: Does::Directories,
         file: "/etc/systemd/system/sysinit.target.wants/log2ram.service",
         needs: &[],
         unless: &[],
@@ -251,7 +251,7 @@ pub enum Support {
 pub enum PathKind {
     /// Nothing.
     Missing,
-    /// A folder.
+    /// A directory.
     Directory,
     /// A file without content, or `/dev/null`.
     Empty,
@@ -262,11 +262,11 @@ pub enum PathKind {
 /// What is known about the place of a file that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFacts {
-    /// What is at its folder.
-    pub folder: PathKind,
+    /// What is at its directory.
+    pub directory: PathKind,
     /// What is at its path.
     pub kind: PathKind,
-    /// Type of the file system of the folder.
+    /// Type of the file system of the directory.
     pub fs_type: String,
     /// Whether that file system is itself on zram.
     pub on_zram: bool,
@@ -373,7 +373,8 @@ mod tests {
         let kind = |path: &str| {
             paths.iter().find(|(known, _)| *known == path).map_or(PathKind::Missing, |(_, kind)| *kind)
         };
-        let has_file = |folder: &str, suffix: &str| kind(&format!("{folder}/*{suffix}")) == PathKind::Other;
+        let has_file =
+            |directory: &str, suffix: &str| kind(&format!("{directory}/*{suffix}")) == PathKind::Other;
         OtherManager::at_work(kind, has_file).iter().map(|other| other.file).collect()
     }
 
@@ -406,7 +407,7 @@ mod tests {
     #[test]
     fn every_file_of_zram_generator_that_the_import_reads_is_known_and_it_is_told_once() {
         let sources = crate::import::Peer::ZramGenerator.sources();
-        let drop_ins = sources.drop_ins.iter().map(|folder| format!("{folder}/*{}", sources.suffix));
+        let drop_ins = sources.drop_ins.iter().map(|directory| format!("{directory}/*{}", sources.suffix));
         let files: Vec<String> =
             sources.mains.iter().map(|file| (*file).to_owned()).chain(drop_ins).collect();
         let program = "/usr/lib/systemd/system-generators/zram-generator";

@@ -164,7 +164,7 @@ const TRANSIENT: &str = "# The whole section exists only here.\n";
 const BY: &str = " # ";
 
 /// The directory of the drop-ins, below the root.
-pub const FOLDER: &str = "run/zramd/zramd.toml.d";
+pub const DIRECTORY: &str = "run/zramd/zramd.toml.d";
 const PREFIX: &str = "zz-runtime-";
 const SUFFIX: &str = ".toml";
 
@@ -180,7 +180,7 @@ pub fn section_of(file_name: &str) -> Option<&str> {
 
 /// The section that the drop-in at this path is for; nothing when it is not one of ours.
 pub fn section_of_path(path: &Path) -> Option<&str> {
-    path.parent().filter(|folder| folder.ends_with(FOLDER))?;
+    path.parent().filter(|directory| directory.ends_with(DIRECTORY))?;
     section_of(path.file_name()?.to_str()?)
 }
 
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn only_drop_ins_of_our_directory_are_ours() {
         let name = file_name("zram0");
-        assert_eq!(section_of_path(&Path::new("/srv/root").join(FOLDER).join(&name)), Some("zram0"));
+        assert_eq!(section_of_path(&Path::new("/srv/root").join(DIRECTORY).join(&name)), Some("zram0"));
         assert_eq!(section_of_path(&Path::new("/etc/zramd/zramd.toml.d").join(&name)), None);
     }
 

@@ -76,7 +76,7 @@ pub struct SwapLine {
 }
 
 impl SwapLine {
-    /// N when the path names `zramN`, in whatever folder it is shown.
+    /// N when the path names `zramN`, in whatever directory it is shown.
     pub fn zram_number(&self) -> Option<u32> {
         let path = self.path.as_bytes();
         let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn swaps_are_matched_whatever_folder_they_are_shown_in() {
+    fn swaps_are_matched_whatever_directory_they_are_shown_in() {
         let text = "Filename\tType\tSize\tUsed\tPriority\n\
                     /dev/zram0 partition 4194300 12 100\n\
                     /zram1 partition 4 0 -2\n\

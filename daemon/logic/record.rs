@@ -43,7 +43,7 @@ impl Target {
         }
     }
 
-    /// Name of the record file below `/run/zramd`, without the folder.
+    /// Name of the record file below `/run/zramd`, without the directory.
     pub fn file_name(&self) -> String {
         match self {
             Target::Device(number) => format!("zram{number}.json"),
@@ -131,7 +131,7 @@ fn is_zero(number: &u64) -> bool {
 /// A record file that cannot be used: it is damaged, or a newer zramd wrote it. Its target stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// Its name, without the folder.
+    /// Its name, without the directory.
     pub file: String,
     /// The target that has this file; nothing when its name is that of no target.
     pub target: Option<Target>,
@@ -238,7 +238,7 @@ pub enum Undo {
         /// What we set it to.
         ours: String,
     },
-    /// Remove a folder that we created, if it is empty.
+    /// Remove a directory that we created, if it is empty.
     RemoveDirectory {
         /// Its path.
         path: String,

@@ -181,7 +181,7 @@ pub struct RamDiskRequest {
 pub struct KeepRequest {
     /// What of them.
     pub mode: Mode,
-    /// Folder of the snapshots.
+    /// Directory of the snapshots.
     pub store: String,
     /// Bytes that all snapshots may take together; nothing is no limit.
     pub store_limit: Option<u64>,
@@ -189,9 +189,9 @@ pub struct KeepRequest {
     pub generations: u32,
     /// Seconds between saves; nothing is never.
     pub save_interval: Option<u64>,
-    /// What is done when no snapshot can be loaded; nothing decides by whether the folder below is empty.
+    /// What is done when no snapshot can be loaded; nothing decides by whether the directory below is empty.
     pub on_failure: Option<OnFailure>,
-    /// Whether the first use begins with what is in the folder below.
+    /// Whether the first use begins with what is in the directory below.
     pub seed: bool,
     /// Run before it is saved.
     pub pre_save: Vec<String>,

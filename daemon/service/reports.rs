@@ -32,9 +32,9 @@ async fn reports(core: &Arc<Core>) -> std::io::Result<()> {
     let watch = watched(watch, Interest::READABLE)?;
     let mut last = u64::MAX;
     loop {
-        // Whoever ends last takes the folder away, and the watch with it.
-        std::fs::create_dir_all(work::FOLDER)?;
-        inotify::add_watch(&watch, work::FOLDER, inotify::WatchFlags::MOVED_TO)?;
+        // Whoever ends last takes the directory away, and the watch with it.
+        std::fs::create_dir_all(work::DIRECTORY)?;
+        inotify::add_watch(&watch, work::DIRECTORY, inotify::WatchFlags::MOVED_TO)?;
         read_report(core, &mut last);
         let mut ready = watch.readable().await?;
         let mut buffer = [0; 4096];

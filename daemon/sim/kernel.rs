@@ -104,12 +104,12 @@ impl KernelConfig {
     }
 }
 
-/// A file system on a device: only that it is there, and which folders are in it.
+/// A file system on a device: only that it is there, and which directories are in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filesystem {
     /// Type.
     pub fs_type: String,
-    /// Its tree of folders, by number.
+    /// Its tree of directories, by number.
     pub tree: usize,
 }
 

@@ -115,7 +115,7 @@ pub struct State {
     /// Record files by name.
     pub records: BTreeMap<String, String>,
     /// Whether `/run/zramd` exists.
-    pub record_folder: bool,
+    pub record_directory: bool,
     /// Which process has the right over a scratch record.
     pub scratch: BTreeMap<String, u32>,
     /// After so many more reads of attributes, the devices that are read have gone away.
@@ -153,12 +153,12 @@ pub struct Snapshot {
     pub devices: BTreeMap<u32, Device>,
     /// Active swap, by number.
     pub swaps: Vec<Swap>,
-    /// Mount point, type, source, options, and the folders below, by mount point.
+    /// Mount point, type, source, options, and the directories below, by mount point.
     pub mounts: Vec<(Mount, Vec<String>)>,
     /// Records; each `diskseq` is blanked out.
     pub records: BTreeMap<String, String>,
     /// Whether `/run/zramd` exists.
-    pub record_folder: bool,
+    pub record_directory: bool,
     /// Settings of the kernel.
     pub tunables: BTreeMap<Tunable, String>,
     /// Files on loop devices.
@@ -200,7 +200,7 @@ impl SimMachine {
             disk_swaps: Vec::new(),
             drained: BTreeSet::new(),
             records: BTreeMap::new(),
-            record_folder: false,
+            record_directory: false,
             scratch: BTreeMap::new(),
             reads_left: Cell::new(None),
             clock: Duration::from_secs(10),
@@ -302,7 +302,7 @@ impl SimMachine {
             swaps,
             mounts: state.mounts.snapshot(),
             records: state.records.iter().map(|(name, text)| (name.clone(), blank(text))).collect(),
-            record_folder: state.record_folder,
+            record_directory: state.record_directory,
             tunables: state.tunables.clone(),
             loops: state.loops.clone(),
             mappings: state.mappings.clone(),
@@ -384,8 +384,8 @@ impl State {
         self.devices.insert(number, device);
     }
 
-    /// Creates folders, as anybody may.
-    pub fn add_folders(&mut self, path: &str) {
+    /// Creates directories, as anybody may.
+    pub fn add_directories(&mut self, path: &str) {
         for path in logic::plan::diff::ancestors_and_self(path) {
             // One that is there already is fine.
             self.mounts.make_directory(&path).ok();

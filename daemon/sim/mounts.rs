@@ -1,4 +1,4 @@
-//! Mounts and folders: what is mounted last on a path hides what was there.
+//! Mounts and directories: what is mounted last on a path hides what was there.
 
 use std::collections::BTreeSet;
 
@@ -28,11 +28,11 @@ struct Mounted {
     minor: u32,
 }
 
-/// All mounts, in the order in which they came, the root first; and the folders in each file system.
+/// All mounts, in the order in which they came, the root first; and the directories in each file system.
 #[derive(Debug, Clone)]
 pub(super) struct Mounts {
     mounted: Vec<Mounted>,
-    /// Folders by their path below the root of their file system.
+    /// Directories by their path below the root of their file system.
     trees: Vec<BTreeSet<String>>,
 }
 
@@ -45,14 +45,14 @@ impl Mounts {
             options: "rw".to_owned(),
             number: None,
         };
-        let folders = ["/run", "/run/zramd", "/tmp", "/var"].map(str::to_owned);
+        let directories = ["/run", "/run/zramd", "/tmp", "/var"].map(str::to_owned);
         Mounts {
             mounted: vec![Mounted { mount: root, tree: 0, minor: 1 }],
-            trees: vec![BTreeSet::from(folders)],
+            trees: vec![BTreeSet::from(directories)],
         }
     }
 
-    /// A new, empty tree of folders.
+    /// A new, empty tree of directories.
     pub(super) fn new_tree(&mut self) -> usize {
         self.trees.push(BTreeSet::new());
         self.trees.len() - 1
@@ -63,9 +63,9 @@ impl Mounts {
     }
 
     pub(super) fn snapshot(&self) -> Vec<(Mount, Vec<String>)> {
-        let folders = |mounted: &Mounted| self.trees[mounted.tree].iter().cloned().collect();
+        let directories = |mounted: &Mounted| self.trees[mounted.tree].iter().cloned().collect();
         let mut all: Vec<_> =
-            self.mounted.iter().map(|mounted| (mounted.mount.clone(), folders(mounted))).collect();
+            self.mounted.iter().map(|mounted| (mounted.mount.clone(), directories(mounted))).collect();
         all.sort();
         all
     }
@@ -125,7 +125,7 @@ impl Mounts {
             return Err(Errno::NOENT);
         }
         let below = format!("{inside}/");
-        if self.trees[tree].iter().any(|folder| folder.starts_with(&below)) {
+        if self.trees[tree].iter().any(|directory| directory.starts_with(&below)) {
             return Err(Errno::NOTEMPTY);
         }
         self.trees[tree].remove(&inside);

@@ -182,7 +182,7 @@ impl Host for SimHost {
         None
     }
 
-    fn has_file(&self, _folder: &str, _suffix: &str) -> bool {
+    fn has_file(&self, _directory: &str, _suffix: &str) -> bool {
         false
     }
 
@@ -245,7 +245,7 @@ impl Host for SimHost {
             // All processes run one after the other here, so waiting would never end.
             return Err(HostError::new("/run/zramd", "lock", Errno::BUSY));
         }
-        state.record_folder = true;
+        state.record_directory = true;
         state.run_lock = Some(self.pid);
         Ok(())
     }
@@ -254,13 +254,13 @@ impl Host for SimHost {
         let mut state = self.machine.change();
         if state.run_lock == Some(self.pid) {
             state.run_lock = None;
-            state.record_folder = !state.records.is_empty();
+            state.record_directory = !state.records.is_empty();
         }
     }
 
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError> {
         self.act(format!("/run/zramd/{name}"), "write", |state, _| {
-            state.record_folder = true;
+            state.record_directory = true;
             state.records.insert(name.to_owned(), text.to_owned());
             Ok(())
         })
@@ -355,8 +355,8 @@ impl Host for SimHost {
 
     fn attach_file(&mut self, number: u32, path: &str, bytes: u64) -> Result<(), HostError> {
         self.act(zram(number), format!("attach {bytes} bytes at {path}"), |state, _| {
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            match (state.mounts.path_kind(path), state.mounts.path_kind(folder)) {
+            let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+            match (state.mounts.path_kind(path), state.mounts.path_kind(directory)) {
                 (PathKind::Missing, PathKind::Missing) => Err(Errno::NOENT),
                 (PathKind::Missing, _) => {
                     state.loops.insert(number, (path.to_owned(), bytes));
@@ -535,11 +535,11 @@ impl Host for SimHost {
     }
 
     fn make_directory(&mut self, path: &str) -> Result<(), HostError> {
-        self.act(path, "create folder", |state, _| state.mounts.make_directory(path))
+        self.act(path, "create directory", |state, _| state.mounts.make_directory(path))
     }
 
     fn remove_directory(&mut self, path: &str) -> Result<(), HostError> {
-        self.act(path, "remove folder", |state, _| state.mounts.remove_directory(path))
+        self.act(path, "remove directory", |state, _| state.mounts.remove_directory(path))
     }
 }
 

@@ -78,8 +78,8 @@ fn plan_json_has_the_promised_shape() {
 
 #[test]
 fn problems_in_json_have_their_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("z.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("z.toml");
     fs::write(&file, "[zram0]\nzram-size = \"4Ki\"\n").unwrap();
     let output = setup(&["-c", file.to_str().unwrap(), "--json", "plan"]);
     assert_eq!(output.status.code(), Some(1));
@@ -90,7 +90,7 @@ fn problems_in_json_have_their_place() {
     assert!(problem["hint"].as_str().unwrap().contains("4KiB"));
 }
 
-/// `--root` takes configuration and memory from below a folder, so that a plan can be made for another machine.
+/// `--root` takes configuration and memory from below a directory, so that a plan can be made for another machine.
 #[test]
 fn a_plan_can_be_made_for_another_machine() {
     let root = tempfile::tempdir().unwrap();
@@ -121,22 +121,22 @@ fn changing_the_machine_without_rights_is_refused_in_one_sentence() {
     assert_eq!(texts(&output).1.lines().count(), 1, "{output:?}");
 }
 
-/// A pipe that nobody writes to, a device, a folder, a socket, links to them, and what is far too large: each is named, and the
+/// A pipe that nobody writes to, a device, a directory, a socket, links to them, and what is far too large: each is named, and the
 /// program ends.
 #[test]
 fn only_regular_files_of_some_size_are_configuration() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
     rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o600.into()).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
-    fs::create_dir(path("folder")).unwrap();
+    fs::create_dir(path("directory")).unwrap();
     fs::write(path("large"), vec![b'\n'; (1 << 20) + 1]).unwrap();
     fs::write(path("latin-1"), b"# m\xfcller\n[zram0]\n").unwrap();
     for (name, target) in [("link", path("pipe")), ("zeros", "/dev/zero".into()), ("tty", "/dev/ptmx".into())]
     {
         std::os::unix::fs::symlink(target, path(name)).unwrap();
     }
-    for name in ["pipe", "socket", "folder", "large", "latin-1", "link", "zeros", "tty"] {
+    for name in ["pipe", "socket", "directory", "large", "latin-1", "link", "zeros", "tty"] {
         let file = path(name);
         let file = file.to_str().unwrap();
         for words in
@@ -200,8 +200,8 @@ fn a_pipe_is_not_imported() {
 /// What `plan` refuses whatever is on the machine at the moment is a mistake for `check`, too.
 #[test]
 fn check_refuses_what_plan_refuses() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("z.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("z.toml");
     for text in [
         "[zram0]\nmount-point = \"/\"",
         "[zram0]\nmount-point = \"/usr\"",

@@ -73,8 +73,8 @@ fn what_does_not_exist_ends_with_4_and_is_named() {
 
 #[test]
 fn what_is_configured_but_not_set_up_ends_with_3() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("z.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("z.toml");
     fs::write(&file, "[zram247]\n").unwrap();
     let file = file.to_str().unwrap();
     for name in ["zram247", "/dev/zram247"] {

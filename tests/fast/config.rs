@@ -455,9 +455,9 @@ fn unknown_keys_are_warned_of_with_what_was_meant_and_the_section_is_used() {
 
 #[test]
 fn messages_are_as_in_the_golden_files() {
-    let folder = repository("tests/golden/diagnostics");
+    let directory = repository("tests/golden/diagnostics");
     let mut seen = 0;
-    for entry in fs::read_dir(&folder).unwrap() {
+    for entry in fs::read_dir(&directory).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;

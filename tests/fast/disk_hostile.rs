@@ -242,7 +242,7 @@ fn entries_that_want_more_than_they_may_are_left_out() {
     ];
     for (what, wrong, archive) in archives {
         let scene = Scene::new();
-        // What is forged names the outside of the first scene, which is another folder.
+        // What is forged names the outside of the first scene, which is another directory.
         scene.forge(&zstd::encode_all(archive.end().as_slice(), 1).unwrap());
         let checked = scene.trial.verify(2);
         scene.trial.reboot();

@@ -37,11 +37,11 @@ fn a_store_in_memory_is_refused() {
 #[test]
 fn a_store_below_its_own_disk_is_refused_and_so_is_a_place_without_mount() {
     let mut trial = Trial::new();
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let folder = folder.path().canonicalize().unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let directory = directory.path().canonicalize().unwrap();
     trial.disk.trial = false;
-    trial.disk.store = folder.join("target/store");
-    trial.disk.target = Some(folder.join("target"));
+    trial.disk.store = directory.join("target/store");
+    trial.disk.target = Some(directory.join("target"));
     let error = trial.load().unwrap_err();
     // A container's overlay is refused as well.
     assert!(error.message.contains("should keep") || error.message.contains("overlay"), "{error}");
@@ -474,7 +474,7 @@ fn a_kernel_without_openat2_is_refused_before_anything_is_filled() {
 }
 
 #[test]
-fn a_folder_into_which_an_export_failed_is_as_it_was() {
+fn a_directory_into_which_an_export_failed_is_as_it_was() {
     let trial = with_a_damaged_snapshot();
     let to = trial.path("to");
     fs::create_dir(&to).unwrap();

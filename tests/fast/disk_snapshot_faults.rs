@@ -123,15 +123,15 @@ fn deleting_may_fail_anywhere() {
     walk_through(&|calls, disk| ramdisk::delete_spare(calls, disk, 3, &mut |_| true));
 }
 
-/// Where exports go, with the folder itself.
+/// Where exports go, with the directory itself.
 struct Target<'a> {
     trial: &'a Trial,
-    /// Whether the folder is there before.
+    /// Whether the directory is there before.
     is_there: bool,
 }
 
 impl Target<'_> {
-    fn folder(&self) -> std::path::PathBuf {
+    fn directory(&self) -> std::path::PathBuf {
         self.trial.path("exports").join("to")
     }
 
@@ -140,14 +140,14 @@ impl Target<'_> {
         fs::remove_dir_all(&above).ok();
         fs::create_dir(&above).unwrap();
         if self.is_there {
-            fs::create_dir(self.folder()).unwrap();
-            fs::set_permissions(self.folder(), fs::Permissions::from_mode(0o2775)).unwrap();
+            fs::create_dir(self.directory()).unwrap();
+            fs::set_permissions(self.directory(), fs::Permissions::from_mode(0o2775)).unwrap();
         }
     }
 
-    /// All that is in the folder above, and mode and owner of the folder.
+    /// All that is in the directory above, and mode and owner of the directory.
     fn found(&self) -> (Picture, Option<(u32, u32, u32)>) {
-        let top = fs::symlink_metadata(self.folder()).ok();
+        let top = fs::symlink_metadata(self.directory()).ok();
         let mut found = picture(&self.trial.path("exports"));
         found.remove(Path::new("to"));
         (found, top.map(|meta| (meta.mode(), meta.uid(), meta.gid())))
@@ -158,13 +158,14 @@ fn exporting_may_fail_anywhere(is_there: bool) {
     let trial = prepared();
     let store = picture(&trial.disk.store);
     let target = Target { trial: &trial, is_there };
-    let export = |calls: &Calls| ramdisk::export(calls, &trial.disk, None, &target.folder(), &mut |_| true);
+    let export =
+        |calls: &Calls| ramdisk::export(calls, &trial.disk, None, &target.directory(), &mut |_| true);
     target.reset();
     let before = target.found();
     let calls = Calls::with_fault(None);
     export(&calls).unwrap();
     let (transcript, after) = (calls.transcript(), target.found());
-    assert!(picture(&target.folder()) == picture(trial.place()));
+    assert!(picture(&target.directory()) == picture(trial.place()));
     let (mut failed, mut done) = (0, 0);
     for fault in FAULTS {
         for number in 1..=transcript.len() {
@@ -192,12 +193,12 @@ fn exporting_may_fail_anywhere(is_there: bool) {
                 }
                 Err(error) => {
                     failed += 1;
-                    let (store, folder) = (trial.disk.store.to_str().unwrap(), target.folder());
+                    let (store, directory) = (trial.disk.store.to_str().unwrap(), target.directory());
                     let named =
-                        [store, folder.to_str().unwrap()].iter().any(|path| error.message.contains(path));
+                        [store, directory.to_str().unwrap()].iter().any(|path| error.message.contains(path));
                     assert!(is_kill(fault) || named, "{what}: {error}");
                     assert!(is_kill(fault) || found == before, "{what}: {found:#?}");
-                    // Where there was no folder none is taken for a whole one.
+                    // Where there was no directory none is taken for a whole one.
                     assert!(is_there || found.1.is_none() || found == after, "{what}: {found:#?}");
                 }
             }
@@ -205,10 +206,13 @@ fn exporting_may_fail_anywhere(is_there: bool) {
             assert!(picture(&trial.disk.store) == store, "{what}");
             if ended.is_err() && found != after {
                 match export(&Calls::new()) {
-                    // What is in a folder of somebody else is never removed; the message says where it is.
+                    // What is in a directory of somebody else is never removed; the message says where it is.
                     Err(error) if is_there && is_kill(fault) && found.0 != before.0 => {
                         assert_eq!(error.kind, ErrorKind::Unsafe, "{what}: {error}");
-                        assert!(error.message.contains(target.folder().to_str().unwrap()), "{what}: {error}");
+                        assert!(
+                            error.message.contains(target.directory().to_str().unwrap()),
+                            "{what}: {error}"
+                        );
                     }
                     again => {
                         again.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -227,11 +231,11 @@ fn exporting_may_fail_anywhere(is_there: bool) {
 }
 
 #[test]
-fn exporting_into_a_new_folder_may_fail_anywhere() {
+fn exporting_into_a_new_directory_may_fail_anywhere() {
     exporting_may_fail_anywhere(false);
 }
 
 #[test]
-fn exporting_into_an_empty_folder_may_fail_anywhere() {
+fn exporting_into_an_empty_directory_may_fail_anywhere() {
     exporting_may_fail_anywhere(true);
 }

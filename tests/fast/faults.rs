@@ -132,7 +132,7 @@ fn vm() -> VmSettings {
 /// zram0 is free; zram3 is somebody's active swap, and zram4 has somebody's data. So zram1 is created on the way.
 fn machine(kernel: KernelConfig) -> SimMachine {
     let machine = SimMachine::new(kernel);
-    machine.change().add_folders("/var/lib");
+    machine.change().add_directories("/var/lib");
     machine.change().tunables.insert(Tunable::Zswap, "Y".to_owned());
     let mut other = machine.process();
     for number in [3, 4] {
@@ -380,7 +380,7 @@ fn a_kill_or_failure_at_any_call_of_revert_is_repaired_by_the_next_one() {
 }
 
 #[test]
-fn a_folder_that_two_targets_share_goes_with_the_last_of_them() {
+fn a_directory_that_two_targets_share_goes_with_the_last_of_them() {
     let mut loaded = settings();
     loaded.settings.devices.clear();
     let first = RamDiskSettings { mount: mount("/srv/shared/a"), ..loaded.settings.ramdisks[0].clone() };
@@ -397,18 +397,18 @@ fn a_folder_that_two_targets_share_goes_with_the_last_of_them() {
         assert_eq!(machine.snapshot(), initial, "{target} first");
     }
     let machine = machine(KernelConfig::full());
-    machine.change().add_folders("/srv");
+    machine.change().add_directories("/srv");
     let initial = machine.snapshot();
     apply(&machine, &loaded);
     revert_errors(&machine);
-    assert_eq!(machine.snapshot(), initial, "a folder of somebody else stays");
+    assert_eq!(machine.snapshot(), initial, "a directory of somebody else stays");
 }
 
 #[test]
 fn nothing_is_mounted_below_a_mount_that_failed() {
     let prepared = || {
         let machine = machine(KernelConfig::full());
-        machine.change().add_folders("/srv/data/cache/small");
+        machine.change().add_directories("/srv/data/cache/small");
         machine
     };
     let machine = prepared();

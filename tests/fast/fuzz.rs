@@ -81,9 +81,9 @@ fn mutate(seed: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 }
 
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
-    let folder = repository("tests/fast/fuzz/seeds").join(target);
-    let mut seeds: Vec<_> = fs::read_dir(&folder)
-        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+    let directory = repository("tests/fast/fuzz/seeds").join(target);
+    let mut seeds: Vec<_> = fs::read_dir(&directory)
+        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()))
         .map(|entry| entry.unwrap())
         .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
         .collect();
@@ -115,7 +115,7 @@ fn every_promise_holds_for_every_seed_and_its_mutations() {
 }
 
 #[test]
-fn every_check_has_a_target_and_every_folder_of_seeds_a_check() {
+fn every_check_has_a_target_and_every_directory_of_seeds_a_check() {
     // Cargo leaves other packages out of the one that it publishes.
     let Ok(manifest) = fs::read_to_string(repository("tests/fuzz/Cargo.toml")) else { return };
     for (target, _) in checks::ALL {

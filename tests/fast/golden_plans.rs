@@ -1,4 +1,4 @@
-//! What is planned, case by case: each folder of `tests/golden/plans` is one machine, one configuration, and its plan.
+//! What is planned, case by case: each directory of `tests/golden/plans` is one machine, one configuration, and its plan.
 //!
 //! * `settings.toml`: what is configured.
 //! * `machine.txt`, if any: in what the machine differs from one with 8 GiB, a kernel that has everything, and the free
@@ -19,9 +19,9 @@ use logic::plan::{Activation, Plan, Step, report};
 use sim::kernel::KernelConfig;
 use sim::{Module, SimMachine, State, survive};
 
-const FOLDER: &str = "tests/golden/plans";
+const DIRECTORY: &str = "tests/golden/plans";
 
-/// Every case, so that neither a lost folder nor one that nobody runs goes unnoticed.
+/// Every case, so that neither a lost directory nor one that nobody runs goes unnoticed.
 const CASES: [&str; 15] = [
     "algorithm-fallback",
     "already-in-place",
@@ -42,7 +42,7 @@ const CASES: [&str; 15] = [
 
 /// A file of a case, if it is there.
 fn read(case: &str, file: &str) -> Option<String> {
-    fs::read_to_string(repository(&format!("{FOLDER}/{case}/{file}"))).ok()
+    fs::read_to_string(repository(&format!("{DIRECTORY}/{case}/{file}"))).ok()
 }
 
 fn load(file: &str, text: String) -> Loaded {
@@ -122,20 +122,20 @@ fn text(plan: &Plan) -> String {
 
 #[test]
 fn the_plans_are_as_in_the_golden_files() {
-    let mut folders: Vec<String> = fs::read_dir(repository(FOLDER))
+    let mut directories: Vec<String> = fs::read_dir(repository(DIRECTORY))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    folders.sort();
-    assert_eq!(folders, CASES, "the folders of {FOLDER}, and the cases that are known");
+    directories.sort();
+    assert_eq!(directories, CASES, "the directories of {DIRECTORY}, and the cases that are known");
     for case in CASES {
-        for entry in fs::read_dir(repository(&format!("{FOLDER}/{case}"))).unwrap() {
+        for entry in fs::read_dir(repository(&format!("{DIRECTORY}/{case}"))).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             let known = ["settings.toml", "machine.txt", "before.toml", "plan.txt"];
             assert!(known.contains(&name.as_str()), "{case}/{name} is read by nobody");
         }
         let loaded = load("settings.toml", read(case, "settings.toml").unwrap());
-        golden(&format!("{FOLDER}/{case}/plan.txt"), &text(&plan(&machine(case), &loaded)));
+        golden(&format!("{DIRECTORY}/{case}/plan.txt"), &text(&plan(&machine(case), &loaded)));
     }
 }
 

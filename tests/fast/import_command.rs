@@ -103,8 +103,8 @@ fn what_cannot_be_read_is_an_error_and_nothing_is_written() {
     refused("not a regular file");
     fs::remove_dir(&main).unwrap();
     // Through a link as well.
-    fs::create_dir(root.join("etc/folder")).unwrap();
-    std::os::unix::fs::symlink("../folder", &main).unwrap();
+    fs::create_dir(root.join("etc/directory")).unwrap();
+    std::os::unix::fs::symlink("../directory", &main).unwrap();
     refused("not a regular file");
 }
 
@@ -132,7 +132,7 @@ fn links_are_followed_inside_the_root() {
     write(outside.path(), "secret.conf", "[zram0]\nzram-size = 1\n");
     write(root, "opt/x.conf", "[zram0]\nzram-size = 512\n");
     fs::create_dir_all(root.join("private/etc/systemd")).unwrap();
-    // The whole folder of configuration is a link, too.
+    // The whole directory of configuration is a link, too.
     link("/private/etc", "etc");
     link("/opt/x.conf", "private/etc/systemd/zram-generator.conf");
     let written = import(root, &["zram-generator", "--write"]);
@@ -219,18 +219,18 @@ fn words_that_mean_nothing_are_said_so() {
     assert_eq!(output.status.code(), Some(2), "programs of another root are not run on this machine");
 }
 
-/// Imports the file of a folder that lies over /etc/systemd for this process alone.
+/// Imports the file of a directory that lies over /etc/systemd for this process alone.
 const OVER_ETC: &str = r#"mount --bind "$1" /etc/systemd && shift && exec "$@""#;
 
 #[test]
 fn programs_are_run_on_request_and_what_they_print_is_put_in() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let text = "set!a = ! echo $((2 + 2)); exit 1\nset!b = printf 'a * 2'\nset!b = printf 'b + 1'\nset!c = true\nset!d = echo $0 >&2; cat\n\
                 [zram0]\nzram-size = ram / b\n[zram1]\nzram-size = ram / c\n";
-    write(folder.path(), "zram-generator.conf", text);
+    write(directory.path(), "zram-generator.conf", text);
     let output = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", OVER_ETC, "sh"])
-        .arg(folder.path())
+        .arg(directory.path())
         .args([env!("CARGO_BIN_EXE_zramdctl"), "import", "zram-generator", "--run-programs"])
         .output()
         .unwrap();

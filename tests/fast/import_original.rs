@@ -270,19 +270,19 @@ fn original() -> Option<PathBuf> {
     program
 }
 
-/// Sets up every device on a sysfs that is only a folder, and prints what was written there.
+/// Sets up every device on a sysfs that is only a directory, and prints what was written there.
 const SET_UP: &str = r#"
 mount -t tmpfs none /sys && mount --bind /dev/null /dev/kmsg || exit 1
 for number in 0 1 2 3 4 5 11 12 13 14 15; do
-    folder=/sys/block/zram$number
-    mkdir -p $folder
+    directory=/sys/block/zram$number
+    mkdir -p $directory
     "$ZRAM_GENERATOR" --setup-device zram$number >/dev/null 2>&1
-    [ -e $folder/disksize ] && echo $number $(cat $folder/disksize) $(cat $folder/mem_limit)
+    [ -e $directory/disksize ] && echo $number $(cat $directory/disksize) $(cat $directory/mem_limit)
 done
 exit 0
 "#;
 
-/// What the program writes for the configuration in a folder.
+/// What the program writes for the configuration in a directory.
 fn theirs(root: &Path, mem_total_kib: u64, cmdline: &str) -> Sizes {
     fs::create_dir_all(root.join("proc")).unwrap();
     fs::write(root.join("proc/meminfo"), format!("MemTotal: {mem_total_kib} kB\n")).unwrap();

@@ -12,9 +12,9 @@ use crate::support::import::{fixtures, imported, lay_out};
 /// What somebody sees of a swap or mount: unit, and what it says of it.
 type Units = BTreeMap<String, Vec<String>>;
 
-fn units(folder: &Path) -> Units {
+fn units(directory: &Path) -> Units {
     let mut out = Units::new();
-    for entry in fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         if !name.ends_with(".swap") && !name.ends_with(".mount") {

@@ -7,20 +7,20 @@ use std::process::Command;
 
 use crate::support::repository;
 
-/// Folders that files of the tree are named by; those of `daemon` are also named without it.
-const FOLDERS: [&str; 5] = ["config", "daemon", "packaging", "tests", "units"];
+/// Directories that files of the tree are named by; those of `daemon` are also named without it.
+const DIRECTORIES: [&str; 5] = ["config", "daemon", "packaging", "tests", "units"];
 
 fn pages() -> Vec<(PathBuf, String)> {
-    let mut folders = vec![repository("")];
+    let mut directories = vec![repository("")];
     let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
             if path.is_dir() && !path.is_symlink() {
                 // What is built, what was brought along, what a run of the lab left.
                 if !name.starts_with('.') && !["target", "vendor", "out", "golden"].contains(&name) {
-                    folders.push(path);
+                    directories.push(path);
                 }
             } else if name.ends_with(".md") {
                 found.push((path.clone(), fs::read_to_string(&path).unwrap()));
@@ -94,8 +94,8 @@ fn is_there(base: &Path, name: &str) -> bool {
     let Some((before, after)) = name.split_once('*') else {
         return base.join(name).exists() || base.join(format!("{name}.rs")).is_file();
     };
-    let (folder, start) = before.rsplit_once('/').unwrap();
-    fs::read_dir(base.join(folder)).is_ok_and(|mut entries| {
+    let (directory, start) = before.rsplit_once('/').unwrap();
+    fs::read_dir(base.join(directory)).is_ok_and(|mut entries| {
         entries.any(|entry| {
             let name = entry.unwrap().file_name().into_string().unwrap();
             name.len() >= start.len() + after.len() && name.starts_with(start) && name.ends_with(after)
@@ -114,10 +114,10 @@ fn files_that_are_named_are_there() {
         let (text, commands) = split(&page);
         let words = spans(&text).chain(commands.lines()).flat_map(str::split_whitespace);
         for word in words.map(|word| word.trim_end_matches([',', ';', ')', '/'])) {
-            let Some((folder, _)) = word.split_once('/') else { continue };
-            let base = if FOLDERS.contains(&folder) {
+            let Some((directory, _)) = word.split_once('/') else { continue };
+            let base = if DIRECTORIES.contains(&directory) {
                 repository("")
-            } else if parts.iter().any(|part| part == folder) && path.ends_with("ARCHITECTURE.md") {
+            } else if parts.iter().any(|part| part == directory) && path.ends_with("ARCHITECTURE.md") {
                 repository("daemon")
             } else {
                 continue;

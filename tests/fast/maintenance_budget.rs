@@ -56,7 +56,7 @@ fn without_a_record_on_disk_nothing_is_written() {
     let calls = machine.take_transcript();
     let reserve = calls.iter().position(|call| call.contains("to writeback_limit_enable")).unwrap();
     assert!(calls[..reserve].iter().filter(|call| call.contains("budget.json")).count() >= 2, "{calls:?}");
-    // The same when the folder cannot be written.
+    // The same when the directory cannot be written.
     pass_time(&machine, 26 * HOUR);
     store(&machine, true, 3000..6000);
     pass_time(&machine, 26 * HOUR);

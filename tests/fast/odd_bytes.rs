@@ -64,7 +64,7 @@ fn loaded() -> Loaded {
 
 fn machine() -> SimMachine {
     let machine = SimMachine::new(KernelConfig::full());
-    machine.change().add_folders("/srv");
+    machine.change().add_directories("/srv");
     machine.change().passwd = "build:x:1000:1000::/:/bin/sh\n".to_owned();
     machine.change().group = "build:x:1000:\n".to_owned();
     machine
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// A root folder with accounts in Latin-1, in which zramd is enabled.
+/// A root directory with accounts in Latin-1, in which zramd is enabled.
 fn old_root(configuration: &str) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in [

@@ -88,8 +88,8 @@ fn sources_exist_and_links_lead_to_what_is_installed() {
 
 #[test]
 fn install_follows_the_manifest() {
-    let folder = tempfile::tempdir().unwrap();
-    let (target, root) = (folder.path().join("target"), folder.path().join("root"));
+    let directory = tempfile::tempdir().unwrap();
+    let (target, root) = (directory.path().join("target"), directory.path().join("root"));
     let files = manifest();
     for entry in files.values() {
         if let Entry::File(source, _) = entry
@@ -112,16 +112,16 @@ fn install_follows_the_manifest() {
     assert_eq!(fs::read(root.join("usr/share/zsh/site-functions/_zramdctl")).unwrap(), printed);
 
     let mut found = Files::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+    let mut directories = vec![root.clone()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             let destination = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
             if path.is_symlink() {
                 let link = fs::read_link(&path).unwrap();
                 insert(&mut found, &destination, Entry::Link(link.to_str().unwrap().to_owned()));
             } else if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else {
                 let mode = path.metadata().unwrap().permissions().mode() & 0o7777;
                 insert(&mut found, &destination, Entry::File(String::new(), mode));
@@ -136,7 +136,7 @@ fn install_follows_the_manifest() {
     }
     assert_eq!(found, wanted);
 
-    let other = folder.path().join("other");
+    let other = directory.path().join("other");
     assert!(!install(&other, Path::new("/bin/false")).status.success(), "no completions");
     fs::remove_file(target.join("release/zramd")).unwrap();
     assert!(!install(&other, zramdctl).status.success(), "a program is missing");
@@ -186,7 +186,7 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
     let [first, others @ ..] = scripts.each_ref().map(|script| tells(script));
     assert_eq!(others, [first; 2]);
     // Run on what `doctor` prints, it names the files.
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let finding = |code, object: &str| Finding::new(Level::Warning, code, object, "\"x\"", "");
     let found = [
         finding(Code::ImportOffered, "/a"),
@@ -196,11 +196,11 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
     let printed = serde_json::json!({ "schema_version": 1 }).to_string();
     let printed =
         printed.replace('}', &format!(",\"problems\":{}}}", serde_json::to_string(&found).unwrap()));
-    let program = folder.path().join("zramdctl");
-    fs::write(folder.path().join("printed"), printed).unwrap();
+    let program = directory.path().join("zramdctl");
+    fs::write(directory.path().join("printed"), printed).unwrap();
     write_program(&program, "#!/bin/sh\ncat \"${0%/*}/printed\"\nexit 3\n");
     let run = |shell: &str| {
-        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+        let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
         let script = format!("set -e\nzramdctl doctor{first}\n    done || :\necho end");
         let output = Command::new(shell).arg("-c").arg(script).env("PATH", path).output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -210,7 +210,7 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
     let files: Vec<&str> =
         told.lines().filter_map(|line| line.split_once(" belongs to ")).map(|(file, _)| file).collect();
     assert_eq!(files, ["zramd: /a", "zramd: /c d"], "{told}");
-    fs::write(folder.path().join("printed"), "").unwrap();
+    fs::write(directory.path().join("printed"), "").unwrap();
     assert_eq!(run("sh"), "end\n");
 }
 

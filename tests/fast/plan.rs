@@ -145,7 +145,7 @@ fn mount_points_do_not_hide_anything() {
     let beside = Facts { mounts: vec![mount((8, 1), "/ab")], ..facts() };
     check(text, &beside, None);
     let file = Facts { mount_points: [("/a".to_owned(), PathKind::Other)].into(), ..facts() };
-    check(text, &file, Some((ErrorKind::Config, "not a folder")));
+    check(text, &file, Some((ErrorKind::Config, "not a directory")));
 }
 
 #[test]

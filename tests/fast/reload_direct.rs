@@ -19,7 +19,7 @@ fn configured(text: &str) -> Loaded {
 /// A machine where a swap and a file system are set up.
 fn machine() -> SimMachine {
     let machine = SimMachine::new(KernelConfig::full());
-    machine.change().add_folders("/srv");
+    machine.change().add_directories("/srv");
     let loaded = configured(&text(64, 32, "nosuid"));
     let applied = engine::apply(&mut machine.process(), &loaded).unwrap();
     for outcome in applied.outcomes {

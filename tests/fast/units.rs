@@ -8,10 +8,10 @@ use std::process::Command;
 use crate::support::{eventually, golden, repository, setup, texts};
 use logic::record::Target;
 
-/// Files below a folder with their texts, links with an arrow.
-fn tree(folder: &Path) -> BTreeMap<String, String> {
-    fn walk(folder: &Path, prefix: &str, out: &mut BTreeMap<String, String>) {
-        let Ok(entries) = fs::read_dir(folder) else { return };
+/// Files below a directory with their texts, links with an arrow.
+fn tree(directory: &Path) -> BTreeMap<String, String> {
+    fn walk(directory: &Path, prefix: &str, out: &mut BTreeMap<String, String>) {
+        let Ok(entries) = fs::read_dir(directory) else { return };
         for entry in entries {
             let entry = entry.unwrap();
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
@@ -26,7 +26,7 @@ fn tree(folder: &Path) -> BTreeMap<String, String> {
         }
     }
     let mut out = BTreeMap::new();
-    walk(folder, "", &mut out);
+    walk(directory, "", &mut out);
     out
 }
 
@@ -34,7 +34,7 @@ fn as_text(tree: &BTreeMap<String, String>) -> String {
     tree.iter().map(|(path, text)| format!("==> {path}\n{text}\n")).collect()
 }
 
-/// A root folder with this configuration on a machine with 8 GiB.
+/// A root directory with this configuration on a machine with 8 GiB.
 fn root(config: &str, enabled: bool) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -65,7 +65,7 @@ fn generate(root: &Path) -> (BTreeMap<String, String>, String) {
     assert!(output.status.success(), "{output:?}");
     let mut after = tree(root);
     after.retain(|path, _| !path.starts_with("generated/"));
-    assert_eq!(after, before, "nothing outside the folder is touched");
+    assert_eq!(after, before, "nothing outside the directory is touched");
     (tree(&out), texts(&output).1)
 }
 

@@ -18,7 +18,7 @@ fn machine() -> SimMachine {
     let machine = SimMachine::new(KernelConfig::full());
     let disk = BlockProbe { device: Some((8, 3)), head: Vec::new(), holders: Vec::new() };
     machine.change().blocks.insert("/dev/sda3".to_owned(), disk);
-    machine.change().add_folders("/var/lib");
+    machine.change().add_directories("/var/lib");
     machine
 }
 
@@ -106,7 +106,7 @@ fn what_cannot_be_encrypted_is_not_written_at_all() {
 #[test]
 fn a_place_that_does_not_fit_is_named_and_left_alone() {
     for (keys, expected) in [
-        ("writeback-file = \"/nowhere/wb\"", "the folder of /nowhere/wb does not exist"),
+        ("writeback-file = \"/nowhere/wb\"", "the directory of /nowhere/wb does not exist"),
         ("writeback-file = \"/var/lib\"", "/var/lib exists already"),
         ("writeback-file = \"/var/lib/wb\"\nwriteback-size = \"5GiB\"", "5.0 GiB are asked for, but only"),
     ] {

@@ -17,9 +17,9 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Names in a folder that begin so.
-fn names(folder: &str, prefix: &str) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
+/// Names in a directory that begin so.
+fn names(directory: &str, prefix: &str) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
     names.sort();
@@ -50,8 +50,8 @@ fn ramdisk_compares_media_and_leaves_nothing() {
     }
     let _lock = real_kernel_lock();
     let before = machine();
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let path = folder.path().to_str().unwrap();
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = directory.path().to_str().unwrap();
     let found = json(&bench(&["ramdisk", "--size", "16MiB", "--json", path]));
     assert_eq!((&found["schema_version"], &found["size_bytes"]), (&2.into(), &(16 << 20).into()));
     let rows = found["results"].as_array().unwrap();
@@ -98,7 +98,7 @@ fn ramdisk_refuses_what_would_hurt() {
     assert!(texts(&much).1.contains("4.0 TiB are too much"), "{much:?}");
     let nowhere = bench(&["ramdisk", "--size", "16MiB", "/nowhere"]);
     assert_eq!(nowhere.status.code(), Some(1), "{nowhere:?}");
-    assert!(texts(&nowhere).1.contains("/nowhere: open the folder"), "{nowhere:?}");
+    assert!(texts(&nowhere).1.contains("/nowhere: open the directory"), "{nowhere:?}");
     assert_eq!(machine(), before);
 }
 
@@ -144,8 +144,8 @@ fn killed(both: bool, then: impl Fn()) {
     let before = machine();
     let cluster = read("/proc/sys/vm/page-cluster");
     let other = if cluster.trim() == "1" { "2" } else { "1" };
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let path = folder.path().to_str().unwrap();
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = directory.path().to_str().unwrap();
     let devices = names("/sys/block", "zram");
     for words in
         [&["ramdisk", "--size", "64MiB", path][..], &["swap", "--memory", "64MiB", "--page-cluster", other]]
@@ -168,7 +168,7 @@ fn killed(both: bool, then: impl Fn()) {
         eventually("the end of the worker", || !Path::new(&format!("/proc/{worker}")).exists());
         then();
         assert_eq!(machine(), before);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }
 

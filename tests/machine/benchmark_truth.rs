@@ -136,8 +136,8 @@ fn the_ratio_is_that_of_mm_stat() {
         return;
     }
     let _lock = real_kernel_lock();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("data");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("data");
     let data = program_text();
     if data.len() < PAGES * PAGE {
         return skip("needs 32 MiB of files below /usr/lib");
@@ -256,8 +256,8 @@ with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb") as mem, open(
 "#;
 
 /// The four kinds of data, each in a file.
-fn kinds(folder: &Path) -> Vec<(&'static str, PathBuf)> {
-    let heap = folder.join("dump");
+fn kinds(directory: &Path) -> Vec<(&'static str, PathBuf)> {
+    let heap = directory.join("dump");
     let done = Command::new("python3").args(["-c", HEAP]).arg(&heap).status().unwrap();
     assert!(done.success());
     let registry =
@@ -281,7 +281,7 @@ fn kinds(folder: &Path) -> Vec<(&'static str, PathBuf)> {
         let mut pages: Vec<&[u8]> = data.chunks_exact(PAGE).collect();
         random.shuffle(&mut pages);
         let data = pages.concat();
-        let file = folder.join(name.replace(' ', "-"));
+        let file = directory.join(name.replace(' ', "-"));
         fs::write(&file, data).unwrap();
         (name, file)
     })
@@ -381,13 +381,13 @@ fn scored(figures: &[(Algorithm, Figures)], profile: Profile, circumstances: &Ci
 #[ignore = "takes a quarter of an hour and fio: tests/bench/oracle"]
 fn oracle() {
     assert!(can_use_real_kernel() && has_program("fio"), "needs root, zram and fio");
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let runs: usize = std::env::var("RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let (mut agreed, mut all, mut wavered) = (0, 0, 0);
     // Only those that are named, as parts of their names.
     let passed_over =
         |variable: &str, name: &str| std::env::var(variable).is_ok_and(|only| !name.contains(&only));
-    for (kind, file) in kinds(folder.path()) {
+    for (kind, file) in kinds(directory.path()) {
         if passed_over("KIND", kind) {
             continue;
         }

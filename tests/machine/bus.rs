@@ -653,5 +653,5 @@ fn a_benchmark_reads_no_file_for_its_caller() {
             assert_eq!(refused, Err("org.zramd1.Error.InvalidArgument".to_owned()));
         }
     });
-    assert!(!bus.bus().folder().join("begun").exists());
+    assert!(!bus.bus().directory().join("begun").exists());
 }

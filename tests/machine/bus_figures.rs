@@ -44,8 +44,8 @@ fn every_figure_is_what_the_kernel_shows() {
     if !has_program("busctl") || !has_program("python3") || !has_program("mkfs.ext4") {
         return skip("needs busctl, python3 and mkfs.ext4");
     }
-    let folder = tempfile::tempdir().unwrap();
-    let place = |name: &str| folder.path().join(name).display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name).display().to_string();
     // What fits into the first is bounded by its limit, into the second by its size.
     let config = format!(
         "[zram6]\nzram-size = \"24MiB\"\nswap-priority = 5\ncompression-algorithm = \"lzo-rle\"\nzram-resident-limit = \"2MiB\"\n\
@@ -61,8 +61,8 @@ fn every_figure_is_what_the_kernel_shows() {
     session.ok(&["reload"]);
     let mut holder = Holder::start();
     holder.fill("zram6");
-    for folder in ["ext4", "disk"] {
-        fs::write(format!("{}/file", place(folder)), b"some bytes ".repeat(20_000)).unwrap();
+    for directory in ["ext4", "disk"] {
+        fs::write(format!("{}/file", place(directory)), b"some bytes ".repeat(20_000)).unwrap();
     }
     session.ok(&["disk", "save", "figures"]);
     session.ok(&["maintain"]);

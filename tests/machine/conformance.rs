@@ -155,7 +155,7 @@ fn beyond_the_end(error: HostError) -> HostError {
     if error.is(Errno::NOSPC) { HostError::new("", "", Errno::IO) } else { error }
 }
 
-fn folder_scenario<H: Host>(host: &mut H, base: &str) -> Vec<String> {
+fn directory_scenario<H: Host>(host: &mut H, base: &str) -> Vec<String> {
     let mut seen = Observer { host, number: 0, seen: Vec::new() };
     let (inner, deep) = (format!("{base}/a"), format!("{base}/a/b"));
     for path in [&deep, &inner, &inner, &deep] {
@@ -163,7 +163,7 @@ fn folder_scenario<H: Host>(host: &mut H, base: &str) -> Vec<String> {
         seen.note("create", result);
     }
     let result = seen.host.remove_directory(&inner);
-    seen.note("remove a folder that is not empty", result);
+    seen.note("remove a directory that is not empty", result);
     let spec = |options: &str| MountSpec {
         source: "tmpfs".to_owned(),
         mount_point: inner.clone(),
@@ -252,20 +252,20 @@ fn a_device_behaves_like_a_real_one() {
 }
 
 #[test]
-fn folders_and_mounts_behave_like_real_ones() {
+fn directories_and_mounts_behave_like_real_ones() {
     if !can_use_real_kernel() {
         return;
     }
     let _lock = real_kernel_lock();
     let mut host = LinuxHost::new("/");
-    let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().to_str().unwrap();
-    let seen = catch_unwind(AssertUnwindSafe(|| folder_scenario(&mut host, base)));
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().to_str().unwrap();
+    let seen = catch_unwind(AssertUnwindSafe(|| directory_scenario(&mut host, base)));
     // Only does anything when the scenario stopped half-way.
     host.unmount(&format!("{base}/a")).ok();
     let machine = SimMachine::new(KernelConfig::this_machine());
-    machine.change().add_folders(base);
-    let expected = folder_scenario(&mut machine.process(), base);
+    machine.change().add_directories(base);
+    let expected = directory_scenario(&mut machine.process(), base);
     compare(&seen.unwrap_or_else(|payload| resume_unwind(payload)), &expected);
 }
 

@@ -166,8 +166,8 @@ fn an_override_is_shown_and_can_be_removed() {
 
 #[test]
 fn an_override_does_not_keep_a_device_or_disk_that_is_no_longer_configured() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("scratch");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("scratch");
     let disk = format!("[ramdisk.scratch]\nmount-point = \"{}\"\nsize = \"4MiB\"\n", path.display());
     let device = "[zram0]\nzram-size = \"16MiB\"\n";
     let Some(session) = Session::begin(&format!("{device}{disk}")) else { return };
@@ -241,8 +241,8 @@ fn what_is_switched_off_or_created_can_be_unset() {
 
 #[test]
 fn what_cannot_be_followed_without_an_override_keeps_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("data");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
     let config = |size: &str| {
         format!("[zram0]\nzram-size = \"{size}\"\nmount-point = \"{}\"\nfs-type = \"ext4\"\n", path.display())
     };
@@ -272,14 +272,14 @@ read status < "$HERE/end-$1" && rm "$HERE/begun-$1" && exit "$status"
 /// Waits for a piece of work to begin, or to end.
 #[track_caller]
 fn wait_for_work(session: &Session, verb: &str, going_on: bool) {
-    let file = session.bus().bus().folder().join(format!("begun-{verb}"));
+    let file = session.bus().bus().directory().join(format!("begun-{verb}"));
     let what = format!("{verb} {}", if going_on { "begins" } else { "ends" });
     eventually(&what, || file.exists() == going_on);
 }
 
 /// Has the piece of work end.
 fn end_work(session: &Session, verb: &str) {
-    fs::write(session.bus().bus().folder().join(format!("end-{verb}")), "0\n").unwrap();
+    fs::write(session.bus().bus().directory().join(format!("end-{verb}")), "0\n").unwrap();
     wait_for_work(session, verb, false);
 }
 
@@ -376,7 +376,7 @@ exec "$HERE/real-setup" "$@"
 fn whoever_waits_for_a_change_can_give_up() {
     let Some(session) = Session::with(|| PrivateBus::start_with_worker("", "")) else { return };
     let bus = session.bus();
-    let here = bus.bus().folder();
+    let here = bus.bus().directory();
     let (setup, real) = (here.join("zramd-setup"), here.join("real-setup"));
     copy_program(&setup, &real);
     let script = here.join("slow-setup");

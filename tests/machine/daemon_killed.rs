@@ -151,7 +151,7 @@ fn settle() {
 fn holding_bus(config: &str) -> Option<PrivateBus> {
     let real = Path::new(env!("CARGO_BIN_EXE_zramd")).parent().unwrap();
     let bus = PrivateBus::start_with_worker(config, &format!("REAL={}\n{HOLD}", real.display()))?;
-    let here = bus.bus().folder();
+    let here = bus.bus().directory();
     let script = here.join("script");
     fs::write(here.join("verb"), "nothing yet").unwrap();
     copy_program(&here.join("zramd-worker"), &script);
@@ -161,7 +161,7 @@ fn holding_bus(config: &str) -> Option<PrivateBus> {
 
 /// Has the daemon killed while the program waits that does it. The next one is there before that program goes on.
 fn kill_while_held(bus: &mut PrivateBus, operation: &Operation, moment: Moment) {
-    let here: PathBuf = bus.bus().folder().to_owned();
+    let here: PathBuf = bus.bus().directory().to_owned();
     assert!(Command::new("mkfifo").arg(here.join("go")).status().unwrap().success());
     let verb = if matches!(moment, Moment::Noted) { "propose" } else { operation.verb.unwrap() };
     fs::write(here.join("verb"), verb).unwrap();
@@ -232,7 +232,7 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
         let name = if verb == "maintain" { "maintenance" } else { verb };
         let text = fs::read_to_string(format!("{WORK}/{name}.json")).unwrap();
         let work: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let pid = fs::read_to_string(bus.bus().folder().join("pid")).unwrap();
+        let pid = fs::read_to_string(bus.bus().directory().join("pid")).unwrap();
         // Another test may have measured since.
         let is_its_own = work["pid"].as_u64() == pid.trim().parse().ok();
         assert!(work["result"].is_string() || !is_its_own, "{what}: it has no end: {text}");

@@ -165,9 +165,9 @@ fn a_save_without_changes_counts_what_it_left_out_and_does_not_forget_it() {
         return skip("needs python3");
     }
     // Not in memory, if that can be.
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut trial = Trial::new();
-    trial.disk.place = folder.path().to_owned();
+    trial.disk.place = directory.path().to_owned();
     trial.load().unwrap();
     small(trial.place());
     let leased = trial.place().join("leased");
@@ -363,17 +363,17 @@ fn made() -> impl Strategy<Value = Made> {
 
 /// Makes it, as far as the kernel lets: what is there by then is what counts.
 fn make(root: &Path, things: &[Made]) {
-    let mut folders = vec![root.to_owned()];
+    let mut directories = vec![root.to_owned()];
     let mut files: Vec<PathBuf> = Vec::new();
     for (number, made) in things.iter().enumerate() {
-        let path = folders[number % folders.len()].join(OsStr::from_bytes(&made.name));
+        let path = directories[number % directories.len()].join(OsStr::from_bytes(&made.name));
         if fs::symlink_metadata(&path).is_ok() {
             continue;
         }
         match made.kind {
             0 | 1 => {
                 fs::create_dir(&path).unwrap();
-                folders.push(path.clone());
+                directories.push(path.clone());
             }
             2 => std::os::unix::fs::symlink(OsStr::from_bytes(&made.name), &path).unwrap(),
             3 if !files.is_empty() => {
@@ -401,8 +401,8 @@ fn make(root: &Path, things: &[Made]) {
         }
     }
     for (number, made) in things.iter().enumerate().rev() {
-        let Some(folder) = folders.get(number % folders.len()) else { continue };
-        let path = folder.join(OsStr::from_bytes(&made.name));
+        let Some(directory) = directories.get(number % directories.len()) else { continue };
+        let path = directory.join(OsStr::from_bytes(&made.name));
         if fs::symlink_metadata(&path).is_ok() {
             stamp(&path, made.time.0, made.time.1);
         }
@@ -414,10 +414,10 @@ fn look(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     let mut pending = vec![root.to_owned()];
     let calls = Calls::new();
-    while let Some(folder) = pending.pop() {
-        let opened = calls.open_directory(&folder).unwrap();
+    while let Some(directory) = pending.pop() {
+        let opened = calls.open_directory(&directory).unwrap();
         for name in calls.list(opened.as_fd()).unwrap() {
-            let path = folder.join(OsStr::from_bytes(&name));
+            let path = directory.join(OsStr::from_bytes(&name));
             let meta = calls.look(opened.as_fd(), &name).unwrap();
             let subject = host::linux::ramdisk::Subject::Named(opened.as_fd(), &name);
             let attributes = calls.attributes(subject).unwrap();

@@ -180,7 +180,7 @@ fn names_that_become_something_else_do_not_end_a_save() {
     };
     let changes: [(&str, Change); 9] = [
         ("a file goes", |root| fs::remove_file(root.join("b")).unwrap()),
-        ("a file becomes a folder", |root| {
+        ("a file becomes a directory", |root| {
             fs::remove_file(root.join("b")).unwrap();
             fs::create_dir(root.join("b")).unwrap();
         }),
@@ -196,12 +196,12 @@ fn names_that_become_something_else_do_not_end_a_save() {
             fs::remove_file(root.join("b")).unwrap();
             UnixListener::bind(root.join("b")).unwrap();
         }),
-        ("a folder goes", |root| fs::remove_dir_all(root.join("d")).unwrap()),
-        ("a folder becomes a file", |root| {
+        ("a directory goes", |root| fs::remove_dir_all(root.join("d")).unwrap()),
+        ("a directory becomes a file", |root| {
             fs::remove_dir_all(root.join("d")).unwrap();
             fs::write(root.join("d"), "file").unwrap();
         }),
-        ("a folder becomes a link", |root| {
+        ("a directory becomes a link", |root| {
             fs::rename(root.join("d"), root.join("e")).unwrap();
             symlink("e", root.join("d")).unwrap();
         }),
@@ -224,7 +224,7 @@ fn a_file_that_is_replaced_all_the_time_is_in_every_listing() {
     let name = |number: usize| format!("file-{:04}", number % FILES);
     (0..FILES).for_each(|number| fs::write(trial.place().join(name(number)), "").unwrap());
     let calls = Calls::new();
-    let folder = calls.open_directory(trial.place()).unwrap();
+    let directory = calls.open_directory(trial.place()).unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let replacing = scope.spawn(|| {
@@ -239,7 +239,7 @@ fn a_file_that_is_replaced_all_the_time_is_in_every_listing() {
             0
         });
         for _ in 0..50 {
-            let names = calls.list(folder.as_fd()).unwrap();
+            let names = calls.list(directory.as_fd()).unwrap();
             let found = names.iter().filter(|name| name.starts_with(b"file-")).count();
             if found != FILES {
                 done.store(true, Ordering::Relaxed);
@@ -257,7 +257,7 @@ fn what_fsck_has_found_is_kept() {
     let trial = Trial::new();
     let Some(mounted) = on_ext4(&trial) else { return };
     trial.load().unwrap();
-    let folder = trial.place().join("lost+found");
+    let directory = trial.place().join("lost+found");
     let is_in_snapshot = |number: u64| {
         let to = trial.path(&format!("exported-{number}"));
         ramdisk::export(&Calls::new(), &trial.disk, Some(number), &to, &mut |_| true).unwrap();
@@ -265,19 +265,19 @@ fn what_fsck_has_found_is_kept() {
     };
     fs::write(trial.place().join("file"), "x").unwrap();
     trial.save().unwrap();
-    assert!(folder.is_dir() && !is_in_snapshot(1), "empty it is the file system's own");
-    fs::create_dir(folder.join("#11")).unwrap();
-    fs::write(folder.join("#11/#12"), "found").unwrap();
+    assert!(directory.is_dir() && !is_in_snapshot(1), "empty it is the file system's own");
+    fs::create_dir(directory.join("#11")).unwrap();
+    fs::write(directory.join("#11/#12"), "found").unwrap();
     trial.save().unwrap();
     assert!(is_in_snapshot(2));
-    // On a new file system that has such a folder, too.
+    // On a new file system that has such a directory, too.
     drop(mounted);
     fs::remove_file(trial.path("image")).unwrap();
     let _mounted = on_ext4(&trial).unwrap();
-    assert!(folder.is_dir());
+    assert!(directory.is_dir());
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(2)), "{:?}", loaded.refused);
-    assert_eq!(fs::read_to_string(folder.join("#11/#12")).unwrap(), "found");
+    assert_eq!(fs::read_to_string(directory.join("#11/#12")).unwrap(), "found");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn a_nasty_tree_comes_back() {
     if !has_program("python3") {
         return skip("needs python3");
     }
-    // In a plain folder, as whoever runs this.
+    // In a plain directory, as whoever runs this.
     nasty_round_trip(&Trial::new(), |_| None, 0);
 }
 

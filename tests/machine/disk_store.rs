@@ -78,7 +78,7 @@ fn a_disk_whose_load_nobody_could_note_is_never_emptied() {
 }
 
 #[test]
-fn what_is_larger_than_the_folder_is_not_exported_and_not_restored() {
+fn what_is_larger_than_the_directory_is_not_exported_and_not_restored() {
     let Some((_alone, mut trial, _mounted)) = with_own_store() else { return };
     let (calls, to) = (Calls::new(), trial.path("to"));
     let small = Mounted::tmpfs(&to, "size=256k");
@@ -107,10 +107,10 @@ fn a_store_in_a_file_in_memory_is_refused() {
     let mut trial = Trial::new();
     trial.disk.trial = false;
     let on_disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    for (folder, words) in
+    for (directory, words) in
         [(trial.path(""), "which is on a tmpfs"), (on_disk.path().to_owned(), "nothing is mounted")]
     {
-        let (image, store) = (folder.join("image"), folder.join("mounted"));
+        let (image, store) = (directory.join("image"), directory.join("mounted"));
         fs::create_dir(&store).unwrap();
         let Some(_mounted) = Mounted::image(&image, "ext4", 8 << 20, &store) else { return };
         trial.disk.store = store.join("store");

@@ -45,7 +45,7 @@ const CHECKS: [&str; 33] = [
 ];
 
 /// Compiles the client; nothing, with the reason printed, without a compiler or the header.
-fn compiled(folder: &Path) -> Option<PathBuf> {
+fn compiled(directory: &Path) -> Option<PathBuf> {
     if !has_program("cc") {
         skip("needs a C compiler");
         return None;
@@ -58,7 +58,7 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
         skip("needs systemd/sd-bus.h (libsystemd-dev)");
         return None;
     }
-    let program = folder.join("sdbus");
+    let program = directory.join("sdbus");
     let mut cc = Command::new("cc");
     cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
     assert!(cc.arg(repository("tests/interop/sdbus.c")).arg("-lsystemd").status().unwrap().success());
@@ -69,7 +69,7 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
 fn a_c_program_understands_us() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
-    let Some(program) = compiled(bus.bus().folder()) else { return };
+    let Some(program) = compiled(bus.bus().directory()) else { return };
     let output = Command::new(program).arg(bus.address()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     println!("{text}");
@@ -88,7 +88,7 @@ fn a_c_program_sees_devices_come_and_go() {
     }
     let _alone = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
-    let Some(program) = compiled(bus.bus().folder()) else { return };
+    let Some(program) = compiled(bus.bus().directory()) else { return };
     let mut client =
         Command::new(program).args([bus.address(), "watch"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut added = None;

@@ -16,10 +16,10 @@ fn a_mount_with_an_odd_path_keeps_nothing_from_working() {
         return;
     }
     let _lock = real_kernel_lock();
-    let folder = tempfile::tempdir().unwrap();
-    let _odd = Mounted::tmpfs(&folder.path().join(OsStr::from_bytes(b"\xff \xe9")), "size=64k");
-    let file = folder.path().join("z.toml");
-    let mount_point = folder.path().join("disk");
+    let directory = tempfile::tempdir().unwrap();
+    let _odd = Mounted::tmpfs(&directory.path().join(OsStr::from_bytes(b"\xff \xe9")), "size=64k");
+    let file = directory.path().join("z.toml");
+    let mount_point = directory.path().join("disk");
     let text = format!(
         "[zram7]\nzram-size = \"16MiB\"\n[ramdisk.odd]\nmount-point = \"{}\"\nsize = \"1MiB\"\n",
         mount_point.display()

@@ -163,7 +163,7 @@ impl Machine {
         }
         let lock = real_kernel_lock();
         let bus = Bus::start()?;
-        let here = bus.folder().to_owned();
+        let here = bus.directory().to_owned();
         let real = Path::new(env!("CARGO_BIN_EXE_zramd-setup"));
         // The daemon looks for it beside itself.
         fs::copy(env!("CARGO_BIN_EXE_zramd"), here.join("zramd")).unwrap();
@@ -181,7 +181,7 @@ impl Machine {
         eventually("the mount namespace", || mounted.exists());
         let namespace = Namespace { pid: holder.0.id(), here };
         start_pid_1(bus.address(), namespace.clone());
-        let daemon = bus.ready(bus.connect(namespace.command(bus.folder().join("zramd"))));
+        let daemon = bus.ready(bus.connect(namespace.command(bus.directory().join("zramd"))));
         Some(Machine { daemon: Some(daemon), bus, namespace, _holder: holder, _lock: lock })
     }
 
@@ -193,17 +193,17 @@ impl Machine {
     #[track_caller]
     fn cost(&self, words: &[&str]) -> (Vec<String>, usize) {
         fs::remove_file(self.namespace.here.join("calls")).ok();
-        let folder = self.namespace.path("/run/zramd");
+        let directory = self.namespace.path("/run/zramd");
         let events = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).unwrap();
-        inotify::add_watch(&events, folder, inotify::WatchFlags::MOVE).unwrap();
+        inotify::add_watch(&events, directory, inotify::WatchFlags::MOVE).unwrap();
         let output = zramdctl(self.bus.address(), words).output().unwrap();
         assert!(output.status.success(), "{words:?}: {output:?}");
         (self.namespace.calls(), written(&events, c"operation"))
     }
 
     /// The swap units in a directory of PID 1's.
-    fn units(&self, folder: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.namespace.path("/run/systemd").join(folder)).unwrap();
+    fn units(&self, directory: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.namespace.path("/run/systemd").join(directory)).unwrap();
         let mut names: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.retain(|name| name.ends_with(".swap"));

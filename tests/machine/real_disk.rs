@@ -16,10 +16,10 @@ use crate::support::{eventually, has_program, repository, setup, skip, texts};
 const MIB: u64 = 1 << 20;
 
 /// Every name with all about it, as a program sees it that shares nothing with zramd.
-fn tree(folder: &Path, fs_type: &str) -> String {
+fn tree(directory: &Path, fs_type: &str) -> String {
     // Only of an xfs holes are not exact.
     let how: &[&str] = if fs_type == "xfs" { &["zeros"] } else { &[] };
-    let lines = python("tests/support/tree.py", &[&[folder.to_str().unwrap()], how].concat());
+    let lines = python("tests/support/tree.py", &[&[directory.to_str().unwrap()], how].concat());
     // That is part of an ext4, not of what is in it.
     let lines = lines.lines().filter(|line| !line.starts_with("b'lost+found'"));
     lines.flat_map(|line| [line, "\n"]).collect()
@@ -89,7 +89,7 @@ fn round_trip(fs_type: &str, mib: u32, too_small: Option<(u32, &str)>) {
         tree(&place, fs_type).split_once('\n').map(|(top, rest)| (top.to_owned(), rest.to_owned())).unwrap();
     let (top_before, rest_before) = expected.split_once('\n').unwrap();
     same(&rest, rest_before, "saving changes nothing");
-    // The snapshot of a btrfs comes and goes in the folder at the top, whose time changes.
+    // The snapshot of a btrfs comes and goes in the directory at the top, whose time changes.
     assert_eq!(top == top_before, fs_type != "btrfs", "{top}");
     let again = session.ok(&["disk", "save", kept.name]);
     assert_eq!(again, "on-zram: nothing has changed since snapshot 1");

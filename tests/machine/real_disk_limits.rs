@@ -29,10 +29,10 @@ while :; do sleep 1; done
 #[test]
 fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
     let kept = Kept::new("hanging");
-    let folder = tempfile::tempdir().unwrap();
-    let note = folder.path().join("note");
+    let directory = tempfile::tempdir().unwrap();
+    let note = directory.path().join("note");
     let script = |name: &str, text: &str| {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         fs::write(&path, text.replace("NOTE", note.to_str().unwrap())).unwrap();
         path.display().to_string()
     };
@@ -97,8 +97,8 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
 #[test]
 fn a_cancelled_save_ends_its_command_and_is_no_failure() {
     let kept = Kept::new("cancelled");
-    let folder = tempfile::tempdir().unwrap();
-    let (script, note) = (folder.path().join("before"), folder.path().join("note"));
+    let directory = tempfile::tempdir().unwrap();
+    let (script, note) = (directory.path().join("before"), directory.path().join("note"));
     fs::write(&script, "exit 0").unwrap();
     let lines = format!("size = \"16MiB\"\nhook-time-limit = \"90s\"\npre-save = [\"/bin/sh\", {script:?}]");
     let Some(session) = Session::begin(&kept.section(&lines)) else { return };
@@ -164,7 +164,7 @@ fn a_disk_without_inodes_takes_no_files_and_says_so() {
                 break;
             }
         }
-        let log = fs::read_to_string(session.bus().bus().folder().join("zramd.log")).unwrap();
+        let log = fs::read_to_string(session.bus().bus().directory().join("zramd.log")).unwrap();
         let told = format!(
             "{} (ramdisk.few) has 100 % of its inodes in use: 0 more files fit",
             kept.mount_point().display()

@@ -59,8 +59,8 @@ fn machine() -> String {
     let mut mounts: Vec<&str> = mounts.lines().filter(|line| line.contains("zram")).collect();
     mounts.sort_unstable();
     let records = fs::read_dir("/run/zramd").map_or(0, Iterator::count);
-    let folder = Path::new("/mnt/zramd-example").exists();
-    format!("{devices:#?}\n{swaps:?}\n{mounts:#?}\n{records} records, folder {folder}")
+    let directory = Path::new("/mnt/zramd-example").exists();
+    format!("{devices:#?}\n{swaps:?}\n{mounts:#?}\n{records} records, directory {directory}")
 }
 
 fn example() -> PathBuf {
@@ -109,8 +109,8 @@ fn the_example_comes_up_with_real_figures_and_leaves_no_trace() {
 #[test]
 fn mistakes_do_not_keep_the_rest_from_coming_up() {
     let Some(_session) = session() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("z.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("z.toml");
     let broken = fs::read_to_string(repository("tests/golden/diagnostics/five-mistakes.toml")).unwrap();
     // The same five mistakes; the healthy sections small enough for any machine.
     let text = broken.replace("[zram5]\nzram-size = \"512MiB\"", "[zram5]\nzram-size = \"16MiB\"");
@@ -127,8 +127,8 @@ fn mistakes_do_not_keep_the_rest_from_coming_up() {
 fn an_algorithm_that_the_kernel_lacks_is_named() {
     let Some(_session) = session() else { return };
     let before = machine();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("z.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("z.toml");
     fs::write(&file, "[zram3]\nzram-size = \"16MiB\"\ncompression-algorithm = \"snappy\"\n").unwrap();
     let output = setup(&["--config", file.to_str().unwrap(), "apply"]);
     assert_eq!(output.status.code(), Some(5), "{output:?}");
@@ -198,8 +198,8 @@ fn a_device_of_somebody_else_is_refused_and_not_touched() {
     let number = fs::read_to_string("/sys/class/zram-control/hot_add").unwrap().trim().to_owned();
     fs::write(format!("/sys/block/zram{number}/disksize"), "16M").unwrap();
     let before = machine();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("z.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("z.toml");
     fs::write(&file, format!("[zram{number}]\nzram-size = \"16MiB\"\n")).unwrap();
     let output = setup(&["--config", file.to_str().unwrap(), "apply"]);
     let after = machine();
@@ -242,8 +242,8 @@ fn killed_after(verbs: u32, during: &str) -> bool {
 #[test]
 fn a_link_on_the_way_leads_nothing_elsewhere() {
     let Some(_session) = session() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let (victim, own) = (folder.path().join("victim"), folder.path().join("own"));
+    let directory = tempfile::tempdir().unwrap();
+    let (victim, own) = (directory.path().join("victim"), directory.path().join("own"));
     for directory in [&victim, &victim.join("m"), &victim.join("empty"), &own] {
         fs::create_dir(directory).unwrap();
     }
@@ -259,7 +259,7 @@ fn a_link_on_the_way_leads_nothing_elsewhere() {
     };
     let mounted = || {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        mounts.lines().filter(|line| line.contains(folder.path().to_str().unwrap())).count()
+        mounts.lines().filter(|line| line.contains(directory.path().to_str().unwrap())).count()
     };
     let mut host = LinuxHost::new("/");
     assert_eq!(host.link(&text(&own.join("link/m"))), Some(text(&victim.join("m"))));
@@ -288,7 +288,7 @@ fn a_link_on_the_way_leads_nothing_elsewhere() {
     host.remove_directory(&made).unwrap();
     host.unmount(&path).unwrap();
 
-    let file = folder.path().join("z.toml");
+    let file = directory.path().join("z.toml");
     let section =
         format!("[ramdisk.led]\nmount-point = \"{}\"\nsize = \"1MiB\"\n", text(&own.join("link/disk")));
     fs::write(&file, section).unwrap();
@@ -339,8 +339,8 @@ fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
     use host::{Errno, Host};
     let Some(_session) = session() else { return };
     // Not below /tmp, which may be in memory.
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    let path = folder.path().join("store");
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = directory.path().join("store");
     let path = path.to_str().unwrap();
     let mut host = LinuxHost::new("/");
     assert_eq!(host.loop_device(NOBODY).unwrap(), None);
@@ -356,9 +356,9 @@ fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
     assert_eq!(sysfs("loop/dio"), "1");
     // It never had one, so that a power cut cannot leave it.
     let backing = sysfs("loop/backing_file");
-    assert!(backing.starts_with(&format!("{}/#", folder.path().display())), "{backing}");
+    assert!(backing.starts_with(&format!("{}/#", directory.path().display())), "{backing}");
     assert!(backing.ends_with(" (deleted)"), "{backing}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     host.detach_file(NOBODY).unwrap();
     eventually("the loop device is detached", || host.loop_device(NOBODY).unwrap().is_none());
     host.detach_file(NOBODY).unwrap();
@@ -367,10 +367,10 @@ fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
     assert!(host.attach_file(NOBODY, path, 16 << 20).unwrap_err().is(Errno::EXIST));
     assert_eq!(fs::read_to_string(path).unwrap(), "precious");
     let space = host.space(b"/var/tmp").unwrap();
-    let missing = folder.path().join("other");
+    let missing = directory.path().join("other");
     let too_large = space.total_bytes * 2;
     assert!(host.attach_file(NOBODY, missing.to_str().unwrap(), too_large).is_err());
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "what failed leaves nothing");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "what failed leaves nothing");
     assert_eq!(host.loop_device(NOBODY).unwrap(), None);
     assert_eq!(host.crypt_device(NOBODY).unwrap(), None);
     assert!(host.close_crypt(NOBODY).is_ok(), "what is not there need not be removed");

@@ -10,7 +10,7 @@ use logic::vm::Tunable;
 /// The machine for one test alone, and what its settings were.
 struct Session {
     before: Vec<(Tunable, String)>,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     _lock: fs::File,
 }
 
@@ -25,7 +25,7 @@ fn settings() -> Vec<(Tunable, String)> {
 fn session() -> Option<Session> {
     can_use_real_kernel().then(|| {
         let lock = real_kernel_lock();
-        Session { before: settings(), folder: tempfile::tempdir().unwrap(), _lock: lock }
+        Session { before: settings(), directory: tempfile::tempdir().unwrap(), _lock: lock }
     })
 }
 
@@ -41,7 +41,7 @@ impl Drop for Session {
 impl Session {
     /// Runs `zramd-setup COMMAND` with this configuration; what it said on standard error.
     fn run(&self, configuration: &str, command: &[&str]) -> String {
-        let file = self.folder.path().join("z.toml");
+        let file = self.directory.path().join("z.toml");
         fs::write(&file, configuration).unwrap();
         let output = setup(&[&["--config", file.to_str().unwrap()], command].concat());
         assert!(output.status.success(), "{output:?}");
@@ -61,7 +61,8 @@ fn settings_come_with_the_swap_and_go_with_it() {
     assert_eq!(read(Tunable::PageCluster).as_deref(), Some("0"));
     assert_ne!(read(Tunable::Zswap).as_deref(), Some("Y"));
     assert!(texts(&setup(&["status"])).0.contains("vm.swappiness 133, vm.page-cluster 0"));
-    let plan = setup(&["--config", session.folder.path().join("z.toml").to_str().unwrap(), "--json", "plan"]);
+    let plan =
+        setup(&["--config", session.directory.path().join("z.toml").to_str().unwrap(), "--json", "plan"]);
     let plan: serde_json::Value = serde_json::from_slice(&plan.stdout).unwrap();
     assert_eq!(plan["steps"], serde_json::json!([]), "a second run makes no steps");
     session.run(TUNED, &["down", "zram0"]);

@@ -63,8 +63,8 @@ struct Run {
 impl Run {
     /// Devices, swaps, and the files and mounts of the test.
     fn machine(&self) -> String {
-        let names = |folder: &Path| -> BTreeSet<String> {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = |directory: &Path| -> BTreeSet<String> {
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
             entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
         };
         let devices = names(Path::new("/sys/block")).into_iter().filter(|name| name.starts_with("zram"));
@@ -84,9 +84,11 @@ impl Run {
 
     /// Text without the names of temporary directories.
     fn anywhere(&self, text: &str) -> String {
-        let folders =
-            [self.kept.store().parent().unwrap().to_owned(), self.session.bus().bus().folder().to_owned()];
-        folders.iter().fold(text.to_owned(), |text, folder| text.replace(folder.to_str().unwrap(), "HERE"))
+        let directories =
+            [self.kept.store().parent().unwrap().to_owned(), self.session.bus().bus().directory().to_owned()];
+        directories
+            .iter()
+            .fold(text.to_owned(), |text, directory| text.replace(directory.to_str().unwrap(), "HERE"))
     }
 
     /// JSON of which only names, words for programs, and the types of figures are left.
@@ -276,7 +278,7 @@ fn others(run: &mut Run) {
     run.note("reload without a bus", &output, false);
     if has_program("setpriv") {
         // A copy that this user can reach.
-        let program = run.session.bus().bus().folder().join("zramdctl");
+        let program = run.session.bus().bus().directory().join("zramdctl");
         fs::copy(env!("CARGO_BIN_EXE_zramdctl"), &program).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = Command::new("setpriv");
@@ -327,10 +329,10 @@ fn disks(run: &mut Run) {
     drop(holder);
     disk(run, "restore NAME 1");
 
-    let folder = run.kept.store().with_file_name("exported");
-    fs::create_dir(&folder).unwrap();
-    disk(run, &format!("export NAME {}", folder.display()));
-    disk(run, &format!("export NAME {}", folder.display()));
+    let directory = run.kept.store().with_file_name("exported");
+    fs::create_dir(&directory).unwrap();
+    disk(run, &format!("export NAME {}", directory.display()));
+    disk(run, &format!("export NAME {}", directory.display()));
 
     // A snapshot that is damaged, and a store that is too small.
     let newest = fs::read_dir(run.kept.store()).unwrap().flatten().map(|entry| entry.path());
@@ -385,8 +387,8 @@ fn records() {
 
 /// The records of a run.
 fn record(replace: bool) -> Vec<Record> {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("records");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("records");
     // The name as the test program has it, without that of the program.
     let name = module_path!().split_once("::").map_or(String::new(), |(_, module)| format!("{module}::"));
     let mut command = Command::new(std::env::current_exe().unwrap());

@@ -1,4 +1,4 @@
-//! A RAM disk to try things on: folders that stand for the disk and for its store.
+//! A RAM disk to try things on: directories that stand for the disk and for its store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use host::linux::ramdisk::script::Fault;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::{Mode, OnFailure};
 
-/// A disk in a folder of its own, which goes with it.
+/// A disk in a directory of its own, which goes with it.
 pub struct Trial {
     pub disk: Disk,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 pub const ASKED: Request<'static> = Request { reason: "asked", force: false, last: false };
@@ -45,7 +45,7 @@ pub fn is_kill(fault: Fault) -> bool {
     matches!(fault, Fault::KillBefore | Fault::KillAfter)
 }
 
-/// Makes `to` a copy of a folder of files.
+/// Makes `to` a copy of a directory of files.
 pub fn copy(from: &Path, to: &Path) {
     if to.exists() {
         fs::remove_dir_all(to).unwrap();
@@ -59,17 +59,17 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// In memory where that can be: syncing is not what these tests are about.
-fn folder() -> tempfile::TempDir {
+fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 impl Trial {
     pub fn new() -> Trial {
-        let folder = folder();
+        let directory = directory();
         let disk = Disk {
             name: "trial".to_owned(),
-            store: folder.path().join("store"),
-            place: folder.path().join("place"),
+            store: directory.path().join("store"),
+            place: directory.path().join("place"),
             target: None,
             mode: Mode::Snapshot,
             keep: 2,
@@ -81,7 +81,7 @@ impl Trial {
             spared: None,
         };
         fs::create_dir(&disk.place).unwrap();
-        Trial { disk, folder }
+        Trial { disk, directory }
     }
 
     /// One that was loaded for the first time and holds `tree`.
@@ -93,7 +93,7 @@ impl Trial {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     pub fn place(&self) -> &Path {

@@ -3,24 +3,24 @@
 use std::fs;
 use std::path::PathBuf;
 
-/// A disk that is kept, with all that belongs to it in a folder of its own.
+/// A disk that is kept, with all that belongs to it in a directory of its own.
 pub struct Kept {
     pub name: &'static str,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Kept {
     pub fn new(name: &'static str) -> Kept {
         // A store has to outlive a reboot: no memory.
-        Kept { name, folder: tempfile::tempdir().unwrap() }
+        Kept { name, directory: tempfile::tempdir().unwrap() }
     }
 
     pub fn mount_point(&self) -> PathBuf {
-        self.folder.path().join("mounted")
+        self.directory.path().join("mounted")
     }
 
     pub fn store(&self) -> PathBuf {
-        self.folder.path().join("store")
+        self.directory.path().join("store")
     }
 
     /// Its section, with these lines besides.

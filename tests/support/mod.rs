@@ -118,7 +118,7 @@ pub fn alone() -> Option<File> {
 /// Whether a program is below `PATH`.
 pub fn has_program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
 }
 
 /// How long [`eventually`] waits. Far more than anything needs: the machine may be busy.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a tree with one of everything that archives get wrong: nasty.py FOLDER NUMBER-OF-SMALL-FILES."""
+"""Makes a tree with one of everything that archives get wrong: nasty.py DIRECTORY NUMBER-OF-SMALL-FILES."""
 import os, struct, sys
 
 root, count = os.fsencode(sys.argv[1]), int(sys.argv[2])
@@ -23,14 +23,14 @@ write(b"d" * 255 + b"/" + b"e" * 255 + b"/" + b"f" * 255, b"deep")
 for name in [b"\xff\xfe not UTF-8", b"new\nline", b" ", b"-rf", b"quote'\"\\", b"%41", "ü".encode(), b"...", b"k=v", b"GNUSparseFile"]:
     write(name, name)
 # A hundred levels: longer than PATH_MAX.
-folder = os.open(root, os.O_RDONLY)
+directory = os.open(root, os.O_RDONLY)
 for level in range(100):
     name = b"%03d" % level + b"x" * 60
-    os.mkdir(name, 0o755, dir_fd=folder)
-    folder = os.open(name, os.O_RDONLY, dir_fd=folder)
-os.close(os.open(b"bottom", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=folder))
+    os.mkdir(name, 0o755, dir_fd=directory)
+    directory = os.open(name, os.O_RDONLY, dir_fd=directory)
+os.close(os.open(b"bottom", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=directory))
 
-# Modes, and folders that nobody may write to.
+# Modes, and directories that nobody may write to.
 write(b"setuid", b"x", 0o4755)
 os.mkdir(path(b"sticky"), 0o1777)
 os.chmod(path(b"sticky"), 0o1777)
@@ -90,7 +90,7 @@ def attribute(name, key, value):
 
 attribute(b"first", "user.plain", b"value")
 attribute(b"first", "user.with=equals%3D", b"\0\n binary \xff")
-attribute(b"setgid", "user.on a folder", b"")
+attribute(b"setgid", "user.on a directory", b"")
 attribute(b"size 4096", "user.large", os.urandom(3000))
 # ACL: user::rw-, user:1234:r--, group::r--, mask::r--, other::---.
 entries = [(1, 6, 0xFFFFFFFF), (2, 4, 1234), (4, 4, 0xFFFFFFFF), (16, 4, 0xFFFFFFFF), (32, 0, 0xFFFFFFFF)]
@@ -114,7 +114,7 @@ if is_root:
         os.chown(path(name), uid, gid, follow_symlinks=False)
     os.chmod(path(b"setuid"), 0o6755)
 
-# Times, last: what is made in a folder changes its own.
+# Times, last: what is made in a directory changes its own.
 for level in range(count // 1000):
     os.mkdir(path(b"many%d" % level))
     for number in range(1000):

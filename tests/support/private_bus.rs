@@ -92,7 +92,7 @@ fn bound(program: &Path) -> Command {
 #[derive(Debug)]
 pub struct Bus {
     process: Guarded,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     address: String,
     program: PathBuf,
 }
@@ -105,16 +105,16 @@ impl Bus {
             skip("needs dbus-daemon");
             return None;
         }
-        let folder = tempfile::Builder::new().prefix("zramd-bus-").tempdir().unwrap();
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-        let file = folder.path().join("bus.conf");
-        fs::write(&file, configuration(folder.path())).unwrap();
+        let directory = tempfile::Builder::new().prefix("zramd-bus-").tempdir().unwrap();
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        let file = directory.path().join("bus.conf");
+        fs::write(&file, configuration(directory.path())).unwrap();
         let mut process = bound(Path::new("dbus-daemon"))
             .args(["--nofork", "--nopidfile", "--nosyslog", "--print-address=1"])
             .arg(format!("--config-file={}", file.display()))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(File::create(folder.path().join("bus.log")).unwrap())
+            .stderr(File::create(directory.path().join("bus.log")).unwrap())
             .spawn()
             .unwrap();
         // It prints its address when it listens.
@@ -122,7 +122,7 @@ impl Bus {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
         assert!(address.starts_with("unix:"), "dbus-daemon did not start: {address:?}");
         let program = PathBuf::from(env!("CARGO_BIN_EXE_zramd"));
-        Some(Bus { process: Guarded(process), folder, address: address.trim().to_owned(), program })
+        Some(Bus { process: Guarded(process), directory, address: address.trim().to_owned(), program })
     }
 
     /// Where it is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
@@ -132,12 +132,12 @@ impl Bus {
 
     /// Its socket.
     pub fn socket(&self) -> PathBuf {
-        self.folder.path().join("socket")
+        self.directory.path().join("socket")
     }
 
-    /// A folder that goes away with it and that every user can look into.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+    /// A directory that goes away with it and that every user can look into.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// `zramd` for this bus, with an empty configuration; what it says goes to a file.
@@ -155,7 +155,7 @@ impl Bus {
     /// Starts this command of `zramd` and waits until it says that it serves.
     #[track_caller]
     pub fn ready(&self, mut command: Command) -> Guarded {
-        let notified = self.folder.path().join("notify");
+        let notified = self.directory.path().join("notify");
         fs::remove_file(&notified).ok();
         let socket = UnixDatagram::bind(&notified).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -175,7 +175,7 @@ impl Bus {
 
     /// The file that the daemon of this bus has as its configuration.
     pub fn config(&self) -> PathBuf {
-        self.folder.path().join("zramd.toml")
+        self.directory.path().join("zramd.toml")
     }
 
     fn prepare(&self, mut command: Command) -> Command {
@@ -192,11 +192,11 @@ impl Bus {
     }
 
     fn log(&self) -> PathBuf {
-        self.folder.path().join("zramd.log")
+        self.directory.path().join("zramd.log")
     }
 }
 
-fn configuration(folder: &Path) -> String {
+fn configuration(directory: &Path) -> String {
     let policy = repository("units/org.zramd1.conf");
     // As for root on a real system: watch what others say, and own the names, also where the tests run without root.
     let ours = format!(
@@ -214,7 +214,7 @@ fn configuration(folder: &Path) -> String {
         "<busconfig>\n  <type>system</type>\n  <auth>EXTERNAL</auth>\n  <listen>unix:path={}/socket</listen>\n  \
          <limit name=\"max_connections_per_user\">1024</limit>\n{RULES}\n  \
          <include>{}</include>\n  {ours}\n</busconfig>\n",
-        folder.display(),
+        directory.display(),
         policy.display(),
     )
 }
@@ -240,7 +240,7 @@ impl PrivateBus {
         Some(PrivateBus::serve(Bus::start()?, text))
     }
 
-    /// As [`PrivateBus::start_with`], but this shell script does the work of `zramd-worker`. `$HERE` is the folder of the bus.
+    /// As [`PrivateBus::start_with`], but this shell script does the work of `zramd-worker`. `$HERE` is the directory of the bus.
     #[track_caller]
     pub fn start_with_worker(text: &str, script: &str) -> Option<PrivateBus> {
         let mut bus = Bus::start()?;
@@ -248,12 +248,12 @@ impl PrivateBus {
         for name in ["zramd", "zramd-setup"] {
             copy_program(
                 &Path::new(env!("CARGO_BIN_EXE_zramd")).with_file_name(name),
-                &bus.folder().join(name),
+                &bus.directory().join(name),
             );
         }
-        let worker = bus.folder().join("zramd-worker");
-        write_program(&worker, &format!("#!/bin/sh\nHERE={}\n{script}", bus.folder().display()));
-        bus.program = bus.folder().join("zramd");
+        let worker = bus.directory().join("zramd-worker");
+        write_program(&worker, &format!("#!/bin/sh\nHERE={}\n{script}", bus.directory().display()));
+        bus.program = bus.directory().join("zramd");
         Some(PrivateBus::serve(bus, text))
     }
 
@@ -349,7 +349,7 @@ pub async fn objects(client: &Connection) -> BTreeMap<String, Vec<String>> {
             (path.to_string(), list.into_keys().filter(|name| name.starts_with("org.zramd1.")).collect())
         })
         .collect();
-    // zbus lists the folders as well; they have no interface of ours.
+    // zbus lists the directories as well; they have no interface of ours.
     found.retain(|_, list: &mut Vec<String>| !list.is_empty());
     // The object manager does not list itself.
     found.entry("/org/zramd1".to_owned()).or_default().push("org.zramd1.Manager".to_owned());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints all there is to know about a directory tree, one line per name: an eye that shares nothing with zramd.
 
-tree.py FOLDER [zeros]: with `zeros`, blocks of nothing but zeros count as holes. An xfs allocates ahead of what is written; what it
+tree.py DIRECTORY [zeros]: with `zeros`, blocks of nothing but zeros count as holes. An xfs allocates ahead of what is written; what it
 says of those blocks changes with what happens to be in the page cache.
 """
 import hashlib, os, stat, sys

@@ -81,9 +81,9 @@ pub enum Command {
     WriteUnits,
     Adapt(u32),
     TakeDown(Target),
-    /// The folder, and whether systemd called us as a generator rather than a person by the verb.
+    /// The directory, and whether systemd called us as a generator rather than a person by the verb.
     Generate {
-        folder: PathBuf,
+        directory: PathBuf,
         by_systemd: bool,
     },
 }
@@ -204,13 +204,14 @@ fn target(name: &str) -> Option<Target> {
     device_number(name).map(Target::Device)
 }
 
-/// systemd gives a generator three folders: normal, early, late; only the first is used.
-fn generate(folders: Vec<OsString>, by_systemd: bool) -> Result<Command, String> {
-    if folders.len() > 3 {
-        return Err("generate takes one to three folders".to_owned());
+/// systemd gives a generator three directories: normal, early, late; only the first is used.
+fn generate(directories: Vec<OsString>, by_systemd: bool) -> Result<Command, String> {
+    if directories.len() > 3 {
+        return Err("generate takes one to three directories".to_owned());
     }
-    let folder = folders.into_iter().next().ok_or("generate takes the folder to write units into")?;
-    Ok(Command::Generate { folder: PathBuf::from(folder), by_systemd })
+    let directory =
+        directories.into_iter().next().ok_or("generate takes the directory to write units into")?;
+    Ok(Command::Generate { directory: PathBuf::from(directory), by_systemd })
 }
 
 #[cfg(test)]
@@ -241,7 +242,7 @@ mod tests {
             parsed("zramd-setup down ramdisk.logs"),
             Ok(run(Command::Down(Target::RamDisk("logs".into()))))
         );
-        let generate = |by_systemd| Command::Generate { folder: "/a".into(), by_systemd };
+        let generate = |by_systemd| Command::Generate { directory: "/a".into(), by_systemd };
         assert_eq!(parsed("zramd-setup generate /a /b /c"), Ok(run(generate(false))));
         assert_eq!(
             parsed("/usr/lib/systemd/system-generators/zramd-generator /a /b /c"),
@@ -273,7 +274,7 @@ mod tests {
             ("zramd-setup apply now", "apply takes no further words"),
             ("zramd-setup --root / apply", "--root only goes with"),
             ("zramd-setup --json apply", "--json only goes with plan"),
-            ("zramd-setup generate", "takes the folder"),
+            ("zramd-setup generate", "takes the directory"),
             ("zramd-setup generate a b c d", "one to three"),
             ("zramd-setup --frob", "--frob"),
         ] {

@@ -28,7 +28,7 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
         Command::UpVm(target) => up_vm(invocation, target),
         Command::Down(target) => down(target),
         Command::Check(files) => Ok(check(invocation, files)),
-        Command::Generate { folder, by_systemd } => generate(invocation, folder, *by_systemd),
+        Command::Generate { directory, by_systemd } => generate(invocation, directory, *by_systemd),
         Command::View => reply(Ok(serve::view(invocation))),
         Command::Propose(targets) => reply(serve::propose(invocation, targets)),
         Command::CarryOut(targets) => reply(serve::carry_out(invocation, targets)),
@@ -245,7 +245,7 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
     status
 }
 
-fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<ExitStatus, Error> {
+fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> Result<ExitStatus, Error> {
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
     let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
     // A file named on the command line is a wish to see its units; otherwise the owner has to have enabled zramd.
@@ -260,6 +260,6 @@ fn generate(invocation: &Invocation, folder: &Path, by_systemd: bool) -> Result<
     let loaded = load(invocation);
     let plan = engine::plan_elsewhere(&host(invocation), &loaded);
     show::short_problems(&plan.problems, if by_systemd { show::Log::Kernel } else { show::Log::Stderr });
-    files::write_units(folder, &unit_files(&plan)).map_err(Error::failed)?;
+    files::write_units(directory, &unit_files(&plan)).map_err(Error::failed)?;
     Ok(ExitStatus::Success)
 }

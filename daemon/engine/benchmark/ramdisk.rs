@@ -10,7 +10,7 @@ use crate::scratch::Scratch;
 use crate::work::{Reporter, Stopped};
 use fastrand::Rng;
 use host::linux::LinuxHost;
-use host::linux::medium::{Folder, Medium, read_file};
+use host::linux::medium::{Directory, Medium, read_file};
 use host::linux::pages::Pages;
 use host::linux::public_files;
 use host::{Errno, Host, HostError, MkfsSpec};
@@ -32,12 +32,12 @@ const REQUESTS: usize = 10_000;
 /// How long random requests may take, in seconds.
 const PATIENCE: f64 = 1.0;
 /// Where real data is taken from when nobody says where.
-const FOLDERS: [&str; 3] = ["/usr/bin", "/usr/lib", "/usr/share"];
+const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/lib", "/usr/share"];
 
 /// What to compare.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// Folders on disks.
+    /// Directories on disks.
     pub paths: Vec<PathBuf>,
     /// Bytes to write and read in each pass; otherwise what is usual.
     pub size: Option<u64>,
@@ -68,7 +68,7 @@ pub fn run(
 ) -> Result<Report, Stopped> {
     let available = gather::memory(host)?.available_kib * 1024;
     let size = size(options.size, available).map_err(|message| Error::new(ErrorKind::Unsafe, message))?;
-    let folders = open_folders(&options.paths, size)?;
+    let directories = open_directories(&options.paths, size)?;
     let (real, data) = real_data(options.data.as_deref(), size)?;
     let (zero, buffer) = (pages(BLOCK)?, pages(BLOCK)?);
     let mut scratch = Scratch::create(host, configured)?;
@@ -81,9 +81,9 @@ pub fn run(
         zero,
         buffer,
         report,
-        total: 2 * (1 + 3 * options.algorithms.len().max(1) + 2 * folders.len()),
+        total: 2 * (1 + 3 * options.algorithms.len().max(1) + 2 * directories.len()),
     };
-    let done = run.all(&mut scratch, &options.algorithms, &folders);
+    let done = run.all(&mut scratch, &options.algorithms, &directories);
     let released = scratch.release(run.host);
     done?;
     released?;
@@ -100,12 +100,12 @@ fn pages(bytes: u64) -> Result<Pages, HostError> {
     Pages::new(usize::try_from(bytes).unwrap_or(usize::MAX) / rustix::param::page_size())
 }
 
-/// Opens the folders, and makes sure that what is to be written fits.
-fn open_folders(paths: &[PathBuf], size: u64) -> Result<Vec<(String, Folder)>, Error> {
-    let mut folders = Vec::new();
+/// Opens the directories, and makes sure that what is to be written fits.
+fn open_directories(paths: &[PathBuf], size: u64) -> Result<Vec<(String, Directory)>, Error> {
+    let mut directories = Vec::new();
     for path in paths {
-        let folder = Folder::open(path)?;
-        let free = folder.free_bytes()?;
+        let directory = Directory::open(path)?;
+        let free = directory.free_bytes()?;
         if free / 2 < size {
             let message = format!(
                 "{}: {} are free there, and writing {} leaves too little for others",
@@ -115,9 +115,9 @@ fn open_folders(paths: &[PathBuf], size: u64) -> Result<Vec<(String, Folder)>, E
             );
             return Err(Error::new(ErrorKind::Unsafe, message));
         }
-        folders.push((format!("{} ({})", path.display(), folder.fs_type()?), folder));
+        directories.push((format!("{} ({})", path.display(), directory.fs_type()?), directory));
     }
-    Ok(folders)
+    Ok(directories)
 }
 
 /// Data with its description.
@@ -128,13 +128,13 @@ pub(super) fn real_data(file: Option<&Path>, size: u64) -> Result<(Pages, String
         Some(path) => (read_file(path, data.bytes_mut())?, path.display().to_string()),
         None => {
             let bytes = data.bytes_mut();
-            let share = bytes.len() / FOLDERS.len();
+            let share = bytes.len() / DIRECTORIES.len();
             let mut filled = 0;
-            for (at, folder) in FOLDERS.iter().enumerate() {
-                let end = if at + 1 == FOLDERS.len() { bytes.len() } else { filled + share };
-                filled += public_files::read_below(Path::new(folder), &mut bytes[filled..end]);
+            for (at, directory) in DIRECTORIES.iter().enumerate() {
+                let end = if at + 1 == DIRECTORIES.len() { bytes.len() } else { filled + share };
+                filled += public_files::read_below(Path::new(directory), &mut bytes[filled..end]);
             }
-            (filled, format!("files below {}", FOLDERS.join(", ")))
+            (filled, format!("files below {}", DIRECTORIES.join(", ")))
         }
     };
     let block = usize::try_from(BLOCK).unwrap_or(usize::MAX);
@@ -152,13 +152,13 @@ impl Run<'_> {
         &mut self,
         scratch: &mut Scratch,
         algorithms: &[Algorithm],
-        folders: &[(String, Folder)],
+        directories: &[(String, Directory)],
     ) -> Result<(), Stopped> {
         for contents in [Contents::Zero, Contents::Real] {
             // A little more than is written, for what the file system itself takes.
             let size = (self.size + (8 << 20)).to_string();
-            let folder = Folder::mounted_nowhere("tmpfs", &[("size", &size), ("mode", "0700")])?;
-            self.measure("tmpfs", Access::Memory, contents, &folder.file()?)?;
+            let directory = Directory::mounted_nowhere("tmpfs", &[("size", &size), ("mode", "0700")])?;
+            self.measure("tmpfs", Access::Memory, contents, &directory.file()?)?;
         }
         let usual = if algorithms.is_empty() { usual(self.host, scratch.number())? } else { Vec::new() };
         for algorithm in algorithms.iter().chain(&usual) {
@@ -166,9 +166,9 @@ impl Run<'_> {
                 self.zram(scratch, algorithm, contents)?;
             }
         }
-        for (name, folder) in folders {
+        for (name, directory) in directories {
             for contents in [Contents::Zero, Contents::Real] {
-                self.folder(name, folder, contents)?;
+                self.directory(name, directory, contents)?;
             }
         }
         Ok(())
@@ -202,19 +202,19 @@ impl Run<'_> {
         self.host.mkfs(scratch.number(), &spec)?;
         scratch.unlock(self.host)?;
         let source = node.display().to_string();
-        let folder = Folder::mounted_nowhere(FS_TYPE, &[("source", &source)])?;
-        self.folder(&format!("zram ({algorithm}), {FS_TYPE}"), &folder, contents)
+        let directory = Directory::mounted_nowhere(FS_TYPE, &[("source", &source)])?;
+        self.directory(&format!("zram ({algorithm}), {FS_TYPE}"), &directory, contents)
     }
 
     /// Past the page cache, then through it.
-    fn folder(&mut self, name: &str, folder: &Folder, contents: Contents) -> Result<(), Stopped> {
-        let file = folder.file()?;
+    fn directory(&mut self, name: &str, directory: &Directory, contents: Contents) -> Result<(), Stopped> {
+        let file = directory.file()?;
         match file.direct()? {
             Some(direct) => self.measure(name, Access::Direct, contents, &direct)?,
             None => self.measure(name, Access::Dropped, contents, &file)?,
         }
         drop(file);
-        self.measure(name, Access::Cache, contents, &folder.file()?)
+        self.measure(name, Access::Cache, contents, &directory.file()?)
     }
 
     fn measure(

@@ -305,8 +305,8 @@ mod tests {
 
     #[test]
     fn what_has_no_pages_is_refused_by_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         std::fs::write(path("small"), [1; 1000]).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o600.into()).unwrap();
         // More than could be gone over, and nothing but zeros.

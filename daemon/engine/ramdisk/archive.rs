@@ -227,11 +227,11 @@ fn digest(path: &[u8]) -> [u8; 16] {
 impl Names {
     /// Takes the name of an entry. The number of the directory that it is, or else of the one that it is in.
     pub fn take(&mut self, entry: &Entry) -> Result<usize, &'static str> {
-        let (folder, name) = paths::split(&entry.path);
-        let folder = if entry.path.is_empty() {
+        let (directory, name) = paths::split(&entry.path);
+        let directory = if entry.path.is_empty() {
             TOP
         } else {
-            self.directory(folder).ok_or("its directory is not in the archive")?
+            self.directory(directory).ok_or("its directory is not in the archive")?
         };
         if let Body::HardLink(target) = &entry.body {
             self.target(target)?;
@@ -240,11 +240,11 @@ impl Names {
             MapEntry::Occupied(_) => Err("its name is in the archive twice"),
             MapEntry::Vacant(free) if entry.path.is_empty() => Ok(*free.insert(TOP)),
             MapEntry::Vacant(free) if entry.body == Body::Directory => {
-                Ok(*free.insert(self.directories.add(folder, name)))
+                Ok(*free.insert(self.directories.add(directory, name)))
             }
             MapEntry::Vacant(free) => {
                 free.insert(LEAF);
-                Ok(folder)
+                Ok(directory)
             }
         }
     }
@@ -265,8 +265,8 @@ impl Names {
         if self.seen.get(&digest(target)) != Some(&LEAF) {
             return Err("it is a link to what is no file of the archive");
         }
-        let (folder, name) = paths::split(target);
-        let folder = self.seen.get(&digest(folder)).ok_or("its directory is not in the archive")?;
-        Ok((*folder, name))
+        let (directory, name) = paths::split(target);
+        let directory = self.seen.get(&digest(directory)).ok_or("its directory is not in the archive")?;
+        Ok((*directory, name))
     }
 }

@@ -60,7 +60,7 @@ pub fn export(
     let extracted = site.fill(disk, &found, manifest, |options| {
         read(disk, &store, &found, |archive| {
             unpack(calls, archive, manifest, |reader| {
-                extract(calls, reader, site.folder.as_fd(), options, watcher)
+                extract(calls, reader, site.directory.as_fd(), options, watcher)
             })
             .map_err(|trouble| below(to, trouble))
         })
@@ -68,15 +68,15 @@ pub fn export(
     extracted.and_then(|extracted| site.name().map(|()| extracted)).map_err(|error| site.clear(error))
 }
 
-fn is_empty_at(calls: &Calls, folder: &OwnedFd, to: &Path) -> Result<bool, Error> {
-    is_empty(calls, folder.as_fd()).map_err(|trouble| below(to, trouble).into())
+fn is_empty_at(calls: &Calls, directory: &OwnedFd, to: &Path) -> Result<bool, Error> {
+    is_empty(calls, directory.as_fd()).map_err(|trouble| below(to, trouble).into())
 }
 
 /// Where a generation is copied to.
 struct Site<'a> {
     calls: &'a Calls,
     to: &'a Path,
-    folder: OwnedFd,
+    directory: OwnedFd,
     /// What is to be as it was when nothing comes of it.
     was: Root,
     /// The directory above, the name until everything is there, and the name after that. None for a directory that existed.
@@ -87,7 +87,7 @@ impl<'a> Site<'a> {
     fn new(calls: &'a Calls, to: &'a Path) -> Result<Site<'a>, Error> {
         let open = || at(to.display(), "open");
         let create = || at(to.display(), "create");
-        let (folder, unnamed) = match calls.open_directory(to) {
+        let (directory, unnamed) = match calls.open_directory(to) {
             Err(Errno::NOENT) => {
                 let name = to.file_name().and_then(|name| name.to_str());
                 let above =
@@ -106,12 +106,13 @@ impl<'a> Site<'a> {
             }
             opened => (opened, None),
         };
-        let looked = folder.and_then(|folder| root::look(calls, folder.as_fd()).map(|was| (folder, was)));
+        let looked =
+            directory.and_then(|directory| root::look(calls, directory.as_fd()).map(|was| (directory, was)));
         match looked {
-            Ok((folder, _)) if unnamed.is_none() && !is_empty_at(calls, &folder, to)? => {
+            Ok((directory, _)) if unnamed.is_none() && !is_empty_at(calls, &directory, to)? => {
                 Err(Error::new(ErrorKind::Unsafe, format!("{} is not empty", to.display())))
             }
-            Ok((folder, was)) => Ok(Site { calls, to, folder, was, unnamed }),
+            Ok((directory, was)) => Ok(Site { calls, to, directory, was, unnamed }),
             Err(errno) => {
                 if let Some((above, partial, _)) = unnamed {
                     calls.remove(above.as_fd(), partial.as_bytes(), true).ok();
@@ -131,9 +132,9 @@ impl<'a> Site<'a> {
     ) -> Result<Extracted, Error> {
         let (calls, to) = (self.calls, self.to);
         if self.unnamed.is_some() {
-            wipe(calls, self.folder.as_fd(), to)?;
+            wipe(calls, self.directory.as_fd(), to)?;
         }
-        let room = calls.file_system(self.folder.as_fd()).map_err(at(to.display(), "look at"))?;
+        let room = calls.file_system(self.directory.as_fd()).map_err(at(to.display(), "look at"))?;
         let what = format!(", snapshot {}: {}", found.number, to.display());
         check_fit(disk, &what, &manifest.contents, room.free_bytes(), room.space.free_inodes)?;
         work(Options { mode: manifest.mode, threads: 2, doing: "exporting", total: manifest.contents.bytes })
@@ -148,14 +149,13 @@ impl<'a> Site<'a> {
     /// Takes away what came of it: half of a generation would look like all of it.
     fn clear(&self, error: Error) -> Error {
         let path = || self.to.display();
-        let (calls, folder) = (self.calls, self.folder.as_fd());
-        let gone = wipe(calls, folder, self.to).and_then(|()| match &self.unnamed {
+        let (calls, directory) = (self.calls, self.directory.as_fd());
+        let gone = wipe(calls, directory, self.to).and_then(|()| match &self.unnamed {
             Some((above, partial, _)) => {
                 calls.remove(above.as_fd(), partial.as_bytes(), true).map_err(at(path(), "remove"))
             }
-            None => {
-                root::restore(calls, folder, &self.was).map_err(at(path(), "restore the owner and mode of"))
-            }
+            None => root::restore(calls, directory, &self.was)
+                .map_err(at(path(), "restore the owner and mode of")),
         });
         match gone {
             Ok(()) => error,

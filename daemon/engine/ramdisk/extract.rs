@@ -94,9 +94,9 @@ struct Site<'a> {
 
 /// A further name of a file: the directory and the name of both.
 struct Link {
-    folder: usize,
+    directory: usize,
     name: Box<[u8]>,
-    target_folder: usize,
+    target_directory: usize,
     target: Box<[u8]>,
 }
 
@@ -178,13 +178,13 @@ fn finish(
     links: &[Link],
 ) -> Result<(), Trouble> {
     let (mut from, mut to) = (Ladder::new(site.calls, root), Ladder::new(site.calls, root));
-    for Link { folder, name, target_folder, target } in links {
-        let linked = to.open(names, *folder).and_then(|folder| {
-            let source = from.open(names, *target_folder)?;
-            site.calls.link(source.as_fd(), target, folder.as_fd(), name)
+    for Link { directory, name, target_directory, target } in links {
+        let linked = to.open(names, *directory).and_then(|directory| {
+            let source = from.open(names, *target_directory)?;
+            site.calls.link(source.as_fd(), target, directory.as_fd(), name)
         });
         if let Err(errno) = linked {
-            site.omit(|| join(&names.path(*folder), name), "create", errno)?;
+            site.omit(|| join(&names.path(*directory), name), "create", errno)?;
         }
     }
     for (number, entry) in directories.iter().rev() {
@@ -408,9 +408,9 @@ impl Extractor<'_> {
         match &entry.body {
             Body::Directory => self.directory(number, entry)?,
             Body::HardLink(target) => {
-                if let Ok((target_folder, target)) = self.names.target(target) {
+                if let Ok((target_directory, target)) = self.names.target(target) {
                     let (target, name) = (target.into(), paths::split(&entry.path).1.into());
-                    self.links.push(Link { folder: number, name, target_folder, target });
+                    self.links.push(Link { directory: number, name, target_directory, target });
                 }
             }
             _ => match self.ladder.open(&self.names.directories, number) {

@@ -19,7 +19,7 @@ use logic::plan::Activation;
 use logic::plan::wanted::wanted;
 use logic::ramdisk as archive;
 use logic::ramdisk::place::{STORES, passthrough, place};
-use logic::ramdisk::status::{DiskStatus, FOLDER, SCHEMA_VERSION, SnapshotLine, path};
+use logic::ramdisk::status::{DIRECTORY, DiskStatus, SCHEMA_VERSION, SnapshotLine, path};
 use logic::ramdisk::{Mode, OnFailure};
 use logic::record::Target;
 use logic::request::{KeepRequest, MountRequest, RamDiskRequest, Request};
@@ -34,7 +34,7 @@ pub struct Kept {
 }
 
 fn in_force(name: &str) -> String {
-    format!("{FOLDER}/{name}.request")
+    format!("{DIRECTORY}/{name}.request")
 }
 
 fn root() -> &'static Path {
@@ -142,7 +142,7 @@ pub fn names(loaded: &Loaded) -> Vec<String> {
 }
 
 impl Kept {
-    /// As the archives want it. Whether the folder below has contents decides what no good snapshot leads to, unless the
+    /// As the archives want it. Whether the directory below has contents decides what no good snapshot leads to, unless the
     /// configuration does.
     pub fn disk(&self) -> Disk {
         let below = PathBuf::from(&self.request.mount.mount_point);
@@ -161,7 +161,7 @@ impl Kept {
             seed: self.keep.seed.then(|| below.clone()),
             target: Some(below),
             trial: false,
-            notes: Some(PathBuf::from(FOLDER)),
+            notes: Some(PathBuf::from(DIRECTORY)),
             spared: restore_wanted(&self.request.name),
         }
     }
@@ -174,7 +174,7 @@ impl Kept {
     }
 }
 
-/// Sets or removes the mark that the folder on disk is used instead of the RAM disk.
+/// Sets or removes the mark that the directory on disk is used instead of the RAM disk.
 pub fn mark_passthrough(name: &str, set: bool) -> Result<(), Error> {
     files::replace(root(), &passthrough(name), set.then_some("")).map_err(Error::failed)
 }
@@ -185,7 +185,7 @@ pub fn is_passthrough(name: &str) -> bool {
 }
 
 fn restore_path(name: &str) -> String {
-    format!("{FOLDER}/{name}.restore")
+    format!("{DIRECTORY}/{name}.restore")
 }
 
 /// The snapshot that the next load takes instead of the newest, if somebody has chosen one.

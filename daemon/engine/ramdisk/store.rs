@@ -103,7 +103,7 @@ impl Listing {
 #[derive(Debug)]
 pub struct Store {
     calls: Calls,
-    folder: OwnedFd,
+    directory: OwnedFd,
     path: String,
     /// The state once more, where writing succeeds as long as the machine runs.
     note: Option<Note>,
@@ -114,7 +114,7 @@ pub struct Store {
 /// A file in another directory.
 #[derive(Debug)]
 struct Note {
-    folder: Box<Store>,
+    directory: Box<Store>,
     name: String,
 }
 
@@ -128,19 +128,19 @@ pub struct Draft {
 }
 
 impl Store {
-    fn new(calls: &Calls, disk: &Disk, folder: OwnedFd) -> Store {
+    fn new(calls: &Calls, disk: &Disk, directory: OwnedFd) -> Store {
         let path = disk.store.display().to_string();
-        let mut store = Store { calls: calls.clone(), folder, path, note: None, spared: disk.spared };
+        let mut store = Store { calls: calls.clone(), directory, path, note: None, spared: disk.spared };
         // Without it everything goes as well, as long as the store can be written to.
-        store.note = disk.notes.as_deref().and_then(|folder| store.note_in(folder).ok());
+        store.note = disk.notes.as_deref().and_then(|directory| store.note_in(directory).ok());
         store
     }
 
     /// Opens a store that is closed to others: what they could have put there, root would extract.
     fn open(calls: &Calls, disk: &Disk, create: bool) -> Result<Option<Store>, Error> {
         match calls.open_trusted(&disk.store, create) {
-            Ok(folder) => {
-                let store = Store::new(calls, disk, folder);
+            Ok(directory) => {
+                let store = Store::new(calls, disk, directory);
                 store.close_to_others()?;
                 Ok(Some(store))
             }
@@ -167,7 +167,7 @@ impl Store {
         let meta = calls.look(self.fd(), b"")?;
         let (major, minor) = meta.device;
         let name = format!("store-{major}:{minor}-{}.json", meta.inode);
-        let folder = match calls.open_directory(notes) {
+        let directory = match calls.open_directory(notes) {
             Err(Errno::NOENT) => {
                 calls.make_directories(notes, 0o755)?;
                 calls.open_directory(notes)?
@@ -175,8 +175,8 @@ impl Store {
             opened => opened?,
         };
         let path = notes.display().to_string();
-        let folder = Store { calls: calls.clone(), folder, path, note: None, spared: None };
-        Ok(Note { folder: Box::new(folder), name })
+        let directory = Store { calls: calls.clone(), directory, path, note: None, spared: None };
+        Ok(Note { directory: Box::new(directory), name })
     }
 
     /// Opens a store to load from; nothing when it is not there.
@@ -187,7 +187,7 @@ impl Store {
     /// Opens a store only to say what is in it, even where nothing would be loaded from it; nothing when it is not there.
     pub fn glance(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
         match calls.open_directory(&disk.store) {
-            Ok(folder) => Ok(Some(Store::new(calls, disk, folder))),
+            Ok(directory) => Ok(Some(Store::new(calls, disk, directory))),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(at(disk.store.display(), "open")(errno)),
         }
@@ -226,7 +226,7 @@ impl Store {
 
     /// The directory.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.folder.as_fd()
+        self.directory.as_fd()
     }
 
     /// The file system that it is on.
@@ -308,7 +308,7 @@ impl Store {
 
     /// What is known besides the generations; since a load in this boot the note is as new or newer.
     pub fn state(&self) -> Result<State, Error> {
-        let noted = self.note.as_ref().and_then(|note| note.folder.text(&note.name).ok()?);
+        let noted = self.note.as_ref().and_then(|note| note.directory.text(&note.name).ok()?);
         let noted = State::parse(&noted.unwrap_or_default());
         if let (Some(load), Ok(boot_id)) = (&noted.load, self.calls.boot_id())
             && load.boot_id == boot_id
@@ -320,11 +320,11 @@ impl Store {
 
     /// Replaces that. It may fail, and [`Store::state`] know it nevertheless.
     pub fn write_state(&self, state: &State) -> Result<(), Error> {
-        if let Some(Note { folder, name }) = &self.note
-            && folder.replace(name, &state.text()).is_err()
+        if let Some(Note { directory, name }) = &self.note
+            && directory.replace(name, &state.text()).is_err()
         {
             // An old one would be taken for the new one.
-            folder.remove_if_there(name).ok();
+            directory.remove_if_there(name).ok();
         }
         self.replace(STATE, &state.text())
     }

@@ -123,16 +123,16 @@ pub fn probe(root: &Path, path: &Path, shown: &str) -> Result<Option<BlockProbe>
     Ok(Some(BlockProbe { device: Some(device), head, holders: block_holders(root, device) }))
 }
 
-/// What sits on top of a block device: its partitions and the devices in its `holders` folder.
+/// What sits on top of a block device: its partitions and the devices in its `holders` directory.
 fn block_holders(root: &Path, (major, minor): (u32, u32)) -> Vec<String> {
-    let folder = root.join(format!("sys/dev/block/{major}:{minor}"));
+    let directory = root.join(format!("sys/dev/block/{major}:{minor}"));
     let names = |path: &Path| -> Vec<String> {
         let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
         entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
     };
-    let mut holders = names(&folder.join("holders"));
-    let mut partitions = names(&folder);
-    partitions.retain(|name| folder.join(name).join("partition").exists());
+    let mut holders = names(&directory.join("holders"));
+    let mut partitions = names(&directory);
+    partitions.retain(|name| directory.join(name).join("partition").exists());
     holders.append(&mut partitions);
     holders.sort();
     holders

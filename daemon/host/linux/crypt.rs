@@ -166,8 +166,8 @@ pub fn close(root: &Path, name: &str) -> Result<(), HostError> {
 
 /// The device node of the mapping.
 pub fn find(root: &Path, name: &str) -> Result<Option<String>, HostError> {
-    let folder = root.join("sys/block");
-    let entries = fs::read_dir(&folder).map_err(|error| HostError::io("/sys/block", "list", &error))?;
+    let directory = root.join("sys/block");
+    let entries = fs::read_dir(&directory).map_err(|error| HostError::io("/sys/block", "list", &error))?;
     for entry in entries.filter_map(Result::ok) {
         let found = fs::read_to_string(entry.path().join("dm/name"));
         if found.is_ok_and(|found| found.trim() == name) {

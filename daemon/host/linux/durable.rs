@@ -7,19 +7,21 @@ use std::path::Path;
 use super::files;
 use crate::HostError;
 
-/// Replaces a file as a whole, with its folder, so that after a power cut either the old or the new text is there.
+/// Replaces a file as a whole, with its directory, so that after a power cut either the old or the new text is there.
 pub fn replace(root: &Path, path: &str, text: &str) -> Result<(), HostError> {
     let full = files::below(root, path);
     let failed =
         |operation: &'static str| move |error: std::io::Error| HostError::io(path, operation, &error);
-    let folder = full.parent().unwrap_or(root);
-    fs::create_dir_all(folder).map_err(failed("create the folder of"))?;
+    let directory = full.parent().unwrap_or(root);
+    fs::create_dir_all(directory).map_err(failed("create the directory of"))?;
     let name = full.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let partial = folder.join(format!(".{name}.new"));
+    let partial = directory.join(format!(".{name}.new"));
     let mut file = fs::File::create(&partial).map_err(failed("write"))?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed("write"))?;
     fs::rename(&partial, &full).map_err(failed("replace"))?;
-    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("write the folder of"))
+    fs::File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(failed("write the directory of"))
 }
 
 /// Removes a file; whether it was there.
@@ -36,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_with_its_folder_and_removed() {
+    fn a_file_is_replaced_with_its_directory_and_removed() {
         let root = tempfile::tempdir().unwrap();
         replace(root.path(), "/var/lib/zramd/x.json", "1").unwrap();
         replace(root.path(), "/var/lib/zramd/x.json", "2").unwrap();

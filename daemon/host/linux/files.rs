@@ -1,6 +1,6 @@
 //! Files outside the trait: configuration in, generated units out.
 //!
-//! The pure commands (`plan`, `check`, `generate`) read below a root folder and never touch devices, so these are plain
+//! The pure commands (`plan`, `check`, `generate`) read below a root directory and never touch devices, so these are plain
 //! functions rather than verbs of the host.
 
 use std::fs::{self, File, Metadata};
@@ -15,7 +15,7 @@ use crate::lossy;
 use logic::config::enabled_by_cmdline;
 use logic::config::locate::{self, Entry, EntryKind};
 use logic::config::problem::{Origin, Problem};
-use logic::overlay::{FOLDER, section_of_path};
+use logic::overlay::{DIRECTORY, section_of_path};
 use logic::unit::{Contents, UnitFile};
 
 /// Files in the order of precedence, and what is wrong with the others.
@@ -24,7 +24,7 @@ pub type Sources = (Vec<(PathBuf, String)>, Vec<Problem>);
 /// Most bytes that are read of a file of the kernel or in `/etc`.
 const LARGEST: usize = 64 << 20;
 /// Most bytes of a line of `/proc/self/mountinfo`: four times `PATH_MAX`, because each byte may be escaped. Users can make
-/// longer ones, by moving a folder that has a mount in it; no mount of ours has such a path.
+/// longer ones, by moving a directory that has a mount in it; no mount of ours has such a path.
 const LONGEST_MOUNT: usize = 4 * 4096;
 /// Most bytes of a configuration file.
 const LARGEST_CONFIGURATION: u64 = 1 << 20;
@@ -141,10 +141,10 @@ pub fn find_sources(root: &Path) -> Sources {
     let mut mains = Vec::new();
     let mut drop_ins = Vec::new();
     let mut warnings = Vec::new();
-    for (index, folder) in locate::ROOTS.iter().enumerate() {
-        let folder = below(root, folder);
-        mains.extend(entry(index, locate::MAIN, folder.join(locate::MAIN), &mut warnings));
-        let Ok(found) = fs::read_dir(folder.join(locate::DROP_INS)) else { continue };
+    for (index, directory) in locate::ROOTS.iter().enumerate() {
+        let directory = below(root, directory);
+        mains.extend(entry(index, locate::MAIN, directory.join(locate::MAIN), &mut warnings));
+        let Ok(found) = fs::read_dir(directory.join(locate::DROP_INS)) else { continue };
         for file in found.filter_map(Result::ok) {
             if let Ok(name) = file.file_name().into_string() {
                 drop_ins.extend(entry(index, &name, file.path(), &mut warnings));
@@ -213,7 +213,7 @@ fn entry(root: usize, name: &str, path: PathBuf, warnings: &mut Vec<Problem>) ->
 
 /// The drop-ins of the moment, by name.
 pub fn overlays(root: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(root.join(FOLDER)) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(root.join(DIRECTORY)) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(locate::is_drop_in));
     paths.sort_by_cached_key(|path| (section_of_path(path).is_some(), path.clone()));
@@ -222,25 +222,25 @@ pub fn overlays(root: &Path) -> Vec<PathBuf> {
 
 /// The text of a drop-in of the moment, if there is one.
 pub fn read_overlay(root: &Path, name: &str) -> Option<String> {
-    read_configuration(&root.join(FOLDER).join(name)).ok().map(|(text, _)| text)
+    read_configuration(&root.join(DIRECTORY).join(name)).ok().map(|(text, _)| text)
 }
 
 /// Writes a drop-in of the moment, or removes it, as a whole.
 pub fn write_overlay(root: &Path, name: &str, text: Option<&str>) -> Result<(), String> {
-    replace(root, &format!("/{FOLDER}/{name}"), text)?;
+    replace(root, &format!("/{DIRECTORY}/{name}"), text)?;
     if text.is_none() {
         // It stays while other drop-ins are in it, or when somebody else has removed it.
-        fs::remove_dir(root.join(FOLDER)).ok();
+        fs::remove_dir(root.join(DIRECTORY)).ok();
     }
     Ok(())
 }
 
-/// Replaces a file below `/run` as a whole, creating its folder, or removes it.
+/// Replaces a file below `/run` as a whole, creating its directory, or removes it.
 pub fn replace(root: &Path, path: &str, text: Option<&str>) -> Result<(), String> {
     let path = below(root, path);
     let written = match (text, path.parent(), path.file_name().and_then(|name| name.to_str())) {
-        (Some(text), Some(folder), Some(name)) => fs::create_dir_all(folder).and_then(|()| {
-            let partial = folder.join(format!(".{name}.new"));
+        (Some(text), Some(directory), Some(name)) => fs::create_dir_all(directory).and_then(|()| {
+            let partial = directory.join(format!(".{name}.new"));
             fs::write(&partial, text)?;
             fs::rename(&partial, &path)
         }),
@@ -252,10 +252,10 @@ pub fn replace(root: &Path, path: &str, text: Option<&str>) -> Result<(), String
     written.map_err(|error| format!("{}: {}", path.display(), describe(&error)))
 }
 
-/// Whether a folder has a file with such a name that is neither hidden nor empty, as a link to `/dev/null` is.
-pub fn has_file(folder: &Path, suffix: &str) -> bool {
+/// Whether a directory has a file with such a name that is neither hidden nor empty, as a link to `/dev/null` is.
+pub fn has_file(directory: &Path, suffix: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(opened) = rustix::fs::open(folder, flags, Mode::empty()) else { return false };
+    let Ok(opened) = rustix::fs::open(directory, flags, Mode::empty()) else { return false };
     // Not on the heap: the generator has little.
     let mut buffer = [MaybeUninit::uninit(); 1024];
     let mut entries = RawDir::new(&opened, &mut buffer);
@@ -270,9 +270,9 @@ pub fn has_file(folder: &Path, suffix: &str) -> bool {
     false
 }
 
-/// Whether a folder is there and has something in it.
-pub fn has_entries(folder: &Path) -> bool {
-    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+/// Whether a directory is there and has something in it.
+pub fn has_entries(directory: &Path) -> bool {
+    fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// `path` below `root`.
@@ -280,10 +280,10 @@ pub fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// Writes units below `folder`, creating the folders they need.
-pub fn write_units(folder: &Path, files: &[UnitFile]) -> Result<(), String> {
+/// Writes units below `directory`, creating the directories they need.
+pub fn write_units(directory: &Path, files: &[UnitFile]) -> Result<(), String> {
     let write = |file: &UnitFile| {
-        let path = folder.join(&file.path);
+        let path = directory.join(&file.path);
         write_unit(&path, &file.contents).map_err(|error| format!("{}: {}", path.display(), describe(&error)))
     };
     // One that cannot be written does not keep the others from being written.
@@ -307,23 +307,23 @@ fn write_unit(path: &Path, contents: &Contents) -> io::Result<()> {
     }
 }
 
-/// Folders in which systemd looks for units, highest first.
-const UNIT_FOLDERS: [&str; 4] =
+/// Directories in which systemd looks for units, highest first.
+const UNIT_DIRECTORIES: [&str; 4] =
     ["etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system"];
 
-/// Whether some `*.wants` or `*.requires` folder has a link to `zramd.service`, and the service is not masked.
+/// Whether some `*.wants` or `*.requires` directory has a link to `zramd.service`, and the service is not masked.
 ///
 /// The same rule as systemd's own generators use for "is it enabled": the links are what `systemctl enable` makes.
 pub fn is_enabled(root: &Path) -> bool {
-    let masked = UNIT_FOLDERS.iter().any(|folder| {
-        let unit = root.join(folder).join("zramd.service");
+    let masked = UNIT_DIRECTORIES.iter().any(|directory| {
+        let unit = root.join(directory).join("zramd.service");
         fs::read_link(unit).is_ok_and(|target| target == Path::new("/dev/null"))
     });
-    !masked && UNIT_FOLDERS.iter().any(|folder| is_wanted_in(&root.join(folder)))
+    !masked && UNIT_DIRECTORIES.iter().any(|directory| is_wanted_in(&root.join(directory)))
 }
 
 /// Directories in which systemd looks for generators, highest first (systemd.generator(7)).
-const GENERATOR_FOLDERS: [&str; 5] = [
+const GENERATOR_DIRECTORIES: [&str; 5] = [
     "run/systemd/system-generators",
     "etc/systemd/system-generators",
     "usr/local/lib/systemd/system-generators",
@@ -333,7 +333,7 @@ const GENERATOR_FOLDERS: [&str; 5] = [
 
 /// Whether PID 1 runs the generator: it is installed, and not masked by a link to `/dev/null`.
 pub fn has_generator(root: &Path) -> bool {
-    let paths = GENERATOR_FOLDERS.iter().map(|folder| root.join(folder).join("zramd-generator"));
+    let paths = GENERATOR_DIRECTORIES.iter().map(|directory| root.join(directory).join("zramd-generator"));
     paths.into_iter().find(|path| fs::symlink_metadata(path).is_ok()).is_some_and(|path| path.is_file())
 }
 
@@ -342,8 +342,8 @@ pub fn generates(root: &Path, cmdline: &str) -> bool {
     enabled_by_cmdline(cmdline).unwrap_or_else(|| is_enabled(root))
 }
 
-fn is_wanted_in(folder: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else { return false };
+fn is_wanted_in(directory: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(directory) else { return false };
     entries.filter_map(Result::ok).any(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -382,16 +382,16 @@ mod tests {
 
     #[test]
     fn files_that_say_nothing_are_not_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
-        assert!(!has_file(&folder.join("gone"), ".conf"));
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        assert!(!has_file(&directory.join("gone"), ".conf"));
         for (name, text) in [(".a.conf", "x"), ("a.txt", "x"), ("b.conf", "")] {
-            fs::write(folder.join(name), text).unwrap();
+            fs::write(directory.join(name), text).unwrap();
         }
-        std::os::unix::fs::symlink("/dev/null", folder.join("c.conf")).unwrap();
-        std::os::unix::fs::symlink("/gone", folder.join("d.conf")).unwrap();
-        assert!(!has_file(folder, ".conf"));
-        fs::write(folder.join("e.conf"), "x").unwrap();
-        assert!(has_file(folder, ".conf"));
+        std::os::unix::fs::symlink("/dev/null", directory.join("c.conf")).unwrap();
+        std::os::unix::fs::symlink("/gone", directory.join("d.conf")).unwrap();
+        assert!(!has_file(directory, ".conf"));
+        fs::write(directory.join("e.conf"), "x").unwrap();
+        assert!(has_file(directory, ".conf"));
     }
 }

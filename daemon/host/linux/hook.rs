@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn children_that_do_not_listen_are_killed_although_their_parent_has_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        let note = folder.path().join("pid");
+        let directory = tempfile::tempdir().unwrap();
+        let note = directory.path().join("pid");
         // Who ignores SIGTERM passes that on to what it runs.
         let stubborn = format!(
             "(trap '' TERM; exec >/dev/null 2>&1; sh -c 'echo $$ >{0}.new; mv {0}.new {0}; exec sleep 600') &",

@@ -143,16 +143,16 @@ mod tests {
     use super::*;
 
     fn place() -> (tempfile::TempDir, fs::File) {
-        let folder = tempfile::tempdir().unwrap();
-        let opened = fs::File::open(folder.path()).unwrap();
-        (folder, opened)
+        let directory = tempfile::tempdir().unwrap();
+        let opened = fs::File::open(directory.path()).unwrap();
+        (directory, opened)
     }
 
     #[test]
     fn a_lock_that_is_held_names_its_holder() {
-        let (folder, opened) = place();
+        let (directory, opened) = place();
         let lock = take(&opened, ".lock", "LOCK", Duration::ZERO).unwrap();
-        let mode = fs::metadata(folder.path().join(".lock")).unwrap().permissions().mode();
+        let mode = fs::metadata(directory.path().join(".lock")).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o600);
 
         let refused = take(&opened, ".lock", "LOCK", Duration::ZERO).unwrap_err();
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_locked_names_its_holder() {
-        let (folder, opened) = place();
+        let (directory, opened) = place();
         wait(&opened, "DIRECTORY", Duration::ZERO).unwrap();
-        let again = fs::File::open(folder.path()).unwrap();
+        let again = fs::File::open(directory.path()).unwrap();
         let refused = wait(&again, "DIRECTORY", Duration::ZERO).unwrap_err();
         let Cause::Locked { seconds: 0, holder: Some(holder) } = refused.cause else { panic!("{refused}") };
         assert_eq!(holder.pid, std::process::id());
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_lock_that_was_removed_by_its_owner_is_taken_at_the_new_file() {
-        let (folder, opened) = place();
+        let (directory, opened) = place();
         let first = take(&opened, ".lock", "LOCK", Duration::ZERO).unwrap();
         let waiting = std::thread::spawn({
             let opened = opened.try_clone().unwrap();
@@ -188,13 +188,13 @@ mod tests {
         drop(first);
         let second = waiting.join().unwrap();
         assert!(is_current(&opened, ".lock", &second));
-        assert!(folder.path().join(".lock").exists());
+        assert!(directory.path().join(".lock").exists());
     }
 
     #[test]
     fn what_others_can_lock_is_no_lock() {
-        let (folder, opened) = place();
-        let path = folder.path().join(".lock");
+        let (directory, opened) = place();
+        let path = directory.path().join(".lock");
         let refused = |case: &str| {
             let taken = take(&opened, ".lock", "LOCK", Duration::ZERO);
             assert!(taken.is_err(), "{case}");
@@ -203,7 +203,7 @@ mod tests {
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
         refused("public");
-        fs::write(folder.path().join("elsewhere"), "").unwrap();
+        fs::write(directory.path().join("elsewhere"), "").unwrap();
         std::os::unix::fs::symlink("elsewhere", &path).unwrap();
         refused("link");
         std::os::unix::fs::symlink("nowhere", &path).unwrap();

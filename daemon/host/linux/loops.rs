@@ -97,8 +97,8 @@ fn make(root: &Path, path: &str, bytes: u64) -> Result<OwnedFd, HostError> {
         return Err(failed("create")(rustix::io::Errno::EXIST));
     }
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC | OFlags::LARGEFILE, Mode::RUSR | Mode::WUSR);
-    let folder = full.parent().unwrap_or(root);
-    let file = match rustix::fs::open(folder, flags | OFlags::TMPFILE | OFlags::EXCL, mode) {
+    let directory = full.parent().unwrap_or(root);
+    let file = match rustix::fs::open(directory, flags | OFlags::TMPFILE | OFlags::EXCL, mode) {
         // A file system that makes none without a name (open(2), O_TMPFILE).
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
             let named = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -155,11 +155,11 @@ pub fn find(root: &Path, tag: &str) -> Result<Option<String>, HostError> {
 }
 
 fn find_open(root: &Path, tag: &str) -> Result<Option<(String, OwnedFd)>, HostError> {
-    let folder = root.join("sys/block");
-    let entries = fs::read_dir(&folder).map_err(|error| HostError::io("/sys/block", "list", &error))?;
+    let directory = root.join("sys/block");
+    let entries = fs::read_dir(&directory).map_err(|error| HostError::io("/sys/block", "list", &error))?;
     for entry in entries.filter_map(Result::ok) {
         let Ok(name) = entry.file_name().into_string() else { continue };
-        // Only a loop device with a file on it has this folder.
+        // Only a loop device with a file on it has this directory.
         if !name.starts_with("loop") || !entry.path().join("loop").is_dir() {
             continue;
         }

@@ -20,26 +20,26 @@ pub struct Medium {
     shown: String,
 }
 
-/// A folder in which files without a name can be made.
+/// A directory in which files without a name can be made.
 #[derive(Debug)]
-pub struct Folder {
+pub struct Directory {
     fd: OwnedFd,
     shown: String,
 }
 
-impl Folder {
-    /// A folder that is there.
-    pub fn open(path: &Path) -> Result<Folder, HostError> {
+impl Directory {
+    /// A directory that is there.
+    pub fn open(path: &Path) -> Result<Directory, HostError> {
         let shown = path.display().to_string();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(fd) => Ok(Folder { fd, shown }),
-            Err(errno) => Err(HostError::new(shown, "open the folder", errno)),
+            Ok(fd) => Ok(Directory { fd, shown }),
+            Err(errno) => Err(HostError::new(shown, "open the directory", errno)),
         }
     }
 
     /// The root directory of a file system that is mounted nowhere (fsopen(2), fsmount(2)).
-    pub fn mounted_nowhere(fs_type: &str, options: &[(&str, &str)]) -> Result<Folder, HostError> {
+    pub fn mounted_nowhere(fs_type: &str, options: &[(&str, &str)]) -> Result<Directory, HostError> {
         let fail = |what: &str| {
             let what = what.to_owned();
             move |errno: rustix::io::Errno| HostError::new(fs_type, what, errno)
@@ -57,7 +57,7 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&mounted, ".", flags, Mode::empty())
             .map_err(fail("open the root directory"))?;
-        Ok(Folder { fd, shown: fs_type.to_owned() })
+        Ok(Directory { fd, shown: fs_type.to_owned() })
     }
 
     /// A new file without a name, reached through the page cache.
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn files_without_a_name_hold_what_is_written() {
         let place = tempfile::tempdir().unwrap();
-        let folder = Folder::open(place.path()).unwrap();
-        let file = folder.file().unwrap();
+        let directory = Directory::open(place.path()).unwrap();
+        let file = directory.file().unwrap();
         file.write(4096, b"data").unwrap();
         file.sync().unwrap();
         file.drop_cache().unwrap();
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(&found, b"data");
         assert!(file.read(8192, &mut found).is_err(), "there is no more");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
-        assert!(folder.free_bytes().unwrap() > 0);
-        assert!(Folder::open(&place.path().join("none")).is_err());
+        assert!(directory.free_bytes().unwrap() > 0);
+        assert!(Directory::open(&place.path().join("none")).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The real machine.
 //!
-//! All paths are taken below a root folder, which is `/` except in tests, so that path building and parsing can be tried
+//! All paths are taken below a root directory, which is `/` except in tests, so that path building and parsing can be tried
 //! on a copied tree. The only module with `unsafe`: loop devices, the device mapper, `swapon`, `swapoff`, `fork`,
 //! `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate wraps.
 
@@ -169,9 +169,9 @@ impl Host for LinuxHost {
     }
 
     fn device_numbers(&self) -> Result<Vec<u32>, HostError> {
-        let folder = "/sys/block";
+        let directory = "/sys/block";
         let entries =
-            fs::read_dir(self.path(folder)).map_err(|error| HostError::io(folder, "list", &error))?;
+            fs::read_dir(self.path(directory)).map_err(|error| HostError::io(directory, "list", &error))?;
         let mut numbers: Vec<u32> =
             entries.filter_map(|entry| zram_number(entry.ok()?.file_name().to_str()?)).collect();
         numbers.sort_unstable();
@@ -190,8 +190,9 @@ impl Host for LinuxHost {
 
     fn device_inode(&self, number: u32) -> Result<u64, HostError> {
         use std::os::unix::fs::MetadataExt;
-        let folder = self.path(format!("/sys/block/zram{number}"));
-        let found = fs::metadata(folder).map_err(|error| HostError::io(object(number), "look at", &error))?;
+        let directory = self.path(format!("/sys/block/zram{number}"));
+        let found =
+            fs::metadata(directory).map_err(|error| HostError::io(object(number), "look at", &error))?;
         Ok(found.ino())
     }
 
@@ -239,8 +240,8 @@ impl Host for LinuxHost {
         (real != Path::new(path)).then(|| real.display().to_string())
     }
 
-    fn has_file(&self, folder: &str, suffix: &str) -> bool {
-        files::has_file(&self.path(folder), suffix)
+    fn has_file(&self, directory: &str, suffix: &str) -> bool {
+        files::has_file(&self.path(directory), suffix)
     }
 
     fn space(&self, path: &[u8]) -> Result<Space, HostError> {

@@ -154,16 +154,16 @@ pub fn set_root(node: &Path, object: &str, fs_type: &str, root: &RootSpec) -> Re
 /// `fchown` before `fchmod`: chown clears the set-id bits.
 fn apply_root(mounted: &OwnedFd, object: &str, root: &RootSpec) -> Result<(), HostError> {
     // A mount descriptor is an O_PATH descriptor; fchown and fchmod want an ordinary one.
-    let folder =
+    let directory =
         rustix::fs::openat(mounted, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| HostError::new(object, "open the root directory", errno))?;
     if root.uid.is_some() || root.gid.is_some() {
         let (uid, gid) = (root.uid.map(Uid::from_raw), root.gid.map(Gid::from_raw));
-        rustix::fs::fchown(&folder, uid, gid)
+        rustix::fs::fchown(&directory, uid, gid)
             .map_err(|errno| HostError::new(object, "set the owner of the root directory", errno))?;
     }
     if let Some(mode) = root.mode {
-        rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode))
+        rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode))
             .map_err(|errno| HostError::new(object, "set the mode of the root directory", errno))?;
     }
     Ok(())
@@ -174,13 +174,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_no_mount_point() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(is_mounted(rustix::fs::CWD, folder.path()), Ok(false));
+    fn a_directory_is_no_mount_point() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(is_mounted(rustix::fs::CWD, directory.path()), Ok(false));
         assert_eq!(is_mounted(rustix::fs::CWD, Path::new("/proc")), Ok(true));
         let open = std::fs::File::open("/proc").unwrap();
         assert_eq!(is_mounted(&open, Path::new("")), Ok(true));
-        assert!(is_mounted(rustix::fs::CWD, &folder.path().join("none")).is_err());
+        assert!(is_mounted(rustix::fs::CWD, &directory.path().join("none")).is_err());
     }
 
     #[test]

@@ -11,12 +11,12 @@ use rustix::io::Errno;
 use super::files::{describe, must_be_regular, read_text};
 use logic::import::files::{Content, Found};
 
-/// A folder that is taken for `/`.
+/// A directory that is taken for `/`.
 #[derive(Debug)]
 pub struct Root(OwnedFd);
 
 impl Root {
-    /// Opens the folder.
+    /// Opens the directory.
     pub fn open(path: &Path) -> io::Result<Root> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Root(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
@@ -27,30 +27,30 @@ impl Root {
         paths.iter().enumerate().filter_map(|(index, path)| self.found(index, PathBuf::from(path))).collect()
     }
 
-    /// Everything in the folders of drop-ins.
-    pub fn drop_ins(&self, folders: &[&str]) -> Vec<Found> {
+    /// Everything in the directories of drop-ins.
+    pub fn drop_ins(&self, directories: &[&str]) -> Vec<Found> {
         let mut all = Vec::new();
-        for (index, folder) in folders.iter().enumerate() {
-            match self.names(folder) {
+        for (index, directory) in directories.iter().enumerate() {
+            match self.names(directory) {
                 Ok(names) => {
                     all.extend(
-                        names.iter().filter_map(|name| self.found(index, Path::new(folder).join(name))),
+                        names.iter().filter_map(|name| self.found(index, Path::new(directory).join(name))),
                     );
                 }
                 Err(error) if is_missing(&error) => {}
                 Err(error) => {
                     let content = Content::Unreadable(describe(&error));
-                    all.push(Found { root: index, path: Path::new(folder).join("*.conf"), content });
+                    all.push(Found { root: index, path: Path::new(directory).join("*.conf"), content });
                 }
             }
         }
         all
     }
 
-    fn names(&self, folder: &str) -> io::Result<Vec<String>> {
-        let folder = self.at(Path::new(folder), OFlags::RDONLY | OFlags::DIRECTORY)?;
+    fn names(&self, directory: &str) -> io::Result<Vec<String>> {
+        let directory = self.at(Path::new(directory), OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut names = Vec::new();
-        for entry in Dir::read_from(&folder)? {
+        for entry in Dir::read_from(&directory)? {
             names.extend(entry?.file_name().to_str().ok().map(str::to_owned));
         }
         Ok(names)
@@ -91,32 +91,32 @@ impl Root {
         read_text(file)
     }
 
-    /// Writes a new file, with the folders it needs; one that is there is an error ([`io::ErrorKind::AlreadyExists`]), and
+    /// Writes a new file, with the directories it needs; one that is there is an error ([`io::ErrorKind::AlreadyExists`]), and
     /// stays as it is.
     pub fn create(&self, path: &Path, text: &str) -> io::Result<()> {
-        let (folder, name) = match (path.parent(), path.file_name()) {
-            (Some(folder), Some(name)) => (self.folder(folder)?, name),
+        let (directory, name) = match (path.parent(), path.file_name()) {
+            (Some(directory), Some(name)) => (self.directory(directory)?, name),
             _ => return Err(Errno::INVAL.into()),
         };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::openat(&folder, name, flags, Mode::from(0o644))?);
+        let mut file = File::from(rustix::fs::openat(&directory, name, flags, Mode::from(0o644))?);
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         if written.is_err() {
             // Half a configuration is worse than none.
-            rustix::fs::unlinkat(&folder, name, AtFlags::empty()).ok();
+            rustix::fs::unlinkat(&directory, name, AtFlags::empty()).ok();
         }
         written
     }
 
-    /// Opens a folder, and makes what is missing of it.
-    fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
+    /// Opens a directory, and makes what is missing of it.
+    fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         if path.as_os_str().is_empty() {
             return self.0.try_clone();
         }
         let open = || self.at(path, OFlags::RDONLY | OFlags::DIRECTORY);
         match (open(), path.parent(), path.file_name()) {
             (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
-                match rustix::fs::mkdirat(self.folder(parent)?, name, Mode::from(0o755)) {
+                match rustix::fs::mkdirat(self.directory(parent)?, name, Mode::from(0o755)) {
                     // A link that leads nowhere, or somebody else was faster.
                     Ok(()) | Err(Errno::EXIST) => open(),
                     Err(error) => Err(error.into()),

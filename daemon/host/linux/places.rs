@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn it_is_made_or_closed_and_no_link_is_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (root, places) = (folder.path(), folder.path().join("run/zramd/disk"));
+        let directory = tempfile::tempdir().unwrap();
+        let (root, places) = (directory.path(), directory.path().join("run/zramd/disk"));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         let set_mode =
             |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

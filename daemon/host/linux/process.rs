@@ -19,7 +19,7 @@ use logic::error::Error;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
 /// Where system programs are; deliberately not `$PATH`.
-const FOLDERS: [&str; 4] = ["usr/sbin", "usr/bin", "sbin", "bin"];
+const DIRECTORIES: [&str; 4] = ["usr/sbin", "usr/bin", "sbin", "bin"];
 /// How long modprobe may take: the driver has to be read from a slow medium, and no more.
 const MODPROBE_LIMIT: Duration = Duration::from_secs(30);
 /// How long `zramd-worker` may take to load or save a RAM disk; it has limits of its own, which its configuration can raise.
@@ -80,11 +80,11 @@ pub fn holders(root: &Path, node: &Path) -> Vec<Holder> {
 
 /// Processes other than this one that have a file open, a working directory or a root on the file system at `path`.
 pub fn mount_users(root: &Path, path: &Path) -> Vec<Holder> {
-    let Ok(folder) = fs::metadata(path) else { return Vec::new() };
+    let Ok(directory) = fs::metadata(path) else { return Vec::new() };
     processes_where(root, |process| {
         let places =
             ["cwd", "root", "exe"].into_iter().filter_map(|name| fs::metadata(process.join(name)).ok());
-        places.chain(descriptors(process)).any(|file| file.dev() == folder.dev())
+        places.chain(descriptors(process)).any(|file| file.dev() == directory.dev())
     })
 }
 
@@ -168,7 +168,7 @@ pub fn output(
 
 /// Absolute path of a system program, if it is installed.
 pub fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
-    FOLDERS.iter().map(|folder| root.join(folder).join(name)).find(|path| path.is_file())
+    DIRECTORIES.iter().map(|directory| root.join(directory).join(name)).find(|path| path.is_file())
 }
 
 /// Loads a module with modprobe(8), which resolves dependencies; only direct mode does this, units use

@@ -16,11 +16,11 @@ pub fn others(root: &Path) -> Vec<u32> {
 
 /// Its mappings; nothing for threads of the kernel, for what has ended, and for what we may not see.
 pub fn maps(root: &Path, process: u32) -> Option<String> {
-    let bytes = fs::read(folder(root, process).join("maps")).ok()?;
+    let bytes = fs::read(directory(root, process).join("maps")).ok()?;
     Some(lossy(bytes)).filter(|text| !text.is_empty())
 }
 
-fn folder(root: &Path, process: u32) -> PathBuf {
+fn directory(root: &Path, process: u32) -> PathBuf {
     root.join(format!("proc/{process}"))
 }
 
@@ -35,10 +35,10 @@ pub struct ProcessMemory {
 impl ProcessMemory {
     /// Opens it; nothing when it has ended or we may not look into it (`PTRACE_MODE_ATTACH`).
     pub fn open(root: &Path, process: u32) -> Option<ProcessMemory> {
-        let folder = folder(root, process);
+        let directory = directory(root, process);
         Some(ProcessMemory {
-            memory: File::open(folder.join("mem")).ok()?,
-            pagemap: File::open(folder.join("pagemap")).ok()?,
+            memory: File::open(directory.join("mem")).ok()?,
+            pagemap: File::open(directory.join("pagemap")).ok()?,
             page: rustix::param::page_size() as u64,
         })
     }

@@ -13,14 +13,14 @@ const OPEN_DIRECTORY: u32 = 0o005;
 /// Others may read a file.
 const READABLE: u32 = 0o004;
 
-/// Fills `data` with the beginnings of regular files below `folder`, in the order of their names; how many bytes it got. Only files
+/// Fills `data` with the beginnings of regular files below `directory`, in the order of their names; how many bytes it got. Only files
 /// that every user may read count: each directory from the root on has to be open to others, and no symbolic link is followed.
-pub fn read_below(folder: &Path, data: &mut [u8]) -> usize {
-    if !folder.ancestors().skip(1).all(is_open_directory) {
+pub fn read_below(directory: &Path, data: &mut [u8]) -> usize {
+    if !directory.ancestors().skip(1).all(is_open_directory) {
         return 0;
     }
     let mut filled = 0;
-    let mut left = vec![folder.to_owned()];
+    let mut left = vec![directory.to_owned()];
     while let Some(path) = left.pop() {
         if filled == data.len() {
             break;

@@ -1,4 +1,4 @@
-//! The record folder, `/run/zramd`: small files, each replaced as a whole.
+//! The record directory, `/run/zramd`: small files, each replaced as a whole.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -15,10 +15,10 @@ use crate::{Errno, HostError, RecordFile};
 /// Where the verdict of the benchmark is kept from boot to boot.
 pub const VERDICT: &str = logic::benchmark::cache::FILE;
 
-/// The folder, for messages.
-pub const FOLDER: &str = "/run/zramd";
+/// The directory, for messages.
+pub const DIRECTORY: &str = "/run/zramd";
 
-fn folder(root: &Path) -> PathBuf {
+fn directory(root: &Path) -> PathBuf {
     root.join("run/zramd")
 }
 
@@ -26,29 +26,29 @@ fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir())
 }
 
-fn create_folder(root: &Path) -> Result<PathBuf, HostError> {
-    let folder = folder(root);
+fn create_directory(root: &Path) -> Result<PathBuf, HostError> {
+    let directory = directory(root);
     loop {
-        match fs::DirBuilder::new().recursive(true).mode(0o755).create(&folder) {
-            Ok(()) => return Ok(folder),
+        match fs::DirBuilder::new().recursive(true).mode(0o755).create(&directory) {
+            Ok(()) => return Ok(directory),
             // It was there, and its last user has removed it before it was looked at.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && !is_file(&folder) => {}
-            Err(error) => return Err(HostError::io(FOLDER, "create", &error)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && !is_file(&directory) => {}
+            Err(error) => return Err(HostError::io(DIRECTORY, "create", &error)),
         }
     }
 }
 
 /// All records whose names end so. A directory that is not there has none.
 pub fn list(root: &Path, suffix: &str) -> Result<Vec<RecordFile>, HostError> {
-    let folder = folder(root);
-    let entries = match fs::read_dir(&folder) {
+    let directory = directory(root);
+    let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(HostError::io(FOLDER, "list", &error)),
+        Err(error) => return Err(HostError::io(DIRECTORY, "list", &error)),
     };
     let mut records = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| HostError::io(FOLDER, "list", &error))?;
+        let entry = entry.map_err(|error| HostError::io(DIRECTORY, "list", &error))?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         if !name.ends_with(suffix) || name.starts_with('.') {
             continue;
@@ -57,7 +57,7 @@ pub fn list(root: &Path, suffix: &str) -> Result<Vec<RecordFile>, HostError> {
             // It has gone away while we looked.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             text => {
-                let text = text.map_err(|error| HostError::io(format!("{FOLDER}/{name}"), "read", &error));
+                let text = text.map_err(|error| HostError::io(format!("{DIRECTORY}/{name}"), "read", &error));
                 records.push((name, text));
             }
         }
@@ -75,9 +75,9 @@ fn read(path: &Path) -> std::io::Result<String> {
 
 /// Replaces a record. `/run` does not outlive a power cut, so rename is enough and nothing is synced.
 pub fn write(root: &Path, name: &str, text: &str) -> Result<(), HostError> {
-    let folder = create_folder(root)?;
-    let partial = folder.join(format!(".{name}.new"));
-    let shown = format!("{FOLDER}/{name}");
+    let directory = create_directory(root)?;
+    let partial = directory.join(format!(".{name}.new"));
+    let shown = format!("{DIRECTORY}/{name}");
     let written = fs::OpenOptions::new()
         .write(true)
         .create(true)
@@ -85,21 +85,21 @@ pub fn write(root: &Path, name: &str, text: &str) -> Result<(), HostError> {
         .mode(0o644)
         .open(&partial)
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&partial, folder.join(name)));
+        .and_then(|()| fs::rename(&partial, directory.join(name)));
     written.map_err(|error| HostError::io(shown, "write", &error))
 }
 
 /// Removes a record; an absent one is fine.
 pub fn remove(root: &Path, name: &str) -> Result<(), HostError> {
-    match fs::remove_file(folder(root).join(name)) {
+    match fs::remove_file(directory(root).join(name)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(HostError::io(format!("{FOLDER}/{name}"), "remove", &error))
+            Err(HostError::io(format!("{DIRECTORY}/{name}"), "remove", &error))
         }
         _ => Ok(()),
     }
 }
 
-/// The lock file, in [`FOLDER`].
+/// The lock file, in [`DIRECTORY`].
 const LOCK: &str = ".lock";
 
 /// How long the lock is waited for. The units that provision end after 60 s, and would not say why.
@@ -108,8 +108,8 @@ const PATIENCE: Duration = Duration::from_secs(50);
 /// Takes the lock under which the machine is changed.
 pub fn lock(root: &Path) -> Result<OwnedFd, HostError> {
     loop {
-        let taken = open_folder(&create_folder(root)?)
-            .and_then(|folder| lock::take(folder, LOCK, &format!("{FOLDER}/{LOCK}"), PATIENCE));
+        let taken = open_directory(&create_directory(root)?)
+            .and_then(|directory| lock::take(directory, LOCK, &format!("{DIRECTORY}/{LOCK}"), PATIENCE));
         match taken {
             // Its last owner has removed the directory.
             Err(error) if error.is(Errno::NOENT) => {}
@@ -118,17 +118,17 @@ pub fn lock(root: &Path) -> Result<OwnedFd, HostError> {
     }
 }
 
-fn open_folder(path: &Path) -> Result<OwnedFd, HostError> {
+fn open_directory(path: &Path) -> Result<OwnedFd, HostError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| HostError::new(FOLDER, "open", errno))
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| HostError::new(DIRECTORY, "open", errno))
 }
 
 /// Releases the lock, and removes the directory if it is empty: nothing stays behind when everything was taken away.
 pub fn unlock(root: &Path, lock: OwnedFd) {
-    if let Ok(folder) = open_folder(&folder(root)) {
-        lock::remove(folder, LOCK);
+    if let Ok(directory) = open_directory(&directory(root)) {
+        lock::remove(directory, LOCK);
         // It stays while something is in it.
-        fs::remove_dir(self::folder(root)).ok();
+        fs::remove_dir(self::directory(root)).ok();
     }
     drop(lock);
 }
@@ -142,19 +142,19 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "zram0.json", "{}").unwrap();
         // Listed, and nothing to be read.
-        std::os::unix::fs::symlink("gone", folder(root.path()).join("zram1.json")).unwrap();
+        std::os::unix::fs::symlink("gone", directory(root.path()).join("zram1.json")).unwrap();
         assert_eq!(list(root.path(), ".json"), Ok(vec![("zram0.json".to_owned(), Ok("{}".to_owned()))]));
     }
 
     #[test]
     fn a_lock_that_every_user_can_take_stops_nothing() {
         let root = tempfile::tempdir().unwrap();
-        let public = open_folder(&create_folder(root.path()).unwrap()).unwrap();
+        let public = open_directory(&create_directory(root.path()).unwrap()).unwrap();
         let public = rustix::fs::openat(public, ".", OFlags::RDONLY, Mode::empty()).unwrap();
         rustix::fs::flock(&public, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
         let ours = lock(root.path()).unwrap();
         unlock(root.path(), ours);
-        assert!(!folder(root.path()).exists());
+        assert!(!directory(root.path()).exists());
     }
 
     #[test]
@@ -174,6 +174,6 @@ mod tests {
                 });
             }
         });
-        assert!(!folder(root.path()).exists());
+        assert!(!directory(root.path()).exists());
     }
 }

@@ -23,16 +23,18 @@ pub fn is_booted(root: &Path) -> bool {
 /// Whether there are units that set a device up and activate it.
 pub fn activates(root: &Path, number: u32) -> bool {
     let bindings = format!("{}.d/bindings.conf", setup_unit(number));
-    [GENERATED, RUNTIME].iter().any(|folder| root.join(folder).join(&bindings).exists())
+    [GENERATED, RUNTIME].iter().any(|directory| root.join(directory).join(&bindings).exists())
 }
 
 /// Whether all these files are in place, by whichever way.
 pub fn are_in_place(root: &Path, wanted: &[UnitFile]) -> bool {
-    wanted.iter().all(|file| [GENERATED, RUNTIME].iter().any(|folder| is_same(&root.join(folder), file)))
+    wanted
+        .iter()
+        .all(|file| [GENERATED, RUNTIME].iter().any(|directory| is_same(&root.join(directory), file)))
 }
 
-fn is_same(folder: &Path, file: &UnitFile) -> bool {
-    let path = folder.join(&file.path);
+fn is_same(directory: &Path, file: &UnitFile) -> bool {
+    let path = directory.join(&file.path);
     match &file.contents {
         Contents::Text(text) => fs::read_to_string(path).is_ok_and(|found| found == *text),
         Contents::Link(target) => fs::read_link(path).is_ok_and(|found| found == Path::new(target)),
@@ -42,18 +44,18 @@ fn is_same(folder: &Path, file: &UnitFile) -> bool {
 /// What changes when these are to be the units that exist until the next boot: those that differ are written, and other units of
 /// ours are removed.
 pub fn runtime_change(root: &Path, wanted: &[UnitFile]) -> UnitChange {
-    let folder = root.join(RUNTIME);
-    let name = |path: PathBuf| Some((path.strip_prefix(&folder).ok()?.to_str()?.to_owned(), None));
+    let directory = root.join(RUNTIME);
+    let name = |path: PathBuf| Some((path.strip_prefix(&directory).ok()?.to_str()?.to_owned(), None));
     let mut change = UnitChange {
-        files: ours_below(&folder).into_iter().filter_map(name).collect(),
-        links: links_below(&folder).into_iter().filter_map(name).collect(),
+        files: ours_below(&directory).into_iter().filter_map(name).collect(),
+        links: links_below(&directory).into_iter().filter_map(name).collect(),
     };
     for file in wanted {
         let (changes, value) = match &file.contents {
             Contents::Text(text) => (&mut change.files, text),
             Contents::Link(target) => (&mut change.links, target),
         };
-        if is_same(&folder, file) {
+        if is_same(&directory, file) {
             changes.remove(&file.path);
         } else {
             changes.insert(file.path.clone(), Some(value.clone()));
@@ -66,9 +68,9 @@ pub fn runtime_change(root: &Path, wanted: &[UnitFile]) -> UnitChange {
 pub fn apply(root: &Path, change: &UnitChange) -> Result<(), String> {
     for (name, text) in &change.files {
         files::replace(root, &format!("{RUNTIME}/{name}"), text.as_deref())?;
-        if let (None, Some((folder, _))) = (text, name.split_once('/')) {
+        if let (None, Some((directory, _))) = (text, name.split_once('/')) {
             // Others may have drop-ins there too.
-            fs::remove_dir(root.join(RUNTIME).join(folder)).ok();
+            fs::remove_dir(root.join(RUNTIME).join(directory)).ok();
         }
     }
     for (name, target) in &change.links {
@@ -84,29 +86,30 @@ pub fn apply(root: &Path, change: &UnitChange) -> Result<(), String> {
 }
 
 /// Links with which targets and units want units of ours: files of ours, and instances of packaged units of ours.
-fn links_below(folder: &Path) -> Vec<PathBuf> {
-    let ours: Vec<PathBuf> = ours_below(folder);
+fn links_below(directory: &Path) -> Vec<PathBuf> {
+    let ours: Vec<PathBuf> = ours_below(directory);
     let wants = |path: &Path| {
         path.extension().is_some_and(|extension| extension == "wants" || extension == "requires")
     };
-    let folders = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
-    let links = folders.filter(|path| wants(path)).flat_map(|path| {
+    let directories =
+        fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let links = directories.filter(|path| wants(path)).flat_map(|path| {
         fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path())
     });
     let is_ours = |path: &PathBuf| {
         let Ok(target) = fs::read_link(path) else { return false };
         let packaged = target.file_name().and_then(|name| name.to_str());
-        ours.iter().any(|ours| ours.parent() == Some(folder) && ours.file_name() == path.file_name())
+        ours.iter().any(|ours| ours.parent() == Some(directory) && ours.file_name() == path.file_name())
             || packaged
                 .is_some_and(|name| name.starts_with("zramd-") && name.contains('@') && target.is_absolute())
     };
     links.filter(is_ours).collect()
 }
 
-/// Files with our heading, in the folder itself and in its folders of drop-ins.
-fn ours_below(folder: &Path) -> Vec<PathBuf> {
+/// Files with our heading, in the directory itself and in its directories of drop-ins.
+fn ours_below(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let Ok(entries) = fs::read_dir(folder) else { return found };
+    let Ok(entries) = fs::read_dir(directory) else { return found };
     for entry in entries.filter_map(Result::ok) {
         let path = entry.path();
         let Ok(kind) = entry.file_type() else { continue };
@@ -131,8 +134,8 @@ pub fn disks(root: &Path) -> Vec<(UnitDisk, String)> {
 
 /// Name and text of every mount unit of ours, generated ones and others.
 pub fn mounts(root: &Path) -> Vec<(String, String)> {
-    let folders = [GENERATED, RUNTIME].map(|folder| root.join(folder));
-    let paths = folders.iter().flat_map(|folder| ours_below(folder));
+    let directories = [GENERATED, RUNTIME].map(|directory| root.join(directory));
+    let paths = directories.iter().flat_map(|directory| ours_below(directory));
     let mounts = paths.filter(|path| path.extension().is_some_and(|extension| extension == "mount"));
     mounts
         .filter_map(|path| {

@@ -65,9 +65,9 @@ impl Upkeep for LinuxHost {
 }
 
 /// Whether there is a battery, and no mains that is plugged in (Documentation/ABI/testing/sysfs-class-power).
-fn on_battery(folder: &Path) -> Option<u8> {
+fn on_battery(directory: &Path) -> Option<u8> {
     let mut least = None;
-    for supply in fs::read_dir(folder).ok()?.filter_map(Result::ok) {
+    for supply in fs::read_dir(directory).ok()?.filter_map(Result::ok) {
         let text =
             |name: &str| fs::read_to_string(supply.path().join(name)).unwrap_or_default().trim().to_owned();
         match text("type").as_str() {
@@ -97,29 +97,37 @@ fn is_synchronised() -> bool {
 mod tests {
     use super::*;
 
-    fn supply(folder: &Path, name: &str, files: &[(&str, &str)]) {
-        fs::create_dir(folder.join(name)).unwrap();
+    fn supply(directory: &Path, name: &str, files: &[(&str, &str)]) {
+        fs::create_dir(directory.join(name)).unwrap();
         for (file, text) in files {
-            fs::write(folder.join(name).join(file), format!("{text}\n")).unwrap();
+            fs::write(directory.join(name).join(file), format!("{text}\n")).unwrap();
         }
     }
 
     #[test]
     fn the_emptiest_battery_counts_while_nothing_is_plugged_in() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(on_battery(folder.path()), None);
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(on_battery(directory.path()), None);
         supply(
-            folder.path(),
+            directory.path(),
             "mouse",
             &[("type", "Battery"), ("scope", "Device"), ("status", "Discharging"), ("capacity", "3")],
         );
-        assert_eq!(on_battery(folder.path()), None);
-        supply(folder.path(), "BAT0", &[("type", "Battery"), ("status", "Discharging"), ("capacity", "80")]);
-        supply(folder.path(), "BAT1", &[("type", "Battery"), ("status", "Discharging"), ("capacity", "25")]);
-        supply(folder.path(), "AC", &[("type", "Mains"), ("online", "0")]);
-        assert_eq!(on_battery(folder.path()), Some(25));
-        fs::write(folder.path().join("AC/online"), "1\n").unwrap();
-        assert_eq!(on_battery(folder.path()), None);
+        assert_eq!(on_battery(directory.path()), None);
+        supply(
+            directory.path(),
+            "BAT0",
+            &[("type", "Battery"), ("status", "Discharging"), ("capacity", "80")],
+        );
+        supply(
+            directory.path(),
+            "BAT1",
+            &[("type", "Battery"), ("status", "Discharging"), ("capacity", "25")],
+        );
+        supply(directory.path(), "AC", &[("type", "Mains"), ("online", "0")]);
+        assert_eq!(on_battery(directory.path()), Some(25));
+        fs::write(directory.path().join("AC/online"), "1\n").unwrap();
+        assert_eq!(on_battery(directory.path()), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The folder `/run/zramd/work`: what `zramd-worker` says about its work, and what it was asked for.
+//! The directory `/run/zramd/work`: what `zramd-worker` says about its work, and what it was asked for.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -7,12 +7,12 @@ use std::path::Path;
 use super::{files, lock};
 use crate::{Errno, HostError};
 
-/// The folder.
-pub const FOLDER: &str = "/run/zramd/work";
+/// The directory.
+pub const DIRECTORY: &str = "/run/zramd/work";
 
 /// The file of a work.
 pub fn path(name: &str) -> String {
-    format!("{FOLDER}/{name}.json")
+    format!("{DIRECTORY}/{name}.json")
 }
 
 /// What it says, if it is there.
@@ -26,7 +26,7 @@ pub fn write(root: &Path, name: &str, text: &str) -> Result<(), String> {
 }
 
 fn words_path(name: &str) -> String {
-    format!("{FOLDER}/{name}.words")
+    format!("{DIRECTORY}/{name}.words")
 }
 
 /// Notes the words that a work is asked for with, where PID 1 starts it and cannot hand them on; nothing removes them.
@@ -48,13 +48,13 @@ fn lock_file(name: &str) -> String {
 
 /// Takes the right to do a work, which one process at a time has as long as it keeps the value. Nothing when another has it.
 pub fn take(root: &Path, name: &str) -> Result<Option<OwnedFd>, HostError> {
-    let folder = files::below(root, FOLDER);
+    let directory = files::below(root, DIRECTORY);
     let name = lock_file(name);
     loop {
-        fs::create_dir_all(&folder).map_err(|error| HostError::io(FOLDER, "create", &error))?;
-        let taken = fs::File::open(&folder)
-            .map_err(|error| HostError::io(FOLDER, "open", &error))
-            .and_then(|folder| lock::try_take(folder, &name, &format!("{FOLDER}/{name}")));
+        fs::create_dir_all(&directory).map_err(|error| HostError::io(DIRECTORY, "create", &error))?;
+        let taken = fs::File::open(&directory)
+            .map_err(|error| HostError::io(DIRECTORY, "open", &error))
+            .and_then(|directory| lock::try_take(directory, &name, &format!("{DIRECTORY}/{name}")));
         match taken {
             // Its last owner has removed the directory.
             Err(error) if error.is(Errno::NOENT) => {}
@@ -65,10 +65,10 @@ pub fn take(root: &Path, name: &str) -> Result<Option<OwnedFd>, HostError> {
 
 /// Gives the right back, and removes its file.
 pub fn give_up(root: &Path, name: &str, right: OwnedFd) {
-    if let Ok(folder) = fs::File::open(files::below(root, FOLDER)) {
-        lock::remove(folder, &lock_file(name));
+    if let Ok(directory) = fs::File::open(files::below(root, DIRECTORY)) {
+        lock::remove(directory, &lock_file(name));
         // It stays while something is in it.
-        fs::remove_dir(files::below(root, FOLDER)).ok();
+        fs::remove_dir(files::below(root, DIRECTORY)).ok();
     }
     drop(right);
 }

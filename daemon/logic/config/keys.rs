@@ -220,7 +220,7 @@ pub mod ramdisk {
         Type::integer(1, i64::MAX),
         Unset("the kernel's"),
         "100000",
-        "Upper bound of files and folders.",
+        "Upper bound of files and directories.",
     );
     pub const OPTIONS: Key = key(
         "options",
@@ -234,7 +234,7 @@ pub mod ramdisk {
         Type::Octal,
         Text("0755"),
         "\"1777\"",
-        "Permission bits of the root directory. A snapshot brings its own, as with owner and group, and so does the folder below.",
+        "Permission bits of the root directory. A snapshot brings its own, as with owner and group, and so does the directory below.",
     );
     pub const HUGE_PAGES: Key = key(
         "huge-pages",
@@ -297,7 +297,7 @@ pub mod ramdisk {
         Type::Word(&["none", "skeleton", "snapshot"]),
         Text("none"),
         "\"snapshot\"",
-        "What is kept over a reboot: nothing, folders and empty files with their owners and modes, or everything.",
+        "What is kept over a reboot: nothing, directories and empty files with their owners and modes, or everything.",
     );
     pub const SAVE_INTERVAL: Key = key(
         "save-interval",
@@ -318,7 +318,7 @@ pub mod ramdisk {
         Type::Path,
         Unset("\"/var/lib/zramd/disks/NAME\""),
         "\"/srv/snapshots/logs\"",
-        "Folder of the snapshots, on storage that survives a reboot.",
+        "Directory of the snapshots, on storage that survives a reboot.",
     );
     pub const STORE_LIMIT: Key = key(
         "store-limit",
@@ -330,16 +330,16 @@ pub mod ramdisk {
     pub const ON_FAILURE: Key = key(
         "on-failure",
         Type::Word(&["empty", "passthrough", "fail"]),
-        Unset("\"passthrough\" when the folder below has contents, else \"empty\""),
+        Unset("\"passthrough\" when the directory below has contents, else \"empty\""),
         "\"fail\"",
-        "When no snapshot can be loaded: begin empty, leave the folder on disk visible, or do not mount.",
+        "When no snapshot can be loaded: begin empty, leave the directory on disk visible, or do not mount.",
     );
     pub const SEED: Key = key(
         "seed",
         Type::Bool,
         Bool(true),
         "false",
-        "Begin the first time with a copy of what is in the folder below, which stays as it is.",
+        "Begin the first time with a copy of what is in the directory below, which stays as it is.",
     );
     pub const PRE_SAVE: Key = key(
         "pre-save",

@@ -1,23 +1,23 @@
-//! Which files are read, in which order. Pure: the host lists the folders, this decides.
+//! Which files are read, in which order. Pure: the host lists the directories, this decides.
 
 use std::path::PathBuf;
 
 use super::problem::{Origin, Problem};
 use crate::overlay;
 
-/// Folders with configuration, lowest precedence first.
+/// Directories with configuration, lowest precedence first.
 pub const ROOTS: [&str; 3] = ["/usr/lib/zramd", "/etc/zramd", "/run/zramd"];
 /// The main file in each.
 pub const MAIN: &str = "zramd.toml";
-/// The folder of drop-ins in each.
+/// The directory of drop-ins in each.
 pub const DROP_INS: &str = "zramd.toml.d";
 
 /// One file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Position of its folder in [`ROOTS`]; higher wins.
+    /// Position of its directory in [`ROOTS`]; higher wins.
     pub root: usize,
-    /// File name without folders.
+    /// File name without directories.
     pub name: String,
     /// The whole path.
     pub path: PathBuf,
@@ -30,7 +30,7 @@ pub struct Entry {
 pub enum EntryKind {
     /// A file with this text.
     Text(String),
-    /// An empty file, or a link to `/dev/null`: hides files of the same name in lower folders.
+    /// An empty file, or a link to `/dev/null`: hides files of the same name in lower directories.
     Mask,
     /// A link that leads nowhere: as if it were not there.
     Dangling,
@@ -38,7 +38,7 @@ pub enum EntryKind {
     Unreadable(String),
 }
 
-/// Whether a name in a folder of drop-ins counts.
+/// Whether a name in a directory of drop-ins counts.
 pub fn is_drop_in(name: &str) -> bool {
     !name.starts_with('.') && name.ends_with(".toml")
 }
@@ -142,7 +142,8 @@ mod tests {
     #[test]
     fn other_files_are_ignored_and_unreadable_ones_are_named() {
         check(vec![], vec![text(0, ".a.toml"), text(0, "a.conf"), text(0, "toml")], &[]);
-        let (_, problems) = order(vec![entry(1, MAIN, EntryKind::Unreadable("is a folder".into()))], vec![]);
+        let (_, problems) =
+            order(vec![entry(1, MAIN, EntryKind::Unreadable("is a directory".into()))], vec![]);
         assert_eq!(problems.len(), 1);
     }
 }

@@ -201,7 +201,7 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
     if is_at_or_below(&store, mount_point) || is_at_or_below(&store, &place(name)) {
         let message = format!("the store {store} lies on the RAM disk itself, where it would be lost");
         let problem = Problem::error(store_origin.clone(), message);
-        reader.fail(problem.hint("name a folder on a disk"));
+        reader.fail(problem.hint("name a directory on a disk"));
     }
     Some(KeepSettings {
         mode,

@@ -317,7 +317,7 @@ pub enum Backend {
 pub struct KeepSettings {
     /// What of them.
     pub mode: Mode,
-    /// Folder of the snapshots, absolute and normalised.
+    /// Directory of the snapshots, absolute and normalised.
     pub store: String,
     /// Where `store` was written.
     pub store_origin: Origin,
@@ -327,9 +327,9 @@ pub struct KeepSettings {
     pub generations: u32,
     /// How often it is saved besides at shutdown; nothing is never.
     pub save_interval: Option<Duration>,
-    /// What is done when no snapshot can be loaded; nothing decides by whether the folder below is empty.
+    /// What is done when no snapshot can be loaded; nothing decides by whether the directory below is empty.
     pub on_failure: Option<OnFailure>,
-    /// Whether the first use begins with what is in the folder below.
+    /// Whether the first use begins with what is in the directory below.
     pub seed: bool,
     /// Run before it is saved.
     pub pre_save: Vec<String>,

@@ -1,4 +1,4 @@
-//! Which files of another program are read, in which order. Pure: the caller lists the folders, this decides.
+//! Which files of another program are read, in which order. Pure: the caller lists the directories, this decides.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::{Peer, Warning};
 pub struct Sources {
     /// Main files, lowest precedence first.
     pub mains: &'static [&'static str],
-    /// Folders of drop-ins, lowest precedence first.
+    /// Directories of drop-ins, lowest precedence first.
     pub drop_ins: &'static [&'static str],
     /// What the name of a drop-in ends with.
     pub suffix: &'static str,
@@ -46,7 +46,7 @@ impl Peer {
 /// One file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Position of the file in [`Sources::mains`], or of its folder in [`Sources::drop_ins`]; higher wins.
+    /// Position of the file in [`Sources::mains`], or of its directory in [`Sources::drop_ins`]; higher wins.
     pub root: usize,
     /// The whole path.
     pub path: PathBuf,
@@ -122,7 +122,7 @@ fn highest(mains: Vec<Found>) -> Vec<Found> {
 fn by_name(drop_ins: Vec<Found>, suffix: &str, warnings: &mut Vec<Warning>) -> Vec<Found> {
     let mut drop_ins = sorted(drop_ins);
     drop_ins.retain(|found| is_drop_in(&found.path, suffix));
-    // Stable: the order of the folders remains within one name.
+    // Stable: the order of the directories remains within one name.
     drop_ins.sort_by(|a, b| a.path.file_name().cmp(&b.path.file_name()));
     let mut chosen: Vec<Found> = Vec::new();
     for found in drop_ins {
@@ -135,7 +135,7 @@ fn by_name(drop_ins: Vec<Found>, suffix: &str, warnings: &mut Vec<Warning>) -> V
             }
             Content::Link { target, .. } => {
                 let text = format!(
-                    "zram-generator does not follow links in this folder, so nothing was imported from {target}; put a \
+                    "zram-generator does not follow links in this directory, so nothing was imported from {target}; put a \
                      copy in place of the link if it is to count"
                 );
                 warnings.push(Warning::of_file(&found.path, text));
@@ -201,10 +201,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let broken = Found { content: Content::Unreadable("is a folder".to_owned()), ..text(3, "m") };
+        let broken = Found { content: Content::Unreadable("is a directory".to_owned()), ..text(3, "m") };
         let ordered = order(Peer::ZramGenerator, vec![text(0, "m"), broken], vec![]);
         assert_eq!((ordered.files.len(), ordered.unreadable.len()), (0, 1));
-        assert!(ordered.unreadable[0].text.contains("is a folder"));
+        assert!(ordered.unreadable[0].text.contains("is a directory"));
     }
 
     #[test]

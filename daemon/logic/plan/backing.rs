@@ -59,8 +59,8 @@ pub fn file_size(asked: Option<u64>, free: u64, total: u64) -> Result<u64, Strin
 
 /// Why the file cannot be there, if so.
 fn unfit(path: &str, file: &FileFacts) -> Option<String> {
-    if !matches!(file.folder, PathKind::Directory | PathKind::Empty) {
-        return Some(format!("the folder of {path} does not exist"));
+    if !matches!(file.directory, PathKind::Directory | PathKind::Empty) {
+        return Some(format!("the directory of {path} does not exist"));
     }
     if file.kind != PathKind::Missing {
         return Some(format!("{path} exists already, and zramd makes the file itself"));
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_file_in_memory_is_no_store() {
         let file = |fs_type: &str| FileFacts {
-            folder: PathKind::Directory,
+            directory: PathKind::Directory,
             kind: PathKind::Missing,
             fs_type: fs_type.to_owned(),
             on_zram: false,
@@ -158,6 +158,6 @@ mod tests {
         assert_eq!(unfit("/x", &file("ext4")), None);
         assert!(unfit("/x", &FileFacts { on_zram: true, ..file("ext4") }).is_some());
         assert!(unfit("/x", &FileFacts { kind: PathKind::Other, ..file("ext4") }).is_some());
-        assert!(unfit("/x", &FileFacts { folder: PathKind::Missing, ..file("ext4") }).is_some());
+        assert!(unfit("/x", &FileFacts { directory: PathKind::Missing, ..file("ext4") }).is_some());
     }
 }

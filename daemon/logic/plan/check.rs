@@ -281,7 +281,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
         return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
     }
     if matches!(facts.mount_points.get(path), Some(PathKind::Other | PathKind::Empty)) {
-        return Some(Refusal::new(ErrorKind::Config, origin, format!("{path} is not a folder")));
+        return Some(Refusal::new(ErrorKind::Config, origin, format!("{path} is not a directory")));
     }
     let ours = facts.records.get(target).and_then(|record| record.request.mount());
     if ours.is_some_and(|ours| ours.mount_point == path) || facts.unit_mounts.contains(path) {

@@ -45,7 +45,7 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
     groups.extend(abandoned);
     // A mount point below another one comes after it, whatever the numbers are.
     groups.sort_by_key(|group| group.request.as_ref().map_or(0, mount_depth));
-    create_folders(&mut groups, facts);
+    create_directories(&mut groups, facts);
     super::vm::add_groups(&plan.items, &mut groups, facts);
     plan.groups = groups;
 }
@@ -309,20 +309,21 @@ pub fn ancestors_and_self(path: &str) -> Vec<String> {
     out
 }
 
-/// Creates the folders of mount points: those that are missing or that taking something back removes, and all that a
+/// Creates the directories of mount points: those that are missing or that taking something back removes, and all that a
 /// file system hides which this very plan mounts before. A group of the last kind needs the one that mounts it.
-fn create_folders(groups: &mut [Group], facts: &Facts) {
-    // A folder that another target of ours created may go with it, so this one creates it as well: whichever of the two
+fn create_directories(groups: &mut [Group], facts: &Facts) {
+    // A directory that another target of ours created may go with it, so this one creates it as well: whichever of the two
     // is taken away last removes it.
     let created = |path: &String, group: &Group| {
         let undo = Undo::RemoveDirectory { path: path.clone() };
         let goes = |record: &Record| record.target != group.target || group.retire.is_some();
         facts.records.values().any(|record| goes(record) && record.undo.contains(&undo))
     };
-    // But not the folders that lead to a mount point of ours above: they go with what is mounted there.
+    // But not the directories that lead to a mount point of ours above: they go with what is mounted there.
     let mounted_above = |path: &String| {
         let above = facts.records.values().filter_map(|record| record.request.mount());
-        let above = above.map(|mount| mount.mount_point.clone()).filter(|folder| is_below(path, folder));
+        let above =
+            above.map(|mount| mount.mount_point.clone()).filter(|directory| is_below(path, directory));
         above.max_by_key(String::len)
     };
     let mounts_now = |group: &Group| {
@@ -340,12 +341,12 @@ fn create_folders(groups: &mut [Group], facts: &Facts) {
         let covering = groups[..index]
             .iter()
             .filter_map(|group| Some((group.target.clone(), mount_point(group)?)))
-            .filter(|(_, folder)| is_below(&path, folder))
-            .max_by_key(|(_, folder)| folder.len());
+            .filter(|(_, directory)| is_below(&path, directory))
+            .max_by_key(|(_, directory)| directory.len());
         let above = mounted_above(&path);
         let is_ours = |path: &String| above.as_ref().is_none_or(|above| is_below(path, above));
         let is_wanted = |path: &String| match &covering {
-            Some((_, folder)) => is_below(path, folder),
+            Some((_, directory)) => is_below(path, directory),
             None => {
                 facts.mount_points.get(path) == Some(&PathKind::Missing)
                     || (created(path, &groups[index]) && is_ours(path))

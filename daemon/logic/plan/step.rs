@@ -128,7 +128,7 @@ pub enum Step {
         /// N.
         number: u32,
     },
-    /// Create a missing folder of a mount point.
+    /// Create a missing directory of a mount point.
     CreateDirectory {
         /// Path.
         path: String,
@@ -318,7 +318,7 @@ impl fmt::Display for Step {
                 Ok(())
             }
             Step::ReleaseLock { number } => write!(f, "let udev see /dev/zram{number}"),
-            Step::CreateDirectory { path } => write!(f, "create the folder {path}"),
+            Step::CreateDirectory { path } => write!(f, "create the directory {path}"),
             Step::SwapOn { number, priority: -1, .. } => {
                 write!(f, "activate swap on /dev/zram{number} with the kernel's own priority")
             }
@@ -368,7 +368,7 @@ impl fmt::Display for Undo {
             Undo::RestoreTunable { tunable, before, ours } => {
                 write!(f, "set {tunable} to {before} again if it is still {ours}")
             }
-            Undo::RemoveDirectory { path } => write!(f, "remove the folder {path} if it is empty"),
+            Undo::RemoveDirectory { path } => write!(f, "remove the directory {path} if it is empty"),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Folders, owners, modes, and files without contents.
+    /// Directories, owners, modes, and files without contents.
     Skeleton,
     /// Everything.
     Snapshot,
@@ -59,7 +59,7 @@ impl From<Option<Mode>> for Persist {
 pub enum OnFailure {
     /// The disk begins empty.
     Empty,
-    /// The folder on disk stays visible, and no RAM disk is used until the next boot.
+    /// The directory on disk stays visible, and no RAM disk is used until the next boot.
     Passthrough,
     /// The disk is not mounted, and what needs it fails.
     Fail,

@@ -2,7 +2,7 @@
 
 /// Below it, disks are mounted where nobody looks, until they are filled.
 pub const PLACES: &str = "/run/zramd/disk";
-/// Below it are the snapshots, a folder per disk, unless the configuration says otherwise.
+/// Below it are the snapshots, a directory per disk, unless the configuration says otherwise.
 pub const STORES: &str = "/var/lib/zramd/disks";
 
 /// Where a disk is mounted before it appears at its mount point.
@@ -10,7 +10,7 @@ pub fn place(name: &str) -> String {
     format!("{PLACES}/{name}")
 }
 
-/// Exists while the folder on disk stays visible instead of the RAM disk, because no snapshot could be loaded.
+/// Exists while the directory on disk stays visible instead of the RAM disk, because no snapshot could be loaded.
 pub fn passthrough(name: &str) -> String {
     format!("/run/zramd/passthrough/{name}")
 }
@@ -20,17 +20,17 @@ pub fn disk_at(place: &str) -> Option<&str> {
     place.strip_prefix(PLACES)?.strip_prefix('/').filter(|name| !name.is_empty() && !name.contains('/'))
 }
 
-/// Whether `path` is `folder` or below it.
-pub fn is_at_or_below(path: &str, folder: &str) -> bool {
-    let folder = folder.trim_end_matches('/');
-    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+/// Whether `path` is `directory` or below it.
+pub fn is_at_or_below(path: &str, directory: &str) -> bool {
+    let directory = directory.trim_end_matches('/');
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether `path` is strictly below `folder`.
-pub fn is_below(path: impl AsRef<[u8]>, folder: impl AsRef<[u8]>) -> bool {
-    let folder = folder.as_ref();
-    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
-    path.as_ref().strip_prefix(folder).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
+/// Whether `path` is strictly below `directory`.
+pub fn is_below(path: impl AsRef<[u8]>, directory: impl AsRef<[u8]>) -> bool {
+    let directory = directory.as_ref();
+    let directory = directory.strip_suffix(b"/").unwrap_or(directory);
+    path.as_ref().strip_prefix(directory).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_not_above_its_namesakes() {
+    fn a_directory_is_not_above_its_namesakes() {
         assert!(is_at_or_below("/a/b", "/a") && is_at_or_below("/a", "/a") && is_at_or_below("/a", "/"));
         assert!(!is_at_or_below("/ab", "/a") && !is_at_or_below("/", "/a"));
     }

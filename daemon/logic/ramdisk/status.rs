@@ -11,12 +11,12 @@ use super::omitted::Reason;
 /// Version of the form of the file.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The folder of these files.
-pub const FOLDER: &str = "/run/zramd/disks";
+/// The directory of these files.
+pub const DIRECTORY: &str = "/run/zramd/disks";
 
 /// The file of a disk.
 pub fn path(name: &str) -> String {
-    format!("{FOLDER}/{name}.json")
+    format!("{DIRECTORY}/{name}.json")
 }
 
 /// How far a disk is.
@@ -28,11 +28,11 @@ pub enum LoadState {
     Empty,
     /// It is being loaded.
     Loading,
-    /// It was loaded from its newest snapshot, or from the folder below when there was none yet.
+    /// It was loaded from its newest snapshot, or from the directory below when there was none yet.
     Loaded,
     /// It was loaded from an older snapshot, because newer ones are broken.
     Fallback,
-    /// No snapshot could be loaded, and the folder on disk is used instead.
+    /// No snapshot could be loaded, and the directory on disk is used instead.
     Passthrough,
     /// It could not be loaded.
     Failed,
@@ -132,7 +132,7 @@ pub struct SnapshotLine {
     pub raw_bytes: u64,
     /// Bytes of its archive.
     pub stored_bytes: u64,
-    /// Files, folders and all else in it.
+    /// Files, directories and all else in it.
     pub entries: u64,
     /// Why it was made: `stop`, `timer`, `sleep`, `asked`, `restore`, `user`.
     pub reason: String,

@@ -13,10 +13,10 @@ use super::request::{Choice, DeviceRequest, MountRequest, Purpose, Request, Stor
 use super::unit::ramdisk::{disk_files, place_unit, quoted, zram_at_place};
 use super::vm::Tunable;
 
-/// One file below the folder that systemd gives a generator.
+/// One file below the directory that systemd gives a generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitFile {
-    /// Path relative to that folder.
+    /// Path relative to that directory.
     pub path: String,
     /// What it is.
     pub contents: Contents,

@@ -224,7 +224,7 @@ pub struct Noted {
     pub mount_point: String,
     /// What of its contents is kept.
     pub persist: Persist,
-    /// Folder of its snapshots, or empty.
+    /// Directory of its snapshots, or empty.
     pub store: String,
 }
 

@@ -108,7 +108,7 @@ impl RamDisk {
         self.view().await.persistence.word().to_owned()
     }
 
-    /// How it was filled: `empty`, `loading`, `loaded`, `fallback` (from an older snapshot), `passthrough` (the folder on disk
+    /// How it was filled: `empty`, `loading`, `loaded`, `fallback` (from an older snapshot), `passthrough` (the directory on disk
     /// is used instead) or `failed`.
     #[zbus(property)]
     async fn load_state(&self) -> String {

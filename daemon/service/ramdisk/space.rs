@@ -41,7 +41,7 @@ async fn look(
     let host = LinuxHost::new("/");
     let mut next = None;
     for disk in wanted {
-        // It may not be mounted yet, or any more; the folder below is as full as what it is in.
+        // It may not be mounted yet, or any more; the directory below is as full as what it is in.
         if !host.is_mount_point(&disk.mount_point) {
             continue;
         }

@@ -27,12 +27,12 @@ class Archive:
         return dict(re.findall(r"^([\w-]+): (.*)$", text, re.MULTILINE))
 
     def download(self, package: str, into: Path) -> Path:
-        """Puts a package's .deb into a folder and returns its path."""
+        """Puts a package's .deb into a directory and returns its path."""
         command.run(f"download {package} from {self.suite}", "apt-get", *self._options(), "download", package, cwd=into)
         return next(into.glob(f"{package}_*.deb"))
 
     def download_all(self, packages: list[str], into: Path) -> list[Path]:
-        """Puts packages and all that they depend on into a folder and returns the paths of the .deb files."""
+        """Puts packages and all that they depend on into a directory and returns the paths of the .deb files."""
         (into / "partial").mkdir()
         command.run(f"download {packages[0]} of {self.suite} and what it depends on", "apt-get", *self._options(),
                     "-o", f"Dir::Cache::Archives={into}", "install", "--yes", "--no-install-recommends", "--download-only",

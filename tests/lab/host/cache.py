@@ -1,4 +1,4 @@
-"""Finished folders outside the clone, each named by a hash of what went into it."""
+"""Finished directories outside the clone, each named by a hash of what went into it."""
 
 import fcntl
 import hashlib
@@ -14,7 +14,7 @@ UNUSED_FOR = 30 * 24 * 3600  # seconds after which an entry is taken for an old 
 
 
 def root() -> Path:
-    """The cache folder, made if need be."""
+    """The cache directory, made if need be."""
     chosen = os.environ.get("ZRAMD_LAB_CACHE")
     if not chosen:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -32,8 +32,8 @@ def lock(name: str) -> Iterator[None]:
         yield
 
 
-def folder(kind: str, inputs: list[str], build: Callable[[Path], None]) -> Path:
-    """The folder of this kind for these inputs. If the cache lacks it, `build` fills a new one, which then
+def directory(kind: str, inputs: list[str], build: Callable[[Path], None]) -> Path:
+    """The directory of this kind for these inputs. If the cache lacks it, `build` fills a new one, which then
     appears under its final name complete or not at all."""
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
     path = root() / f"{kind}-{key}"

@@ -49,7 +49,7 @@ def kernel(variant: str) -> Kernel:
         print(f"building {package} {version} for {', '.join(source.variants)}: some minutes, once", flush=True)
         _build(archive, package, source.variants, into)
 
-    built = cache.folder("kernel", inputs, build) / variant
+    built = cache.directory("kernel", inputs, build) / variant
     smp = "CONFIG_SMP=y" in (built / "config").read_text().splitlines()
     return Kernel(variant, built / "linux", built / "lib/modules", smp)
 

@@ -28,7 +28,7 @@ def image() -> Path:
         print(f"building the root file system from {SUITE}: a minute, once", flush=True)
         _build(into, customise)
 
-    return cache.folder("rootfs", inputs, build) / "root.img"
+    return cache.directory("rootfs", inputs, build) / "root.img"
 
 
 def _build(into: Path, customise: Path) -> None:

@@ -1,4 +1,4 @@
-"""The folder of one running guest, in memory where there is room: disks, shared folder, the guest's RAM."""
+"""The directory of one running guest, in memory where there is room: disks, shared directory, the guest's RAM."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ _ROOM_FOR_FILES = 256 << 20  # bytes: what a guest writes to its disks, with roo
 
 @contextmanager
 def run_directory(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> Iterator[Path]:
-    """A folder with everything that a guest of this scenario needs to boot; gone afterwards."""
+    """A directory with everything that a guest of this scenario needs to boot; gone afterwards."""
     place = _place(scenario.memory + scenario.disk2 + _ROOM_FOR_FILES)
     with _alone(place):
         _sweep(place)
@@ -35,13 +35,13 @@ def run_directory(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | 
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    """Between its making and its lock, a folder looks like one of a run that was killed."""
-    folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    """Between its making and its lock, a directory looks like one of a run that was killed."""
+    directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        fcntl.flock(directory, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(folder)
+        os.close(directory)
 
 
 def _place(room: int) -> Path:
@@ -54,7 +54,7 @@ def _place(room: int) -> Path:
 
 
 def _sweep(place: Path) -> None:
-    """Removes the folders of runs that were killed: nobody holds their lock."""
+    """Removes the directories of runs that were killed: nobody holds their lock."""
     for run in place.glob(f"{_PREFIX}*"):
         try:
             with open(run / "alive") as alive:
@@ -70,8 +70,8 @@ def _fill(run: Path, scenario: Scenario, kernel: Kernel, image: Path, tree: Path
         with open(run / "disk2", "wb") as disk:
             disk.truncate(scenario.disk2)
     share = run / "share"
-    for folder in ("state", "out"):
-        (share / folder).mkdir(parents=True)
+    for directory in ("state", "out"):
+        (share / directory).mkdir(parents=True)
     shutil.copytree(LAB / "guest", share / "guest")
     shutil.copytree(kernel.modules, share / "modules", symlinks=True)
     shutil.copy(scenario.path, share / "scenario")

@@ -78,7 +78,7 @@ def run(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed
 
 
 def _attempt(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed: int, stop: threading.Event) -> Outcome:
-    """Takes it through all its boots; console, journal, log and results end up in its folder below out/."""
+    """Takes it through all its boots; console, journal, log and results end up in its directory below out/."""
     with run_directory(scenario, kernel, image, tree if scenario.needs_zramd else None) as directory:
         boots = _Boots(scenario, kernel, directory, stop)
         lost = None
@@ -177,7 +177,7 @@ class _WatchedGuest:
         self._limit = scenario.time_limit
         self._deadline = time.monotonic() + scenario.time_limit
         self._stop = stop
-        # A boot adds to the files of the boots before it. They are in the shared folder: a stage may read what an
+        # A boot adds to the files of the boots before it. They are in the shared directory: a stage may read what an
         # earlier boot said.
         out = directory / "share" / "out"
         with open(out / "console.txt", "ab") as console, open(out / "journal.txt", "ab") as journal:

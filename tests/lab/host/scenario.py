@@ -8,7 +8,7 @@ from pathlib import Path
 from . import LAB, LabError
 from .kernel import VARIANTS
 
-FOLDER = LAB / "scenarios"
+DIRECTORY = LAB / "scenarios"
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -51,12 +51,12 @@ class Scenario:
 
 def names() -> list[str]:
     """Every scenario there is."""
-    return sorted(path.name for path in FOLDER.iterdir() if not path.name.startswith("."))
+    return sorted(path.name for path in DIRECTORY.iterdir() if not path.name.startswith("."))
 
 
 def load(name: str) -> Scenario:
     """Reads one scenario's head."""
-    path = FOLDER / name
+    path = DIRECTORY / name
     if name not in names():
         raise LabError(f"there is no scenario {name}; there are: {', '.join(names())}")
     text = path.read_text()

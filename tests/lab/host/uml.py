@@ -31,7 +31,7 @@ class Guest:
 
     def __init__(self, kernel: Kernel, run: Path, memory: int, arguments: list[str],
                  console: BinaryIO | None, journal: BinaryIO | None):
-        """Switches it on. `run` has the disks and the shared folder; without a console it gets our terminal."""
+        """Switches it on. `run` has the disks and the shared directory; without a console it gets our terminal."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": console, "stderr": subprocess.STDOUT} if console else {}
         self.process = subprocess.Popen(
             [_REBOOT_COMMAND, *_command_line(run, memory, console, journal), *arguments],

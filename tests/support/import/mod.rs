@@ -54,14 +54,15 @@ pub fn imported(name: &str) -> Imported {
     let sources = peer.sources();
     let mains = sources.mains.iter().enumerate().filter_map(|(root, path)| found(&case, root, path));
     let mut drop_ins = Vec::new();
-    for (root, folder) in sources.drop_ins.iter().enumerate() {
-        let entries = fs::read_dir(case.join(folder.trim_start_matches('/'))).into_iter().flatten();
+    for (root, directory) in sources.drop_ins.iter().enumerate() {
+        let entries = fs::read_dir(case.join(directory.trim_start_matches('/'))).into_iter().flatten();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let linked = links(&case).into_iter().filter_map(|(link, _)| {
-            link.strip_prefix(&format!("{}/", folder.trim_start_matches('/'))).map(str::to_owned)
+            link.strip_prefix(&format!("{}/", directory.trim_start_matches('/'))).map(str::to_owned)
         });
-        drop_ins
-            .extend(names.chain(linked).filter_map(|name| found(&case, root, &format!("{folder}/{name}"))));
+        drop_ins.extend(
+            names.chain(linked).filter_map(|name| found(&case, root, &format!("{directory}/{name}"))),
+        );
     }
     let ordered = order(peer, mains.collect(), drop_ins);
     assert_eq!(ordered.unreadable, [], "{name}");
@@ -76,8 +77,8 @@ pub fn imported(name: &str) -> Imported {
 
 /// Copies the files of a case, and makes its links.
 pub fn lay_out(case: &Path, root: &Path) {
-    for folder in ["etc", "usr", "run"] {
-        let status = Command::new("cp").arg("-r").arg(case.join(folder)).arg(root).output();
+    for directory in ["etc", "usr", "run"] {
+        let status = Command::new("cp").arg("-r").arg(case.join(directory)).arg(root).output();
         drop(status.unwrap());
     }
     for (link, target) in links(case) {

@@ -24,14 +24,14 @@ impl Calls {
                 continue;
             }
             layers.push(layer);
-            let Ok(folder) = fs::canonicalize(format!("/sys/class/block/{device}")) else { continue };
-            if folder.join("partition").exists() {
-                pending.extend(folder.parent().and_then(name));
+            let Ok(directory) = fs::canonicalize(format!("/sys/class/block/{device}")) else { continue };
+            if directory.join("partition").exists() {
+                pending.extend(directory.parent().and_then(name));
             }
-            if let Ok(slaves) = fs::read_dir(folder.join("slaves")) {
+            if let Ok(slaves) = fs::read_dir(directory.join("slaves")) {
                 pending.extend(slaves.filter_map(|slave| name(&slave.ok()?.path())));
             }
-            let Some(file) = backing_file(&folder) else { continue };
+            let Some(file) = backing_file(&directory) else { continue };
             let is_device = fs::metadata(&file).is_ok_and(|meta| meta.file_type().is_block_device());
             if is_device {
                 pending.extend(fs::canonicalize(&file).ok().as_deref().and_then(name));
@@ -45,8 +45,8 @@ impl Calls {
 
     /// The file system of the directory of a file, which may have been removed while it is in use.
     fn around(&self, file: &Path) -> Option<FileSystem> {
-        let folder = self.open_directory(file.parent()?).ok()?;
-        self.file_system(folder.as_fd()).ok()
+        let directory = self.open_directory(file.parent()?).ok()?;
+        self.file_system(directory.as_fd()).ok()
     }
 }
 

@@ -14,7 +14,7 @@ use logic::unit;
 /// What a check is.
 type Check = fn(&[u8]);
 
-/// Every check by its name, which is that of the fuzz target and of the folder of seeds.
+/// Every check by its name, which is that of the fuzz target and of the directory of seeds.
 pub const ALL: [(&str, Check); 11] = [
     ("algorithm", algorithm),
     ("block_device", block_device),
