@@ -40,7 +40,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ),
 ];
 
-/// What programs printed, as `tests/captures` put it into README: name there, command, what it was asked for.
+/// What programs printed: the name of the block that `tests/captures` wrote, the command, and the purpose.
 const OUTPUTS: [(&str, &str, &str); 5] = [
     ("list", "zramdctl", "Swap, a file system on zram and a tmpfs:"),
     ("status", "zramdctl status zram1", "One of them in words:"),
@@ -53,7 +53,8 @@ const OUTPUTS: [(&str, &str, &str); 5] = [
     ("check", "zramdctl check five-mistakes.toml", "A mistake, as every program of zramd shows it:"),
 ];
 
-const README: &str = include_str!("../../README.md");
+/// The pages with such blocks.
+const PAGES: [&str; 2] = [include_str!("../../README.md"), include_str!("../../packaging/docs/tour.md")];
 
 const SEE_ALSO: [(&str, u8); 7] = [
     ("zramd", 8),
@@ -119,9 +120,10 @@ pub fn page() -> io::Result<String> {
     Ok(tidy(out.trim_end_matches(",\n")))
 }
 
-/// What a program printed, from the block of this name in README.
+/// What a program printed, from the block of this name.
 pub fn captured(name: &str) -> String {
-    let block = README.split("<!-- capture: ").find(|block| block.split(' ').next() == Some(name));
+    let mut blocks = PAGES.iter().flat_map(|page| page.split("<!-- capture: ").skip(1));
+    let block = blocks.find(|block| block.split(' ').next() == Some(name));
     let lines = block.unwrap_or_default().split("```\n").nth(1).unwrap_or_default().lines();
     // Kept as it is, in any encoding of the page.
     let line = |line: &str| match plain(line) {
@@ -271,7 +273,7 @@ mod tests {
         }
         assert!(!page.contains("completions"), "hidden");
         for (name, ..) in OUTPUTS {
-            assert!(captured(name).lines().count() > 4, "README has no output {name}");
+            assert!(captured(name).lines().count() > 4, "no page has the output {name}");
         }
     }
 

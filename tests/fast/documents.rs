@@ -1,4 +1,4 @@
-//! Manual pages and the outputs in README. UPDATE_GOLDEN=1 writes the pages anew, `tests/captures` the outputs, as root.
+//! Manual pages. UPDATE_GOLDEN=1 writes them; `tests/captures`, as root, writes the outputs that they quote.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,13 +1,13 @@
-//! The outputs in README, which `tests/captures` writes anew, as root.
+//! The outputs in README and the tour, which `tests/captures` writes, as root.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::support::{can_use_real_kernel, repository};
 
-/// What `tests/captures` put into README is what the programs still print, but for amounts.
+/// The programs still print what `tests/captures` wrote, apart from amounts.
 #[test]
-fn the_outputs_in_readme_are_current() {
+fn the_outputs_in_documents_are_current() {
     if !can_use_real_kernel() {
         return;
     }
