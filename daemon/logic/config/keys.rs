@@ -42,7 +42,7 @@ pub mod device {
         Type::Size { none: true },
         Unset("none"),
         "\"16GiB\"",
-        "Leave the device out on machines with more RAM than this.",
+        "Skip the device on machines with more RAM than this.",
     );
     pub const ZRAM_RESIDENT_LIMIT: Key = key(
         "zram-resident-limit",
@@ -70,7 +70,7 @@ pub mod device {
         Type::Secondary,
         Unset("none"),
         "[\"zstd(level=3)\"]",
-        "Secondary algorithms with priorities 1, 2 and 3. Left out with a warning where the kernel cannot recompress.",
+        "Secondary algorithms with priorities 1, 2 and 3. Skipped with a warning if the kernel cannot recompress.",
     );
     pub const WRITEBACK_DEVICE: Key = key(
         "writeback-device",
@@ -84,7 +84,7 @@ pub mod device {
         Type::Path,
         Unset("none"),
         "\"/var/lib/zramd/zram0.writeback\"",
-        "Instead of a device: a file that zramd makes for that, on a disk. It has no name while in use, and ends with it.",
+        "Instead of a device: a file that zramd creates on a disk. It has no name and is freed when the device is removed.",
     );
     pub const WRITEBACK_SIZE: Key = key(
         "writeback-size",
@@ -98,7 +98,7 @@ pub mod device {
         Type::Word(&["random-key", "none"]),
         Text("random-key"),
         "\"none\"",
-        "Pages are written back encrypted, with a key that is made anew each time and kept nowhere; \"none\" writes plain text.",
+        "Pages are written back encrypted with a random key that is never stored; \"none\" writes plain text.",
     );
     pub const SWAP_PRIORITY: Key = key(
         "swap-priority",
@@ -119,10 +119,10 @@ pub mod device {
         Type::Text,
         Unset("\"ext4\" with a mount-point, else \"swap\""),
         "\"ext4\"",
-        "File system type, \"swap\", or \"none\". With a type but no mount-point the device is formatted and otherwise left alone.",
+        "File system type, \"swap\", or \"none\". With a type but no mount-point the device is formatted but not mounted.",
     );
     pub const MKFS_OPTIONS: Key =
-        key("mkfs-options", Type::Words, Unset("none"), "[\"-N\", \"100000\"]", "Further words for mkfs.");
+        key("mkfs-options", Type::Words, Unset("none"), "[\"-N\", \"100000\"]", "Additional arguments for mkfs.");
     pub const OPTIONS: Key = key(
         "options",
         Type::Options,
@@ -135,7 +135,7 @@ pub mod device {
         Type::Octal,
         Unset("that of mkfs"),
         "\"0755\"",
-        "Permission bits of the root directory, set before anyone can see it.",
+        "Permission bits of the root directory, set before the file system is mounted.",
     );
     pub const OWNER: Key =
         key("owner", Type::Principal, Unset("root"), "\"build\"", "Owner of the root directory.");
@@ -206,7 +206,7 @@ pub mod ramdisk {
         Type::Word(&["tmpfs", "zram"]),
         Text("tmpfs"),
         "\"zram\"",
-        "What holds it: memory that can be swapped out and grows live, or a compressed file system of a fixed size.",
+        "tmpfs, which can be swapped out and enlarged while mounted, or a compressed file system of fixed size.",
     );
     pub const SIZE: Key = key(
         "size",
@@ -234,7 +234,7 @@ pub mod ramdisk {
         Type::Octal,
         Text("0755"),
         "\"1777\"",
-        "Permission bits of the root directory. A snapshot brings its own, as with owner and group, and so does the directory below.",
+        "Permission bits of the root directory. Mode, owner and group of a loaded snapshot, or of the directory below, take precedence.",
     );
     pub const HUGE_PAGES: Key = key(
         "huge-pages",
@@ -248,7 +248,7 @@ pub mod ramdisk {
         Type::Word(&["ext4", "btrfs", "xfs"]),
         Text("ext4"),
         "\"btrfs\"",
-        "File system on zram: ext4 has no journal; btrfs (from 45 MiB) is saved as it is at one moment; xfs takes at least 300 MiB.",
+        "File system on zram: ext4 has no journal; btrfs (at least 45 MiB) is saved atomically; xfs takes at least 300 MiB.",
     );
     pub const COMPRESSION_ALGORITHM: Key = key(
         "compression-algorithm",
@@ -283,14 +283,14 @@ pub mod ramdisk {
         Type::Bool,
         Unset("true for what is kept, else false"),
         "true",
-        "Tell (journal, and SpaceLow on the bus) when 80 and 95 percent of its bytes, or of its inodes, are in use; takes a timer in the daemon.",
+        "Warn (journal, and SpaceLow on the bus) at 80 and 95 percent of bytes or inodes in use; needs a timer in the daemon.",
     );
     pub const REQUIRED: Key = key(
         "required",
         Type::Bool,
         Bool(false),
         "true",
-        "Whether boot stops when the disk cannot be mounted.",
+        "Whether boot fails if the disk cannot be mounted.",
     );
     pub const PERSIST: Key = key(
         "persist",
@@ -304,14 +304,14 @@ pub mod ramdisk {
         Type::Span { least: 10, never: true },
         Unset("\"1h\" with \"snapshot\", else \"never\""),
         "\"15min\"",
-        "How often it is saved besides at shutdown and before sleep. A power cut costs at most one interval.",
+        "How often it is saved, in addition to shutdown and sleep. A power cut costs at most one interval.",
     );
     pub const KEEP: Key = key(
         "keep",
         Type::integer(1, 1000),
         Integer(2),
         "5",
-        "How many good snapshots are kept besides pinned ones.",
+        "How many good snapshots are kept, in addition to pinned ones.",
     );
     pub const STORE: Key = key(
         "store",
@@ -325,35 +325,35 @@ pub mod ramdisk {
         Type::Size { none: true },
         Unset("none"),
         "\"2GiB\"",
-        "Upper bound of what the snapshots take together: older ones go first, the newest good one never.",
+        "Upper bound of all snapshots together. Older ones are deleted first; the newest good one is never deleted.",
     );
     pub const ON_FAILURE: Key = key(
         "on-failure",
         Type::Word(&["empty", "passthrough", "fail"]),
         Unset("\"passthrough\" when the directory below has contents, else \"empty\""),
         "\"fail\"",
-        "When no snapshot can be loaded: begin empty, leave the directory on disk visible, or do not mount.",
+        "If no snapshot can be loaded: start empty, use the directory on disk instead, or do not mount.",
     );
     pub const SEED: Key = key(
         "seed",
         Type::Bool,
         Bool(true),
         "false",
-        "Begin the first time with a copy of what is in the directory below, which stays as it is.",
+        "Start the first time with a copy of the directory below, which is not changed.",
     );
     pub const PRE_SAVE: Key = key(
         "pre-save",
         Type::Command,
         Unset("none"),
         "[\"/usr/local/bin/checkpoint\", \"--all\"]",
-        "Run before each save, for example to bring a database into a state of rest.",
+        "Command to run before each save, for example to quiesce a database.",
     );
     pub const POST_RESTORE: Key = key(
         "post-restore",
         Type::Command,
         Unset("none"),
         "\"/usr/local/bin/warm-up\"",
-        "Run after the disk was loaded, before anybody sees it.",
+        "Command to run after the disk is loaded, before it is mounted at its mount point.",
     );
     pub const HOOK_TIME_LIMIT: Key = key(
         "hook-time-limit",
@@ -367,7 +367,7 @@ pub mod ramdisk {
         Type::Span { least: 1, never: false },
         Text("5min"),
         "\"15min\"",
-        "How long loading or saving may take; a save that takes longer is given up, and the last snapshot stays.",
+        "How long loading or saving may take; a save that takes longer is aborted, and the last snapshot is kept.",
     );
 
     /// In the order of the example file.
@@ -412,16 +412,15 @@ pub mod benchmark {
         Type::Word(&["idle", "boot", "never"]),
         Text("idle"),
         "\"idle\"",
-        "When it is measured which algorithm \"auto\" stands for: once the machine is quiet after boot, and again on a later day \
-         when more is known about the pages to measure with; before devices are set up (which then waits for up to two seconds); or only by \
-         `zramdctl bench run`.",
+        "When to measure which algorithm \"auto\" stands for: when the machine is idle after boot, and again on a later day with better \
+         sample pages; before devices are set up, which delays them by up to two seconds; or only by `zramdctl bench run`.",
     );
     pub const PROFILE: Key = key(
         "profile",
         Type::Word(&["latency", "balanced", "capacity"]),
         Text("balanced"),
         "\"balanced\"",
-        "What counts: little time for each page, little time unless memory is short, or much memory.",
+        "Optimise for latency, for a balance, or for capacity.",
     );
     pub const SAMPLE: Key = key(
         "sample",
@@ -429,7 +428,7 @@ pub mod benchmark {
         Text("public"),
         "\"public\"",
         "Which pages are compressed: generated ones and files that every user may read, mixed so that they compress like what the \
-         swap stores; pages in the swap; or pages in the memory of running processes. The last two are private data.",
+         swap stores; pages in the swap; or pages in the memory of running processes. The last two read private data.",
     );
 
     /// In the order of the example file.
@@ -445,14 +444,14 @@ pub mod vm {
         Type::Bool,
         Bool(false),
         "true",
-        "Make the settings below while compressed swap is used first; they return when it stops, but for what others have changed.",
+        "Apply the settings below while compressed swap has the highest priority. They are restored afterwards, unless changed by others.",
     );
     pub const SWAPPINESS: Key = key(
         "swappiness",
         Type::Integer { least: 0, most: 200, words: &["auto", "keep"] },
         Text("auto"),
         "\"auto\"",
-        "vm.swappiness. \"auto\" is 100 to 180, from the measured cost of reading a page back; 150 where nothing was measured.",
+        "vm.swappiness. \"auto\" is 100 to 180, from the measured cost of reading a page back; 150 without a measurement.",
     );
     pub const PAGE_CLUSTER: Key = key(
         "page-cluster",
@@ -498,28 +497,28 @@ pub mod maintenance {
         Type::Span { least: 60, never: false },
         Text("1h"),
         "\"1h\"",
-        "Time between two passes. A machine that is busy, on a low battery or just resumed is left alone until the next.",
+        "Time between two runs. A run is skipped if the machine is busy, on a low battery or just resumed.",
     );
     pub const RECOMPRESS_ENABLED: Key = key(
         "recompress.enabled",
         Type::Bool,
         Unset("false, true with another of its keys"),
         "true",
-        "Whether pages that have not been used for a while are compressed again with a denser algorithm.",
+        "Whether idle pages are compressed again with a denser algorithm.",
     );
     pub const RECOMPRESS_ALGORITHM: Key = key(
         "recompress.algorithm",
         Type::Secondary,
         Text("zstd"),
         "\"zstd\"",
-        "Secondary algorithms of devices that have no recompression-algorithm of their own. One that does not pack tighter than the primary is refused.",
+        "Secondary algorithms of devices that have no recompression-algorithm of their own. An algorithm that is not denser than the primary is refused.",
     );
     pub const RECOMPRESS_IDLE_AGE: Key = key(
         "recompress.idle-age",
         Type::Span { least: 0, never: false },
         Text("2h"),
         "\"2h\"",
-        "How long a page must not have been used when memory is full; time in suspend does not count.",
+        "How long a page must be idle when memory is full; suspend does not count.",
     );
     pub const RECOMPRESS_MAX_IDLE_AGE: Key = key(
         "recompress.max-idle-age",
@@ -533,14 +532,14 @@ pub mod maintenance {
         Type::integer(1, 65_536),
         Unset("any that saves memory"),
         "3072",
-        "Bytes that an incompressible page has to shrink below when it is compressed again without being idle.",
+        "Incompressible pages are recompressed without being idle, and kept if they are smaller than this, in bytes.",
     );
     pub const WRITEBACK_ENABLED: Key = key(
         "writeback.enabled",
         Type::Bool,
         Unset("false, true with another of its keys"),
         "true",
-        "Whether pages are written to the backing device: idle ones, and of those the incompressible first.",
+        "Whether idle pages are written to the backing device, incompressible ones first.",
     );
     pub const WRITEBACK_DEVICE: Key = key(
         "writeback.device",
@@ -554,21 +553,21 @@ pub mod maintenance {
         Type::Size { none: false },
         Text("1GiB"),
         "\"1GiB\"",
-        "Most that is written in any 24 hours, over restarts; as if it were spent when that cannot be known.",
+        "Upper bound of what is written in any 24 hours, across restarts. Counts as spent if the amount is unknown.",
     );
     pub const WRITEBACK_RUN_BUDGET: Key = key(
         "writeback.run-budget",
         Type::Size { none: false },
         Text("300MiB"),
         "\"300MiB\"",
-        "Most that one pass writes, times the share of memory in use.",
+        "Upper bound of one run, multiplied by the share of memory in use.",
     );
     pub const WRITEBACK_IDLE_AGE: Key = key(
         "writeback.idle-age",
         Type::Span { least: 0, never: false },
         Text("20h"),
         "\"20h\"",
-        "How long a page must not have been used when memory is full; time in suspend does not count.",
+        "How long a page must be idle when memory is full; suspend does not count.",
     );
     pub const WRITEBACK_MAX_IDLE_AGE: Key = key(
         "writeback.max-idle-age",
@@ -589,21 +588,21 @@ pub mod maintenance {
         Type::Bool,
         Unset("false, true with another of its keys"),
         "true",
-        "Whether zramd follows how short memory is, shortens the ages above, compacts, and warns of swap that is full or fails. The kernel adds up every two seconds who waits for memory: nobody is warned of what takes less. Takes Linux 6.5.",
+        "Whether zramd watches memory pressure: under pressure it shortens the ages above, compacts, and warns of swap that is full or fails. Needs Linux 6.5. The kernel updates the figures every two seconds; shorter pressure is not seen.",
     );
     pub const PRESSURE_MODERATE: Key = key(
         "pressure.moderate",
         Type::integer(1, 100),
         Integer(20),
         "20",
-        "Percent of time in which some task waits for memory, from which on pressure is moderate.",
+        "Pressure is moderate from this percentage of time in which some task waits for memory.",
     );
     pub const PRESSURE_SEVERE: Key = key(
         "pressure.severe",
         Type::integer(1, 100),
         Integer(5),
         "5",
-        "Percent of time in which all tasks wait for memory, from which on it is severe.",
+        "Pressure is severe from this percentage of time in which all tasks wait for memory.",
     );
     pub const PRESSURE_CRITICAL: Key =
         key("pressure.critical", Type::integer(1, 100), Integer(50), "50", "The same for critical.");
@@ -612,7 +611,7 @@ pub mod maintenance {
         Type::Word(&["report", "apply"]),
         Unset("\"report\""),
         "\"apply\"",
-        "What happens when the machine's memory has grown or shrunk so that sizes change: say so, or set empty swap up again and add a second device to one that is in use. It is looked at once an interval.",
+        "What to do when the machine's memory grows or shrinks, which is checked once per interval: report it, or resize empty swap and add a second device to swap in use.",
     );
 
     /// In the order of the example file.
