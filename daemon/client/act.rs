@@ -90,7 +90,7 @@ pub async fn remove(ask: bool, names: &[String], change: Change) -> Result<ExitS
 pub async fn resize(ask: bool, name: &str, size: &str, change: Change) -> Result<ExitStatus> {
     let bytes = amount(size)?;
     if bytes == 0 {
-        let message = format!("a size of 0 is no size; `zramdctl remove {}` takes it away", bare(name));
+        let message = format!("the size must not be 0; `zramdctl remove {}` removes the device", bare(name));
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let bus = Bus::open(ask).await?;
@@ -153,8 +153,8 @@ pub async fn compact(ask: bool, names: &[String]) -> Result<ExitStatus> {
             let () = bus.call(path.as_str(), DEVICE, "Compact", &()).await?;
             let freed = before.saturating_sub(memory_used(bare(name)));
             out::line(&match freed {
-                0 => format!("{}: nothing to give back", bare(name)),
-                _ => format!("{}: {} given back", bare(name), human(freed)),
+                0 => format!("{}: nothing to free", bare(name)),
+                _ => format!("{}: {} freed", bare(name), human(freed)),
             });
             Ok(())
         };

@@ -16,8 +16,7 @@ use logic::import::Peer;
     name = "zramdctl",
     version,
     about = "Shows and controls compressed memory",
-    long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nReading works without \
-                  the daemon and without rights. What changes anything goes through zramd.service.",
+    long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nRead-only commands need neither root nor the daemon. Changes go through zramd.service.",
     after_help = "Without a command, devices and disks are listed.",
     disable_help_subcommand = true,
     subcommand_value_name = "COMMAND",
@@ -289,7 +288,7 @@ pub struct List {
 /// Whether contents may be lost.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Force {
-    /// Let go of contents that would be lost
+    /// Discard contents that would be lost
     #[arg(short, long)]
     pub force: bool,
 }
@@ -297,7 +296,7 @@ pub struct Force {
 /// How a change is asked for.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Change {
-    /// Let go of contents that would be lost
+    /// Discard contents that would be lost
     #[arg(short, long)]
     pub force: bool,
     /// Do not wait for the end

@@ -25,7 +25,7 @@ pub fn twice(root: &Path, ours: &Settings) -> Vec<Finding> {
             Code::DeviceClaimedTwice,
             &format!("zram{number}"),
             format!(
-                "zram-generator is to set up zram{number} at boot, too; which of the two does is left to chance"
+                "zram-generator is configured to set up zram{number} at boot, too; which of the two does so is not defined"
             ),
             "switch zram-generator off before the next boot, as /usr/share/doc/zramd/switching.md says",
         )

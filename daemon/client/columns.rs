@@ -165,13 +165,13 @@ pub const COLUMNS: &[Column] = &[
         "DISKSIZE",
         |device| Cell::Bytes(device.disk_size_bytes),
         |disk| Cell::Bytes(disk.size_bytes),
-        "how much can be stored, uncompressed",
+        "capacity, uncompressed",
     )),
     default(number(
         "DATA",
         |device| Cell::Bytes(device.stats.memory.orig_data_size),
         |disk| Cell::Bytes(disk.used_bytes),
-        "how much is stored, uncompressed",
+        "data stored, uncompressed",
     )),
     default(number(
         "COMPR",
@@ -183,7 +183,7 @@ pub const COLUMNS: &[Column] = &[
         "TOTAL",
         |device| Cell::Bytes(device.stats.memory.mem_used_total),
         none,
-        "memory that holds it, with what the allocator loses",
+        "memory used, including allocator overhead",
     )),
     default(number(
         "COMP-RATIO",
@@ -227,7 +227,7 @@ pub const COLUMNS: &[Column] = &[
         "HEADROOM",
         |device| Cell::Bytes(device.stats.derived.headroom_bytes),
         |disk| Cell::Bytes(disk.free_bytes),
-        "how much more can be stored, uncompressed",
+        "remaining capacity, uncompressed",
     ),
     alias(
         "ZERO-PAGES",
@@ -235,7 +235,7 @@ pub const COLUMNS: &[Column] = &[
             "SAME",
             |device| Cell::count(device.stats.memory.same_pages),
             none,
-            "pages that hold one repeated word and need no memory",
+            "same-filled pages, which need no memory",
         ),
     ),
     number("HUGE", |device| Cell::count(device.stats.memory.huge_pages), none, "pages that do not compress"),
@@ -261,7 +261,7 @@ pub const COLUMNS: &[Column] = &[
         none,
         "reads and writes that failed",
     ),
-    number("WB-SIZE", written_back, none, "what was written back to the backing device"),
+    number("WB-SIZE", written_back, none, "data on the backing device"),
 ];
 
 /// A column under the name by which it was asked for.
@@ -307,7 +307,7 @@ fn find(name: &str) -> Option<Chosen> {
 
 /// All columns with their meanings, for the help.
 pub fn help() -> String {
-    let mut out = String::from("Columns (those with * are shown when nothing else is asked for):\n");
+    let mut out = String::from("Columns (those with * are the default):\n");
     for column in COLUMNS {
         let mark = if column.default { '*' } else { ' ' };
         let also = column.alias.map_or_else(String::new, |alias| format!(" (also {alias})"));

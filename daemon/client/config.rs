@@ -59,7 +59,7 @@ pub fn text(loaded: &Loaded, files: &[PathBuf], style: Style) -> String {
         )),
         [file] => comment(&one_line(file)),
         files => {
-            comment("Read in this order; of several assignments the last one counts:");
+            comment("Read in this order; the last assignment of a key is used:");
             for file in files {
                 comment(&format!("  {}", one_line(file)));
             }

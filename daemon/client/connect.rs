@@ -35,7 +35,7 @@ pub fn answered(kind: ErrorKind, text: &str) -> Error {
 pub fn of_call(error: zbus::Error) -> Error {
     match error {
         zbus::Error::MethodError(name, ..) if name.as_str() == NO_REPLY => {
-            Error::failed("zramd.service ended before it had answered; see `journalctl -u zramd`")
+            Error::failed("zramd.service stopped before it answered; see `journalctl -u zramd`")
         }
         zbus::Error::InputOutput(io) if io.kind() == std::io::ErrorKind::BrokenPipe => {
             Error::failed("the system bus is gone")

@@ -81,7 +81,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     let doubtful = standing.container.is_some() && !read::host().is_privileged();
     let survey = if doubtful {
         standing.container = None;
-        out::note("Only root can see here whether what runs is as configured.");
+        out::note("Only root can compare the devices with the configuration here.");
         None
     } else {
         compare(file.as_ref(), &loaded)
@@ -111,7 +111,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
 fn compare(file: Option<&PathBuf>, loaded: &Loaded) -> Option<Survey> {
     read::survey(file, loaded, false)
         .inspect_err(|error| {
-            out::note(&format!("Whether what runs is as configured is not known: {error}"));
+            out::note(&format!("The devices could not be compared with the configuration: {error}"));
         })
         .ok()
 }
@@ -158,7 +158,7 @@ fn verdict(loaded: &Loaded) -> Option<Finding> {
             Level::Warning,
             Code::VerdictDamaged,
             "",
-            format!("{why}; auto is what it is without one"),
+            format!("{why}; auto uses its default"),
             remedy,
         )
     })
@@ -200,8 +200,8 @@ fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<F
                 Level::Error,
                 Code::Refused,
                 &name,
-                format!("{name} is not as configured, and stays so: {detail}"),
-                "change its section to what is there, or run `zramdctl reload --force` to let go of contents",
+                format!("{name} is not as configured, and a reload does not change it: {detail}"),
+                "change its section to match the device, or run `zramdctl reload --force`, which discards its contents",
             ),
             Action::Create => Finding::new(
                 Level::Warning,
@@ -230,7 +230,7 @@ fn drained(standing: &Standing) -> Vec<Finding> {
             Code::SwapDrained,
             &format!("zram{number}"),
             format!("the section of zram{number} is switched off for hibernation (zramd-drain.service)"),
-            "unless it is about to sleep, run `/usr/lib/zramd/zramd-worker refill` as root",
+            "unless the machine is about to hibernate, run `/usr/lib/zramd/zramd-worker refill` as root",
         )
     };
     standing.drained.iter().map(of_swap).collect()
@@ -263,7 +263,7 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             Code::KernelTooOld,
             "",
             why,
-            "take Linux 5.6 or a later one, or write persist = \"none\"",
+            "use Linux 5.6 or newer, or write persist = \"none\"",
         ));
     }
     let follows = loaded.settings.maintenance.as_ref().is_some_and(|asked| asked.pressure.is_some());
@@ -272,7 +272,7 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             Level::Warning,
             Code::PressureUnknown,
             "",
-            "this kernel does not tell how long tasks wait for memory, so pressure in [maintenance] does nothing"
+            "this kernel has no pressure stall information, so pressure in [maintenance] has no effect"
                 .to_owned(),
             UNKNOWN_REMEDY,
         ));
@@ -282,10 +282,9 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             Level::Warning,
             Code::PressureNeedsRights,
             "",
-            "this kernel wakes only privileged programs when memory is short, and zramd.service has no such rights, so pressure in \
-             [maintenance] does nothing"
+            "this kernel reports memory pressure only to processes with CAP_SYS_RESOURCE, which zramd.service lacks, so pressure in [maintenance] has no effect"
                 .to_owned(),
-            "take Linux 6.5 or a later one",
+            "use Linux 6.5 or newer",
         ));
     }
     let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };
@@ -294,7 +293,7 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             Level::Warning,
             Code::GeneratorMissing,
             "",
-            "zramd-generator is not where systemd looks for it, so nothing is set up at the next boot"
+            "zramd-generator is not installed where systemd looks for it, so nothing is set up at the next boot"
                 .to_owned(),
             "install zramd again, or link /usr/lib/systemd/system-generators/zramd-generator to zramd-setup",
         ));
@@ -312,7 +311,8 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             Level::Warning,
             Code::DaemonNotRunning,
             "",
-            "zramd.service does not run, so nobody watches and nothing can be changed".to_owned(),
+            "zramd.service is not running: problems are not reported, and devices cannot be changed"
+                .to_owned(),
             "run `systemctl start zramd.service`",
         ));
     }

@@ -28,7 +28,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
     let given: Vec<(String, String)> =
         words.set.iter().map(|word| assignment(word)).collect::<Result<_, _>>()?;
     if cli.config.is_some() {
-        out::note("warning: --config means nothing here: an import reads the files of the other program");
+        out::note("warning: --config has no effect: an import reads the files of the other program");
     }
     let sources = peer.sources();
     let directory = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
@@ -105,7 +105,7 @@ fn ran(program: Program) -> (Program, Result<String, String>) {
                 // As there: what it printed counts all the same.
                 out::note(&format!("warning: {place}: `{}`: {}", program.command, output.status));
             }
-            String::from_utf8(output.stdout).map_err(|_| "printed something that is no UTF-8 text".to_owned())
+            String::from_utf8(output.stdout).map_err(|_| "printed text that is not UTF-8".to_owned())
         }
     };
     let printed = printed.map(|text| text.trim().to_owned());

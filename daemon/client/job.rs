@@ -74,12 +74,12 @@ impl<'a> Jobs<'a> {
                 Event::Signal(None) => return Err(Error::failed("the system bus is gone")),
                 Event::Left => {
                     return Err(Error::failed(
-                        "zramd.service ended meanwhile; it finishes what was begun when it starts again",
+                        "zramd.service stopped meanwhile; it completes the change when it starts again",
                     ));
                 }
                 Event::Interrupt if cancelled => {
                     meter.clear();
-                    return Err(Error::failed(format!("not waiting any longer; {} goes on", path.as_str())));
+                    return Err(Error::failed(format!("no longer waiting; {} continues", path.as_str())));
                 }
                 Event::Interrupt => {
                     cancelled = true;

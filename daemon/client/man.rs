@@ -21,18 +21,18 @@ pub const DATE: &str = "2026-11-21";
 const WIDTH: usize = 79;
 
 const FILES: [(&str, &str); 3] = [
-    ("/etc/zramd/zramd.toml", "The configuration of the owner of the machine."),
-    ("/usr/lib/zramd/zramd.toml", "That of the distribution, of lower precedence."),
+    ("/etc/zramd/zramd.toml", "The configuration of the administrator."),
+    ("/usr/lib/zramd/zramd.toml", "The configuration of the distribution, with lower precedence."),
     (
         "/run/zramd/zramd.toml",
-        "That of the moment, of higher precedence. Beside each of the three, zramd.toml.d/*.toml is read too.",
+        "The runtime configuration, with higher precedence. Beside each of the three, zramd.toml.d/*.toml is read too.",
     ),
 ];
 
 const EXAMPLES: [(&str, &str); 5] = [
-    ("zramdctl", "What there is, one line each."),
-    ("zramdctl list -o +SAVED,HUGE", "With two columns more."),
-    ("zramdctl status zram0", "One device, with its numbers explained."),
+    ("zramdctl", "Lists devices and disks, one line each."),
+    ("zramdctl list -o +SAVED,HUGE", "With two additional columns."),
+    ("zramdctl status zram0", "One device, with its figures explained."),
     ("zramdctl show zram0 -p SavedBytes --value", "One number, for a script."),
     (
         "zramdctl stats >zramd.prom.new && mv zramd.prom.new zramd.prom",
@@ -43,14 +43,10 @@ const EXAMPLES: [(&str, &str); 5] = [
 /// What programs printed: the name of the block that `tests/captures` wrote, the command, and the purpose.
 const OUTPUTS: [(&str, &str, &str); 5] = [
     ("list", "zramdctl", "Swap, a file system on zram and a tmpfs:"),
-    ("status", "zramdctl status zram1", "One of them in words:"),
-    ("top", "zramdctl top -n 1", "What happens now; IN/S and OUT/S are pages of swap:"),
-    (
-        "doctor",
-        "zramdctl doctor",
-        "After the configuration was changed; what is wrong has a line that says what to do:",
-    ),
-    ("check", "zramdctl check five-mistakes.toml", "A mistake, as every program of zramd shows it:"),
+    ("status", "zramdctl status zram1", "One device in words:"),
+    ("top", "zramdctl top -n 1", "The current activity; IN/S and OUT/S are pages of swap:"),
+    ("doctor", "zramdctl doctor", "After the configuration was changed; each problem has a fix:"),
+    ("check", "zramdctl check five-mistakes.toml", "A mistake in the configuration:"),
 ];
 
 /// The pages with such blocks.
@@ -97,10 +93,7 @@ pub fn page() -> io::Result<String> {
         out.push_str(&tagged(&status.code().to_string(), meaning));
     }
     out.push_str(".SH ENVIRONMENT\n");
-    out.push_str(&tagged(
-        "NO_COLOR",
-        "Switches colours off when it is not empty; --color has the last word.",
-    ));
+    out.push_str(&tagged("NO_COLOR", "Disables colours if it is not empty; --color takes precedence."));
     out.push_str(".SH FILES\n");
     for (path, meaning) in FILES {
         out.push_str(&tagged(path, meaning));
@@ -207,7 +200,7 @@ fn subcommand(parents: &str, command: &Command) -> io::Result<String> {
     man.render_options_section(&mut options)?;
     out.push_str(&body(&options));
     if heading == "list" {
-        out.push_str(".PP\nColumns; those with * are shown when nothing else is asked for:\n");
+        out.push_str(".PP\nColumns; those with * are the default:\n");
         for column in COLUMNS {
             let mark = if column.default { "*" } else { "" };
             let also = column.alias.map_or_else(String::new, |alias| format!(" (also {alias})"));

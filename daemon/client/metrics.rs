@@ -50,7 +50,7 @@ pub const POLICY: &[Metric<(String, Total)>] = &[
         "maintenance_runs",
         Unit::None,
         |(_, total)| count(total.runs),
-        "Times that the policy did something since boot, a device at a time.",
+        "Runs of the policy that changed a device since boot.",
     ),
     counter(
         "maintenance_freed",
@@ -68,7 +68,7 @@ pub const POLICY: &[Metric<(String, Total)>] = &[
         "maintenance_busy",
         Unit::Seconds,
         |(_, total)| Some(Value::Real(seconds(total.took_usec))),
-        "Time that the policy took since boot.",
+        "Time spent in the policy since boot.",
     ),
 ];
 
@@ -78,19 +78,19 @@ pub const BUDGET: &[Metric<Budget>] = &[
         "writeback_budget",
         Unit::Bytes,
         |budget| count(budget.daily_bytes),
-        "What may be written to backing devices in any 24 hours.",
+        "Budget for writes to backing devices in any 24 hours.",
     ),
     gauge(
         "writeback_budget_left",
         Unit::Bytes,
         |budget| count(budget.left_bytes),
-        "What was left of that when maintenance last looked.",
+        "Remaining budget at the last run of maintenance.",
     ),
     counter(
         "writeback",
         Unit::Bytes,
         |budget| count(budget.total_bytes),
-        "Data written to backing devices since it is counted, over restarts.",
+        "Data written to backing devices in total, across restarts.",
     ),
 ];
 

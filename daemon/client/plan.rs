@@ -22,7 +22,7 @@ pub async fn run(cli: &Cli, force: bool) -> Result<ExitStatus, Error> {
     match asked(!cli.no_ask_password, force).await {
         Ok(rows) => Ok(show(cli, &rows)),
         Err(failure) if failure.kind == ErrorKind::NotRunning => {
-            out::note("zramd.service cannot be asked; this is worked out without it");
+            out::note("zramd.service cannot be reached; this plan was made without it");
             here(cli, force)
         }
         Err(failure) => Err(failure),

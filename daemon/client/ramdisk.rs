@@ -95,7 +95,7 @@ fn one<'a>(snapshot: &'a Snapshot, name: &str) -> std::result::Result<&'a DiskVi
         };
         Error::new(
             ErrorKind::NotFound,
-            format!("there is no RAM disk {name:?}; `zramdctl disk list` shows those that there are{left}"),
+            format!("there is no RAM disk {name:?}; `zramdctl disk list` lists them{left}"),
         )
     })
 }

@@ -72,7 +72,7 @@ pub fn daemons_file(cli: &Cli) -> Option<PathBuf> {
 pub fn used_file(cli: &Cli) -> Option<PathBuf> {
     let file = daemons_file(cli)?;
     if cli.config.is_none() {
-        out::note(&format!("zramd runs with `--config {0}`, so {0} is what is looked at.", file.display()));
+        out::note(&format!("zramd runs with `--config {0}`, so {0} is used here.", file.display()));
     }
     Some(file)
 }

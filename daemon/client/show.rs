@@ -225,7 +225,7 @@ fn meant(name: &str) -> String {
     let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase());
     let nearest = names().map(|known| (distance(known), known)).min();
     match nearest {
-        Some((distance, known)) if distance <= 3 => format!("; {known} is meant, perhaps"),
+        Some((distance, known)) if distance <= 3 => format!("; did you mean {known}?"),
         _ => String::new(),
     }
 }

@@ -113,7 +113,7 @@ pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, di
         let labels = vec![("policy", policy.as_str()), ("result", total.last_result.as_str())];
         (labels, Value::Real(seconds(age)))
     });
-    let help = "Waking time since the policy last had its turn, with how that went.";
+    let help = "Waking time since the policy last ran, by result.";
     text.family("maintenance_last_run_age", Unit::Seconds, Kind::Gauge, help, ages);
     text.metrics(BUDGET, snapshot.maintenance.budget.as_slice(), |budget| budget, |_| Vec::new());
     let levels = ["error", "warning"].into_iter().zip(problems);

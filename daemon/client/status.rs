@@ -44,7 +44,7 @@ pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
             let off = |found: &&Override| found.object == device && found.switches_off();
             out::error(&match loaded.merged.overrides.iter().find(off) {
                 Some(found) => format!("{device} is switched off until the next boot; {}", found.remedy()),
-                None => format!("{word} is configured, but not set up (`zramdctl plan` tells more)"),
+                None => format!("{word} is configured, but not set up (see `zramdctl plan`)"),
             });
             if status == ExitStatus::Success {
                 status = ExitStatus::Inactive;
@@ -117,12 +117,12 @@ fn settings(all: &[VmView], style: Style) -> String {
     for view in all {
         let text = if view.is_changed() {
             format!(
-                "{} is {}: zramd set it to {}, somebody else has changed it",
+                "{} is {}: zramd set it to {}, another program has changed it",
                 view.name, view.value, view.set_to
             )
         } else {
             format!(
-                "{} is {}, and will be {} again without compressed swap",
+                "{} is {}, and is set back to {} without compressed swap",
                 view.name, view.value, view.before
             )
         };
@@ -335,7 +335,7 @@ fn absent(rows: &[Row<'_>], config: &Merged, style: Style) -> Vec<String> {
 fn purpose(view: &DeviceView) -> String {
     let size = human(view.disk_size_bytes);
     if view.state == StateView::Unfinished {
-        return "being set up right now, or interrupted while it was".to_owned();
+        return "being set up, or its set-up was interrupted".to_owned();
     }
     match (view.swap, &view.mount, view.role) {
         (Some(swap), _, _) => format!("{size} of swap with priority {}, active", swap.priority),
@@ -349,7 +349,7 @@ fn purpose(view: &DeviceView) -> String {
 
 fn owner(view: &DeviceView, config: &Merged) -> String {
     if !view.managed {
-        return "somebody else; zramd leaves it alone".to_owned();
+        return "another program; zramd does not change it".to_owned();
     }
     let section = &view.config_section;
     match config.sections.get(section).map(|section| &section.origin) {
@@ -413,12 +413,11 @@ fn contents(view: &DeviceView, snapshot: &Snapshot, paragraph: &mut Paragraph) {
     if memory.same_pages > 0 {
         paragraph.line(
             "Same-filled",
-            share(memory.same_pages, "is pages of one repeated word, which need no memory"),
+            share(memory.same_pages, "pages of one repeated word, which need no memory"),
         );
     }
     if memory.huge_pages > 0 {
-        paragraph
-            .line("Incompressible", share(memory.huge_pages, "does not compress, and is stored as it is"));
+        paragraph.line("Incompressible", share(memory.huge_pages, "stored uncompressed"));
     }
     if view.state != StateView::Unused {
         paragraph.line("Headroom", headroom(view, snapshot));
@@ -435,7 +434,7 @@ fn headroom(view: &DeviceView, snapshot: &Snapshot) -> String {
     };
     let available = snapshot.memory.available_bytes;
     let bound = if room >= free {
-        "all that is left of its size".to_owned()
+        "the rest of its size".to_owned()
     } else if memory.mem_limit > 0 && memory.mem_limit.saturating_sub(memory.mem_used_total) < available {
         "at this ratio, until its limit is reached".to_owned()
     } else {
@@ -472,7 +471,7 @@ fn algorithm(view: &DeviceView) -> String {
         ReasonView::Benchmark => format!("{name}, the verdict of the benchmark (see `zramdctl bench show`)"),
         ReasonView::Auto => format!("{name}, chosen by zramd because the configuration says \"auto\""),
         ReasonView::Fallback => {
-            format!("{name}, because this kernel lacks what the configuration prefers, or it did not work")
+            format!("{name}, because this kernel lacks the preferred algorithm, or it failed")
         }
         ReasonView::KernelDefault => format!("{name}, the default of the kernel"),
         ReasonView::Unknown => name,

@@ -79,7 +79,7 @@ pub fn run<D: DeserializeOwned + Default>(
         Some(Ok(Err(error))) => Err(error),
         Some(Ok(Ok(_))) => {
             let work = read::<D>(name, asked);
-            work.map(|work| work.detail).ok_or_else(|| Error::failed("zramd-worker left no figures"))
+            work.map(|work| work.detail).ok_or_else(|| Error::failed("zramd-worker wrote no result"))
         }
         _ => {
             let ended = Error::failed(format!("zramd-worker: {status}, without a reply"));

@@ -103,7 +103,7 @@ impl World {
         let count =
             |interface: &str| self.objects.values().filter(|object| object.contains_key(interface)).count();
         let (devices, disks) = (count(DEVICE), count(RAM_DISK));
-        let text = format!("is watched, with zram devices: {devices}, RAM disks: {disks}");
+        let text = format!("watching {devices} zram devices and {disks} RAM disks");
         Event::new("watching", "zramd".to_owned(), text, json!({"devices": devices, "disks": disks}))
     }
 
@@ -127,7 +127,7 @@ impl World {
                 vec![Event::new(
                     "daemon-gone",
                     "zramd".to_owned(),
-                    "left the bus; devices stay as they are",
+                    "left the bus; devices are not affected",
                     Value::Null,
                 )]
             }

@@ -41,7 +41,7 @@ pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
 fn blocked(group: &Group, needed: &Target) -> Outcome {
     let target = group.target.clone();
     let why = match target {
-        Target::Vm => format!("{target}: not changed, because {needed}, for which that is done, failed"),
+        Target::Vm => format!("{target}: not changed, because {needed}, which needs it, failed"),
         _ => format!("{target}: not mounted, because {needed}, on which it is to be mounted, failed"),
     };
     let error = Error::failed(why);

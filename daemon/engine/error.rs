@@ -7,7 +7,7 @@ pub use logic::error::{Error, ErrorKind};
 pub fn held_open(error: &HostError, holders: &[Holder]) -> Error {
     let blame: Vec<String> = holders.iter().map(Holder::to_string).collect();
     let blame = match blame.as_slice() {
-        [] => "nobody is seen holding it; look at `lsblk` and at other mount namespaces".to_owned(),
+        [] => "no process was found that holds it; check `lsblk` and other mount namespaces".to_owned(),
         names => format!("held open by {}", names.join(", ")),
     };
     in_use(error, &blame)

@@ -106,7 +106,7 @@ pub(super) fn load_module<H: Host>(host: &mut H) -> Result<(), Error> {
         return Ok(());
     }
     let why = match loaded {
-        Ok(()) => "its module is loaded but /sys/class/zram-control is missing".to_owned(),
+        Ok(()) => "its module is loaded, but /sys/class/zram-control is missing".to_owned(),
         Err(error) => error.to_string(),
     };
     Err(Error::new(ErrorKind::Unsupported, format!("this kernel has no zram: {why}")))
@@ -117,7 +117,7 @@ fn claim<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), 
     if device.initialised {
         return Err(Error::new(
             ErrorKind::Unsafe,
-            format!("zram{number}: somebody else has set it up in the meantime"),
+            format!("zram{number}: another program has set it up in the meantime"),
         ));
     }
     record.diskseq = device.diskseq;
@@ -213,7 +213,7 @@ pub(super) fn set_disk_size<H: Host>(host: &mut H, number: u32, bytes: u64) -> R
     if let Err(error) = host.write_attribute(number, Attribute::DiskSize, &bytes.to_string()) {
         let why = match error.errno() {
             Some(Errno::NOMEM) => "not enough memory for its table of pages or for the compressor",
-            Some(Errno::BUSY) => "it is initialised already, by somebody else",
+            Some(Errno::BUSY) => "another program has already initialised it",
             Some(Errno::INVAL) => "the kernel refuses the size or a parameter of an algorithm",
             _ => return Err(error.into()),
         };

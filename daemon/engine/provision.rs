@@ -213,8 +213,7 @@ pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
 
 fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error>) -> Result<T, Error> {
     if !host.is_privileged() {
-        let message =
-            "changing swap, mounts and zram devices takes root rights (CAP_SYS_ADMIN); run it with sudo";
+        let message = "changing swap, mounts and zram devices needs root (CAP_SYS_ADMIN); run it with sudo";
         return Err(Error::new(ErrorKind::NotPermitted, message));
     }
     host.lock_run()?;

@@ -46,14 +46,14 @@ fn busy<H: Host>(host: &H, number: u32, error: &HostError) -> Error {
     }
     let swaps = gather::swaps(host).unwrap_or_default();
     if swaps.iter().any(|swap| swap.zram_number() == Some(number)) {
-        return in_use(error, &format!("it is in use as swap, which `swapoff /dev/zram{number}` ends"));
+        return in_use(error, &format!("it is in use as swap; run `swapoff /dev/zram{number}`"));
     }
     let device =
         host.read_attribute(number, Attribute::Dev).ok().and_then(|text| proc::parse_device_number(&text));
     let mounts = gather::mounts(host).unwrap_or_default();
     match proc::mount_of(&mounts, number, device) {
         Some(MountLine { mount_point, .. }) => {
-            in_use(error, &format!("it is mounted at {mount_point}, which `umount {mount_point}` ends"))
+            in_use(error, &format!("it is mounted at {mount_point}; run `umount {mount_point}`"))
         }
         None => held_open(error, &holders),
     }

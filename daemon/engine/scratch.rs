@@ -80,7 +80,7 @@ impl Scratch {
         let mut record =
             Record { scratch: true, ..Record::begin(Target::Device(number), Request::Device(request)) };
         if !host.own_scratch(&record.file_name())? {
-            return Err(Error::failed(format!("zram{number}: somebody else is measuring with it")));
+            return Err(Error::failed(format!("zram{number}: another benchmark is using it")));
         }
         if let Err(error) = create::create(host, number, &mut record) {
             return Err(roll_back(host, &mut record).into_iter().fold(error, Error::join));

@@ -74,7 +74,7 @@ fn device_row<H: Host>(host: &H, number: u32, purpose: &Purpose) -> Result<Row, 
 
 fn vm_row<H: Host>(host: &H, record: &Record, request: &VmRequest) -> Result<Row, Error> {
     let changed = super::sample::vm_views(host, record)?.iter().any(VmView::is_changed);
-    let state = if changed { "changed by somebody else" } else { "set" };
+    let state = if changed { "changed by another program" } else { "set" };
     Ok(Row { used_for: request.to_string(), state, ..empty(record.target.clone()) })
 }
 

@@ -83,7 +83,7 @@ pub enum Cause {
     #[error("{0}")]
     Errno(Errno),
     /// Another process holds the lock.
-    #[error("{} holds the lock, and has not released it within {seconds} seconds; try again when it has ended", name(.holder.as_ref()))]
+    #[error("{} holds the lock, and has not released it within {seconds} seconds; try again later", name(.holder.as_ref()))]
     Locked {
         /// How long it was waited for.
         seconds: u64,

@@ -197,7 +197,7 @@ fn of_item(
                 }
                 (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, disks, forced),
                 (_, Some(Request::Vm(wanted))) => settings(&item.target, wanted, plan, activation),
-                _ => refused(&item.target, ErrorKind::Config, "what is asked for could not be worked out"),
+                _ => refused(&item.target, ErrorKind::Config, "the plan could not be made"),
             };
             Change { present: present.cloned(), wanted: item.request.clone(), ..found }
         }
@@ -229,7 +229,7 @@ fn better(item: &Item, record: &Record, wanted: &DeviceRequest, facts: &Facts) -
     if used == best || used_kib * 1024 > wanted.disk_size / NEARLY_EMPTY {
         return None;
     }
-    Some(format!("the benchmark prefers {best} to {used}, and next to nothing is stored"))
+    Some(format!("the benchmark prefers {best} to {used}, and it is nearly empty"))
 }
 
 fn is_there(number: u32, record: &Record, facts: &Facts) -> bool {
@@ -254,7 +254,7 @@ fn device(
             _ => refused(
                 target,
                 ErrorKind::LosesContents,
-                format!("{detail}: making it anew would lose its contents"),
+                format!("{detail}: setting it up again would lose its contents"),
             ),
         };
     }

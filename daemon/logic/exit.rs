@@ -32,7 +32,7 @@ pub const STATUSES: [(ExitStatus, &str); 9] = [
     (ExitStatus::NotFound, "There is no such device or disk."),
     (ExitStatus::Unsupported, "The kernel lacks zram or a feature that is needed."),
     (ExitStatus::Partly, "Some of several targets failed."),
-    (ExitStatus::Refused, "Refused because it would hurt: memory would run out, or contents would be lost."),
+    (ExitStatus::Refused, "Refused because memory would run out or contents would be lost."),
     (ExitStatus::NotPermitted, "Not permitted."),
 ];
 

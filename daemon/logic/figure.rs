@@ -194,7 +194,7 @@ pub const FIGURES: &[Figure] = &[
             "device_failed_reads",
             Unit::None,
             |view| Some(view.stats.io.failed_reads.into()),
-            "Reads that failed: each is a page that somebody lost.",
+            "Failed reads. Each is a lost page.",
         ),
     ),
     figure(
@@ -221,7 +221,7 @@ pub const FIGURES: &[Figure] = &[
             "device_freed",
             Unit::Pages,
             |view| Some(view.stats.io.notify_free.into()),
-            "Pages freed because nobody needs them any more.",
+            "Pages freed by their owner (discard or slot free).",
         ),
     ),
     figure(

@@ -51,7 +51,9 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
             Level::Error,
             Code::DeviceLost,
             name,
-            format!("{name} was set up by zramd but is gone or empty now: somebody else removed or reset it"),
+            format!(
+                "{name} was set up by zramd but is gone or empty now: another program removed or reset it"
+            ),
             format!("run `zramd-setup down {name}`, then `zramdctl reload`"),
         ));
     }
@@ -113,8 +115,8 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
         add(
             Level::Error,
             Code::Unfinished,
-            format!("setting up {name} was interrupted, or is going on right now"),
-            format!("if it stays so, run `zramd-setup down {name}`, then `zramdctl reload`"),
+            format!("the set-up of {name} was interrupted, or is still running"),
+            format!("if this persists, run `zramd-setup down {name}`, then `zramdctl reload`"),
         );
     }
     if device.state == StateView::Ready && device.role == RoleView::Swap {
@@ -129,7 +131,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
         add(
             Level::Warning,
             Code::WritebackMissing,
-            format!("{name} was to write pages back, but does without"),
+            format!("{name} has write-back configured, but it is inactive"),
             format!(
                 "`journalctl -b -u zramd-setup@{name}` says why; then `zramdctl swap off {name}` and `swap on`"
             ),
@@ -140,7 +142,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
             Level::Error,
             Code::ReadsFailed,
             format!("{} reads of {name} failed: pages of programs or files were lost", stats.io.failed_reads),
-            "look into the kernel's log; save what matters and reboot".to_owned(),
+            "check the kernel's log, save your data and reboot".to_owned(),
         );
     }
     if stats.io.failed_writes > 0 {
@@ -149,7 +151,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
             Code::WritesFailed,
             format!("{} writes to {name} failed for lack of memory", stats.io.failed_writes),
             match stats.memory.mem_limit {
-                0 => "give the machine less to do, or add swap on a disk".to_owned(),
+                0 => "end programs, or add swap on a disk".to_owned(),
                 limit => format!("raise or remove zram-resident-limit (now {})", human(limit)),
             },
         );
@@ -183,7 +185,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
         add(
             Level::Warning,
             Code::Incompressible,
-            format!("more than half of what {name} stores does not compress, so it saves little memory"),
+            format!("more than half of the data on {name} is incompressible, so it saves little memory"),
             "add swap on a disk, or a writeback-device or writeback-file for such pages".to_owned(),
         );
     }
@@ -231,7 +233,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
                 Code::ImportOffered,
                 format!("{} {} here, and zramd is not configured", other.name, other.does.verb()),
                 format!(
-                    "run `zramdctl import {name}` to see what it would be for zramd, and with --write to keep it"
+                    "run `zramdctl import {name}` to see its configuration for zramd, with --write to write it"
                 ),
             ),
             _ => (
@@ -251,8 +253,12 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             Level::Warning,
             Code::SettingChanged,
             &setting.name,
-            format!("{} was set to {} by zramd, and is {} now: somebody else has changed it", setting.name, setting.set_to, setting.value),
-            "write \"keep\" for it into [vm] if that is wanted, or find out who else sets it (sysctl.d, udev, tuned)".to_owned(),
+            format!(
+                "{} was set to {} by zramd, and is {} now: another program has changed it",
+                setting.name, setting.set_to, setting.value
+            ),
+            "write \"keep\" for it into [vm] to accept this, or find what sets it (sysctl.d, udev, tuned)"
+                .to_owned(),
         ));
     }
     if resumes_without_disk(around) {
@@ -260,7 +266,8 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             Level::Warning,
             Code::NoDiskSwapForHibernation,
             "",
-            "the kernel is to resume from hibernation, but all active swap is compressed memory, which cannot hold the image".to_owned(),
+            "resume= is set, but all active swap is compressed memory, which cannot hold a hibernation image"
+                .to_owned(),
             "switch on swap on a disk, with a lower priority than that of compressed swap".to_owned(),
         ));
     }
@@ -269,7 +276,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             Level::Error,
             Code::ResumeOnZram,
             device,
-            format!("the kernel is to resume from {device}, whose contents do not survive power-off"),
+            format!("resume= names {device}, whose contents do not survive power-off"),
             "remove resume= from the kernel command line, or name a swap partition on a disk".to_owned(),
         ));
     }

@@ -148,7 +148,7 @@ pub fn findings(overrides: &[Override]) -> Vec<Finding> {
             Standing::InForce => (Code::Overridden, format!("{}: {}", one.object, one.sentence())),
             Standing::Orphaned => (Code::OverrideOrphaned, format!("{}: {}", one.object, one.sentence())),
             Standing::Created => {
-                (Code::CreatedAtRuntime, format!("{} was created, and lasts until the next boot", one.object))
+                (Code::CreatedAtRuntime, format!("{} was created until the next boot", one.object))
             }
         };
         let remedy = format!("{} removes it", one.remedy());

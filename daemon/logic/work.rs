@@ -70,7 +70,7 @@ pub fn ending<D>(file: Option<&Work<D>>, asked_usec: u64) -> (Outcome, String) {
     match file.filter(|work| work.started_monotonic_usec >= asked_usec) {
         Some(work) => match work.result {
             Some(outcome) => (outcome, work.message.clone()),
-            None => (Outcome::Failed, format!("it was killed while it did this: {}", work.doing)),
+            None => (Outcome::Failed, format!("it was killed during: {}", work.doing)),
         },
         None => (Outcome::Failed, "it ended before it began".to_owned()),
     }

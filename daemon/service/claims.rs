@@ -40,7 +40,7 @@ impl Claims {
             Some(disk) => format!("work on ramdisk.{disk}"),
             None => name.to_owned(),
         };
-        Err(Error::new(ErrorKind::Busy, format!("{what} is going on already")))
+        Err(Error::new(ErrorKind::Busy, format!("{what} is already in progress")))
     }
 }
 

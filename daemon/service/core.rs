@@ -327,7 +327,7 @@ fn unreadable(last: &Snapshot, begun: Duration, error: &Error) -> Snapshot {
             Code::Unreadable,
             "",
             format!("the figures are old, because reading the machine failed: {error}"),
-            "look at the file that is named",
+            "check the named file",
         ),
     );
     snapshot

@@ -97,7 +97,7 @@ impl Core {
         tokio::time::timeout(patience, self.lane.lock()).await.map_err(|_| {
             let what = lock(&self.jobs).changing.clone();
             let what = if what.is_empty() { "another change" } else { &what };
-            Error::new(ErrorKind::Busy, format!("{what} is going on; ask again when it has ended"))
+            Error::new(ErrorKind::Busy, format!("{what} is in progress; try again later"))
         })
     }
 

@@ -63,7 +63,7 @@ pub fn started(devices: usize) {
 
 /// Work of an earlier daemon is finished.
 pub fn resumed(what: &str) {
-    log::info!(MESSAGE_ID = RESUMED; "finished what was interrupted: {what}");
+    log::info!(MESSAGE_ID = RESUMED; "completed an interrupted change: {what}");
 }
 
 /// Memory pressure has another level.

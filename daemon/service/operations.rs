@@ -196,7 +196,7 @@ impl Core {
         let forced = only_force(options)?;
         let number = self.ours(name).await?;
         if bytes == 0 {
-            return Err(invalid("a size of 0 is no size; use RemoveDevice"));
+            return Err(invalid("the size must not be 0; use RemoveDevice"));
         }
         self.start("resize", format!("zram{number}"), move |core, handle| async move {
             let wish = Wish::one(Target::Device(number), forced);

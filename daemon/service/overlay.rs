@@ -14,7 +14,7 @@ pub fn switched_off(number: u32) -> Option<Error> {
     // Without its override, a device that was created would be gone.
     let command = if overlay.transient { "swap on" } else { "unset --runtime" };
     let message =
-        format!("{name} is switched off until the next boot; `zramdctl {command} {name}` brings it back");
+        format!("{name} is switched off until the next boot; `zramdctl {command} {name}` switches it on");
     Some(Error::new(ErrorKind::NotFound, message))
 }
 

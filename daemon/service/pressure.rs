@@ -57,7 +57,7 @@ fn hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         // The file is there, and cannot be opened, where it is switched off on the command line.
         ErrorKind::NotFound | ErrorKind::Unsupported => UNKNOWN_REMEDY,
-        _ => "without CAP_SYS_RESOURCE this takes Linux 6.5",
+        _ => "without CAP_SYS_RESOURCE this needs Linux 6.5",
     }
 }
 

@@ -102,7 +102,7 @@ fn must_be_valid(view: &View) -> Result<()> {
     if view.errors.is_empty() {
         return Ok(());
     }
-    let message = format!("{}\nthe old configuration stays in force", view.errors.join("\n"));
+    let message = format!("{}\nthe old configuration remains active", view.errors.join("\n"));
     Err(Error::new(ErrorKind::Config, message))
 }
 
@@ -231,8 +231,8 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
             let Target::Device(number) = *target else { continue };
             let made = lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await;
             made.map_err(|_: Error| {
-                let why = "its size is 0, it is switched off, or it is for machines with less memory";
-                Error::new(ErrorKind::InvalidArgument, format!("[{section}] makes no device: {why}"))
+                let why = "its size is 0, it is disabled, or it is for machines with less memory";
+                Error::new(ErrorKind::InvalidArgument, format!("[{section}] describes no device: {why}"))
             })?;
         }
     }
@@ -265,7 +265,7 @@ fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc
         match core.claims.claim(&name) {
             Ok(claim) => claims.push(claim),
             Err(error) => {
-                task.detail = format!("{}; ask again when it has ended", error.0.message);
+                task.detail = format!("{}; try again later", error.0.message);
                 task.action = Action::Refuse;
                 task.kind = Some(error.kind);
             }
@@ -397,7 +397,7 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
             None => Ok(()),
             Some(_) if handle.cancel.is_cancelled() => Err(Error::new(
                 ErrorKind::Cancelled,
-                format!("{}: cancelled; it is in use as before", task.target),
+                format!("{}: cancelled; it remains in use", task.target),
             )),
             Some(first) => {
                 let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();

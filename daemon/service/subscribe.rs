@@ -93,7 +93,7 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration) {
 /// Ends the subscriptions of callers that leave the bus. Runs only while somebody is subscribed.
 async fn watch_departures(core: Arc<Core>, connection: zbus::Connection) {
     let Err(error) = follow_departures(&core, &connection).await else { return };
-    log::warn!("cannot see who leaves the bus, so nobody can be subscribed: {error}");
+    log::warn!("cannot follow clients that leave the bus, so Subscribe is disabled: {error}");
     let mut subscribers = lock(&core.subscribers);
     for (_, (_, task)) in std::mem::take(&mut subscribers.live) {
         task.abort();

@@ -111,8 +111,9 @@ impl Systemd {
         match how.as_str() {
             DONE | "dependency" | "skipped" | "assert" => Ok(()),
             _ => {
-                let message =
-                    format!("{target}: it cannot be saved, so it stays: see `journalctl -b -u {unit}`");
+                let message = format!(
+                    "{target}: not changed, because it cannot be saved: see `journalctl -b -u {unit}`"
+                );
                 Err(Error::new(ErrorKind::Failed, message))
             }
         }

@@ -348,7 +348,7 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
         ("[zram0]\noptions = \"discard\\nExecStart=/bin/true\"", 2, "control character"),
         ("[zram0]\noptions = ['discard', '\\']", 2, "ends with a backslash"),
         ("[zram0]\nmount-point = \"/a\"\nfs-type = \"swap\"", 3, "cannot be mounted"),
-        ("[zram0]\nmount-point = \"/a\"\nswap-priority = 5", 3, "means nothing for a file system"),
+        ("[zram0]\nmount-point = \"/a\"\nswap-priority = 5", 3, "has no effect for a file system"),
         ("[zram0]\nmode = \"0755\"", 2, "means nothing for swap"),
         ("[zram0]\nfs-type = \"Swap\"", 2, "\"swap\""),
         ("[zram+1]", 1, "TOML"),

@@ -92,7 +92,7 @@ fn a_reload_follows_the_file_and_refuses_one_with_mistakes() {
     session.write("[zram0]\nzram-size = = \"32MiB\"\n");
     let messages = session.fails(&["reload"], 1);
     assert!(messages.contains("zramd.toml:2:13:"), "{messages}");
-    assert!(messages.contains("the old configuration stays in force"), "{messages}");
+    assert!(messages.contains("the old configuration remains active"), "{messages}");
     assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 50)), "the old one stays");
 
     session.write("");

@@ -207,7 +207,7 @@ fn what_was_asked_for_until_the_next_boot_ends_with_revert() {
     let said = texts(&reverted).0;
     for section in [created, "ramdisk.resized"] {
         assert!(said.contains(&format!("{section}: removed")), "{said}");
-        let forgotten = format!("{section}: what was asked for until the next boot is forgotten");
+        let forgotten = format!("{section}: overrides until the next boot removed");
         assert!(said.contains(&forgotten), "{said}");
     }
     let done = session.ok(&["reload"]);

@@ -76,7 +76,7 @@ fn what_somebody_else_changes_is_left_alone() {
     fs::write(Tunable::Swappiness.path(), "44").unwrap();
     session.run(TUNED, &["apply"]);
     assert_eq!(read(Tunable::Swappiness).as_deref(), Some("44"), "nobody fights over it");
-    assert!(texts(&setup(&["status"])).0.contains("changed by somebody else"));
+    assert!(texts(&setup(&["status"])).0.contains("changed by another program"));
     session.run(TUNED, &["revert"]);
     assert_eq!(read(Tunable::Swappiness).as_deref(), Some("44"));
     let cluster = session.before.iter().find(|(tunable, _)| *tunable == Tunable::PageCluster);

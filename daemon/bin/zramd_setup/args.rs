@@ -38,7 +38,7 @@ Options:
                        (plan, check and generate only)
       --json           print JSON (plan only)
       --managed        systemd activates (propose only)
-      --force          let go of contents that would be lost (propose and carry-out only)
+      --force          discard contents that would be lost (propose and carry-out only)
   -h, --help           print this
   -V, --version        print the version
 
@@ -119,16 +119,16 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     let command = if by_systemd { generate(values, true)? } else { command(values)? };
     let looks = matches!(command, Command::Plan | Command::Check(_) | Command::Generate { .. });
     if root.is_some() && !looks {
-        return Err("--root only goes with plan, check and generate, which change nothing".to_owned());
+        return Err("--root is only allowed with plan, check and generate".to_owned());
     }
     if json && command != Command::Plan {
-        return Err("--json only goes with plan".to_owned());
+        return Err("--json is only allowed with plan".to_owned());
     }
     if managed && !matches!(command, Command::Propose(_)) {
-        return Err("--managed only goes with propose".to_owned());
+        return Err("--managed is only allowed with propose".to_owned());
     }
     if force && !matches!(command, Command::Propose(_) | Command::CarryOut(_)) {
-        return Err("--force only goes with propose and carry-out".to_owned());
+        return Err("--force is only allowed with propose and carry-out".to_owned());
     }
     Ok(Parsed::Run(Invocation { command, config, root, json, managed, force }))
 }
@@ -175,7 +175,7 @@ fn command(values: Vec<OsString>) -> Result<Command, String> {
             .ok_or_else(|| format!("`{name}` is neither a device (zram0) nor a RAM disk (ramdisk.NAME)")),
         ("up" | "down" | "adapt", _) => Err(format!("{verb} takes one device, for example `{verb} zram0`")),
         ("plan" | "apply" | "revert" | "status" | "view" | "write-units", _) => {
-            Err(format!("{verb} takes no further words"))
+            Err(format!("{verb} takes no further arguments"))
         }
         // The unrelated older zramd had these verbs, and old guides still name them.
         ("start" | "stop", _) => Err(format!(
@@ -273,7 +273,7 @@ mod tests {
             ("zramd-setup down", "down takes one device"),
             ("zramd-setup apply now", "apply takes no further words"),
             ("zramd-setup --root / apply", "--root only goes with"),
-            ("zramd-setup --json apply", "--json only goes with plan"),
+            ("zramd-setup --json apply", "--json is only allowed with plan"),
             ("zramd-setup generate", "takes the directory"),
             ("zramd-setup generate a b c d", "one to three"),
             ("zramd-setup --frob", "--frob"),

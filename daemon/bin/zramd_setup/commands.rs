@@ -160,7 +160,7 @@ fn up_vm(invocation: &Invocation, target: &Target) -> Result<ExitStatus, Error> 
         None => show::line(&format!("{target}: not configured, nothing to do")),
         Some(item) if item.decision == Decision::Skipped => {
             // Not a failure: another swap is used first, and these settings would hurt it.
-            show::note(&format!("{target}: left as it is: {}", item.reason));
+            show::note(&format!("{target}: not changed: {}", item.reason));
         }
         Some(_) => {
             let steps = applied.outcomes.iter().flat_map(|outcome| &outcome.done);
@@ -197,7 +197,7 @@ fn revert() -> Result<ExitStatus, Error> {
         }
     }
     for section in &forgotten {
-        show::line(&format!("{section}: what was asked for until the next boot is forgotten"));
+        show::line(&format!("{section}: overrides until the next boot removed"));
     }
     Ok(match failed.first() {
         None => ExitStatus::Success,

@@ -14,7 +14,7 @@ use super::frame;
 /// What `--help` says of `drain`.
 pub const HELP: &str = "switch compressed swap off before hibernation";
 /// What `--help` says of `refill`.
-pub const REFILL_HELP: &str = "switch on again what `drain` has switched off";
+pub const REFILL_HELP: &str = "switch the swap that `drain` switched off on again";
 
 /// Does `drain`. `Err` is wrong usage.
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {

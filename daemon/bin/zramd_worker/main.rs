@@ -31,11 +31,7 @@ const VERBS: &[Verb] = &[
     RAMDISK,
     SWAP,
     Verb { name: "benchmark", help: benchmark::HELP, run: benchmark::run },
-    Verb {
-        name: "maintain",
-        help: "compress idle pages again, write them back, as the configuration asks",
-        run: maintain::run,
-    },
+    Verb { name: "maintain", help: "recompress and write back idle pages as configured", run: maintain::run },
     Verb { name: "kept", help: ramdisk::HELP, run: ramdisk::run },
     Verb { name: "places", help: places::HELP, run: places::run },
     Verb { name: "hook", help: ramdisk::hooks::HELP, run: ramdisk::hooks::run },
@@ -44,7 +40,7 @@ const VERBS: &[Verb] = &[
 ];
 
 fn help() -> String {
-    let mut out = "Usage: zramd-worker VERB [WORD]...\n\nDoes long work for zramd; `zramdctl` is the program for people.\n\n".to_owned();
+    let mut out = "Usage: zramd-worker VERB [WORD]...\n\nRuns long operations for zramd. Administrators use `zramdctl`.\n\n".to_owned();
     for verb in VERBS {
         out.push_str(&format!("  {:<20} {}\n", verb.name, verb.help));
     }

@@ -87,7 +87,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
         Some("budget") => Some(Only::Budget),
         Some(other) => {
             return Err(format!(
-                "`{other}` cannot be done alone; write mark-idle, recompress, write-back or budget"
+                "`{other}` cannot be requested; write mark-idle, recompress, write-back or budget"
             ));
         }
     };

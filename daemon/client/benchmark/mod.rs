@@ -46,7 +46,7 @@ pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
         }
         last()
     };
-    let report = report.ok_or_else(|| Error::failed("the benchmark ended without figures"))?;
+    let report = report.ok_or_else(|| Error::failed("the benchmark ended without a result"))?;
     let status = show_report(&report, words.json, words.chart.as_deref())?;
     for line in to_adopt() {
         out::note(&line);
@@ -60,7 +60,9 @@ fn to_adopt() -> Vec<String> {
     let changes = survey.map_or_else(|_| Vec::new(), |survey| survey.changes);
     let concerned = changes.into_iter().filter(|change| change.by_verdict);
     concerned
-        .map(|change| format!("{}: {}; `zramdctl bench adopt` makes it anew", change.target, change.detail))
+        .map(|change| {
+            format!("{}: {}; `zramdctl bench adopt` sets it up again", change.target, change.detail)
+        })
         .collect()
 }
 
@@ -94,7 +96,7 @@ fn for_worker(words: &BenchRun) -> Result<Vec<OsString>, Error> {
 /// The same as options of org.zramd1.Benchmark.Run, which reads no file for its callers.
 fn for_daemon(words: &BenchRun) -> Result<HashMap<&'static str, Variant<'static>>, Error> {
     if words.data.is_some() {
-        return Err(Error::new(ErrorKind::NotPermitted, "--data takes root: run it with sudo"));
+        return Err(Error::new(ErrorKind::NotPermitted, "--data needs root: run it with sudo"));
     }
     let mut options = HashMap::from([("generator", words.generator.into())]);
     if !words.algorithms.is_empty() {
@@ -175,7 +177,7 @@ pub fn forget(ask_password: bool) -> Result<ExitStatus, Error> {
         }));
     }
     if !keep::forget(Path::new("/"))? {
-        out::line("nothing was measured yet");
+        out::line("no measurement yet");
     }
     Ok(ExitStatus::Success)
 }

@@ -44,9 +44,9 @@ pub fn again<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> 
     if !stored.provisional.is_empty() {
         Some(stored.provisional.clone())
     } else if stored.better_runs > 0 {
-        Some("another algorithm was better, which has to be found twice in a row".to_owned())
+        Some("another algorithm was better, which needs two consecutive runs".to_owned())
     } else if rank(now) > rank(was) {
-        Some(format!("it was made with pages from `{was}`, and there are some from `{now}` now"))
+        Some(format!("it was made with pages from `{was}`, and `{now}` is available now"))
     } else {
         None
     }

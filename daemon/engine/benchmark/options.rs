@@ -56,9 +56,9 @@ impl Options {
     /// Told when the machine has better things to do.
     pub(super) fn postponed(&self, why: &str) -> Stopped {
         Stopped::Postponed(if self.idle {
-            format!("the benchmark waits for a better moment: {why}")
+            format!("the benchmark is postponed: {why}")
         } else {
-            format!("this is no moment to measure: {why}; try again later")
+            format!("cannot measure now: {why}; try again later")
         })
     }
 }

@@ -86,7 +86,7 @@ pub fn run<H: Host>(
 ) -> Result<Measured, Stopped> {
     let begun = Instant::now();
     if !host.is_privileged() {
-        let message = "measuring takes a zram device of its own, and that takes root rights";
+        let message = "measuring needs a zram device of its own, and therefore root";
         return Err(Error::new(crate::ErrorKind::NotPermitted, message).into());
     }
     // What can never be measured is told at once, not in a better moment.
@@ -183,7 +183,7 @@ impl<H: Host> Run<'_, H> {
         }
         let now = look(self.host);
         match quiet::meanwhile(&self.pressure, &now, self.elapsed(), self.options.idle) {
-            Some(why) => Err(Stopped::Postponed(format!("the benchmark gave up for now: {why}"))),
+            Some(why) => Err(Stopped::Postponed(format!("the benchmark was aborted: {why}"))),
             None => Ok(()),
         }
     }
@@ -226,7 +226,7 @@ impl<H: Host> Run<'_, H> {
         if trials.iter().all(|trial| trial.failed.is_some()) {
             if trials.iter().all(Trial::is_too_slow) {
                 let why = too_slow().message;
-                return Err(Stopped::Postponed(format!("the benchmark gave up for now: {why}")));
+                return Err(Stopped::Postponed(format!("the benchmark was aborted: {why}")));
             }
             let why = trials.iter().filter_map(|trial| trial.failed.clone()).reduce(Error::join);
             return Err(why.unwrap_or_else(|| Error::failed("nothing was measured")).into());
@@ -460,7 +460,7 @@ impl<H: Host> Run<'_, H> {
 
 /// Why a trial has no figures when there was not enough time.
 fn too_slow() -> Error {
-    Error::new(ErrorKind::Postponed, "the machine was too busy to measure it in its time")
+    Error::new(ErrorKind::Postponed, "the machine was too busy to measure it in time")
 }
 
 /// Which of those that could be the verdict had no time to be measured, in words; empty when there is none.

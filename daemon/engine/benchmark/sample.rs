@@ -66,8 +66,7 @@ pub fn collect<H: Host>(
         Source::File(path) => return file(path, wanted, &mut random),
         Source::Processes(processes) => {
             let found = processes_pages(processes, wanted, &mut random)?;
-            return found
-                .ok_or_else(|| Error::failed("these processes have no memory that can be looked at"));
+            return found.ok_or_else(|| Error::failed("the memory of these processes cannot be read"));
         }
         Source::Configured(PageSource::Public) => None,
         Source::Configured(PageSource::Swap) => swap(host, wanted, &mut random)?,
@@ -142,7 +141,7 @@ fn file(path: &Path, wanted: usize, random: &mut Rng) -> Result<Sample, Error> {
     if basket.kept == 0 {
         let (name, pages) = (path.display(), basket.same_filled);
         return Err(Error::failed(format!(
-            "{name}: all {pages} pages of it that were read hold one repeated word, which no algorithm sees"
+            "{name}: all {pages} pages of it that were read hold one repeated word, which zram does not compress"
         )));
     }
     Ok(basket.done("file", format!("pages of {} ({})", path.display(), human(size))))
@@ -316,7 +315,7 @@ mod tests {
             ("", "it is neither a regular file nor a block device"),
             ("pipe", "it is neither a regular file nor a block device"),
             ("small", "it is too small: 1000 B"),
-            ("sparse", "hold one repeated word, which no algorithm sees"),
+            ("sparse", "hold one repeated word, which zram does not compress"),
         ] {
             let path = path(name);
             let error =

@@ -37,7 +37,10 @@ pub fn must_be_ours<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     if host.read_attribute(number, Attribute::InitState)?.trim() == "0" {
         return Err(Error::new(ErrorKind::NotFound, format!("{target} is not set up")));
     }
-    Err(Error::new(ErrorKind::Unmanaged, format!("{target} was set up by somebody else, and stays as it is")))
+    Err(Error::new(
+        ErrorKind::Unmanaged,
+        format!("{target} was set up by another program and is not changed"),
+    ))
 }
 
 /// Starts compaction of the pool of a device of ours.

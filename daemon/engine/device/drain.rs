@@ -52,7 +52,7 @@ pub fn drain<H: Host>(
     for (number, outcome) in going {
         units.stop(host, number)?;
         if numbers_in_use(host)?.contains(&number) {
-            return Err(Error::failed(format!("zram{number}: PID 1 was to stop its swap, but it is on")));
+            return Err(Error::failed(format!("zram{number}: PID 1 did not stop its swap")));
         }
         tell(number, outcome);
     }

@@ -26,10 +26,7 @@ impl<H: Upkeep> Run<'_, H> {
                 Marking::Untracked => {
                     return Err(Error::new(
                         ErrorKind::Unsupported,
-                        format!(
-                            "{}: this kernel does not know how old pages are; mark all of them",
-                            device.name
-                        ),
+                        format!("{}: this kernel does not track access times; mark all pages", device.name),
                     )
                     .into());
                 }
@@ -125,7 +122,7 @@ impl<H: Upkeep> Run<'_, H> {
             }
             Step::MarkAll => {
                 self.write_marks(device, "all", Marks::marked_all(now))?;
-                let why = "this kernel does not know how old pages are: all are marked now, and those that are not used until then follow";
+                let why = "this kernel does not track access times: all pages are marked now, and those still unused then are selected";
                 return Ok(Err(format!("{why} in {}", span(age))));
             }
             Step::MarkOlder => {

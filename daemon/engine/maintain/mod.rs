@@ -343,7 +343,7 @@ impl<H: Upkeep> Run<'_, H> {
             0 => "no memory freed".to_owned(),
             1.. => format!("{bytes} freed"),
             _ if after.orig_data_size > before.orig_data_size => {
-                format!("{bytes} more in use, because others wrote meanwhile")
+                format!("{bytes} more in use, because of writes in the meantime")
             }
             _ => format!("{bytes} more in use"),
         };
@@ -410,10 +410,10 @@ fn go_on(ended: &mut Result<(), Stopped>, done: Result<(), Stopped>) -> Result<(
 /// How a pass that the kernel refused ends: another one is at work, there is no memory for another place to keep a page in, or an error.
 fn refused(error: HostError) -> Result<String, Stopped> {
     if error.is(Errno::AGAIN) || error.is(Errno::BUSY) {
-        return Ok("somebody else has a pass made over it".to_owned());
+        return Ok("another pass is running".to_owned());
     }
     if error.is(Errno::NOMEM) {
-        return Ok("ended early, because the kernel has no memory for more".to_owned());
+        return Ok("ended early: out of memory".to_owned());
     }
     Err(Error::from(error).into())
 }

@@ -135,7 +135,7 @@ fn device<H: Upkeep>(
         match host.block_bytes(&path) {
             Ok(bytes) => Ok(Some((path, free(bytes)))),
             // As after `dmsetup rename`, or without udev.
-            Err(error) => Err(format!("its backing device cannot be looked at: {error}")),
+            Err(error) => Err(format!("its backing device cannot be examined: {error}")),
         }
     };
     let asked = match &record.request {

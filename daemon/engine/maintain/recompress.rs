@@ -66,7 +66,7 @@ impl<H: Upkeep> Run<'_, H> {
             self.watch.check()?;
             let before = self.mm(device.number)?.huge_pages;
             let reason = match pass.threshold {
-                Some(threshold) => format!("does not compress, and may shrink below {threshold} bytes"),
+                Some(threshold) => format!("incompressible, and may shrink below {threshold} bytes"),
                 None if pass.pages == Pages::Huge => "does not compress".to_owned(),
                 None => reason.clone(),
             };

@@ -54,7 +54,7 @@ impl<H: Upkeep> Run<'_, H> {
         match pages {
             Some(pages) => {
                 run.passes = vec![pages];
-                reason = format!("asked for, at most {}", human(run.bytes));
+                reason = format!("on request, at most {}", human(run.bytes));
             }
             None => match self.mark(device, run.age)? {
                 Ok(()) => marked = true,
@@ -171,7 +171,7 @@ impl<H: Upkeep> Run<'_, H> {
             let left = self.limit(number)?;
             if left > blocks {
                 let message = format!(
-                    "{}: the kernel wrote more than it was to: {left} blocks are left of {blocks}",
+                    "{}: the kernel exceeded the limit: {left} blocks are left of {blocks}",
                     device.name
                 );
                 return Err(Error::failed(message).into());

@@ -87,7 +87,7 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
             loaded.unclean = job.state.unclean;
             if let Err(error) = job.remember(&loaded) {
                 let problem = if job.is_noted() {
-                    format!("nothing is saved as long as its store cannot be written to: {error}")
+                    format!("it is not saved while its store cannot be written: {error}")
                 } else {
                     // In the store it may count as half loaded, which would be wiped: it is another one now.
                     job.mark().ok();
@@ -111,7 +111,7 @@ pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
     let newest: Vec<u64> =
         job.listing.generations.iter().take(1).map(|generation| generation.number).collect();
     for number in newest {
-        job.store.pin(number, "not loaded: what was in the disk was adopted instead")?;
+        job.store.pin(number, "not loaded: the contents of the disk were kept instead")?;
     }
     job.mark()?;
     job.record(Outcome::FirstUse, None).or_else(|error| if job.is_noted() { Ok(()) } else { Err(error) })
@@ -252,11 +252,8 @@ impl<'a> Job<'a> {
         let names: Vec<String> =
             refused.iter().map(|(number, why)| format!("snapshot {number}: {why}")).collect();
         let reason = reason.unwrap_or_else(|| {
-            let why = if names.is_empty() {
-                "those that are broken were set aside".to_owned()
-            } else {
-                names.join("; ")
-            };
+            let why =
+                if names.is_empty() { "damaged ones were set aside".to_owned() } else { names.join("; ") };
             let message = format!("no snapshot of {} can be loaded: {why}", self.disk.name);
             Error::new(ErrorKind::SnapshotCorrupt, message)
         });
@@ -309,7 +306,7 @@ impl<'a> Job<'a> {
             return Attempt::Impossible(Error::from(trouble).join(error));
         }
         match trouble {
-            Trouble::Bad(why) => Attempt::Broken(format!("its archive is not good: {why}")),
+            Trouble::Bad(why) => Attempt::Broken(format!("its archive is damaged: {why}")),
             Trouble::Unusable(_) | Trouble::Archive(_) => Attempt::Unreadable(trouble.to_string()),
             Trouble::Tree(error) => Attempt::Impossible(error.into()),
             Trouble::Ended => Attempt::Ended,

@@ -88,7 +88,7 @@ pub struct Progress {
 pub type Watcher<'a> = &'a mut dyn FnMut(Progress) -> bool;
 
 /// What a job fails with that its watcher has ended.
-pub const ENDED: &str = "ended before it was complete; everything is as it was";
+pub const ENDED: &str = "ended before it was complete; nothing was changed";
 
 /// What is known of a disk without touching anything.
 #[derive(Debug, Clone, PartialEq, Eq)]

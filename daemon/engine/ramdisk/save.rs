@@ -240,7 +240,7 @@ fn read_back(
 }
 
 fn not_saved(mount: &str) -> String {
-    format!("what is mounted at {mount} is not saved: it is another file system")
+    format!("{mount} is not saved: it is another file system")
 }
 
 /// Nothing has changed since this generation. One that a user asked for becomes one like all others, if another reason would
@@ -267,7 +267,7 @@ fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> 
         Some(limit) => {
             let (total, limit) = (size_text(total), size_text(limit));
             let why = format!(
-                "with the snapshots that it may not replace the store would hold {total}, and store-limit is {limit}"
+                "with the snapshots that must be kept, the store would hold {total}, and store-limit is {limit}"
             );
             Err(refused(ErrorKind::StoreFull, disk, &why))
         }

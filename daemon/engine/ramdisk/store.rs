@@ -38,7 +38,7 @@ fn refused(disk: &Disk, untrusted: Untrusted) -> Error {
     };
     let path = path.display();
     let message = format!(
-        "{name}: the store {store} is not used, because {path} {why}, and root would load what they put there; run `{remedy} {path}`, or choose another store"
+        "{name}: the store {store} is refused, because {path} {why}, who could change the snapshots; run `{remedy} {path}`, or choose another store"
     );
     Error::new(ErrorKind::Unsafe, message)
 }
@@ -450,7 +450,7 @@ impl Store {
         if file.kind == Kind::File && is_ours && file.mode & 0o022 == 0 {
             return Ok(opened);
         }
-        let text = "it is not loaded, because others can change it; when you know what is in it, run `chown root` and `chmod 600`";
+        let text = "not loaded, because other users can change it; if you trust its contents, run `chown root` and `chmod 600`";
         Err(HostError::text(format!("{}/{name}", self.path), "trust", text))
     }
 

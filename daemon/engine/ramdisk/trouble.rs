@@ -15,7 +15,7 @@ use super::Disk;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// The archive is not what it should be.
-    #[error("the archive is not good: {0}")]
+    #[error("the archive is damaged: {0}")]
     Bad(String),
     /// The archive is what was written, but not what this program can read.
     #[error("the archive cannot be read: {0}")]

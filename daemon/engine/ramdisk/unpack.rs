@@ -41,7 +41,7 @@ pub fn unpack<T>(
                 Err(Trouble::Bad(what)) => format!(", {what}"),
                 _ => String::new(),
             };
-            return Err(Trouble::Bad(format!("its digest is not that of its manifest{what}")));
+            return Err(Trouble::Bad(format!("its digest does not match its manifest{what}")));
         }
         done.map_err(|trouble| match trouble {
             Trouble::Bad(what) => Trouble::Unusable(what),

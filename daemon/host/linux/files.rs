@@ -125,10 +125,8 @@ fn read_configuration(path: &Path) -> io::Result<(String, Option<Problem>)> {
     }
     let file = open_regular(path)?;
     let writable = file.metadata()?.mode() & 0o002 != 0;
-    let warning = writable.then(|| {
-        Problem::warning(at(path), "every user can write to this file")
-            .hint("take that away with `chmod o-w`")
-    });
+    let warning = writable
+        .then(|| Problem::warning(at(path), "every user can write to this file").hint("run `chmod o-w`"));
     Ok((read_text(file)?, warning))
 }
 

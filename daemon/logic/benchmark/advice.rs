@@ -91,7 +91,7 @@ mod tests {
     fn reading_ahead_pays_only_when_it_is_of_use() {
         let lz4 = [1700.0, 3000.0, 5600.0, 10_700.0];
         assert_eq!(page_cluster(&lz4, USUAL_HIT_RATE), 0);
-        assert_eq!(page_cluster(&lz4, 1.0), 3, "everything that is read ahead is of use: 21 % less per page");
+        assert_eq!(page_cluster(&lz4, 1.0), 3, "all pages read ahead are used: 21 % less per page");
         let dear_requests = [10_000.0, 11_000.0, 13_000.0, 17_000.0];
         assert_eq!(page_cluster(&dear_requests, 0.9), 3);
         assert_eq!(page_cluster(&[], 1.0), 0);

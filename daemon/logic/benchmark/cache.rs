@@ -60,7 +60,7 @@ impl Key {
                 let (was, is) = (self.algorithms.as_ref()?, now.algorithms.as_ref()?);
                 differs("list of algorithms", &list(was), &list(is))
             })
-            .or_else(|| (self.policy != now.policy).then(|| "zramd chooses in another way now".to_owned()))
+            .or_else(|| (self.policy != now.policy).then(|| "zramd uses another method now".to_owned()))
     }
 }
 
@@ -137,7 +137,7 @@ pub enum Unusable {
 impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unusable::Absent => f.write_str("nothing was measured yet"),
+            Unusable::Absent => f.write_str("no measurement yet"),
             Unusable::Damaged(why) => {
                 write!(f, "the verdict of the benchmark cannot be used: {FILE} is damaged ({why})")
             }

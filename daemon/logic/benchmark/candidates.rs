@@ -43,11 +43,7 @@ pub fn default(offered: &[String], takes_parameters: bool) -> Vec<Candidate> {
 /// A candidate that somebody asked for by name, or that [`default`] has.
 pub fn candidate(algorithm: Algorithm) -> Candidate {
     let secondary = SECONDARY.contains(&algorithm.name.as_str());
-    let never = if secondary {
-        "only as a secondary algorithm: it compresses too slowly to be waited for"
-    } else {
-        ""
-    };
+    let never = if secondary { "only as a secondary algorithm: it compresses too slowly" } else { "" };
     Candidate { algorithm, never: never.to_owned() }
 }
 

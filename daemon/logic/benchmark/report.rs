@@ -23,7 +23,7 @@ pub struct Report {
     pub profile: Profile,
     /// What the machine adds to the figures.
     pub circumstances: Circumstances,
-    /// Requests for pages that hold one repeated word, which no algorithm sees: what a request costs by itself.
+    /// Requests for pages that hold one repeated word, which zram does not compress: what a request costs by itself.
     pub baseline: Baseline,
     /// One entry per algorithm, the chosen one first, then by score.
     pub results: Vec<Row>,

@@ -98,7 +98,8 @@ fn among(
         return Choice {
             algorithm: incumbent.clone(),
             better_runs: 0,
-            reason: "no algorithm here is worth its time with this data; nothing is changed".to_owned(),
+            reason: "no algorithm saves enough memory for its time with this data; nothing is changed"
+                .to_owned(),
         };
     };
     let keep = |algorithm: &Algorithm, better_runs, reason| Choice {
@@ -116,7 +117,7 @@ fn among(
             return keep(
                 incumbent,
                 runs,
-                format!("{incumbent} stays for now, though {why}, which has to be found twice in a row"),
+                format!("{incumbent} stays for now, though {why}, which needs two consecutive runs"),
             );
         }
         // Whoever asked for certain algorithms is told nothing of the others.
@@ -158,7 +159,7 @@ fn among(
             incumbent,
             runs,
             format!(
-                "{incumbent} stays for now: {best} is better by {gained:.0} %, which has to be found twice in a row"
+                "{incumbent} stays for now: {best} is better by {gained:.0} %, which needs two consecutive runs"
             ),
         );
     }

@@ -16,10 +16,9 @@ const DEFAULT_FRACTION: f64 = 0.5;
 pub(super) fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<DeviceSettings> {
     let number = zram_number(name)?;
     if number > HIGHEST_DEVICE {
-        let text =
-            format!("zramd makes no device zram{number}: the kernel would create every lower one on the way");
+        let text = format!("zramd makes no device zram{number}: the kernel would create all lower ones");
         let problem = Problem::error(reader.origin(), text);
-        reader.fail(problem.hint(format!("take a number up to {HIGHEST_DEVICE}")));
+        reader.fail(problem.hint(format!("use a number up to {HIGHEST_DEVICE}")));
         return None;
     }
     let enabled = reader.boolean(&keys::ENABLED);

@@ -71,7 +71,7 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
             }
             None => {
                 whole_file = true;
-                reader.problems.push(problem.hint("nothing in this file is used until this is mended"));
+                reader.problems.push(problem.hint("the whole file is ignored until this is fixed"));
             }
         }
     }

@@ -121,8 +121,13 @@ pub mod device {
         "\"ext4\"",
         "File system type, \"swap\", or \"none\". With a type but no mount-point the device is formatted but not mounted.",
     );
-    pub const MKFS_OPTIONS: Key =
-        key("mkfs-options", Type::Words, Unset("none"), "[\"-N\", \"100000\"]", "Additional arguments for mkfs.");
+    pub const MKFS_OPTIONS: Key = key(
+        "mkfs-options",
+        Type::Words,
+        Unset("none"),
+        "[\"-N\", \"100000\"]",
+        "Additional arguments for mkfs.",
+    );
     pub const OPTIONS: Key = key(
         "options",
         Type::Options,
@@ -285,13 +290,8 @@ pub mod ramdisk {
         "true",
         "Warn (journal, and SpaceLow on the bus) at 80 and 95 percent of bytes or inodes in use; needs a timer in the daemon.",
     );
-    pub const REQUIRED: Key = key(
-        "required",
-        Type::Bool,
-        Bool(false),
-        "true",
-        "Whether boot fails if the disk cannot be mounted.",
-    );
+    pub const REQUIRED: Key =
+        key("required", Type::Bool, Bool(false), "true", "Whether boot fails if the disk cannot be mounted.");
     pub const PERSIST: Key = key(
         "persist",
         Type::Word(&["none", "skeleton", "snapshot"]),

@@ -96,7 +96,7 @@ fn place(entry: &Entry) -> Origin {
 }
 
 fn dangling(entry: &Entry) -> Problem {
-    Problem::warning(place(entry), "this link leads nowhere; it is ignored")
+    Problem::warning(place(entry), "dangling link; ignored")
 }
 
 #[cfg(test)]

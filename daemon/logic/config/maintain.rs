@@ -157,11 +157,8 @@ impl Asked {
                         Some(BackingSettings { store: StoreSettings::Device(path), encrypted: true, origin });
                 }
                 None => problems.push(
-                    Problem::warning(
-                        origin,
-                        format!("no compressed swap is left that could write to {path}"),
-                    )
-                    .hint("a device takes the pages of one [zramN]; write writeback-device there"),
+                    Problem::warning(origin, format!("no compressed swap can write to {path}"))
+                        .hint("a device serves one [zramN]; write writeback-device there"),
                 ),
             }
         }

@@ -236,7 +236,10 @@ fn command(key: &Key, reader: &mut SectionReader<'_>) -> Vec<String> {
         && program.contains(' ')
     {
         let list: Vec<String> = program.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-        let problem = Problem::error(origin.clone(), format!("there is no shell to take `{program}` apart"));
+        let problem = Problem::error(
+            origin.clone(),
+            format!("`{program}` is not split into words, because there is no shell"),
+        );
         reader.fail(problem.hint(format!("write a list: {} = [{}]", key.name, list.join(", "))));
     }
     words.into_iter().map(|(word, _)| word).collect()

@@ -92,7 +92,7 @@ const HEAD: &str = "\
 
 /// The sections of the example file: name, what it is about, kind.
 pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
-    ("defaults", "What holds for every [zramN] below that does not say otherwise.", SectionKind::Defaults),
+    ("defaults", "Defaults for every [zramN] below.", SectionKind::Defaults),
     ("zram0", "One device, /dev/zram0: swap, or a file system with a mount-point.", SectionKind::Device),
     (
         "ramdisk.scratch",
@@ -100,10 +100,10 @@ pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
         SectionKind::RamDisk,
     ),
     ("benchmark", "Which algorithm \"auto\" stands for on this machine.", SectionKind::Benchmark),
-    ("vm", "Settings of the kernel that fit compressed swap.", SectionKind::Vm),
+    ("vm", "Kernel settings for compressed swap.", SectionKind::Vm),
     (
         "maintenance",
-        "What is done with stored pages now and then. All of it is off unless it is asked for. `recompress.idle-age = \"2h\"`\n# can be written as `recompress = { idle-age = \"2h\" }`, and `recompress.enabled = true` as `recompress = true`.",
+        "Periodic recompression and write-back of stored pages. Everything is off by default. `recompress.idle-age = \"2h\"`\n# can be written as `recompress = { idle-age = \"2h\" }`, and `recompress.enabled = true` as `recompress = true`.",
         SectionKind::Maintenance,
     ),
 ];

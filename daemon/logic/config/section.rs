@@ -61,7 +61,7 @@ impl<'a> SectionReader<'a> {
     pub fn misplaced(&mut self, keys: &[&Key], what: &str, hint: &str) {
         for key in keys {
             if let Some(assignment) = self.own(key) {
-                let message = format!("`{}` means nothing for {what}", key.name);
+                let message = format!("`{}` has no effect for {what}", key.name);
                 self.fail(Problem::error(assignment.key_origin.clone(), message).hint(hint));
             }
         }
@@ -173,7 +173,7 @@ impl<'a> SectionReader<'a> {
         let problem = if !text.starts_with('/') {
             Some((format!("`{text}` is not an absolute path"), format!("begin it with a slash: \"/{text}\"")))
         } else if parts.contains(&"..") {
-            Some((format!("`{text}` goes up with `..`"), "write the path that is meant".to_owned()))
+            Some((format!("`{text}` contains `..`"), "write the path without it".to_owned()))
         } else {
             let too_long = escape_path(&path).len() > LONGEST_UNIT;
             let why =

@@ -9,7 +9,8 @@ use super::settings::{BackingSettings, StoreSettings};
 pub fn writeback(reader: &mut SectionReader<'_>) -> Option<BackingSettings> {
     let (device, file) = (reader.path(&keys::WRITEBACK_DEVICE), reader.path(&keys::WRITEBACK_FILE));
     if let (Some((_, device)), Some((_, file))) = (&device, &file) {
-        let message = format!("writeback-file and writeback-device (line {}) both say where", device.line);
+        let message =
+            format!("writeback-file and writeback-device (line {}) exclude each other", device.line);
         reader.fail(Problem::error(file.clone(), message).hint("keep one of them"));
     }
     let size = reader.size(&keys::WRITEBACK_SIZE);

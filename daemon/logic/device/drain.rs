@@ -28,7 +28,7 @@ pub fn number_of(file_name: &str) -> Option<u32> {
 /// Its text.
 pub fn text(number: u32) -> String {
     format!(
-        "# Written by zramd-drain.service: off for hibernation. `/usr/lib/zramd/zramd-worker refill` brings it back.\n[zram{number}]\nenabled = false\n"
+        "# Written by zramd-drain.service: off for hibernation. `/usr/lib/zramd/zramd-worker refill` switches it on again.\n[zram{number}]\nenabled = false\n"
     )
 }
 
@@ -106,7 +106,7 @@ impl fmt::Display for Outcome {
         let size = |kib: u64| human(kib.saturating_mul(1024));
         let obstacle = match self {
             Outcome::Off(used) => {
-                return write!(f, "off until the machine is back; {} moved out of it", size(*used));
+                return write!(f, "off until the machine resumes; {} moved out of it", size(*used));
             }
             Outcome::Stays(obstacle) => obstacle,
         };

@@ -104,7 +104,7 @@ impl Draft {
                 let begin = format!("[{}] ", section.name);
                 for row in self.table.iter_mut().filter(|row| row.is.starts_with(&begin)) {
                     row.is.clear();
-                    "a comment, as zramd does not take its section".clone_into(&mut row.note);
+                    "a comment, because zramd rejects its section".clone_into(&mut row.note);
                 }
             }
             text.push('\n');

@@ -135,8 +135,7 @@ fn by_name(drop_ins: Vec<Found>, suffix: &str, warnings: &mut Vec<Warning>) -> V
             }
             Content::Link { target, .. } => {
                 let text = format!(
-                    "zram-generator does not follow links in this directory, so nothing was imported from {target}; put a \
-                     copy in place of the link if it is to count"
+                    "zram-generator does not follow links in this directory, so nothing was imported from {target}; to import it, replace the link by a copy"
                 );
                 warnings.push(Warning::of_file(&found.path, text));
             }

@@ -142,7 +142,7 @@ fn compressed(variables: &Variables) -> Option<&Variable> {
 fn compression(variables: &Variables, draft: &mut Draft) {
     if compressed(variables).is_none() {
         for variable in COMPRESSION.into_iter().filter_map(|name| variables.get(name)) {
-            draft.row(variable.text(), "", "means nothing without ZL2R=true");
+            draft.row(variable.text(), "", "has no effect without ZL2R=true");
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
     let names: Vec<&str> = KNOWN.into_iter().filter(ignored).collect();
     if !names.is_empty() {
         let text = format!(
-            "pop-zram never reads this file but /etc/pop-zram; taken from it all the same: {}",
+            "pop-zram never reads this file but /etc/pop-zram; imported anyway: {}",
             names.join(", ")
         );
         draft.warn(IGNORED, None, text);
@@ -71,6 +71,6 @@ fn tuning(variables: &Variables, file: &Path, draft: &mut Draft) {
         draft.row(shell::was(variable, name, &default.to_string()), is, "while the swap is in use");
     }
     draft.sections.push(section);
-    let text = "zramd leaves vm.min_free_kbytes alone; to keep what pop-zram sets, write 1% of RAM into a file in /etc/sysctl.d";
+    let text = "zramd does not set vm.min_free_kbytes; to keep what pop-zram sets, write 1% of RAM into a file in /etc/sysctl.d";
     draft.warn(file, None, text);
 }

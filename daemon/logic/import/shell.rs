@@ -99,7 +99,7 @@ fn word(text: &str) -> Result<String, &'static str> {
             ('\'' | '"', None) => quote = Some(letter),
             (letter, Some(open)) if letter == open => quote = None,
             ('$' | '`', None | Some('"')) => {
-                return Err("is worked out by a shell, which an import does not run");
+                return Err("needs a shell, which an import does not run");
             }
             ('\\', None | Some('"')) => value.extend(letters.next()),
             (' ' | '\t' | ';', None) => {

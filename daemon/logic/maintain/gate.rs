@@ -50,7 +50,7 @@ pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
         return Some(format!("the machine is busy (load {load:.1} per CPU)"));
     }
     if let Some(percent) = conditions.cpu_pressure.filter(|percent| *percent > BUSY_CPU) {
-        return Some(format!("the machine is busy (somebody waits for a CPU {percent:.0} % of the time)"));
+        return Some(format!("the machine is busy (tasks wait for a CPU {percent:.0} % of the time)"));
     }
     if let Some(percent) = conditions.memory_pressure.filter(|percent| *percent > THRASHING) {
         return Some(format!("everything waits for memory {percent:.0} % of the time"));

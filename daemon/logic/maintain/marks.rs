@@ -98,13 +98,13 @@ impl Marks {
 pub fn shared_age(marking: Marking, own: Duration, other: Option<Duration>) -> (Duration, Option<String>) {
     let kernel = match marking {
         Marking::Exact => return (own, None),
-        Marking::Additive => "only adds idle marks",
-        Marking::Untracked => "does not know how old pages are",
+        Marking::Additive => "keeps older idle marks",
+        Marking::Untracked => "does not track access times",
     };
     match other.filter(|other| *other > own) {
         Some(other) => {
             let why = format!(
-                "this kernel {kernel}, so that recompression waits as long as write-back ({} instead of {})",
+                "this kernel {kernel}, so recompression uses the idle age of write-back ({} instead of {})",
                 span(other),
                 span(own)
             );

@@ -38,9 +38,7 @@ pub fn is_tighter(primary: &Algorithm, secondary: &Algorithm) -> Option<bool> {
 /// Why `secondary` is of no use beside `primary`, if so.
 pub fn refusal(primary: &Algorithm, secondary: &Algorithm) -> Option<String> {
     (is_tighter(primary, secondary) == Some(false)).then(|| {
-        format!(
-            "{secondary} does not pack tighter than the primary algorithm {primary}, so it would save nothing"
-        )
+        format!("{secondary} is not denser than the primary algorithm {primary}, so it would save nothing")
     })
 }
 

@@ -94,7 +94,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
         } else if free < LEAST {
             format!("the backing device is full ({} free)", human(free))
         } else {
-            format!("{} would be too little to wake a disk for", human(bytes))
+            format!("{} is too little to wake a disk for", human(bytes))
         };
         return Decision::Skip(why);
     }

@@ -65,7 +65,7 @@ pub fn record(
     let candidates = item.map(|item| item.candidates.as_slice()).unwrap_or_default();
     let candidate = candidates.iter().find(|candidate| is_used(candidate, device)).ok_or_else(|| {
         let used = device.algorithm.as_deref().unwrap_or("no algorithm");
-        refused(format!("it uses {used}, which its section does not ask for"))
+        refused(format!("it uses {used}, which is not configured"))
     })?;
     Ok(Some(Record {
         diskseq: device.diskseq,

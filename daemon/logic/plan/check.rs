@@ -121,7 +121,7 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
             format!("a size of {} is below the minimum of {}", human(request.disk_size), human(MINIMUM_SIZE));
         return Some(
             Refusal::new(ErrorKind::Config, origin, reason)
-                .hint("bare numbers are MiB; write a unit: \"512MiB\", \"4GiB\""),
+                .hint("numbers without a unit are MiB; write a unit: \"512MiB\", \"4GiB\""),
         );
     }
     let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
@@ -211,7 +211,7 @@ fn mkfs_package(fs_type: &str) -> String {
 
 fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
     let Ownership::Foreign { user } = ownership(request.number, facts) else { return None };
-    let reason = format!("/dev/zram{} is already set up by somebody else: {user}", request.number);
+    let reason = format!("/dev/zram{} is already set up by another program: {user}", request.number);
     let hint = format!(
         "choose another number, or release it first (swapoff or umount, then `zramctl --reset /dev/zram{0}`); if zramd set it up and \
          its record is lost, run `zramdctl adopt zram{0}`",
@@ -276,7 +276,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
         return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
     }
     if let Some(real) = facts.links.get(path) {
-        let reason = format!("{path} leads over a symbolic link to {real}");
+        let reason = format!("{path} contains a symbolic link; it is {real}");
         let hint = format!("write mount-point = \"{real}\"");
         return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
     }
@@ -351,7 +351,7 @@ fn without_device(items: &mut [Item], facts: &Facts) {
         if let Some(kind) = refused.get(&device).filter(|_| !is_there) {
             item.decision = Decision::Refused;
             item.kind = *kind;
-            item.reason = format!("{device}, which is to hold it, cannot be set up");
+            item.reason = format!("its device {device} cannot be set up");
         }
     }
 }
@@ -418,7 +418,7 @@ pub(super) fn neighbours(
     for swap in facts.swaps.iter().filter(better) {
         let problem = warn(
             format!(
-                "{} has priority {}, above its {priority}: zram is only used when that is full",
+                "{} has priority {}, above its {priority}: zram is used only when that is full",
                 swap.path, swap.priority
             ),
             format!("write swap-priority = {} or more", swap.priority.saturating_add(1).min(32767)),

@@ -65,7 +65,7 @@ fn device_group(
         {
             let Request::Device(present) = &record.request else {
                 return Err(format!(
-                    "its record in /run/zramd is about something else; remove {}",
+                    "its record in /run/zramd is for another target; remove {}",
                     item.target.file_name()
                 ));
             };
@@ -176,7 +176,7 @@ fn change(
                 "its settings have changed but /dev/zram{number} is in use as swap: run `systemctl stop dev-zram{number}.swap` first"
             )),
             _ => Change::Refuse(format!(
-                "its settings have changed, and making it anew would lose its contents: save them, then run `zramd-setup down zram{number}`"
+                "its settings have changed, and setting it up again would lose its contents: save them, then run `zramd-setup down zram{number}`"
             )),
         };
     }

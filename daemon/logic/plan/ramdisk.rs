@@ -28,10 +28,7 @@ pub(crate) fn group(
         return Ok(group);
     };
     let Request::RamDisk(present) = &record.request else {
-        return Err(format!(
-            "its record in /run/zramd is about something else; remove {}",
-            target.file_name()
-        ));
+        return Err(format!("its record in /run/zramd is for another target; remove {}", target.file_name()));
     };
     let (now, place) = (&present.mount.mount_point, present.place());
     if record.progress == Progress::Working || facts.mount_at(&place).is_none() {
@@ -39,11 +36,11 @@ pub(crate) fn group(
         group.after = steps(request);
     } else if *now != request.mount.mount_point {
         return Err(format!(
-            "its mount point has changed from {now}, and what is in it would be lost: save it, then run `zramd-setup down {target}`"
+            "its mount point has changed from {now}, and its contents would be lost: save them, then run `zramd-setup down {target}`"
         ));
     } else if place != request.place() || present.number != request.number {
         return Err(format!(
-            "what holds it, or whether it is kept, has changed, and what is in it would be lost: save it, then run `zramd-setup down {target}`"
+            "its backend or persist has changed, and its contents would be lost: save them, then run `zramd-setup down {target}`"
         ));
     } else {
         let options = tmpfs_options(request);

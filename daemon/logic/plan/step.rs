@@ -325,14 +325,14 @@ impl fmt::Display for Step {
             Step::SwapOn { number, priority, .. } => {
                 write!(f, "activate swap on /dev/zram{number} with priority {priority}")
             }
-            Step::SwapOff { number } => write!(f, "deactivate swap on /dev/zram{number} for a moment"),
+            Step::SwapOff { number } => write!(f, "deactivate swap on /dev/zram{number} temporarily"),
             Step::MountDevice { number, mount, .. } => {
                 write!(f, "mount /dev/zram{number} on {}", mount.mount_point)
             }
             Step::MountTmpfs { mount, .. } => write!(f, "mount a tmpfs on {}", mount.mount_point),
             Step::RemountTmpfs { mount_point, options } => write!(f, "remount {mount_point} with {options}"),
             Step::LoadDisk { name } => write!(f, "load ramdisk.{name} from its newest good snapshot"),
-            Step::ShowDisk { mount_point, .. } => write!(f, "have it appear on {mount_point}"),
+            Step::ShowDisk { mount_point, .. } => write!(f, "bind-mount it on {mount_point}"),
             Step::SetTunable { tunable, before, value } => {
                 write!(f, "set {tunable} from {before} to {value}")
             }

@@ -41,7 +41,7 @@ pub(super) fn items(
     }
     let reason = not_on_top(devices, facts, activation);
     if let Some((reason, true)) = &reason {
-        let message = format!("the settings of [vm] are not made: {reason}");
+        let message = format!("[vm] is not applied: {reason}");
         problems.push(problem(Severity::Warning, &settings.origin, message, None));
     }
     items.push(item(Target::Vm, VmRequest { values }, reason.map(|(reason, _)| reason)));

@@ -181,7 +181,7 @@ fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Refusal> {
         Refusal::new(
             ErrorKind::Config,
             &size.origin,
-            format!("`{}` cannot be worked out: {}", size.text, error.message),
+            format!("`{}` cannot be evaluated: {}", size.text, error.message),
         )
     })
 }
@@ -361,7 +361,7 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
                 {
                     add(Some(algorithm.clone()), "auto: the verdict of the benchmark".to_owned(), true);
                 }
-                // That nothing was measured yet is no news.
+                // That no measurement yet is no news.
                 let why = match &facts.best {
                     Some(Err(why)) if *why != Unusable::Absent => format!("; {why}"),
                     _ => String::new(),

@@ -50,26 +50,26 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             Level::Error,
             Code::DiskPassthrough,
             format!(
-                "{name} is not in use: {}; what is written to {} goes to the disk",
+                "{name} is not in use: {}; writes to {} go to the disk below",
                 status.load_message, disk.mount_point
             ),
-            format!("look at `zramdctl disk snapshots {name}`; {log}"),
+            format!("check `zramdctl disk snapshots {name}`; {log}"),
         ),
         LoadState::Fallback => add(
             Level::Warning,
             Code::DiskFallback,
-            format!("{name} was filled from snapshot {}, because newer ones are broken", status.generation),
-            format!("look at its store, which may be failing: {log}"),
+            format!("{name} was filled from snapshot {}, because newer ones are damaged", status.generation),
+            format!("check its store, which may be failing: {log}"),
         ),
         LoadState::Empty if !status.refused.is_empty() => add(
             Level::Error,
             Code::DiskBeganEmpty,
             format!(
-                "{name} began empty, because its newest snapshot could not be loaded: {}",
+                "{name} started empty, because its newest snapshot could not be loaded: {}",
                 status.refused
             ),
             format!(
-                "look at `zramdctl disk snapshots {name}`: for one that is good, mend the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
+                "check `zramdctl disk snapshots {name}`, fix the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
             ),
         ),
         LoadState::Empty | LoadState::Loading | LoadState::Loaded => {}
@@ -77,10 +77,9 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     if status.unclean {
         let age = match status.made_age_usec {
             0 => String::new(),
-            usec => format!(
-                ": what it holds from before was {} old",
-                duration::text(Duration::from_secs(usec / 1_000_000))
-            ),
+            usec => {
+                format!(": its contents were {} old", duration::text(Duration::from_secs(usec / 1_000_000)))
+            }
         };
         add(
             Level::Warning,
@@ -94,7 +93,9 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             Level::Error,
             Code::StoreNotWritable,
             format!("{name}: {}", status.store_problem),
-            format!("mend that, then run `zramdctl disk save {name}`: what is in {name} is lost otherwise"),
+            format!(
+                "fix the cause, then run `zramdctl disk save {name}`; otherwise the contents of {name} are lost"
+            ),
         );
     }
     if status.last_save_result == SaveResult::Failed {
@@ -102,7 +103,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             Level::Error,
             Code::SaveFailed,
             format!("the last save of {name} failed: {}", status.last_save_message),
-            format!("mend that, then run `zramdctl disk save {name}`"),
+            format!("fix the cause, then run `zramdctl disk save {name}`"),
         );
     }
     let broken = status.snapshots.iter().filter(|line| !line.good);
@@ -113,7 +114,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             Code::SnapshotBroken,
             format!("snapshots of {name} that cannot be loaded: {}", broken.join(", ")),
             format!(
-                "look at the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` deletes one"
+                "check the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` deletes one"
             ),
         );
     }
@@ -121,9 +122,9 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
         add(
             Level::Warning,
             Code::SnapshotCorrupt,
-            format!("broken snapshots of {name} were set aside: {}", status.set_aside.join(", ")),
+            format!("damaged snapshots of {name} were set aside: {}", status.set_aside.join(", ")),
             format!(
-                "look at the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` removes what was set aside of one"
+                "check the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` removes a set-aside snapshot"
             ),
         );
     }

@@ -162,7 +162,7 @@ pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Op
     let short = if bytes > free_bytes {
         format!("{} are needed and {} are free", size_text(bytes), size_text(free_bytes))
     } else if inodes > free_inodes {
-        format!("{inodes} files are there and {free_inodes} can be made")
+        format!("{inodes} files are needed and {free_inodes} are free")
     } else {
         return None;
     };
@@ -232,7 +232,7 @@ pub(crate) mod tests {
         let reason = refuse_size(&contents, 3 << 20, 3).unwrap();
         assert_eq!(reason, "the disk is too small: 4.0 MiB are needed and 3.0 MiB are free");
         assert_eq!(contents.biggest_text(), "the biggest files are journal/a (3.0 MiB)");
-        assert!(refuse_size(&contents, 4 << 20, 2).unwrap().contains("3 files are there and 2 can be made"));
+        assert!(refuse_size(&contents, 4 << 20, 2).unwrap().contains("3 files are needed and 2 are free"));
         assert_eq!(size_text(1023), "1023 bytes");
         assert_eq!(size_text(u64::MAX), "16384.0 PiB");
     }

@@ -83,7 +83,7 @@ pub fn refuse_store(store: &str, layers: &[Layer], disks: &[&str]) -> Option<Str
 fn refuse_layer(store: &str, layer: &Layer, disks: &[&str]) -> Option<String> {
     let (path, magic) = match layer {
         Layer::Device(device) if device.starts_with("zram") || device.starts_with("ram") => {
-            return Some(format!("{store} is on {device}, which is memory: nothing there outlives a reboot"));
+            return Some(format!("{store} is on {device}, which is memory and lost at a reboot"));
         }
         Layer::Device(_) => return None,
         Layer::FileSystem { path, magic } => (path, *magic),
@@ -97,7 +97,7 @@ fn refuse_layer(store: &str, layer: &Layer, disks: &[&str]) -> Option<String> {
         _ => None,
     };
     if let Some(kind) = kind {
-        return Some(format!("{what} is on {kind}: nothing there is sure to outlive a reboot"));
+        return Some(format!("{what} is on {kind}, which may be lost at a reboot"));
     }
     let below = disks.iter().find(|disk| is_at_or_below(path, disk))?;
     Some(format!("{what} is on the RAM disk {below} that it should keep"))

@@ -157,10 +157,10 @@ impl State {
             return Some("it was not loaded in this boot");
         };
         match load.outcome {
-            Outcome::Unfinished => Some("loading it has not ended"),
+            Outcome::Unfinished => Some("loading it has not finished"),
             Outcome::Passthrough => Some("it is not in use: no snapshot could be loaded"),
             Outcome::Failed => Some("loading it failed"),
-            _ if load.place != *place => Some("what is mounted there is not what was loaded"),
+            _ if load.place != *place => Some("another file system is mounted there"),
             _ => None,
         }
     }

@@ -30,7 +30,7 @@ pub enum LoadState {
     Loading,
     /// It was loaded from its newest snapshot, or from the directory below when there was none yet.
     Loaded,
-    /// It was loaded from an older snapshot, because newer ones are broken.
+    /// It was loaded from an older snapshot, because newer ones are damaged.
     Fallback,
     /// No snapshot could be loaded, and the directory on disk is used instead.
     Passthrough,

@@ -131,7 +131,7 @@ pub const MAINTENANCE_TIMER: &str = "zramd-maintenance.timer";
 
 fn timer_files(interval: Duration) -> Vec<UnitFile> {
     let every = duration::text(interval);
-    let text = Unit::new("Maintenance of compressed memory")
+    let text = Unit::new("Compressed Memory Maintenance")
         .section("Timer")
         .line("OnActiveSec", &every)
         .line("OnUnitActiveSec", &every)

@@ -128,7 +128,7 @@ fn at_place(name: &str) -> Unit {
 
 /// It needs no rights: root owns what it changes.
 fn places() -> UnitFile {
-    let text = Unit::new("Directory of RAM disks that are not filled yet")
+    let text = Unit::new("Private Directory of RAM Disks")
         .line("DefaultDependencies", "no")
         .line("StartLimitIntervalSec", "0")
         .section("Service")
@@ -194,7 +194,7 @@ fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<
     if let Some(interval) = keep.save_interval {
         let span = |seconds: u64| duration::text(std::time::Duration::from_secs(seconds.max(1)));
         let timer = saving_timer(name);
-        let text = Unit::new(&format!("Saves RAM disk {name}"))
+        let text = Unit::new(&format!("Save RAM disk {name}"))
             .line("BindsTo", &service)
             .line("After", &service)
             .section("Timer")

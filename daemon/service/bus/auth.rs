@@ -80,7 +80,7 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> R
     let flags = if call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH) { INTERACTIVE } else { 0 };
     let no_polkit = |error: zbus::Error| {
         log::debug!("polkit does not answer: {error}");
-        denied(action, "only root may, because polkit is not there to allow others")
+        denied(action, "only root may do this, because polkit is not available")
     };
     let answer = connection
         .call_method(
@@ -96,8 +96,8 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> R
     let (is_authorized, is_challenge, _): (bool, bool, HashMap<&str, &str>) = answer.deserialize()?;
     match (is_authorized, is_challenge) {
         (true, _) => Ok(()),
-        (false, true) => Err(denied(action, "it takes authentication as an administrator")),
-        (false, false) => Err(denied(action, "polkit does not allow it")),
+        (false, true) => Err(denied(action, "authentication as an administrator is required")),
+        (false, false) => Err(denied(action, "polkit denied permission")),
     }
 }
 

@@ -173,7 +173,7 @@ impl Benchmark {
         let read = || files::read_optional(Path::new("/"), VERDICT);
         let text = lane::run(move || read().map_err(engine::Error::failed)).await?;
         if text.is_empty() {
-            return Err(Error::new(ErrorKind::NotFound, "nothing was measured yet"));
+            return Err(Error::new(ErrorKind::NotFound, "no measurement yet"));
         }
         Ok(text)
     }

@@ -202,7 +202,7 @@ impl Device {
         self.stats().await.io.invalid_io
     }
 
-    /// Pages freed because nobody needs them any more.
+    /// Pages freed by their owner (discard or slot free).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn notify_free(&self) -> u64 {
         self.stats().await.io.notify_free

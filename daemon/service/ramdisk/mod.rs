@@ -148,11 +148,11 @@ impl Core {
     ) -> Result<OwnedObjectPath> {
         let forced = only_force(options)?;
         if bytes == 0 {
-            return Err(invalid("a size of 0 is no size"));
+            return Err(invalid("the size must not be 0"));
         }
         if self.sample().await.disk(name).is_some_and(|disk| !disk.device.is_empty()) {
             let message = format!(
-                "{name} lies on zram, whose size is fixed while it is in use: change size of [ramdisk.{name}] and reboot"
+                "{name} is on zram, whose size cannot change while in use: change size of [ramdisk.{name}] and reboot"
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }

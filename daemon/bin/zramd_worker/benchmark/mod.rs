@@ -117,14 +117,14 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
     let unasked = options.idle || words.boot;
     if unasked {
         if settings.benchmark.when == When::Never {
-            return Ok("the configuration wants no benchmark".to_owned());
+            return Ok("the configuration disables the benchmark".to_owned());
         }
         if let Some(stored) = &stored {
             let verdict = &stored.algorithm;
             // Boot does not wait for a second opinion.
             match keep::again(&host, stored, settings.benchmark.sample).filter(|_| !words.boot) {
-                None => return Ok(format!("the verdict {verdict} holds; nothing to measure")),
-                Some(why) => eprintln!("the verdict {verdict} holds, and is measured again: {why}"),
+                None => return Ok(format!("the verdict {verdict} is valid; nothing to measure")),
+                Some(why) => eprintln!("the verdict {verdict} is valid, but measured again: {why}"),
             }
         }
     }

@@ -102,7 +102,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     let size = human(loaded.extracted.bytes);
     let refused = match loaded.refused.first() {
         Some((_, why)) => why.clone(),
-        None if loaded.outcome == Outcome::Empty => "those that are broken were set aside".to_owned(),
+        None if loaded.outcome == Outcome::Empty => "damaged ones were set aside".to_owned(),
         None => String::new(),
     };
     let (state, mut message) = match (loaded.outcome, loaded.generation) {
@@ -115,7 +115,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
         }
         (Outcome::Fallback, Some(number)) => (
             LoadState::Fallback,
-            format!("snapshot {number} loaded, because newer ones are broken: {entries}, {size}"),
+            format!("snapshot {number} loaded, because newer ones are damaged: {entries}, {size}"),
         ),
         (_, Some(number)) => {
             // What names there are is in the warnings.
@@ -133,15 +133,15 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
             LoadState::Passthrough,
             "no snapshot can be loaded: the directory on disk is used instead".to_owned(),
         ),
-        (_, None) => (LoadState::Empty, "no snapshot can be loaded: it begins empty".to_owned()),
+        (_, None) => (LoadState::Empty, "no snapshot can be loaded: the disk starts empty".to_owned()),
     };
     if loaded.unclean {
         let lost = match loaded.generation {
             Some(_) => "what changed after this snapshot",
             None => "what was in it",
         };
-        message.push_str(&format!("; the last boot ended without a last save, so {lost} is lost"));
-        warn(&name, "the last boot ended without a last save");
+        message.push_str(&format!("; the last boot ended without a final save, so {lost} is lost"));
+        warn(&name, "the last boot ended without a final save");
     }
     Ok(Filled {
         state,

@@ -130,6 +130,6 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
             return Err(Stopped::from(Error::new(ErrorKind::NotFound, format!("{name} has no {key}"))));
         }
         hook.run(&kept, reason, || !interrupt::is_asked())?;
-        Ok(format!("{name}: {key} has ended"))
+        Ok(format!("{name}: {key} ended"))
     }))
 }

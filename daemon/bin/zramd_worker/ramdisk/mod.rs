@@ -58,7 +58,7 @@ fn words(words: Vec<OsString>) -> Result<Words, String> {
             }
         }
         let mut plain = plain.into_iter();
-        let verb = plain.next().ok_or("what is to be done?")?;
+        let verb = plain.next().ok_or("a verb is missing")?;
         let name = plain.next().ok_or("with which disk?")?;
         Ok(Words { verb, name, rest: plain.collect(), reason, config })
     };
@@ -173,12 +173,12 @@ impl Job {
         }
         let name = &self.kept.request.name;
         if interrupt::is_asked() {
-            let message = format!("{name}: cancelled while {doing}; the snapshots are as they were");
+            let message = format!("{name}: cancelled while {doing}; the snapshots are unchanged");
             self.stopped = Some(Stopped::Cancelled(message));
         } else if Instant::now() >= self.deadline {
             let limit = self.kept.keep.time_limit;
             self.stopped = Some(Stopped::from(Error::failed(format!(
-                "{name}: given up while {doing}, because it took longer than {limit} s (time-limit); the snapshots are as they were"
+                "{name}: aborted while {doing}, after {limit} s (time-limit); the snapshots are unchanged"
             ))));
         }
         self.stopped.is_none()
@@ -212,7 +212,7 @@ fn left_out(name: &str, omitted: &Omitted) -> String {
         return String::new();
     }
     warn(name, &omitted.report());
-    format!("; {} left out or not whole: {}", omitted.count(), omitted.summary())
+    format!("; {} left out or incomplete: {}", omitted.count(), omitted.summary())
 }
 
 /// For what goes wrong without making the rest useless.
@@ -304,5 +304,5 @@ fn failed_save(job: &Job, error: Error) -> Stopped {
 
 fn refresh(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     job.publish(|_| {})?;
-    Ok(format!("{}: looked at its snapshots", words.name))
+    Ok(format!("{}: snapshots checked", words.name))
 }

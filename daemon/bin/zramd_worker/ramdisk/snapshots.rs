@@ -58,7 +58,7 @@ pub(super) fn unpin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
     ramdisk::pin(&job.calls, &job.kept.disk(), number, None)?;
     job.publish(|_| {})?;
-    Ok(format!("{}: snapshot {number} goes when it is its turn", words.name))
+    Ok(format!("{}: snapshot {number} is no longer pinned", words.name))
 }
 
 pub(super) fn delete(job: &mut Job, words: &Words) -> Result<String, Stopped> {
@@ -99,11 +99,8 @@ pub(super) fn cancel_restore(job: &mut Job, words: &Words) -> Result<String, Sto
         let names: Vec<String> =
             users.iter().map(|user| format!("{} (pid {})", user.name, user.pid)).collect();
         let mount_point = &job.kept.request.mount.mount_point;
-        let message = format!(
-            "{}: it stays as it is, because {mount_point} is in use by {}",
-            words.name,
-            names.join(", ")
-        );
+        let message =
+            format!("{}: not changed, because {mount_point} is in use by {}", words.name, names.join(", "));
         return Err(Error::new(ErrorKind::InUse, message).into());
     }
     Ok(format!("{}: the newest snapshot is loaded next", words.name))

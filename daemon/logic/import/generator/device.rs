@@ -262,7 +262,7 @@ impl<'a> Translator<'a> {
                 }
             }
             Err(why) => {
-                self.warn(setting, format!("{why}; the limit was left out: write it anew if you need it"));
+                self.warn(setting, format!("{why}; the limit was left out"));
                 self.leave_out(setting, &why);
             }
         }
@@ -311,7 +311,7 @@ impl<'a> Translator<'a> {
         if let Some(setting) = self.get("swap-priority") {
             let text = setting.value.as_str();
             match text.parse::<i32>() {
-                _ if role != Role::Swap => self.leave_out(setting, "means nothing for a file system"),
+                _ if role != Role::Swap => self.leave_out(setting, "has no effect for a file system"),
                 Ok(priority @ -1..=32767) => {
                     self.set(setting, "swap-priority", &priority.to_string(), "");
                 }
@@ -326,7 +326,7 @@ impl<'a> Translator<'a> {
         if let Some(setting) = self.get("options") {
             let text = setting.value.as_str();
             if role == Role::Raw {
-                self.leave_out(setting, "means nothing for a device that is not used");
+                self.leave_out(setting, "has no effect for a device that is not used");
             } else {
                 self.set(setting, "options", &quoted(text), "");
             }

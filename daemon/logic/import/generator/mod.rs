@@ -99,7 +99,7 @@ fn number(section: &str, exact: &BTreeSet<u32>, setting: &Setting, draft: &mut D
         let text = match (free, meant) {
             (Some(number), _) => {
                 format!(
-                    "there can be no device {section}, for which zram-generator waits in vain; it was taken for zram{number}"
+                    "there can be no device {section}, for which zram-generator waits until it times out; it was taken for zram{number}"
                 )
             }
             (None, Some(number)) => {

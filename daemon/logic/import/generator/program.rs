@@ -47,7 +47,7 @@ fn variable(
         (Some((_, value)), _) | (None, Some((_, Ok(value)))) => value.trim(),
         (None, Some((_, Err(why)))) => {
             let text = format!("`{program}` {why}; write a size in place of `{name}`");
-            return ("it was run in vain", text, None);
+            return ("it failed", text, None);
         }
         (None, None) => {
             let text = format!(
