@@ -121,7 +121,7 @@ pub enum Command {
     },
     /// Look for problems, and say how to mend each
     Doctor {
-        /// JSON: pretty (when nothing is said) or short, on one line
+        /// JSON: pretty (default) or short, on one line
         #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
         json: Json,
     },
@@ -138,7 +138,7 @@ pub enum Command {
     Reload(Change),
     /// Show what holds until the next boot instead of the configuration
     Overrides {
-        /// JSON: pretty (when nothing is said) or short, on one line
+        /// JSON: pretty (default) or short, on one line
         #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
         json: Json,
     },
@@ -280,7 +280,7 @@ pub struct List {
     /// One blank between columns, blanks in names as \x20
     #[arg(long)]
     pub raw: bool,
-    /// JSON: pretty (when nothing is said) or short, on one line
+    /// JSON: pretty (default) or short, on one line
     #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
     pub json: Option<Json>,
 }
@@ -329,7 +329,7 @@ pub struct Maintain {
     /// Only say what would be done; needs no rights
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// JSON: pretty (when nothing is said) or short, on one line
+    /// JSON: pretty (default) or short, on one line
     #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
     pub json: Json,
 }
@@ -364,7 +364,7 @@ pub struct Create {
 pub enum Disk {
     /// List RAM disks with what is kept of them
     List {
-        /// JSON: pretty (when nothing is said) or short, on one line
+        /// JSON: pretty (default) or short, on one line
         #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
         json: Json,
     },
@@ -372,7 +372,7 @@ pub enum Disk {
     Status {
         /// Only these
         names: Vec<String>,
-        /// JSON: pretty (when nothing is said) or short, on one line
+        /// JSON: pretty (default) or short, on one line
         #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
         json: Json,
     },
@@ -411,7 +411,7 @@ pub enum Disk {
     Snapshots {
         /// Disk
         name: String,
-        /// JSON: pretty (when nothing is said) or short, on one line
+        /// JSON: pretty (default) or short, on one line
         #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
         json: Json,
     },
@@ -514,7 +514,7 @@ pub struct BenchRun {
     /// Compress generated pages alone instead of those that the configuration says; the verdict is kept
     #[arg(long)]
     pub generator: bool,
-    /// Read so many pages at once with every algorithm: 2 to the power of each, for example 0-3
+    /// Read 2^N pages at once with every algorithm, for each N, for example 0-3
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clusters)]
     pub page_cluster: Vec<RangeInclusive<u8>>,
     /// What counts: latency, balanced or capacity, instead of what the configuration says; the verdict is not kept if that is another
@@ -529,7 +529,7 @@ pub struct BenchRun {
     /// Draw a chart into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,
-    /// JSON: pretty (when nothing is said) or short, on one line
+    /// JSON: pretty (default) or short, on one line
     #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
     pub json: Option<Json>,
 }
@@ -540,7 +540,7 @@ pub struct BenchShow {
     /// Draw a chart into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,
-    /// JSON: pretty (when nothing is said) or short, on one line
+    /// JSON: pretty (default) or short, on one line
     #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
     pub json: Option<Json>,
 }
@@ -559,7 +559,7 @@ pub struct BenchRamdisk {
     /// Compression algorithms, separated by semicolons, for example 'lz4;zstd(level=1)'; otherwise what the kernel selects
     #[arg(short, long, value_name = "NAME", value_delimiter = ';', value_parser = algorithm)]
     pub algorithm: Vec<Algorithm>,
-    /// JSON: pretty (when nothing is said) or short, on one line
+    /// JSON: pretty (default) or short, on one line
     #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
     pub json: Option<Json>,
 }
@@ -579,7 +579,7 @@ pub struct BenchSwap {
     /// Values of vm.page-cluster, for example 0-3 or 0,3; otherwise all of them
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clusters)]
     pub page_cluster: Vec<RangeInclusive<u8>>,
-    /// JSON: pretty (when nothing is said) or short, on one line
+    /// JSON: pretty (default) or short, on one line
     #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
     pub json: Option<Json>,
 }

@@ -349,7 +349,7 @@ fn not_loading(root: &Path) -> Option<String> {
     ramdisk::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
 }
 
-/// Whether PID 1 says that the service runs. Whoever cannot ask it does not know better.
+/// Whether PID 1 reports the service as running.
 fn runs() -> bool {
     let asked = Command::new("systemctl")
         .args(["is-active", "--quiet", "zramd.service"])

@@ -120,7 +120,7 @@ pub fn filesystem() -> DeviceView {
     device
 }
 
-/// Swap that somebody else set up.
+/// Swap that another program set up.
 fn foreign() -> DeviceView {
     let memory =
         MmStat { orig_data_size: 4096, compr_data_size: 68, mem_used_total: 20480, ..MmStat::default() };

@@ -25,7 +25,7 @@ use logic::work::Work;
 
 /// Name of the work.
 const WORK: &str = "maintenance";
-/// What is shown while it goes on.
+/// What is shown while it runs.
 const DOING: &str = "maintaining";
 
 /// Runs `maintain`.
@@ -159,7 +159,7 @@ pub fn text(report: &Report, dry: bool, style: Style) -> String {
     out
 }
 
-/// The devices that are told about, in this order.
+/// The devices that are reported, in this order.
 fn devices(report: &Report) -> Vec<&str> {
     let told = report.memory.iter().map(|used| used.device.as_str());
     let skipped = report.skipped.iter().map(|(device, ..)| device.as_str());

@@ -31,7 +31,7 @@ pub struct Form {
     pub stats: Option<u32>,
 }
 
-/// Watches until Ctrl-C, or until nobody reads any more.
+/// Watches until Ctrl-C, or until the output is closed.
 pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask).await?;
     let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME).build().map_err(of_call)?;

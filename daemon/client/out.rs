@@ -40,7 +40,7 @@ pub fn escaped(text: &str, words: bool) -> String {
         .collect()
 }
 
-/// One line of what goes on; false when nobody reads any more.
+/// One line of progress; false when the output is closed.
 pub fn line(text: &str) -> bool {
     let mut out = std::io::stdout().lock();
     // Flushed line by line, so that a program that reads a pipe sees events as they happen.

@@ -220,7 +220,7 @@ fn is_known(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
-/// What somebody who wrote this probably meant.
+/// What a user who wrote this probably meant.
 fn meant(name: &str) -> String {
     let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase());
     let nearest = names().map(|known| (distance(known), known)).min();

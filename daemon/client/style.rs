@@ -1,4 +1,4 @@
-//! Colours, where somebody wants them.
+//! Colours.
 
 use std::io::IsTerminal;
 

@@ -72,7 +72,7 @@ impl Watch {
         Ok(look)
     }
 
-    /// Text, this often, or until nobody reads any more.
+    /// Text, this often, or until the output is closed.
     async fn print(&mut self, iterations: Option<u64>) -> Result<(), Error> {
         let mut left = iterations;
         while left != Some(0) {

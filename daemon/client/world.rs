@@ -270,7 +270,7 @@ fn problems(before: &Value, after: &Value) -> Vec<Event> {
     come.chain(gone).collect()
 }
 
-/// How far a job is; its end is told by its end.
+/// Progress of a job, without its end.
 fn progress(name: &str, share: &Value) -> Option<Event> {
     let share = share.as_f64().filter(|share| *share > 0.0 && *share < 1.0)?;
     let text = format!("{:.0} %", share * 100.0);
@@ -309,7 +309,7 @@ mod tests {
         map(json!({"Role": "swap", "State": state, "DiskSizeBytes": 64 << 20, "Algorithm": "zstd"}))
     }
 
-    /// What is told about each piece of news, one after another.
+    /// What is reported each piece of news, one after another.
     fn lines(news: Vec<News>) -> Vec<String> {
         let objects = [(path("/device/zram0"), [(DEVICE.to_owned(), device("active"))].into())].into();
         let mut world = World::new(objects);

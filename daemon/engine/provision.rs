@@ -154,7 +154,7 @@ pub fn up_vm<H: Host>(host: &mut H, loaded: &Loaded, target: &Target) -> Result<
         let mut plan = plan(host, loaded, Activation::Systemd)?;
         plan.items.retain(|item| item.target == *target);
         plan.groups.retain(|group| group.target == *target);
-        // It is activated already, and by somebody else.
+        // It is activated already, and by another program.
         plan.groups.iter_mut().for_each(|group| group.needs = None);
         let outcomes = apply::apply(host, &plan);
         Ok(Applied { plan, outcomes })

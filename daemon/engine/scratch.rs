@@ -181,7 +181,7 @@ mod tests {
         let scratch = Scratch::create(&mut host, &BTreeSet::from([1, 2])).unwrap();
         assert_eq!(scratch.number(), 3, "zram0 is there, 1 and 2 are configured");
         assert_eq!(host.device_numbers().unwrap(), [0, 3]);
-        assert_eq!(host.records().unwrap(), [], "it is nobody's target");
+        assert_eq!(host.records().unwrap(), [], "it has no target");
         let mut scratch = scratch;
         scratch.configure(&mut host, &lz4(), 1 << 20).unwrap();
         scratch.configure(&mut host, &lz4(), 2 << 20).unwrap();

@@ -56,13 +56,13 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
         Undo::CloseCrypt { number } => while_busy(host, *number, |host| host.close_crypt(*number)),
         Undo::DetachFile { number } => while_busy(host, *number, |host| {
             host.detach_file(*number)?;
-            // The kernel lets go of it when the last one who has it open does, for example udev.
+            // The kernel releases it on last close, for example by udev.
             match host.loop_device(*number)? {
                 None => Ok(()),
                 Some(device) => Err(HostError::new(device, "detach", Errno::BUSY)),
             }
         }),
-        // Whoever has changed it since wanted that.
+        // Keeps changes made by others.
         Undo::RestoreTunable { tunable, before, ours } => set_if(host, *tunable, ours, before),
         Undo::RemoveDirectory { path } => match host.remove_directory(path) {
             // Somebody put something there, or removed it: both are their business.
@@ -192,7 +192,7 @@ pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
 /// Takes a whole record back: one that was finished is left as it was when that fails, an unfinished one as far as it goes.
 pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
     if matches!(record.request, Request::Vm(_)) && record.progress == Progress::Done {
-        // Half of them taken back must not look like values that somebody else has chosen.
+        // Half of them taken back must not look like values that another program has chosen.
         let mut record = Record { progress: Progress::Working, ..record.clone() };
         return match create::save(host, &record) {
             Ok(()) => roll_back(host, &mut record),

@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 pub enum Stopped {
     /// It could not be done.
     Failed(Error),
-    /// Somebody asked for its early end.
+    /// Its cancellation was requested.
     Cancelled(String),
     /// The machine has better things to do; the sentence says which.
     Postponed(String),
@@ -35,7 +35,7 @@ impl<E: Into<Error>> From<E> for Stopped {
     }
 }
 
-/// A work that goes on. Only one of the same name does, on the whole machine.
+/// A work in progress. Only one of the same name does, on the whole machine.
 #[derive(Debug)]
 pub struct Reporter {
     root: PathBuf,
@@ -89,12 +89,12 @@ impl Reporter {
         }
     }
 
-    /// Whether somebody asked for an early end.
+    /// Whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         interrupt::is_asked()
     }
 
-    /// [`Stopped::Cancelled`] when somebody asked for an early end; for `?` in loops.
+    /// [`Stopped::Cancelled`] when cancelled; for `?` in loops.
     pub fn check(&self) -> Result<(), Stopped> {
         if self.is_cancelled() {
             return Err(Stopped::Cancelled(format!("{}: cancelled", self.work.verb)));

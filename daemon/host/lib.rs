@@ -232,7 +232,7 @@ pub trait Host {
     /// Writes an attribute.
     fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError>;
     /// Makes a file of this size, takes its name away, and attaches it to a loop device with direct I/O for device `number`.
-    /// Nobody but root can read it, and it ends with the loop device.
+    /// Only root can read it, and it ends with the loop device.
     fn attach_file(&mut self, number: u32, path: &str, bytes: u64) -> Result<(), HostError>;
     /// Detaches it.
     fn detach_file(&mut self, number: u32) -> Result<(), HostError>;

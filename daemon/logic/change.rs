@@ -120,7 +120,7 @@ impl UnitDisk {
 /// Why something goes: its section is gone, or switched off, in a file or by a request.
 const NOT_WANTED: &str = "no longer wanted";
 
-/// Compares. `forced` lets go what would lose contents. `activation` says who can change what is in use.
+/// Compares. `forced` accepts the loss of contents. `activation` says who can change what is in use.
 pub fn changes(
     plan: &Plan,
     facts: &Facts,

@@ -28,9 +28,9 @@ pub enum ErrorKind {
     LosesContents,
     /// Memory could not take what is in a swap.
     InsufficientMemory,
-    /// Somebody else set the device up.
+    /// Another program set the device up.
     Unmanaged,
-    /// Somebody uses it.
+    /// It is in use.
     InUse,
     /// Another request works on it.
     Busy,

@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_somebody_else_has_changed_is_found() {
+    fn a_setting_that_another_program_has_changed_is_found() {
         let setting = |value: &str| VmView {
             name: "vm.swappiness".to_owned(),
             value: value.to_owned(),

@@ -9,7 +9,7 @@ pub fn bytes_per(suffix: &str) -> Option<u64> {
     SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, power)| 1 << (10 * power))
 }
 
-/// What somebody who wrote this unit probably meant.
+/// What a user who wrote this unit probably meant.
 pub fn meant_unit(suffix: &str) -> Option<&'static str> {
     let first = suffix.chars().next()?.to_ascii_uppercase();
     let units = [('B', "B"), ('K', "KiB"), ('M', "MiB"), ('G', "GiB"), ('T', "TiB")];

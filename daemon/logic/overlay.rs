@@ -173,7 +173,7 @@ pub fn file_name(section: &str) -> String {
     format!("{PREFIX}{section}{SUFFIX}")
 }
 
-/// The section that the drop-in of this name is for; nothing when somebody else wrote it.
+/// The section that the drop-in of this name is for; nothing when another program wrote it.
 pub fn section_of(file_name: &str) -> Option<&str> {
     file_name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
 }

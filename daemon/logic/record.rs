@@ -229,7 +229,7 @@ pub enum Undo {
         /// N of `zramN`.
         number: u32,
     },
-    /// Give a setting its earlier value back, unless somebody else has changed it in the meantime.
+    /// Give a setting its earlier value back, unless another program has changed it in the meantime.
     RestoreTunable {
         /// Which.
         tunable: Tunable,

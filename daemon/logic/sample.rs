@@ -32,7 +32,7 @@ pub struct Snapshot {
     pub page_size_bytes: u64,
     /// What this kernel can do, as far as a device shows it.
     pub capabilities: Vec<String>,
-    /// Every zram device, ascending, whoever set it up.
+    /// Every zram device, ascending, managed or not.
     pub devices: Vec<DeviceView>,
     /// tmpfs disks that zramd mounted, by name.
     pub disks: Vec<DiskView>,
@@ -47,7 +47,7 @@ pub struct Snapshot {
     pub pressure: Level,
     /// What is wrong, or deserves a look.
     pub problems: Vec<Finding>,
-    /// Whether the kernel prefers swap of somebody else, on whatever it lies, to all of ours.
+    /// Whether the kernel prefers swap of another program, on whatever it lies, to all of ours.
     #[serde(skip)]
     pub is_outranked: bool,
 }
@@ -136,7 +136,7 @@ pub enum ReasonView {
     Fallback,
     /// The kernel chose.
     KernelDefault,
-    /// Somebody else set the device up.
+    /// Another program set the device up.
     #[default]
     Unknown,
 }

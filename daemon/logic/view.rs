@@ -1,4 +1,4 @@
-//! What the daemon knows about the configuration, and what it is told to do: plain data, made by `zramd-setup`.
+//! What the daemon knows about the configuration, and what it is asked to do: plain data, made by `zramd-setup`.
 //!
 //! Reading TOML, planning and carrying out take most of the program text of zramd and are needed for moments only. The
 //! resident daemon has them done by `zramd-setup`, which it starts when there is something to do, and reads these as JSON.

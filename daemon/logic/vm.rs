@@ -91,7 +91,7 @@ pub struct VmView {
 }
 
 impl VmView {
-    /// Whether somebody else has changed it since: zramd leaves it alone then.
+    /// Whether another program has changed it since: zramd leaves it alone then.
     pub fn is_changed(&self) -> bool {
         self.value != self.set_to
     }

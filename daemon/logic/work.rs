@@ -1,6 +1,6 @@
 //! What `zramd-worker` says about the work it does: one small JSON file per work, `/run/zramd/work/NAME.json`.
 //!
-//! It is written again at most four times a second while the work goes on, and stays after its end until the next of the
+//! It is written again at most four times a second while the work runs, and stays after its end until the next of the
 //! same name begins. Whoever starts the work, or watches it, reads the file.
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum Outcome {
     Done,
     /// It could not be done.
     Failed,
-    /// Somebody asked for its early end.
+    /// Its cancellation was requested.
     Cancelled,
     /// The machine had better things to do; it is tried again later.
     Postponed,

@@ -99,7 +99,7 @@ pub struct Core {
     pub lane: tokio::sync::Mutex<()>,
     /// How many changes have begun.
     pub changes: AtomicU64,
-    /// One plan at a time: everybody may have one made, and each takes a process, and a thread that samples are read on, too.
+    /// One plan at a time: every user may have one made, and each takes a process, and a thread that samples are read on, too.
     pub planning: tokio::sync::Mutex<()>,
     /// Calls that wait, by caller.
     pub turns: Turns,
@@ -121,7 +121,7 @@ pub struct Core {
     reading: AtomicBool,
     /// Whether freed memory is going to be given back.
     tidying: AtomicBool,
-    /// When the read that goes on began, in microseconds since boot.
+    /// When the read in progress began, in microseconds since boot.
     read_began: AtomicU64,
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
@@ -238,7 +238,7 @@ impl Core {
         self.resample_within(patience(age)).await
     }
 
-    /// Whether the read that goes on has taken so long already.
+    /// Whether the read in progress has taken so long already.
     fn is_held_back(&self, patience: Duration) -> bool {
         let began = Duration::from_micros(self.read_began.load(Ordering::SeqCst));
         let now = LinuxHost::new("/").monotonic();

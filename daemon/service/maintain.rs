@@ -35,7 +35,7 @@ impl Core {
         self.start_work("maintain", object.to_owned(), order).await
     }
 
-    /// Whether a run goes on, whoever started it.
+    /// Whether a run continues, whoever started it.
     pub fn is_maintaining(&self) -> bool {
         let goes_on = |work: Work<IgnoredAny>| {
             work.result.is_none() && Path::new(&format!("/proc/{}", work.pid)).exists()
@@ -94,7 +94,7 @@ pub async fn follow_configuration(core: &Arc<Core>) {
     let asked = core.view().maintenance;
     super::pressure::follow(core, asked.pressure);
     if asked.writeback && core.latest().maintenance.budget.is_none() && !core.is_maintaining() {
-        // It outlives boots in a file that only a run reads. One that goes on reads it, too.
+        // It outlives boots in a file that only a run reads. One that continues reads it, too.
         let words = ["--only", "budget"].map(str::to_owned).to_vec();
         core.maintain("", words).await.ok();
     }

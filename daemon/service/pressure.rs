@@ -104,7 +104,7 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
         let is_due = last_run.is_none_or(|(level, then)| {
             level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
         });
-        // One that goes on may not know of the pressure: the next look is soon enough.
+        // One that continues may not know of the pressure: the next look is soon enough.
         if gauge.level > Level::None && is_due && !core.is_maintaining() {
             let reason = Cause::Pressure(gauge.level).to_string();
             // With too many jobs waiting there will be another look, too.
@@ -128,7 +128,7 @@ fn note(core: &Core, level: Level) {
 async fn announce(core: &Core, level: Level, reason: &str) {
     let Some(connection) = core.connection() else { return };
     if let Ok(emitter) = SignalEmitter::new(&connection, super::ROOT) {
-        // Nobody has to listen.
+        // There may be no receiver.
         Manager::pressure_changed(&emitter, level.word(), reason).await.ok();
     }
 }

@@ -28,7 +28,7 @@ use logic::view::{Ended, Obsolete, Proposal, Task, UnitChange, View};
 pub struct Wish {
     /// Only these follow the configuration; nothing means all.
     pub only: Option<BTreeSet<Target>>,
-    /// They are to be gone: nobody wonders that they are not configured.
+    /// They are to be gone: absence from the configuration is expected.
     pub gone: bool,
     /// Whether contents may be lost.
     pub forced: bool,
@@ -37,12 +37,12 @@ pub struct Wish {
     /// An override is removed: whatever the configuration says of its target is what is wanted.
     #[serde(default)]
     pub unset: bool,
-    /// What it changes in the configuration of the moment; if it cannot be fulfilled, that is put back.
+    /// What it changes in the runtime configuration; if it cannot be fulfilled, that is put back.
     #[serde(default)]
     pub before: Option<Before>,
 }
 
-/// A section of the moment as it was before a wish.
+/// The runtime section before the operation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Before {
     /// Its name.
@@ -479,7 +479,7 @@ async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
         }
     }
     match &task.setup {
-        // Stopped already if the unit was active; if it was not, nobody else stops it.
+        // Stopped already if the unit was active; if it was not, nothing else stops it.
         Some(unit) => pid_1.unit(Verb::Stop, unit, &task.target, handle).await,
         None => Ok(()),
     }

@@ -32,7 +32,7 @@ pub struct Options {
 /// somebody, and a restart of the daemon must not bring it back.
 const PROVISIONED: &str = "/run/zramd/provisioned";
 
-/// Runs until it is told to end.
+/// Runs until it is asked to end.
 pub fn run(options: Options) -> ExitStatus {
     journal::open();
     let runtime = tokio::runtime::Builder::new_current_thread()

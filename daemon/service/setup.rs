@@ -61,7 +61,7 @@ impl Cancel {
     }
 }
 
-/// Where the configuration comes from, as `zramd-setup` is told.
+/// Where the configuration comes from, as arguments of `zramd-setup`.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
     /// `--config`: this file instead of the roots.

@@ -78,7 +78,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Published) {
     loop {
         core.changed.notified().await;
-        // A machine that never settles is told about as it is then.
+        // A machine that never settles is reported as it is then.
         let latest = Instant::now() + LONGEST_WAIT;
         loop {
             let request = core.request();

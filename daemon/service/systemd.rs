@@ -45,7 +45,7 @@ const REPLACED: usize = 10;
 const SIGTERM: i32 = 15;
 
 impl Systemd {
-    /// Begins; end it with [`Systemd::leave`], or PID 1 goes on to tell us about every unit.
+    /// Begins; end it with [`Systemd::leave`], or PID 1 continues to tell us about every unit.
     pub async fn enter(connection: &Connection) -> Result<Systemd> {
         let pid_1 = Systemd { connection: connection.clone() };
         let mut conversations = CONVERSATIONS.lock().await;
@@ -179,7 +179,7 @@ impl Systemd {
                 }
                 () = handle.cancelled.notified() => {
                     if let Some(who) = give_up {
-                        // When it has just ended, its end is what is told.
+                        // If it has just ended, report how it ended.
                         self.call("KillUnit", &(unit, who, SIGTERM)).await.ok();
                     }
                 }

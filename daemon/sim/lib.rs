@@ -51,7 +51,7 @@ pub struct Swap {
     pub used_kib: u64,
 }
 
-/// A process of somebody else that has something open.
+/// A process of another program that has something open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Held {
     what: What,

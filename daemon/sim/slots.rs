@@ -43,7 +43,7 @@ pub enum Passes {
     /// that it does not know choose all pages (6.12).
     #[default]
     Walk,
-    /// Those that are to be processed are found first; the largest have their turn first, and of those the last. Words that it does
+    /// Those that are to be processed are found first; the largest are processed first, and of those the last. Words that it does
     /// not know are errors. Pages on the disk keep what else is known of them (7.2).
     Buckets,
 }
@@ -143,7 +143,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Numbers of pages in the order in which they have their turn, of those that `chosen` chooses.
+    /// Numbers of pages in the order in which they are processed, of those that `chosen` chooses.
     fn turns(&self, passes: Passes, chosen: impl Fn(&Slot) -> bool) -> Vec<u64> {
         let mut turns: Vec<u64> =
             self.all.iter().filter(|(_, slot)| chosen(slot)).map(|(number, _)| *number).collect();

@@ -206,7 +206,7 @@ fn exporting_may_fail_anywhere(is_there: bool) {
             assert!(picture(&trial.disk.store) == store, "{what}");
             if ended.is_err() && found != after {
                 match export(&Calls::new()) {
-                    // What is in a directory of somebody else is never removed; the message says where it is.
+                    // What is in a directory of another program is never removed; the message says where it is.
                     Err(error) if is_there && is_kill(fault) && found.0 != before.0 => {
                         assert_eq!(error.kind, ErrorKind::Unsafe, "{what}: {error}");
                         assert!(

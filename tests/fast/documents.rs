@@ -171,7 +171,7 @@ fn zramd_toml_5_is_current() {
         let lines: Vec<String> = ROOTS.iter().rev().map(|root| plain(&of(root))).collect();
         lines.join("\n.br\n")
     };
-    let owners = ["of the distribution", "of the owner of the machine", "of the moment: gone after a reboot"];
+    let owners = ["of the distribution", "of the administrator", "at runtime, removed at a reboot"];
     let roots: String = ROOTS
         .iter()
         .zip(owners)

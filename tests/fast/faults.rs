@@ -401,7 +401,7 @@ fn a_directory_that_two_targets_share_goes_with_the_last_of_them() {
     let initial = machine.snapshot();
     apply(&machine, &loaded);
     revert_errors(&machine);
-    assert_eq!(machine.snapshot(), initial, "a directory of somebody else stays");
+    assert_eq!(machine.snapshot(), initial, "a directory of another program stays");
 }
 
 #[test]
@@ -697,8 +697,8 @@ fn what_is_not_as_configured_is_not_taken_over() {
             DeviceSettings { algorithms: device(0, 64, role(1), &["lzo"]).algorithms, ..ours.clone() },
         ),
         ("no write-back", DeviceSettings { writeback: None, ..ours.clone() }),
-        ("a swap of somebody else", device(3, 16, role(100), &["auto"])),
-        ("data of somebody else", device(4, 16, role(100), &["auto"])),
+        ("a swap of another program", device(3, 16, role(100), &["auto"])),
+        ("data of another program", device(4, 16, role(100), &["auto"])),
         ("a device that is not there", device(9, 64, role(100), &["auto"])),
     ] {
         assert_eq!(adopt(device), Err(ErrorKind::Unsafe), "{case}");
@@ -712,7 +712,7 @@ fn what_is_not_as_configured_is_not_taken_over() {
 }
 
 #[test]
-fn without_a_sequence_number_a_device_of_somebody_else_is_not_ours() {
+fn without_a_sequence_number_a_device_of_another_program_is_not_ours() {
     let machine = machine(KernelConfig { diskseq: false, ..KernelConfig::full() });
     apply(&machine, &only_swap());
     let host = &mut machine.process();
@@ -732,7 +732,7 @@ fn without_a_sequence_number_a_device_of_somebody_else_is_not_ours() {
 }
 
 #[test]
-fn a_device_that_was_taken_away_is_not_called_that_of_somebody_else() {
+fn a_device_that_was_taken_away_is_not_called_that_of_another_program() {
     let machine = machine(KernelConfig::full());
     let host = &mut machine.process();
     let kind = |number| engine::device::control::must_be_ours(host, number).unwrap_err().kind;

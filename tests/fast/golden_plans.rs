@@ -79,7 +79,7 @@ fn describe(state: &mut State, key: &str, value: &str) {
     }
 }
 
-/// Swap that somebody else has made on zram0.
+/// Swap that another program has made on zram0.
 fn foreign_swap(machine: &SimMachine, size: &str, priority: &str) {
     let mut process = machine.process();
     process.write_attribute(0, Attribute::DiskSize, &bytes(size).to_string()).unwrap();
@@ -96,7 +96,7 @@ fn machine(case: &str) -> SimMachine {
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (key, value) = line.split_once(": ").unwrap_or((line, ""));
         match (key, value.split_once(' ')) {
-            ("swap of somebody else", Some((size, priority))) => foreign_swap(&machine, size, priority),
+            ("swap of another program", Some((size, priority))) => foreign_swap(&machine, size, priority),
             ("earlier run killed after calls", None) => machine.kill_after(value.parse().unwrap()),
             _ => describe(&mut machine.change(), key, value),
         }

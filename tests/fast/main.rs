@@ -40,4 +40,5 @@ mod reload_direct;
 mod schema;
 mod units;
 mod vm;
+mod words;
 mod writeback;

@@ -244,7 +244,7 @@ fn nothing_is_left_alone_without_a_word() {
     machine.change().blocks.remove("/dev/wb");
     let report = timer(&machine, &loaded);
     assert!(skipped(&report, "write-back").contains("/dev/dm-0: look at its size"), "{report:?}");
-    assert!(done(&report).contains(&("recompress", "idle")), "the rest goes on: {report:?}");
+    assert!(done(&report).contains(&("recompress", "idle")), "the rest continues: {report:?}");
     let nothing = load(SWAP);
     assert!(skipped(&timer(&machine, &nothing), "maintenance").contains("asks for neither"));
     let empty = SimMachine::new(KernelConfig::full());

@@ -243,13 +243,13 @@ fn what_this_machine_lacks_is_named() {
 }
 
 #[test]
-fn a_device_of_somebody_else_is_refused_and_its_user_named() {
+fn a_device_of_another_program_is_refused_and_its_user_named() {
     let mut facts = facts();
     facts.devices.insert(0, device(true, &["lz4"]));
     check(
         "[zram0]",
         &facts,
-        Some((ErrorKind::Unsafe, "somebody else: it has a size of 1.0 MiB but is not in use")),
+        Some((ErrorKind::Unsafe, "another program: it has a size of 1.0 MiB but is not in use")),
     );
     facts.mounts = vec![mount((252, 0), "/opt")];
     check("[zram0]", &facts, Some((ErrorKind::Unsafe, "mounted on /opt")));

@@ -1,4 +1,4 @@
-//! Reloading without systemd, on the simulator: what is changed, what is refused, and what `force` lets go of.
+//! Reloading without systemd, on the simulator: what is changed, what is refused, and what `force` releases.
 
 use engine::ErrorKind;
 use engine::reload::{Scope, Survey, carry_out, survey};

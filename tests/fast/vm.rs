@@ -132,7 +132,7 @@ fn a_measured_latency_decides_swappiness_where_the_verdict_holds() {
 const TUNED: &str = "[zram0]\nzram-size = 64\n[vm]\ntune = true\n";
 
 #[test]
-fn what_somebody_else_has_changed_is_left_alone() {
+fn what_another_program_has_changed_is_left_alone() {
     let machine = machine();
     apply(&machine, TUNED);
     machine.change().tunables.insert(Tunable::Swappiness, "77".to_owned());
@@ -166,7 +166,7 @@ fn disk_swap(state: &mut State, priority: i32) {
 #[test]
 fn only_when_our_swap_is_used_first() {
     let tuned = "[zram1]\nzram-size = 64\nswap-priority = 10\n[vm]\ntune = true\n";
-    // What somebody else set up on zram0 stands for any other swap.
+    // What another program set up on zram0 stands for any other swap.
     for (priority, expected) in [(9, "150 0 15000 10 N"), (10, "60 3 15000 10 N"), (11, "60 3 15000 10 N")] {
         let machine = machine();
         disk_swap(&mut machine.change(), priority);

@@ -319,7 +319,7 @@ fn changes_do_not_wait_for_what_zramd_worker_does() {
         session.ok(&["swap", "on", "zram0"]);
         // The same work is not done twice at the same time, and there is no job that says so, nor a line in the journal.
         assert_eq!(measure(&client).await, Err("org.zramd1.Error.Busy".to_owned()));
-        assert_eq!(job(&client, &measuring).await.0, "", "it goes on all the while");
+        assert_eq!(job(&client, &measuring).await.0, "", "it runs all the while");
         end_work(&session, "benchmark");
         assert_ne!(end_of(&client, &measuring).await.0, "");
     });
@@ -363,7 +363,7 @@ fn what_is_looked_at_is_what_the_daemon_goes_by() {
     }
 }
 
-/// As `zramd-setup`, but a plan waits until it is told to begin.
+/// As `zramd-setup`, but a plan waits until it is asked to begin.
 const SLOW_SETUP: &str = r#"
 case "$*" in *propose*)
     mkfifo "$HERE/hold" && touch "$HERE/begun-propose"
@@ -394,7 +394,7 @@ fn whoever_waits_for_a_change_can_give_up() {
         let second = reload().await;
         call::<_, ()>(&client, &second, "org.zramd1.Job.Cancel", &()).await.unwrap();
         assert_eq!(end_of(&client, &second).await.0, "cancelled");
-        assert_eq!(job(&client, &first).await.0, "", "it goes on all the while");
+        assert_eq!(job(&client, &first).await.0, "", "it runs all the while");
         // A method without a job is not left waiting until its caller has given up.
         let refused: Result<String, String> =
             call(&client, "/org/zramd1", &manager("CreateDevice"), &options).await;

@@ -159,7 +159,7 @@ fn holding_bus(config: &str) -> Option<PrivateBus> {
     Some(bus)
 }
 
-/// Has the daemon killed while the program waits that does it. The next one is there before that program goes on.
+/// Has the daemon killed while the program waits that does it. The next one is there before that program continues.
 fn kill_while_held(bus: &mut PrivateBus, operation: &Operation, moment: Moment) {
     let here: PathBuf = bus.bus().directory().to_owned();
     assert!(Command::new("mkfifo").arg(here.join("go")).status().unwrap().success());

@@ -24,7 +24,7 @@ fn a_disk_that_is_too_small_is_told_what_is_big() {
     assert_eq!(error.kind, ErrorKind::DiskFull);
     assert!(!error.message.contains("journal") && error.private.contains("journal"), "{error:?}");
     assert!(picture(trial.place()).len() == 1);
-    // However it goes on, that generation stays.
+    // However it continues, that generation stays.
     trial.disk.on_failure = OnFailure::Empty;
     let loaded = trial.load().unwrap();
     assert_eq!(loaded.outcome, Outcome::Empty);

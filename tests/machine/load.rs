@@ -160,7 +160,7 @@ fn subscriptions_are_limited() {
     });
 }
 
-/// A subscription by somebody who does not wait for the answer.
+/// A subscription by a user who does not wait for the answer.
 fn subscription() -> Message {
     let call =
         Message::method_call(ROOT, "Subscribe").destination("org.zramd1").interface("org.zramd1.Manager");
@@ -392,7 +392,7 @@ fn huge_options_are_not_kept_in_memory() {
     assert!(slowest <= PATIENCE, "{slowest:?}");
 }
 
-/// Calls that wait for somebody else: the bus, polkit, `zramd-setup`. None of them changes anything.
+/// Calls that wait for another program: the bus, polkit, `zramd-setup`. None of them changes anything.
 fn waiting_calls() -> [Message; 2] {
     let manager = "org.zramd1.Manager";
     let options = HashMap::<String, Variant<'_>>::new();
@@ -513,7 +513,7 @@ fn long_messages_cost_no_memory() {
 #[test]
 fn one_user_has_a_share_of_the_waiting_calls() {
     if !rustix::process::geteuid().is_root() {
-        return skip("root has no such limit, so it needs root, to be somebody else");
+        return skip("root has no such limit, so it needs root, to be another user");
     }
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };

@@ -193,7 +193,7 @@ fn a_mount_that_is_in_use_is_left_and_its_user_is_named() {
 }
 
 #[test]
-fn a_device_of_somebody_else_is_refused_and_not_touched() {
+fn a_device_of_another_program_is_refused_and_not_touched() {
     let Some(_session) = session() else { return };
     let number = fs::read_to_string("/sys/class/zram-control/hot_add").unwrap().trim().to_owned();
     fs::write(format!("/sys/block/zram{number}/disksize"), "16M").unwrap();
@@ -205,7 +205,7 @@ fn a_device_of_somebody_else_is_refused_and_not_touched() {
     let after = machine();
     fs::write("/sys/class/zram-control/hot_remove", &number).unwrap();
     assert_eq!(output.status.code(), Some(7), "{output:?}");
-    assert!(texts(&output).1.contains("set up by somebody else"), "{output:?}");
+    assert!(texts(&output).1.contains("set up by another program"), "{output:?}");
     assert_eq!(after, before);
 }
 

@@ -70,7 +70,7 @@ fn settings_come_with_the_swap_and_go_with_it() {
 }
 
 #[test]
-fn what_somebody_else_changes_is_left_alone() {
+fn what_another_program_changes_is_left_alone() {
     let Some(session) = session() else { return };
     session.run(TUNED, &["apply"]);
     fs::write(Tunable::Swappiness.path(), "44").unwrap();

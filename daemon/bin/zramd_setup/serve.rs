@@ -26,7 +26,7 @@ pub fn reply<T: Serialize>(reply: Result<T, Error>) -> Result<ExitStatus, Error>
     Ok(reply.map_or_else(|error| error.exit_status(), |_| ExitStatus::Success))
 }
 
-/// The configuration with the sections of the moment, which `--config` does not hide: whoever asked for them is the same.
+/// The configuration with the runtime sections, which `--config` does not hide: whoever asked for them is the same.
 fn load(invocation: &Invocation) -> (Loaded, Vec<String>) {
     let sources = files::sources(Path::new("/"), invocation.config.as_ref());
     let names = sources.0.iter().map(|(path, _)| path.display().to_string()).collect();

@@ -26,7 +26,7 @@ struct Words {
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     let Words { config, order } = parse(words)?;
     let loaded = configured::loaded(config.as_ref());
-    // While it goes on, others see what was done last, and what is left of the budget.
+    // While it runs, others see what was done last, and what is left of the budget.
     Ok(frame::run_with("maintenance", "maintain", true, |reporter| {
         let mut host = LinuxHost::new("/");
         let (mut report, done) = maintain::run(&mut host, &loaded, &order, reporter);
@@ -91,7 +91,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
             ));
         }
     };
-    // Whoever asks for one thing asks.
+    // A request for one action counts as a request.
     let cause = if only.is_some() { Cause::Request } else { cause.unwrap_or(Cause::Timer) };
     Ok(Words { config, order: Order { cause, devices, only, dry_run: false } })
 }

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_page_cache_for_a_device() {
+    fn the_page_cache_is_not_taken_for_a_device() {
         let results = vec![row("/srv (ext4)", Access::Direct), row("/srv (ext4)", Access::Cache)];
         let remarks = vec!["something is missing".to_owned()];
         let report =

@@ -36,7 +36,7 @@ pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unu
     cache::read(Some(&text), &key_now(host), profile)
 }
 
-/// Why a run that nobody asked for measures again although a verdict holds; nothing when it has nothing to do.
+/// Why a run that was not requested measures again although a verdict holds; nothing when it has nothing to do.
 pub fn again<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> Option<String> {
     let sources = ["generator", "calibrated", "processes", "swap"];
     let rank = |source: &str| sources.iter().position(|other| *other == source);

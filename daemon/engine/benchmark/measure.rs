@@ -132,7 +132,7 @@ impl Pass {
     }
 }
 
-/// Does one pass over the device at `node`. It ends early, without an error, at its limit and when somebody asked us to end.
+/// Does one pass over the device at `node`. It ends early, without an error, at its limit and when cancelled.
 pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
     let size = spec.pages_per_request.max(1);
     let mut requests: Vec<usize> =

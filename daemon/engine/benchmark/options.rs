@@ -1,4 +1,4 @@
-//! What a run of the benchmark is told.
+//! Options of a benchmark run.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -25,7 +25,7 @@ pub struct Options {
     pub every_cluster: bool,
     /// Threads for throughput; 0 is one per CPU.
     pub threads: usize,
-    /// Nobody waits for it: with the lowest priority, and only while nobody else wants the machine.
+    /// Nobody waits for it: with the lowest priority, and only while nothing else wants the machine.
     pub idle: bool,
     /// How long it may take.
     pub budget: Duration,

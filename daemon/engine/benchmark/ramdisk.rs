@@ -21,7 +21,7 @@ use logic::device::attribute::Attribute;
 use logic::human::human;
 use serde::{Deserialize, Serialize};
 
-/// File system on zram: the one that zramd makes when nobody says another.
+/// File system on zram: the one that zramd makes by default.
 const FS_TYPE: &str = "ext4";
 /// Bytes of real data at most; they are repeated.
 const MOST_DATA: u64 = 32 << 20;
@@ -31,7 +31,7 @@ const PAGE: usize = 4096;
 const REQUESTS: usize = 10_000;
 /// How long random requests may take, in seconds.
 const PATIENCE: f64 = 1.0;
-/// Where real data is taken from when nobody says where.
+/// Where real data is taken from by default.
 const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/lib", "/usr/share"];
 
 /// What to compare.

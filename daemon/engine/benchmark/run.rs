@@ -66,7 +66,7 @@ pub struct Measured {
     pub provisional: String,
 }
 
-/// The benchmark while it goes on.
+/// The benchmark while it runs.
 struct Run<'a, H: Host> {
     host: &'a mut H,
     options: &'a Options,
@@ -78,7 +78,7 @@ struct Run<'a, H: Host> {
     report: &'a mut dyn FnMut(f64, &str),
 }
 
-/// Runs it. `report` is told how far it is and what is measured.
+/// Runs it. `report` receives the progress and what is measured.
 pub fn run<H: Host>(
     host: &mut H,
     options: &Options,
@@ -89,7 +89,7 @@ pub fn run<H: Host>(
         let message = "measuring needs a zram device of its own, and therefore root";
         return Err(Error::new(crate::ErrorKind::NotPermitted, message).into());
     }
-    // What can never be measured is told at once, not in a better moment.
+    // What can never be measured is reported at once, not in a better moment.
     if let Source::File(path) = &options.source {
         sample::open(path)?;
     }
@@ -402,7 +402,7 @@ impl<H: Host> Run<'_, H> {
         for algorithm in concerned {
             self.check(&format!("{algorithm}, several pages at once"))?;
             self.configure(&algorithm)?;
-            // Whoever asked for all of them waits for all of them.
+            // An explicit list ignores the time budget.
             let limit = if every { CLUSTERS } else { self.left().mul_f64(0.4) };
             let all = 0..self.sample.pages.count().min(2048);
             let write = Spec { limit, ..Spec::new(Direction::Write, all) };

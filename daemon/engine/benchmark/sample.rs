@@ -102,7 +102,7 @@ fn generate(wanted: usize) -> Result<Sample, Error> {
     Ok(basket.done("generator", "generated pages, like those of a desktop's programs".to_owned()))
 }
 
-/// Opens a file or block device that somebody named, and tells its size in bytes; an error for what has no pages.
+/// Opens a file or block device that was named, and tells its size in bytes; an error for what has no pages.
 pub fn open(path: &Path) -> Result<(OwnedFd, u64), Error> {
     let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
     // NONBLOCK: a pipe is refused, not waited for.

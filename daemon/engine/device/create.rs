@@ -1,4 +1,4 @@
-//! The only place that creates and removes devices. Reading `hot_add` creates one, so nobody else may touch it.
+//! The only place that creates and removes devices. Reading `hot_add` creates one, so nothing else may touch it.
 
 use crate::error::Error;
 use crate::gather;

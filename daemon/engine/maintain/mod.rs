@@ -75,7 +75,7 @@ pub enum Only {
     Budget,
 }
 
-/// Who is told how far it is, and says when to stop.
+/// Who receives the progress, and says when to stop.
 pub trait Watch {
     /// How far it is, 0 to 1, and what is being done.
     fn progress(&mut self, share: f64, doing: &str);
@@ -83,7 +83,7 @@ pub trait Watch {
     fn check(&self) -> Result<(), Stopped>;
 }
 
-/// Nobody watches what takes no time.
+/// A progress sink that ignores everything.
 #[derive(Debug)]
 pub struct Unwatched;
 
@@ -393,7 +393,7 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Goes on after something that failed, to what does not need it; the first failure is what is told in the end. Whoever cancels ends
+/// Continues after something that failed, to what does not need it; the first failure is what is told in the end. Whoever cancels ends
 /// everything at once.
 fn go_on(ended: &mut Result<(), Stopped>, done: Result<(), Stopped>) -> Result<(), Stopped> {
     match done {

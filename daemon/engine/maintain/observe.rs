@@ -33,7 +33,7 @@ impl Machine {
     pub(super) fn observe<H: Upkeep>(host: &H, state: &mut State) -> Machine {
         let now = Moment { boot: host.now(), awake: host.monotonic() };
         let slept = state.history.note(now);
-        // Nobody tells when it woke up. One that sleeps between any two runs has its turn every other time.
+        // The time of waking up is not known. A machine that sleeps between any two runs has one every second wake-up.
         state.resumed = match state.resumed {
             None => slept.then_some(now.awake),
             Some(seen) => {

@@ -136,7 +136,7 @@ impl<H: Upkeep> Run<'_, H> {
                 break;
             }
         }
-        // What nobody asked for is not written.
+        // What was not requested is not written.
         self.set_limit(number, 0)?;
         result
     }

@@ -52,7 +52,7 @@ pub struct Options {
     pub mode: Mode,
     /// Threads that make files besides this one; with none it does so itself.
     pub threads: usize,
-    /// What the watcher is told.
+    /// What the watcher receives.
     pub doing: &'static str,
     /// Bytes of all files, for the watcher.
     pub total: u64,
@@ -115,7 +115,7 @@ pub fn extract<R: Read>(
         unsupported: Mutex::default(),
         omitted: Mutex::default(),
     };
-    // Until everything is there nobody else looks in, and new files inherit neither group nor ACL.
+    // Until everything is there nothing else looks in, and new files inherit neither group nor ACL.
     for name in [&b"system.posix_acl_default"[..], b"system.posix_acl_access"] {
         calls.remove_attribute(root, name).map_err(in_tree(b"", "remove the ACL of"))?;
     }
@@ -233,7 +233,7 @@ impl Site<'_> {
         errno: Errno,
     ) -> Result<(), Trouble> {
         if !is_of_entry(errno) {
-            // Whatever was to be made: everybody may read why a load failed, and names are not for everybody.
+            // Whatever was to be made: every user may read why a load failed, and names are not for everybody.
             return Err(in_tree(b"", operation)(errno));
         }
         let mut omitted = self.omitted.lock().unwrap_or_else(PoisonError::into_inner);

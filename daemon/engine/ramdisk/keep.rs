@@ -188,7 +188,7 @@ fn restore_path(name: &str) -> String {
     format!("{DIRECTORY}/{name}.restore")
 }
 
-/// The snapshot that the next load takes instead of the newest, if somebody has chosen one.
+/// The snapshot that the next load takes instead of the newest, if one was chosen.
 pub fn restore_wanted(name: &str) -> Option<u64> {
     files::read_optional(root(), &restore_path(name)).ok()?.trim().parse().ok()
 }
@@ -221,7 +221,7 @@ pub fn status(name: &str) -> DiskStatus {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Changes what everybody may know, with the snapshots as they are now.
+/// Changes what every user may know, with the snapshots as they are now.
 pub fn publish(kept: &Kept, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
     let name = &kept.request.name;
     let mut status = status(name);

@@ -1,5 +1,5 @@
 //! Directories on the way down a tree, kept open: each is opened from the one that it is in, so the depth of a tree costs no
-//! time. Only so many are open at once.
+//! time. A limited number are open at once.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use host::Errno;
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::directories::{Directories, TOP};
 
-/// So many are open at most.
+/// The most that are open at once.
 const OPEN: usize = 64;
 
 /// Open directories below a root, each inside the one before it.

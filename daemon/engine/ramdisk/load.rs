@@ -35,7 +35,7 @@ pub struct Loaded {
     pub unclean: bool,
     /// Whether there was nothing to do, since this very directory had been loaded in this boot.
     pub already: bool,
-    /// Generations that could not be loaded, and why. Without names of files: everybody may read it.
+    /// Generations that could not be loaded, and why. Without names of files: every user may read it.
     pub refused: Vec<(u64, String)>,
     /// What else should be known. It may name files: only root may read it.
     pub warnings: Vec<String>,
@@ -59,7 +59,7 @@ impl Loaded {
     }
 }
 
-/// Fills a disk with its newest good generation. The place has to be empty, and nobody else may use it yet.
+/// Fills a disk with its newest good generation. The place has to be empty, and nothing else may use it yet.
 pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, Error> {
     let store = Store::lock_for(calls, disk)?;
     let mut job = Job::new(calls, disk, store)?;

@@ -45,7 +45,7 @@ pub struct Disk {
     pub name: String,
     /// The directory of its generations, `/var/lib/zramd/disks/NAME`. It is created when it does not exist.
     pub store: PathBuf,
-    /// Where it is mounted when it is loaded and saved: a place that nobody else uses.
+    /// Where it is mounted when it is loaded and saved: a place that nothing else uses.
     pub place: PathBuf,
     /// Where its users see it, if that is another path: the store must not be below it.
     #[serde(default)]
@@ -84,7 +84,7 @@ pub struct Progress {
     pub total_bytes: u64,
 }
 
-/// Who wants to know how far a job is, and says whether it goes on. Called often: it should be quick.
+/// Who wants to know how far a job is, and says whether it continues. Called often: it should be quick.
 pub type Watcher<'a> = &'a mut dyn FnMut(Progress) -> bool;
 
 /// What a job fails with that its watcher has ended.

@@ -154,7 +154,7 @@ pub fn find_sources(root: &Path) -> Sources {
     (files, problems)
 }
 
-/// The configuration below `root`, or one file with the sections of the moment: naming a file does not hide those, because
+/// The configuration below `root`, or one file with the runtime sections: naming a file does not hide those, because
 /// whoever asked for them asked for them to last until the next boot.
 pub fn sources(root: &Path, file: Option<&PathBuf>) -> Sources {
     let Some(file) = file else { return find_sources(root) };
@@ -209,7 +209,7 @@ fn entry(root: usize, name: &str, path: PathBuf, warnings: &mut Vec<Problem>) ->
     Some(Entry { root, name: name.to_owned(), path, kind })
 }
 
-/// The drop-ins of the moment, by name.
+/// The runtime drop-ins, by name.
 pub fn overlays(root: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(root.join(DIRECTORY)) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -218,16 +218,16 @@ pub fn overlays(root: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The text of a drop-in of the moment, if there is one.
+/// The text of a runtime drop-in, if there is one.
 pub fn read_overlay(root: &Path, name: &str) -> Option<String> {
     read_configuration(&root.join(DIRECTORY).join(name)).ok().map(|(text, _)| text)
 }
 
-/// Writes a drop-in of the moment, or removes it, as a whole.
+/// Writes a runtime drop-in, or removes it, as a whole.
 pub fn write_overlay(root: &Path, name: &str, text: Option<&str>) -> Result<(), String> {
     replace(root, &format!("/{DIRECTORY}/{name}"), text)?;
     if text.is_none() {
-        // It stays while other drop-ins are in it, or when somebody else has removed it.
+        // It stays while other drop-ins are in it, or when another program has removed it.
         fs::remove_dir(root.join(DIRECTORY)).ok();
     }
     Ok(())

@@ -189,7 +189,7 @@ pub fn detach(root: &Path, tag: &str) -> Result<(), HostError> {
         return Ok(());
     }
     let error = std::io::Error::last_os_error();
-    // Somebody else has detached it in the meantime.
+    // Another program has detached it in the meantime.
     if error.raw_os_error() == Some(libc::ENXIO) {
         Ok(())
     } else {

@@ -117,7 +117,7 @@ impl Root {
         match (open(), path.parent(), path.file_name()) {
             (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
                 match rustix::fs::mkdirat(self.directory(parent)?, name, Mode::from(0o755)) {
-                    // A link that leads nowhere, or somebody else was faster.
+                    // A link that leads nowhere, or another program was faster.
                     Ok(()) | Err(Errno::EXIST) => open(),
                     Err(error) => Err(error.into()),
                 }

@@ -1,6 +1,6 @@
 //! Standing back: the CPU, and the disk, for everybody else first.
 
-/// Makes this process, and what it starts from now on, run only where nobody else wants to. What the kernel refuses is left.
+/// Makes this process, and what it starts from now on, run only where nothing else wants to. What the kernel refuses is left.
 #[allow(unsafe_code)]
 pub fn lowest() {
     let parameters = libc::sched_param { sched_priority: 0 };

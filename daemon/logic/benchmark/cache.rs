@@ -97,7 +97,7 @@ pub struct Stored<R> {
     pub better_runs: u32,
     /// Usual time of a page-in with it, in nanoseconds.
     pub page_in_ns: u64,
-    /// Why a run that nobody asked for measures again although the verdict holds; empty when it does not.
+    /// Why a run that was not requested measures again although the verdict holds; empty when it does not.
     #[serde(default)]
     pub provisional: String,
     /// All figures.

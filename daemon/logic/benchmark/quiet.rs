@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_counts_always_and_cpus_when_nobody_waits_for_us() {
+    fn memory_counts_always_and_cpus_when_idle() {
         let busy = Pressure { memory: stall(0.0, 0), cpu: stall(90.0, 0), load: 3.0 };
         assert_eq!(before(&busy, false), None);
         assert!(before(&busy, true).unwrap().contains("CPU"));

@@ -65,7 +65,7 @@ pub fn choose(scored: &[Scored], before: &Before, usual: &Algorithm, profile: Pr
     let candidates = candidates(scored, incumbent);
     let mut choice = among(scored, &candidates, before, incumbent, profile);
     let chosen = candidates.iter().find(|(one, _)| **one == choice.algorithm);
-    // A level that any other algorithm would have been left for is named, so that nobody wonders about the table.
+    // A level that any other algorithm would have been left for is named, to explain the table.
     let passed = |(level, score): &(&Algorithm, f64)| {
         chosen.is_some_and(|(own, best)| own.name == level.name && *score <= best.value * (1.0 - MARGIN))
             && candidates.iter().all(|(other, _)| other != level)

@@ -89,7 +89,7 @@ pub struct Problem {
     pub message: String,
     /// What to write instead, when that is known.
     pub hint: Option<String>,
-    /// Another object that it is about, such as a swap of somebody else; otherwise empty.
+    /// Another object that it is about, such as a swap of another program; otherwise empty.
     pub about: String,
     /// What it is as a finding about that object, when it is more than a mistake in the configuration.
     #[serde(skip)]

@@ -337,6 +337,6 @@ pub struct KeepSettings {
     pub post_restore: Vec<String>,
     /// How long each of these may take.
     pub hook_time_limit: Duration,
-    /// How long loading or saving may take, however well it goes on.
+    /// How long loading or saving may take, however well it continues.
     pub time_limit: Duration,
 }

@@ -61,7 +61,7 @@ pub struct Ledger {
     anchor: Option<Anchor>,
     /// Youngest last.
     amounts: Vec<Amount>,
-    /// What the run that goes on, or was killed, may have written.
+    /// What the run in progress, or was killed, may have written.
     reserved: u64,
     /// Bytes written since there is a ledger, with what runs that were killed may have written.
     #[serde(default)]

@@ -30,7 +30,7 @@ const LOW_BATTERY: u8 = 30;
 /// How long a machine is left alone after a suspend.
 pub const AFTER_RESUME: Duration = Duration::from_secs(600);
 
-/// Why nothing is done now, if so. Somebody who asks is obeyed; memory that is short does not wait for the CPU to be free.
+/// Why nothing is done now, if so. A user a request is carried out; memory that is short does not wait for the CPU to be free.
 pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
     if cause == Cause::Request {
         return None;
@@ -73,7 +73,7 @@ mod tests {
         let check = |conditions: Conditions, word: &str| {
             let why = gate(&conditions, Cause::Timer).unwrap_or_default();
             assert!(why.contains(word), "{why}");
-            assert_eq!(gate(&conditions, Cause::Request), None, "who asks is obeyed");
+            assert_eq!(gate(&conditions, Cause::Request), None, "a request is carried out");
         };
         check(Conditions { load_per_cpu: Some(1.2), ..Conditions::default() }, "load 1.2");
         check(Conditions { cpu_pressure: Some(40.0), ..Conditions::default() }, "for a CPU 40 %");

@@ -48,7 +48,7 @@ pub enum Cause {
     Timer,
     /// Memory is short.
     Pressure(pressure::Level),
-    /// Somebody asked.
+    /// On request.
     Request,
 }
 

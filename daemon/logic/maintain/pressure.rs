@@ -255,7 +255,7 @@ mod tests {
         };
         let [moderate, severe] = [Level::Moderate, Level::Severe].map(Cause::Pressure);
         assert!(runs(Level::Moderate, 4, severe));
-        assert!(runs(Level::None, 56, moderate), "after the timer, or somebody who asked");
+        assert!(runs(Level::None, 56, moderate), "after the timer, or a request");
         assert!(!runs(Level::Moderate, 599, moderate) && runs(Level::Moderate, 600, moderate));
         // What was done at a higher level was more than this one calls for.
         assert!(!runs(Level::Severe, 300, moderate) && runs(Level::Severe, 300, severe));

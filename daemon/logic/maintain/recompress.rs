@@ -189,7 +189,7 @@ mod tests {
     fn huge_pages_that_would_not_shrink_are_not_tried_every_hour() {
         let hopeless = Seen { hopeless_huge_pages: 10, ..seen() };
         assert_eq!(run(&hopeless, Cause::Timer).passes.len(), 2);
-        assert_eq!(run(&hopeless, Cause::Request).passes.len(), 3, "who asks is obeyed");
+        assert_eq!(run(&hopeless, Cause::Request).passes.len(), 3, "a request is carried out");
         assert_eq!(run(&Seen { huge_pages: 0, ..seen() }, Cause::Request).passes.len(), 2);
         assert_eq!(run(&Seen { huge_pages: 11, ..hopeless }, Cause::Timer).passes.len(), 3);
     }

@@ -7,9 +7,9 @@ use crate::human::human;
 use crate::record::{Progress, Undo};
 use crate::request::{DeviceRequest, Store};
 
-/// Size of the file when nobody asks for another, as ChromeOS and Android have it.
+/// Size of the file by default, as ChromeOS and Android have it.
 const USUAL_BYTES: u64 = 1 << 30;
-/// Below this a file of a size that nobody asked for is not worth its wear.
+/// Below this a file of a size that was not requested is not worth its wear.
 const LEAST_BYTES: u64 = 128 << 20;
 /// Largest share of the free space that such a file takes, in percent.
 const SHARE_PERCENT: u64 = 15;

@@ -94,7 +94,7 @@ fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
     })
 }
 
-/// Why none of our swap is, or is about to be, the one that the kernel uses first, and whether somebody else's is.
+/// Why none of our swap is, or is about to be, the one that the kernel uses first, and whether another program's is.
 fn not_on_top(devices: &[Item], facts: &Facts, activation: Activation) -> Option<(String, bool)> {
     let planned = devices.iter().filter(|_| activation != Activation::Systemd).filter_map(priority);
     let ours = active(facts).map(|(_, priority)| priority).chain(planned).max();

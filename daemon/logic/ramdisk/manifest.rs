@@ -156,7 +156,7 @@ impl Manifest {
     }
 }
 
-/// Why what a generation holds does not fit into a disk with this much room. Without names: everybody may read it.
+/// Why what a generation holds does not fit into a disk with this much room. Without names: every user may read it.
 pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Option<String> {
     let (bytes, inodes) = (contents.occupied_bytes, contents.inodes());
     let short = if bytes > free_bytes {

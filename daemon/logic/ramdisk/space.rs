@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Percent in use at which somebody is told.
 const LEVELS: [u32; 2] = [95, 80];
-/// Percent that it has to fall below a level before that level is told of again.
+/// Percent that it has to fall below a level before that level is reported again.
 const HYSTERESIS: u32 = 5;
 /// How long it is left alone at most, and at least.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -52,7 +52,7 @@ impl Watch {
         Look { low, again }
     }
 
-    /// Half of the time that it takes to `next` if it goes on to fill as it did.
+    /// Half of the time that it takes to `next` if it continues to fill as it did.
     fn until(&self, used: u64, next: u64, now: Duration) -> Duration {
         let Some((before, then)) = self.last else { return SHORTEST };
         let (grown, time) = (used.saturating_sub(before), now.saturating_sub(then));

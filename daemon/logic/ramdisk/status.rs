@@ -1,4 +1,4 @@
-//! What everybody may know about a RAM disk that is kept: `/run/zramd/disks/NAME.json`.
+//! What every user may know about a RAM disk that is kept: `/run/zramd/disks/NAME.json`.
 //!
 //! `zramd-worker` writes it after everything it does with the disk; the store itself is for root only, and may be slow.
 

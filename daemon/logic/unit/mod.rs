@@ -289,7 +289,7 @@ fn swap_text(
         unit = unit.line("After", ZSWAP_UNIT);
     }
     if request.writeback.is_some() {
-        // Only a backing device has to be let go before its disk can be; everything else just ends with the kernel.
+        // Only a backing device has to be released before its disk; everything else just ends with the kernel.
         unit = unit.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
     }
     unit = unit.section("Swap").line("What", &format!("/dev/zram{number}"));

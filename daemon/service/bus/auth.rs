@@ -1,7 +1,7 @@
 //! Who may do what: polkit decides, root always may.
 //!
 //! The caller is identified by its bus name, which cannot be reused while it is connected; process ids can. Reading is
-//! open to everybody and does not come here.
+//! open to every user and does not come here.
 
 use std::collections::HashMap;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! `org.zramd1.Device`: one zram device, whoever set it up.
+//! `org.zramd1.Device`: one zram device, managed or not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -184,7 +184,7 @@ impl Device {
         self.stats().await.memory.huge_pages_since
     }
 
-    /// Reads that failed (`io_stat`). Each is a page that somebody lost.
+    /// Failed reads (`io_stat`). Each is a lost page.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn failed_reads(&self) -> u64 {
         self.stats().await.io.failed_reads

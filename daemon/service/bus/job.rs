@@ -29,7 +29,7 @@ pub struct Job {
     turns: Turns,
 }
 
-/// What changes while it lasts. Not in the job itself: that cannot be written to while somebody who cancels it is asked for a password.
+/// What changes while it lasts. Not in the job itself: that cannot be written to while a user who cancels it is asked for a password.
 #[derive(Debug, Default)]
 pub struct State {
     /// The user that asked for it, once that is noted.

@@ -37,7 +37,7 @@ fn path(text: String) -> Result<OwnedObjectPath> {
 /// Name, path and state of a device or disk.
 type Listed = (String, OwnedObjectPath, String);
 
-/// All compressed memory of this machine. Reading is open to everybody; changing takes polkit's permission.
+/// All compressed memory of this machine. Reading is open to every user; changing takes polkit's permission.
 // The interface decides the form of a method.
 #[allow(clippy::unused_self, clippy::needless_pass_by_value)]
 #[interface(name = "org.zramd1.Manager", proxy(default_service = "org.zramd1", default_path = "/org/zramd1"))]
@@ -96,7 +96,7 @@ impl Manager {
     }
 
     /// Settings of the kernel that zramd has changed for compressed swap: name, value now, what zramd set it to, and what it
-    /// was before and will be again. Whoever changes one meanwhile wins: zramd leaves it alone from then on.
+    /// was before and will be again. Changes by other programs are kept.
     #[zbus(property)]
     async fn vm_settings(&self) -> Vec<(String, String, String, String)> {
         let row = |view: &logic::vm::VmView| {
@@ -217,7 +217,7 @@ impl Manager {
     }
 
     /// Takes a device away, and with it what CreateDevice asked for. One that is configured in a file is off until the
-    /// next boot, or until ActivateDevice. The option `force` (b) lets go of the contents of a file system.
+    /// next boot, or until ActivateDevice. The option `force` (b) discards the contents of a file system.
     #[zbus(out_args("job"))]
     async fn remove_device(
         &self,
@@ -274,7 +274,7 @@ impl Manager {
     }
 
     /// Reads the configuration again and brings the machine in line with it. A configuration with a mistake is refused
-    /// as a whole, and the old one stays. The option `force` (b) lets go of contents that would be lost.
+    /// as a whole, and the old one stays. The option `force` (b) discards contents that would be lost.
     #[zbus(out_args("job"))]
     async fn reload(
         &self,

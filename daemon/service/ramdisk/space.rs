@@ -59,7 +59,7 @@ async fn look(
         for percent in [bytes, inodes].into_iter().flatten() {
             let path = disk_path(&disk.name);
             if let Ok(object) = connection.object_server().interface::<_, RamDisk>(path).await {
-                // Nobody has to listen.
+                // There may be no receiver.
                 RamDisk::space_low(object.signal_emitter(), percent, free).await.ok();
             }
         }

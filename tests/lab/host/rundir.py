@@ -61,7 +61,7 @@ def _sweep(place: Path) -> None:
                 fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(run)
         except OSError:
-            continue  # in use, or somebody else's
+            continue  # in use, or another program's
 
 
 def _fill(run: Path, scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> None:

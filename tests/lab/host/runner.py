@@ -198,7 +198,7 @@ class _WatchedGuest:
             raise Stopped
         if time.monotonic() > self._deadline:
             if not self._guest.answers():
-                raise _GuestFrozen(f"the guest's kernel goes on ({self._limit:.0f} s)")
+                raise _GuestFrozen(f"the guest's kernel continues ({self._limit:.0f} s)")
             raise _GuestLost(f"the boot and its stage end within {self._limit:.0f} s")
 
 

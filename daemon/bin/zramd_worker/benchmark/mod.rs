@@ -99,7 +99,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
 }
 
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
-    // Whoever asks for nothing in particular is the timer.
+    // A request without options is the timer's.
     let by_timer = words.is_empty();
     let mut words = parse(words)?;
     words.options.idle |= by_timer;

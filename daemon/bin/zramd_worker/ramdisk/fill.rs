@@ -1,4 +1,4 @@
-//! Filling a disk: from its newest good snapshot, or from one that somebody has chosen.
+//! Filling a disk: from its newest good snapshot, or from one that was chosen.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -154,7 +154,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     })
 }
 
-/// Fills the disk from a snapshot that somebody has chosen.
+/// Fills the disk from a snapshot that was chosen.
 fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
     let name = job.kept.request.name.clone();
     let place = PathBuf::from(job.kept.request.place());

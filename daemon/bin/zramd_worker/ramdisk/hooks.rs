@@ -49,7 +49,7 @@ impl Hook {
     }
 
     /// Runs the command as a child.
-    fn run(self, kept: &Kept, reason: &str, go_on: impl FnMut() -> bool) -> Result<(), Error> {
+    fn run(self, kept: &Kept, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
         let request = &kept.request;
         let place = request.place();
         let variables = [
@@ -58,11 +58,11 @@ impl Hook {
             ("ZRAMD_MOUNT_POINT", request.mount.mount_point.as_str()),
             ("ZRAMD_REASON", reason),
         ];
-        Ok(hook::run(self.words(kept), &variables, time_limit(kept), go_on)?)
+        Ok(hook::run(self.words(kept), &variables, time_limit(kept), proceed)?)
     }
 
     /// Has PID 1 run it, and waits for its end.
-    fn run_unit(self, kept: &Kept, reason: &str, go_on: impl FnMut() -> bool) -> Result<(), Error> {
+    fn run_unit(self, kept: &Kept, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
         let name = &kept.request.name;
         let (unit, work) = (hook_unit(name), work_name(name));
         let ask = |words: Option<&[String]>| work::ask(Path::new("/"), &work, words).map_err(Error::failed);
@@ -71,7 +71,7 @@ impl Hook {
         // PID 1 has a socket of its own, so this also works before the bus has started and after it has ended.
         let systemctl =
             |verb: &str| ["systemctl", "--no-ask-password", "--quiet", verb, &unit].map(str::to_owned);
-        let started = hook::run(&systemctl("start"), &[], time_limit(kept) + UNIT, go_on);
+        let started = hook::run(&systemctl("start"), &[], time_limit(kept) + UNIT, proceed);
         ask(None)?;
         if started.is_err() {
             // The unit does not end with the program that started it, but at worst by its own time limit.
@@ -102,12 +102,15 @@ impl Job {
         if hook.words(kept).is_empty() {
             return Ok(());
         }
-        let go_on = || {
+        let proceed = || {
             extend(extended);
             !interrupt::is_asked()
         };
-        let done =
-            if self.hook_units { hook.run_unit(kept, reason, go_on) } else { hook.run(kept, reason, go_on) };
+        let done = if self.hook_units {
+            hook.run_unit(kept, reason, proceed)
+        } else {
+            hook.run(kept, reason, proceed)
+        };
         done.map_err(|error| {
             if interrupt::is_asked() {
                 Stopped::Cancelled(format!("{}: cancelled during {}", kept.request.name, hook.key()))

@@ -28,10 +28,10 @@ use super::{configured, frame};
 /// What `--help` says.
 pub const HELP: &str = "load|save|verify|export|pin|unpin|delete|prepare-restore|cancel-restore|refresh NAME [WORD]... [--reason WORD] [--config FILE]";
 
-/// How often the service manager is told that work goes on, and how long it is to wait from then on.
+/// How often the service manager is told that work continues, and how long it is to wait from then on.
 const EXTEND_EVERY: Duration = Duration::from_secs(2);
 const EXTEND_BY: Duration = Duration::from_secs(60);
-/// How often somebody else's work on the same disk is looked at until it ends.
+/// How often another program's work on the same disk is looked at until it ends.
 const LOOK: Duration = Duration::from_millis(100);
 
 struct Words {
@@ -111,7 +111,7 @@ fn extend(last: &mut Instant) {
     if last.elapsed() >= EXTEND_EVERY {
         *last = Instant::now();
         let micros = u32::try_from(EXTEND_BY.as_micros()).unwrap_or(u32::MAX);
-        // Nobody has to listen.
+        // There may be no receiver.
         sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(micros)]).ok();
     }
 }
@@ -161,7 +161,7 @@ impl Job {
         })
     }
 
-    /// Tells how far it is. Whether to go on: not when somebody asked for an end, or when it has taken too long. What is
+    /// Tells how far it is. Whether to go on: not when cancelled, or when it has taken too long. What is
     /// written until then has no name yet, so nothing is left of it.
     fn progress(&mut self, progress: Progress) -> bool {
         let Progress { doing, done_bytes, total_bytes } = progress;
@@ -206,7 +206,7 @@ fn entries(count: u64) -> String {
     format!("{count} {noun}")
 }
 
-/// What was left out: here without names, since everybody may read how a job has ended; with names in the journal.
+/// What was left out: here without names, since every user may read how a job has ended; with names in the journal.
 fn left_out(name: &str, omitted: &Omitted) -> String {
     if omitted.is_empty() {
         return String::new();
