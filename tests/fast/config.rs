@@ -349,7 +349,7 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
         ("[zram0]\noptions = ['discard', '\\']", 2, "ends with a backslash"),
         ("[zram0]\nmount-point = \"/a\"\nfs-type = \"swap\"", 3, "cannot be mounted"),
         ("[zram0]\nmount-point = \"/a\"\nswap-priority = 5", 3, "has no effect for a file system"),
-        ("[zram0]\nmode = \"0755\"", 2, "means nothing for swap"),
+        ("[zram0]\nmode = \"0755\"", 2, "has no effect for swap"),
         ("[zram0]\nfs-type = \"Swap\"", 2, "\"swap\""),
         ("[zram+1]", 1, "TOML"),
         ("[zram01]", 1, "[zram1]"),
@@ -358,7 +358,7 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
         ("[ramdisks.a]\nsize = 1", 1, "[ramdisk.NAME]"),
         ("[ramdisk.a]\nmount-point = \"/a\"\nmode = 755", 3, "\"0755\""),
         ("[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshots\"", 3, "\"snapshot\""),
-        ("[ramdisk.a]\nmount-point = \"/a\"\nkeep = 3", 3, "means nothing for a RAM disk whose contents"),
+        ("[ramdisk.a]\nmount-point = \"/a\"\nkeep = 3", 3, "has no effect for a RAM disk whose contents"),
         ("[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\nkeep = 0", 4, "1 to 1000"),
         (
             "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\nstore = \"/a/b\"",
@@ -384,11 +384,11 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
             4,
             "[\"/bin/a\", \"b\"]",
         ),
-        ("[ramdisk.a]\nmount-point = \"/a\"\nfs-type = \"ext4\"", 3, "means nothing for a RAM disk on tmpfs"),
+        ("[ramdisk.a]\nmount-point = \"/a\"\nfs-type = \"ext4\"", 3, "has no effect for a RAM disk on tmpfs"),
         (
             "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nhuge-pages = \"always\"",
             4,
-            "means nothing for a RAM disk on zram",
+            "has no effect for a RAM disk on zram",
         ),
         ("[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nfs-type = \"ext3\"", 4, "\"ext4\""),
         (

@@ -105,7 +105,7 @@ fn mistakes_in_maintenance_name_line_key_and_remedy() {
         ),
         ("writeback.run-budget = 0", "writeback.run-budget", "`0` is too little", "switch writeback off"),
         ("writeback = true", "writeback.enabled", "nothing is written", "writeback.device"),
-        ("writeback.device = \"/dev/a\"", "writeback.device", "no compressed swap is left", "one [zramN]"),
+        ("writeback.device = \"/dev/a\"", "writeback.device", "no compressed swap can write", "one [zramN]"),
         ("pressure.severe = 60", "pressure.severe", "begins below severe", "everything waits"),
         ("pressure.moderate = 101", "pressure.moderate", "expected 1 to 100, not 101", "20"),
         ("on-memory-change = \"grow\"", "on-memory-change", "not \"grow\"", "\"apply\""),
@@ -137,7 +137,6 @@ fn a_secondary_that_does_not_pack_tighter_is_refused() {
     let Some(Request::Device(request)) = &plan.item(&Target::Device(0)).unwrap().request else { panic!() };
     assert_eq!(request.recompression.len(), 1);
     assert_eq!(request.recompression[0].to_string(), "zstd(level=15)");
-    let problem =
-        plan.problems.iter().find(|problem| problem.message.contains("does not pack tighter")).unwrap();
+    let problem = plan.problems.iter().find(|problem| problem.message.contains("is not denser")).unwrap();
     assert_eq!((problem.origin.key.as_str(), problem.origin.line), ("zram0.recompression-algorithm", 3));
 }

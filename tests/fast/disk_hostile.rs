@@ -326,7 +326,7 @@ fn a_flipped_bit_is_noticed_wherever_it_is() {
         bad[at] ^= 1 << (at % 8);
         fs::write(scene.archive(), &bad).unwrap();
         let error = scene.trial.verify(2).unwrap_err();
-        assert!(error.message.contains("not good"), "{at}: {error}");
+        assert!(error.message.contains("damaged"), "{at}: {error}");
         let why = scene.falls_back(&format!("byte {at}"));
         assert!(why.contains("digest"), "{at}: {why}");
         scene.is_set_aside("flipped");

@@ -62,7 +62,7 @@ fn what_was_not_loaded_is_not_saved() {
     trial.save().unwrap();
     trial.reboot();
     let error = trial.save().unwrap_err();
-    assert!(error.message.contains("is not what was loaded"), "{error}");
+    assert!(error.message.contains("another file system is mounted"), "{error}");
     assert_eq!(trial.generations(), [1]);
     // Loading into something that is there would mix the two.
     fs::write(trial.place().join("theirs"), "x").unwrap();

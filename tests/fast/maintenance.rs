@@ -165,7 +165,7 @@ fn a_kernel_without_times_of_access_waits_for_the_whole_age() {
     pass_time(&machine, 30 * HOUR);
     let before = used(&machine);
     let report = timer(&machine, &loaded);
-    assert!(skipped(&report, "recompress").contains("does not know how old"), "{report:?}");
+    assert!(skipped(&report, "recompress").contains("does not track access"), "{report:?}");
     pass_time(&machine, HOUR);
     machine.process().read_pages(0, 16 * PAGE, 4096).unwrap();
     assert!(skipped(&timer(&machine, &loaded), "recompress").contains("known in"));
@@ -290,7 +290,7 @@ fn a_machine_that_is_busy_is_left_alone() {
     // What is looked at, and whether short memory waits for it too. There are four CPUs.
     for (busy, why, always) in [
         (Busy { load: 3.7, ..quiet }, "the machine is busy (load 0.9 per CPU)", false),
-        (Busy { cpu: Some(26.0), ..quiet }, "somebody waits for a CPU 26 % of the time", false),
+        (Busy { cpu: Some(26.0), ..quiet }, "tasks wait for a CPU 26 % of the time", false),
         (Busy { memory: Some(21.0), ..quiet }, "everything waits for memory 21 % of the time", false),
         (Busy { battery: Some(29), ..quiet }, "the battery is at 29 %", true),
     ] {

@@ -61,7 +61,7 @@ fn incompressible_pages_that_have_come_since_are_tried() {
     pass_time(&machine, HOUR);
     let state = machine.look().states.clone();
     // Neither another pass nor memory that is short, as when pressure has a pass made, is an error.
-    for (errno, why) in [(Errno::BUSY, "another pass"), (Errno::NOMEM, "the kernel has no memory")] {
+    for (errno, why) in [(Errno::BUSY, "another pass"), (Errno::NOMEM, "out of memory")] {
         let refused = |call: usize| {
             machine.change().states.clone_from(&state);
             machine.take_transcript();

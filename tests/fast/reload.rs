@@ -234,7 +234,7 @@ fn what_keeps_a_device_from_going_is_named() {
     engine::up(&mut machine.process(), &swap, 0).unwrap();
     machine.change().swaps.push(Swap { number: 0, priority: 100, discard: false, used_kib: 0 });
     let error = engine::down(&mut machine.process(), &Target::Device(0)).unwrap_err();
-    assert!(error.message.ends_with("it is in use as swap, which `swapoff /dev/zram0` ends"), "{error:?}");
+    assert!(error.message.ends_with("it is in use as swap; run `swapoff /dev/zram0`"), "{error:?}");
     machine.change().swaps.clear();
     assert_eq!(engine::down(&mut machine.process(), &Target::Device(0)), Ok(true));
 }

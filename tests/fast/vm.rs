@@ -228,7 +228,7 @@ fn a_swap_that_fails_brings_no_settings() {
     machine.take_transcript();
     machine.fail_at(at, host::Errno::INVAL);
     let said = apply(&machine, TUNED);
-    assert!(said.iter().any(|message| message.contains("for which that is done, failed")), "{said:?}");
+    assert!(said.iter().any(|message| message.contains("which needs it, failed")), "{said:?}");
     assert_eq!(values(&machine), BEFORE);
     assert!(machine.look().records.is_empty());
 }

@@ -212,8 +212,8 @@ impl RamDisk {
             .await
     }
 
-    /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest before that save. Whoever
-    /// uses it is named, and keeps it as it is. There are no options yet.
+    /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest before that save. It is refused while
+    /// the disk is in use; the error names the processes. There are no options yet.
     #[zbus(out_args("job"))]
     async fn restore(
         &self,
