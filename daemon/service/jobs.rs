@@ -52,7 +52,7 @@ impl Core {
         self.begin(kind, object, true, Box::new(|core, handle| Box::pin(work(core, handle)))).await
     }
 
-    /// Puts a job on the bus that `zramd-worker` does, beside changes and other work. Refused at once while the same work goes on.
+    /// Puts a job on the bus that `zramd-worker` does, beside changes and other work. Refused at once while the same work is running.
     pub async fn start_work(
         self: &Arc<Self>,
         kind: &'static str,

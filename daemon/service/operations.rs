@@ -142,7 +142,7 @@ impl Core {
     pub async fn remove(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         let forced = only_force(options)?;
         let number = match self.ours(name).await {
-            // Switched off: all that is left of it is its section of the moment.
+            // Switched off: only its runtime section is left.
             Err(error) if error.kind == ErrorKind::NotFound && is_transient(number_of(name)?) => {
                 number_of(name)?
             }
@@ -255,7 +255,7 @@ impl Core {
                 overlay.values.remove(ENABLED);
             });
             match done.await {
-                // That somebody else has set it up says more than that it is not configured.
+                // That another program has set it up says more than that it is not configured.
                 Err(error) if error.kind == ErrorKind::NotFound => match set_up_by_us(number).await {
                     Err(foreign) if foreign.kind == ErrorKind::Unmanaged => Err(foreign),
                     _ => Err(error),
@@ -323,7 +323,7 @@ async fn set_up_by_us(number: u32) -> Result<()> {
     lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await
 }
 
-/// Changes the section of the moment and brings that about; when that fails, the section is as it was.
+/// Changes the runtime section and applies it. When that fails, the section is restored.
 pub(super) async fn with_overlay(
     core: &Arc<Core>,
     handle: &Handle,

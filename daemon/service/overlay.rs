@@ -1,4 +1,4 @@
-//! The sections of the moment: what was asked for until the next boot.
+//! Runtime sections: what was asked for until the next boot.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub fn switched_off(number: u32) -> Option<Error> {
     Some(Error::new(ErrorKind::NotFound, message))
 }
 
-/// The file of the section of the moment.
+/// The file of the runtime section.
 pub fn text_of(section: &str) -> Option<String> {
     files::read_overlay(Path::new("/"), &file_name(section))
 }
@@ -28,7 +28,7 @@ pub fn is_transient(number: u32) -> bool {
     text_of(&format!("zram{number}")).is_some_and(|text| Overlay::parse(&text).transient)
 }
 
-/// The text of a section of the moment; none for one that says nothing.
+/// The text of a runtime section; none if it sets nothing.
 pub fn drop_in(section: &str, overlay: &Overlay) -> Option<String> {
     (!overlay.values.is_empty()).then(|| overlay.text(section))
 }

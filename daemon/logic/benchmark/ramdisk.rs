@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_leaves_memory_for_everybody_else() {
+    fn the_size_leaves_memory_for_other_programs() {
         let gib = 1 << 30;
         assert_eq!(size(None, 8 * gib), Ok(USUAL));
         assert_eq!(size(None, 384 << 20), Ok(64 << 20));

@@ -10,7 +10,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 pub const WORK: &str = "bench-swap";
 /// Largest `vm.page-cluster` that is measured: 8 pages at once.
 pub const LARGEST_CLUSTER: u8 = 3;
-/// Algorithms that are tried when nobody says which, as far as the kernel has them; the others are not for swap.
+/// Algorithms that are tried by default, as far as the kernel has them. The others are not for swap.
 pub const USUAL_ALGORITHMS: [&str; 4] = ["lz4", "lzo-rle", "lzo", "zstd"];
 
 /// One algorithm with one `vm.page-cluster`.

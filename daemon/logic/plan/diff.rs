@@ -90,7 +90,7 @@ fn device_group(
     let can = facts.specimen().is_none_or(|device| device.attributes.contains(&Attribute::BackingDev));
     let backing = backing::steps(request, facts).ok().filter(|_| can);
     let through = backing.as_ref().and_then(|_| backing::through(request));
-    // Before the device is claimed: it has to let go of the store before that goes.
+    // Before the device is claimed: it has to release the store before the store is removed.
     group.before.extend(backing.into_iter().flatten());
     if removed || !facts.devices.contains_key(&number) {
         group.before.push(Step::CreateDevice { number });

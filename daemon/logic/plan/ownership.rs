@@ -13,7 +13,7 @@ pub enum Ownership<'a> {
     Free,
     /// We set it up, or began to.
     Ours(&'a Record),
-    /// Somebody else set it up.
+    /// Another program set it up.
     Foreign {
         /// What it is used for, for messages.
         user: String,

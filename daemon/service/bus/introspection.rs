@@ -18,15 +18,15 @@ use crate::setup::{Cancel, Source};
 /// Name and XML of every interface, as Introspect of an object has it.
 pub fn interfaces() -> Vec<(String, String)> {
     let core = Core::new(Source::default(), Mode::Direct);
-    let nobody = String::new;
+    let no_owner = String::new;
     vec![
         text(&Manager::new(Arc::clone(&core))),
-        text(&Device::new(Arc::clone(&core), nobody())),
-        text(&Swap::new(Arc::clone(&core), nobody())),
-        text(&Filesystem::new(Arc::clone(&core), nobody())),
-        text(&RamDisk::new(Arc::clone(&core), nobody())),
+        text(&Device::new(Arc::clone(&core), no_owner())),
+        text(&Swap::new(Arc::clone(&core), no_owner())),
+        text(&Filesystem::new(Arc::clone(&core), no_owner())),
+        text(&RamDisk::new(Arc::clone(&core), no_owner())),
         text(&Benchmark::new(Arc::clone(&core))),
-        text(&Job::new("", nobody(), Arc::default(), Cancel::default(), Arc::default(), Turns::default())),
+        text(&Job::new("", no_owner(), Arc::default(), Cancel::default(), Arc::default(), Turns::default())),
     ]
 }
 
