@@ -26,11 +26,11 @@ pub fn activates(root: &Path, number: u32) -> bool {
     [GENERATED, RUNTIME].iter().any(|directory| root.join(directory).join(&bindings).exists())
 }
 
-/// Whether all these files are in place, by whichever way.
+/// Whether all these files are in place: below the runtime directory, which hides generated files, or else generated.
 pub fn are_in_place(root: &Path, wanted: &[UnitFile]) -> bool {
-    wanted
-        .iter()
-        .all(|file| [GENERATED, RUNTIME].iter().any(|directory| is_same(&root.join(directory), file)))
+    let [generated, runtime] = [GENERATED, RUNTIME].map(|directory| root.join(directory));
+    let is_hidden = |file: &UnitFile| runtime.join(&file.path).symlink_metadata().is_ok();
+    wanted.iter().all(|file| is_same(if is_hidden(file) { &runtime } else { &generated }, file))
 }
 
 fn is_same(directory: &Path, file: &UnitFile) -> bool {
@@ -143,4 +143,27 @@ pub fn mounts(root: &Path) -> Vec<(String, String)> {
             Some((name, fs::read_to_string(&path).ok()?))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_unit_hides_a_generated_one() {
+        let root = tempfile::tempdir().unwrap();
+        let unit = |text: &str| UnitFile {
+            path: "dev-zram0.swap".to_owned(),
+            contents: Contents::Text(text.to_owned()),
+        };
+        let write = |directory: &str, text: &str| {
+            fs::create_dir_all(root.path().join(directory)).unwrap();
+            fs::write(root.path().join(directory).join("dev-zram0.swap"), text).unwrap();
+        };
+        let is_in_place = |text| are_in_place(root.path(), &[unit(text)]);
+        write(GENERATED, "generated");
+        assert!(is_in_place("generated") && !is_in_place("runtime"));
+        write(RUNTIME, "runtime");
+        assert!(is_in_place("runtime") && !is_in_place("generated"));
+    }
 }
