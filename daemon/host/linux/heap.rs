@@ -11,6 +11,8 @@ pub fn give_back_freed() {
     unsafe {
         // Its own default. If it is refused, only memory is lost.
         libc::mallopt(libc::M_TRIM_THRESHOLD, 128 * 1024);
+        // What large replies and files need is not taken from the heap, where later small pieces would keep its pages in use.
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 16 * 1024);
         // Threads of a moment would leave heaps of their own behind.
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
