@@ -283,7 +283,7 @@ mod tests {
     fn names_that_do_not_exist_are_noticed() {
         assert!(is_known("SavedBytes") && is_known("FreeInodes") && is_known("Priority"));
         assert!(!is_known("savedbytes"));
-        assert_eq!(meant("savedbytes"), "; SavedBytes is meant, perhaps");
+        assert_eq!(meant("savedbytes"), "; did you mean SavedBytes?");
         assert_eq!(meant("Frobnication"), "");
     }
 

@@ -545,7 +545,7 @@ mod tests {
     fn what_bounds_the_headroom_is_named() {
         let mut machine = fixture::machine();
         let mut view = fixture::swap();
-        assert_eq!(headroom(&view, &machine), "2.7 GiB more: all that is left of its size");
+        assert_eq!(headroom(&view, &machine), "2.7 GiB more: the rest of its size");
         view.stats.derived.headroom_bytes = 1 << 30;
         assert_eq!(
             headroom(&view, &machine),

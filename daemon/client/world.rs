@@ -411,7 +411,7 @@ mod tests {
     fn the_first_line_says_what_is_there() {
         let objects = [(path("/device/zram0"), [(DEVICE.to_owned(), device("active"))].into())].into();
         let line = World::new(objects).greeting().line("12:00:00.000");
-        assert_eq!(line, "12:00:00.000 zramd  is watched, with zram devices: 1, RAM disks: 0");
+        assert_eq!(line, "12:00:00.000 zramd  watching 1 zram devices and 0 RAM disks");
     }
 
     #[test]

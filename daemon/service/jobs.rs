@@ -256,10 +256,7 @@ mod tests {
             begins.recv().await.unwrap();
             let refused = core.turn_within(Duration::from_millis(5)).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Busy);
-            assert_eq!(
-                refused.message,
-                "resize zram3 (/org/zramd1/job/1) is going on; ask again when it has ended"
-            );
+            assert_eq!(refused.message, "resize zram3 (/org/zramd1/job/1) is in progress; try again later");
             drop(end);
             drop(core.turn().await.unwrap());
         });

@@ -537,7 +537,7 @@ mod tests {
         assert_eq!(actions(&todo), [Action::Refuse, Action::Recreate, Action::Recreate]);
         assert_eq!(
             refusal(&todo[0]).message,
-            "ramdisk.busy: work on ramdisk.busy is going on already; ask again when it has ended"
+            "ramdisk.busy: work on ramdisk.busy is already in progress; try again later"
         );
         // The other way round, too.
         assert_eq!(core.claims.claim("disk-idle").unwrap_err().kind, ErrorKind::Busy);

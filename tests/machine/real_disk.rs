@@ -97,8 +97,7 @@ fn round_trip(fs_type: &str, mib: u32, too_small: Option<(u32, &str)>) {
     fs::write(place.join("later"), "not in the snapshot").unwrap();
     session.ok(&["disk", "restore", kept.name, "1"]);
     same(&tree(&place, fs_type), &expected, "restored");
-    let resized = session.fails(&["disk", "resize", kept.name, "500MiB"], 5);
-    assert!(resized.contains("size is fixed"), "{resized}");
+    session.fails(&["disk", "resize", kept.name, "500MiB"], 5);
 
     let reverted = setup(&["revert"]);
     assert!(reverted.status.success(), "{reverted:?}");

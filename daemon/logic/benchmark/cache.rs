@@ -225,7 +225,7 @@ mod tests {
             (Key { cpu: "Other".to_owned(), ..key() }, "CPU is Other now"),
             (Key { cpus: "0-1".to_owned(), ..key() }, "CPUs online is 0-1 now"),
             (Key { algorithms: Some(vec!["lz4".to_owned()]), ..key() }, "list of algorithms is lz4 now"),
-            (Key { policy: POLICY_VERSION + 1, ..key() }, "another way"),
+            (Key { policy: POLICY_VERSION + 1, ..key() }, "another method"),
         ];
         for (now, expected) in changed {
             let found = verdict(Some(&text()), &now).unwrap_err();

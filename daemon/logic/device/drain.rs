@@ -210,7 +210,7 @@ mod tests {
             assert!(said(0).contains(part), "{}", said(0));
         }
         assert!(said(7).contains("its 300.0 MiB and the 7.0 MiB of others would"), "{}", said(7));
-        assert_eq!(Outcome::Off(2048).to_string(), "off until the machine is back; 2.0 MiB moved out of it");
+        assert_eq!(Outcome::Off(2048).to_string(), "off until the machine resumes; 2.0 MiB moved out of it");
     }
 
     #[test]

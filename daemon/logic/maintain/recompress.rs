@@ -163,7 +163,7 @@ mod tests {
     fn a_weaker_secondary_is_refused_with_the_reason() {
         let weak =
             Seen { primary: Some(algorithm("zstd")), secondary: vec![(1, algorithm("lz4"))], ..seen() };
-        assert!(skipped(&weak, Cause::Request).contains("does not pack tighter"));
+        assert!(skipped(&weak, Cause::Request).contains("is not denser"));
         // Of several, those that help are used.
         let both = Seen { secondary: vec![(1, algorithm("lz4")), (2, algorithm("zstd(level=15)"))], ..weak };
         assert!(run(&both, Cause::Timer).passes.iter().all(|pass| pass.priority == 2));
