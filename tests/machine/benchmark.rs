@@ -158,6 +158,8 @@ fn a_killed_run_leaves_nothing_after_the_next_start() {
     }
     let _lock = real_kernel_lock();
     let host = LinuxHost::new("/");
+    // What somebody tried on this machine would go with the run's device.
+    assert!(setup(&["revert"]).status.success());
     let before = host.device_numbers().unwrap();
     let begin = || {
         Command::new(env!("CARGO_BIN_EXE_zramd-worker"))
