@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use host::linux::{heap, letters};
+use host::linux::letters;
 use lexopt::prelude::{Long, Short, Value};
 use logic::exit::ExitStatus;
 use service::run::{Options, run};
@@ -59,10 +59,7 @@ fn main() -> ExitCode {
             println!("zramd {}", env!("CARGO_PKG_VERSION"));
             ExitStatus::Success
         }
-        Ok(Parsed::Run(options)) => {
-            heap::give_back_freed();
-            run(options)
-        }
+        Ok(Parsed::Run(options)) => run(options),
         Err(message) => {
             eprintln!("zramd: {message}\nTry `zramd --help`.");
             ExitStatus::Usage

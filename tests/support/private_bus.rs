@@ -179,7 +179,10 @@ impl Bus {
     }
 
     fn prepare(&self, mut command: Command) -> Command {
-        command.arg("--config").arg(self.config());
+        let unit = fs::read_to_string(repository("units/zramd.service")).unwrap();
+        let tunables =
+            unit.lines().find_map(|line| line.strip_prefix("Environment=GLIBC_TUNABLES=")).unwrap();
+        command.env("GLIBC_TUNABLES", tunables).arg("--config").arg(self.config());
         self.connect(command)
     }
 
