@@ -5,16 +5,16 @@ use logic::benchmark::report::Data;
 
 use crate::Error;
 
-/// Pages, and what they are.
+/// Sampled pages and their description.
 #[derive(Debug)]
 pub struct Sample {
     /// The pages, none of them same-filled.
     pub pages: Pages,
-    /// Where they are from.
+    /// Origin and statistics of the pages.
     pub data: Data,
 }
 
-/// Collects pages one by one, without those that hold one repeated word: no algorithm sees them.
+/// Collects pages one by one. Same-filled pages are left out, because no algorithm compresses them.
 pub struct Basket {
     pub(super) pages: Pages,
     pub(super) kept: usize,
@@ -59,7 +59,7 @@ impl Basket {
     }
 }
 
-/// As `page_same_filled` in drivers/block/zram/zram_drv.c: one word, again and again.
+/// As `page_same_filled` in drivers/block/zram/zram_drv.c: the same word throughout.
 pub(super) fn is_same_filled(page: &[u8]) -> bool {
     let (words, _) = page.as_chunks::<8>();
     words.iter().all(|word| *word == words[0])

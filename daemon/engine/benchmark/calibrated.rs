@@ -1,4 +1,4 @@
-//! Pages that are not private and compress like what the swap in use stores.
+//! Public pages that compress like those stored in the swap in use.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,15 @@ use logic::benchmark::synthetic;
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
 use logic::device::attribute::Attribute;
 
-/// Pages of a class that are compressed to know its size.
+/// Pages per class that are compressed to measure their size.
 const PROBE: usize = 512;
-/// Pages taken of files. More would take long from a slow disk.
+/// Pages read from files. More would take too long on a slow disk.
 const OF_FILES: usize = 1024;
-/// Where those files are.
+/// Directory of these files.
 const FILES: &str = "/usr/lib";
 
-/// Collects `wanted` pages that compress like those of `swap` with its present algorithm; nothing where that cannot be found out.
+/// Collects `wanted` pages that compress like those in `swap` with its present algorithm; `None` if that cannot be
+/// measured.
 pub(super) fn collect<H: Host>(
     host: &mut H,
     configured: &BTreeSet<u32>,
@@ -36,14 +37,14 @@ pub(super) fn collect<H: Host>(
     let Some(algorithm) = parse_comp_algorithm(&text).1.and_then(|name| Algorithm::parse(&name).ok()) else {
         return Ok(None);
     };
-    // The same pages in every run on this machine: two runs differ by its statistics only.
+    // A fixed seed gives the same pages in every run on this machine: two runs differ in its statistics only.
     let mut random = Rng::with_seed(1);
     let mut probes = vec![
         (Class::Sparse, generated(PROBE, synthetic::sparse, &mut random)?),
         (Class::Program, generated(PROBE, synthetic::compressible, &mut random)?),
     ];
     let files = of_files()?;
-    // Too few, and the sample would be a few pages again and again.
+    // With fewer pages of files, the sample would repeat a few pages.
     if files.count() >= PROBE {
         probes.push((Class::File, files));
     }
@@ -53,7 +54,7 @@ pub(super) fn collect<H: Host>(
         .map(|(class, pages)| Ok((*class, compressed_size(host, &mut scratch, &algorithm, pages)?)))
         .collect();
     scratch.release(host)?;
-    // What went wrong here goes wrong again, and is reported, when the algorithm is measured.
+    // The same error occurs again when the algorithm is measured, and is reported then.
     let Ok(sizes) = sizes else { return Ok(None) };
     let shares = target.mix(&sizes);
     let mut basket = Basket::new(wanted)?;
@@ -79,7 +80,7 @@ fn generated(count: usize, kind: fn(&mut [u8], &mut Rng), random: &mut Rng) -> R
     Ok(pages)
 }
 
-/// Pages of files that every user may read, as many as there are.
+/// Pages of world-readable files, up to [`OF_FILES`].
 fn of_files() -> Result<Pages, Error> {
     let mut data = Pages::new(OF_FILES)?;
     let page = data.page_size();
@@ -93,7 +94,7 @@ fn of_files() -> Result<Pages, Error> {
     Ok(basket.done("", String::new()).pages)
 }
 
-/// Mean compressed size of these pages, as a share of a page.
+/// Mean compressed size of these pages, as a fraction of a page.
 fn compressed_size<H: Host>(
     host: &mut H,
     scratch: &mut Scratch,
@@ -110,7 +111,7 @@ fn compressed_size<H: Host>(
     Ok(memory.compr_data_size as f64 / memory.orig_data_size as f64)
 }
 
-/// A class, as likely as its share.
+/// Draws a class with the probability of its share.
 fn draw(shares: &[(Class, f64)], random: &mut Rng) -> Class {
     const PARTS: u64 = 1 << 20;
     let mut roll = random.u64(..PARTS) as f64 / PARTS as f64;
@@ -123,7 +124,7 @@ fn draw(shares: &[(Class, f64)], random: &mut Rng) -> Class {
     shares.last().map_or(Class::Program, |(class, _)| *class)
 }
 
-/// Fills a page as one of a class.
+/// Fills a page with contents of a class.
 fn fill(page: &mut [u8], class: Class, probes: &[(Class, Pages)], random: &mut Rng) {
     match class {
         Class::Sparse => synthetic::sparse(page, random),

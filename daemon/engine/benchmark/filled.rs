@@ -1,4 +1,4 @@
-//! The zram swap with most in it, and what its statistics say.
+//! The zram swap that stores the most, and its statistics.
 
 use host::Host;
 use logic::benchmark::calibrate::Target;
@@ -32,7 +32,7 @@ impl FilledSwap {
     }
 }
 
-/// The zram swap with most in it.
+/// The zram swap that stores the most.
 pub(super) fn fullest_swap<H: Host>(host: &H) -> Result<Option<FilledSwap>, Error> {
     let page = host.page_size();
     let swaps = gather::swaps(host)?;
@@ -49,7 +49,7 @@ pub(super) fn fullest_swap<H: Host>(host: &H) -> Result<Option<FilledSwap>, Erro
     Ok(filled.max_by_key(|swap| swap.used))
 }
 
-/// The swap whose statistics say how well this machine's pages compress, once there are enough in it.
+/// The swap whose statistics tell how well this machine's pages compress; `None` until it stores enough.
 pub(super) fn calibrating_swap<H: Host>(host: &H) -> Result<Option<(FilledSwap, Target)>, Error> {
     let Some(swap) = fullest_swap(host)? else { return Ok(None) };
     let backing = host.read_attribute(swap.number, Attribute::BdStat).ok();

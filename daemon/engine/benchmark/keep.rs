@@ -1,4 +1,4 @@
-//! The verdict from run to run: read when it holds, written when it was measured for everybody.
+//! The stored verdict: read while it is valid, written after a run with the configured settings.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use logic::config::settings::PageSource;
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
 
-/// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.
+/// What a verdict depends on, on this machine. `algorithms` is `None` if there is no device to read them from.
 pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
     verdict_key(host, algorithms)
 }
 
-/// What a verdict depends on, with the algorithms that the first device offers, if there is one.
+/// As [`key`], with the algorithms that the first device offers, if there is one.
 pub fn key_now<H: Host>(host: &H) -> Key {
     let devices = host.device_numbers().unwrap_or_default();
     let list = |number| host.read_attribute(number, Attribute::CompAlgorithm).ok();
@@ -29,14 +29,14 @@ pub fn key_now<H: Host>(host: &H) -> Key {
     key(host, offered.as_deref())
 }
 
-/// The verdict with all its figures, if it holds on this machine for this profile.
+/// The verdict with all its figures, if it is valid on this machine for this profile.
 pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unusable> {
     let text = host.text(MachineFile::Verdict).or_else(crate::gather::absent);
     let text: String = text.map_err(|error: HostError| Unusable::Damaged(error.to_string()))?;
     cache::read(Some(&text), &key_now(host), profile)
 }
 
-/// Why a run that was not requested measures again although a verdict holds; nothing when it has nothing to do.
+/// Why an automatic run measures again although a verdict is valid; `None` if it need not.
 pub fn again<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> Option<String> {
     let sources = ["generator", "calibrated", "processes", "swap"];
     let rank = |source: &str| sources.iter().position(|other| *other == source);
@@ -52,7 +52,7 @@ pub fn again<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> 
     }
 }
 
-/// Keeps a verdict.
+/// Stores a verdict.
 pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), Error> {
     let report = &measured.report;
     let stored = Stored {
@@ -63,7 +63,7 @@ pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), E
         algorithm: measured.chosen.clone(),
         better_runs: measured.better_runs,
         page_in_ns: report.chosen().map_or(0, |row| {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A time.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Nanoseconds, below 2^64.
             let usual = row.read.p50_ns.max(0.0) as u64;
             usual
         }),
@@ -75,7 +75,7 @@ pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), E
     Ok(durable::replace(root, VERDICT, &text)?)
 }
 
-/// Forgets the verdict. Whether there was one.
+/// Removes the verdict; false if there was none.
 pub fn forget(root: &Path) -> Result<bool, Error> {
     Ok(durable::remove(root, VERDICT)?)
 }

@@ -13,16 +13,16 @@ use host::linux::pages::Pages;
 use logic::benchmark::latency::at_share;
 use logic::benchmark::statistics::Estimate;
 
-/// Which way the data goes.
+/// Direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// To the device: what it costs to swap a page out.
+    /// To the device: the cost of swapping a page out.
     Write,
-    /// From the device: what it costs to fault a page in.
+    /// From the device: the cost of a page fault.
     Read,
 }
 
-/// What is done in one pass over a device.
+/// Parameters of one pass over a device.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// Which way.
@@ -31,18 +31,18 @@ pub struct Spec {
     pub pages: Range<usize>,
     /// Pages in one request: 1, or 2 to the power of `vm.page-cluster`.
     pub pages_per_request: usize,
-    /// Threads that do it, each its own share.
+    /// Number of threads; each does an equal share.
     pub threads: usize,
-    /// In the order of this seed instead of from the beginning.
+    /// Shuffle the requests with this seed; in order without one.
     pub shuffle: Option<u64>,
-    /// When to end, though pages are left.
+    /// Time limit; remaining pages are skipped.
     pub limit: Duration,
-    /// Compare what was read with the data; the comparison is not timed.
+    /// Compare the data read with the data written; the comparison is not timed.
     pub verify: bool,
 }
 
 impl Spec {
-    /// One thread, one page at a time, all pages in order, as long as it takes.
+    /// One thread, one page per request, all pages in order, no time limit.
     pub fn new(direction: Direction, pages: Range<usize>) -> Spec {
         Spec {
             direction,
@@ -56,7 +56,7 @@ impl Spec {
     }
 }
 
-/// What one pass showed.
+/// Result of one pass.
 #[derive(Debug, Clone, Default)]
 pub struct Pass {
     /// Nanoseconds of each request.
@@ -69,7 +69,7 @@ pub struct Pass {
     batch: (Duration, u32),
 }
 
-/// Requests whose mean is one value for [`Estimate`]: enough to even out the clock, few enough to have many.
+/// Requests averaged into one value for [`Estimate`]: enough to even out the clock's resolution, and still many values.
 const BATCH: u32 = 64;
 
 impl Pass {
@@ -88,7 +88,8 @@ impl Pass {
         if self.requests() == 0 { 0.0 } else { self.sum.as_nanos() as f64 / self.requests() as f64 }
     }
 
-    /// The shortest time, in nanoseconds, that at least this many thousandths of the requests were not above; 0 when there was none.
+    /// The shortest time, in nanoseconds, that this many thousandths of the requests did not exceed; 0 without
+    /// requests.
     pub fn quantile_ns(&self, thousandths: usize) -> u64 {
         let mut times = self.times.clone();
         times.sort_unstable();
@@ -100,13 +101,13 @@ impl Pass {
         if self.busy.is_zero() { 0.0 } else { self.bytes as f64 / self.busy.as_secs_f64() }
     }
 
-    /// The usual time of a request, in nanoseconds, and how sure that is: from the means of batches, so that what came in
-    /// between now and then does not count.
+    /// Usual time of a request in nanoseconds, and its uncertainty. Computed from the means of batches, so that single
+    /// interruptions do not count.
     pub fn usual_ns(&self) -> Estimate {
         if self.batches.is_empty() { Estimate::of(&[self.mean_ns()]) } else { Estimate::of(&self.batches) }
     }
 
-    /// Adds the requests of another pass that came before or after this one.
+    /// Appends the requests of another pass that ran before or after this one.
     pub fn append(&mut self, other: &Pass) {
         self.busy += other.busy;
         self.merge(other);
@@ -132,12 +133,12 @@ impl Pass {
     }
 }
 
-/// Does one pass over the device at `node`. It ends early, without an error, at its limit and when cancelled.
+/// Does one pass over the device at `node`. Ends early, without an error, at its time limit and when cancelled.
 pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
     let size = spec.pages_per_request.max(1);
     let mut requests: Vec<usize> =
         (spec.pages.start..spec.pages.end.min(data.count())).step_by(size).collect();
-    // Only whole requests: a shorter one is another thing.
+    // A shorter last request would not be comparable.
     requests.retain(|first| first + size <= spec.pages.end.min(data.count()));
     if let Some(seed) = spec.shuffle {
         Rng::with_seed(seed).shuffle(&mut requests);
@@ -165,7 +166,7 @@ pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
     Ok(whole)
 }
 
-/// How many pages are moved before the clock and our signals are looked at for the limit.
+/// Pages between two checks of the time limit and of our signals.
 const STRIDE: usize = 32;
 
 fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Result<Pass, Error> {

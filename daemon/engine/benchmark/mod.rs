@@ -1,6 +1,6 @@
-//! Measuring compression on a device of our own, with requests as swapping makes them.
+//! Measures compression on a scratch device, with requests like those of swapping.
 //!
-//! [`measure::pass`] times requests one by one and is the same for everything that is measured; [`super::scratch`] has the device.
+//! [`measure::pass`] times single requests and is shared by all benchmarks; [`super::scratch`] provides the device.
 
 mod basket;
 mod calibrated;

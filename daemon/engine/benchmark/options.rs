@@ -13,25 +13,25 @@ use logic::device::algorithm::Algorithm;
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Only these algorithms, instead of all that are worth it.
+    /// Only these algorithms; empty for all that are worth measuring.
     pub algorithms: Vec<Algorithm>,
     /// Where the pages come from.
     pub source: Source,
-    /// What the owner wants.
+    /// What to optimise for.
     pub profile: Profile,
-    /// Reads of 2^n pages are measured for these n: of the verdict alone, or of every algorithm.
+    /// Reads of 2^n pages are measured for these n: for the chosen algorithm, or for every one.
     pub page_clusters: Vec<u32>,
-    /// See `page_clusters`.
+    /// Measure `page_clusters` for every algorithm.
     pub every_cluster: bool,
     /// Threads for throughput; 0 is one per CPU.
     pub threads: usize,
-    /// Nobody waits for it: with the lowest priority, and only while nothing else wants the machine.
+    /// Background run: lowest priority, and only while the machine is idle.
     pub idle: bool,
-    /// How long it may take.
+    /// Time limit.
     pub budget: Duration,
-    /// Numbers that the configuration has for devices.
+    /// Device numbers in the configuration; the scratch device takes none of them.
     pub configured: BTreeSet<u32>,
-    /// What was chosen before.
+    /// The previous verdict.
     pub before: Before,
 }
 
@@ -53,7 +53,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Told when the machine has better things to do.
+    /// The error of a run that is postponed because the machine is busy.
     pub(super) fn postponed(&self, why: &str) -> Stopped {
         Stopped::Postponed(if self.idle {
             format!("the benchmark is postponed: {why}")
@@ -63,7 +63,7 @@ impl Options {
     }
 }
 
-/// Seconds that somebody may ask it to take.
+/// Accepted time limits, in seconds.
 pub const SECONDS: RangeInclusive<f64> = 0.5..=600.0;
-/// The whole takes three seconds at most.
+/// With the time for the scratch device, three seconds in all.
 const BUDGET: Duration = Duration::from_millis(2500);

@@ -1,4 +1,4 @@
-//! `bench ramdisk`: tmpfs, compressed memory and disks in one run, with the same requests and the same data.
+//! `bench ramdisk`: compares tmpfs, compressed memory and disks, with the same requests and data.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,17 +21,17 @@ use logic::device::attribute::Attribute;
 use logic::human::human;
 use serde::{Deserialize, Serialize};
 
-/// File system on zram: the one that zramd makes by default.
+/// File system on zram: the default of `[ramdisk]` sections on zram.
 const FS_TYPE: &str = "ext4";
-/// Bytes of real data at most; they are repeated.
+/// Maximum bytes of real data; they are repeated to fill larger sizes.
 const MOST_DATA: u64 = 32 << 20;
 /// Bytes of one random request.
 const PAGE: usize = 4096;
-/// Random requests at most.
+/// Maximum number of random requests.
 const REQUESTS: usize = 10_000;
-/// How long random requests may take, in seconds.
+/// Time limit for random requests, in seconds.
 const PATIENCE: f64 = 1.0;
-/// Where real data is taken from by default.
+/// Default source of real data.
 const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/lib", "/usr/share"];
 
 /// What to compare.
@@ -39,15 +39,15 @@ const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/lib", "/usr/share"];
 pub struct Options {
     /// Directories on disks.
     pub paths: Vec<PathBuf>,
-    /// Bytes to write and read in each pass; otherwise what is usual.
+    /// Bytes to write and read in each pass; `None` for the default.
     pub size: Option<u64>,
-    /// File with real data; otherwise a sample of the machine's own files.
+    /// File with real data; `None` for a sample of the machine's own files.
     pub data: Option<PathBuf>,
-    /// Algorithms for zram; otherwise the kernel's own choice.
+    /// Algorithms for zram; empty for the kernel's default.
     pub algorithms: Vec<Algorithm>,
 }
 
-/// What every measurement needs.
+/// State shared by all measurements.
 struct Run<'a> {
     host: &'a mut LinuxHost,
     reporter: &'a mut Reporter,
@@ -59,7 +59,7 @@ struct Run<'a> {
     total: usize,
 }
 
-/// Measures. Numbers in `configured` are left free.
+/// Runs the comparison. Device numbers in `configured` are left free.
 pub fn run(
     host: &mut LinuxHost,
     reporter: &mut Reporter,
@@ -90,7 +90,7 @@ pub fn run(
     Ok(run.report)
 }
 
-/// What the kernel selects for a new device.
+/// The algorithm that the kernel selects for a new device.
 fn usual(host: &LinuxHost, number: u32) -> Result<Vec<Algorithm>, Error> {
     let (_, selected) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
     Ok(selected.into_iter().map(Algorithm::plain).collect())
@@ -100,7 +100,7 @@ fn pages(bytes: u64) -> Result<Pages, HostError> {
     Pages::new(usize::try_from(bytes).unwrap_or(usize::MAX) / rustix::param::page_size())
 }
 
-/// Opens the directories, and makes sure that what is to be written fits.
+/// Opens the directories, and checks that the data to be written fits.
 fn open_directories(paths: &[PathBuf], size: u64) -> Result<Vec<(String, Directory)>, Error> {
     let mut directories = Vec::new();
     for path in paths {
@@ -120,7 +120,7 @@ fn open_directories(paths: &[PathBuf], size: u64) -> Result<Vec<(String, Directo
     Ok(directories)
 }
 
-/// Data with its description.
+/// Data and its description.
 pub(super) fn real_data(file: Option<&Path>, size: u64) -> Result<(Pages, String), Error> {
     let wanted = MOST_DATA.min(size);
     let mut data = pages(wanted)?;
@@ -155,7 +155,7 @@ impl Run<'_> {
         directories: &[(String, Directory)],
     ) -> Result<(), Stopped> {
         for contents in [Contents::Zero, Contents::Real] {
-            // A little more than is written, for what the file system itself takes.
+            // Some space for the metadata of the file system.
             let size = (self.size + (8 << 20)).to_string();
             let directory = Directory::mounted_nowhere("tmpfs", &[("size", &size), ("mode", "0700")])?;
             self.measure("tmpfs", Access::Memory, contents, &directory.file()?)?;
@@ -188,7 +188,7 @@ impl Run<'_> {
         if let Some(row) = self.report.results.last_mut().filter(|_| memory.mem_used_total > 0) {
             row.ratio = Some(memory.orig_data_size as f64 / memory.mem_used_total as f64);
         }
-        // Room for the file system's own data: a sixteenth, and the journal.
+        // Space for metadata: a sixteenth, plus the journal.
         scratch.configure(self.host, algorithm, self.size + self.size / 16 + (64 << 20))?;
         let arguments = ["-q", "-m", "0", "-E", "lazy_itable_init=0,nodiscard"].map(str::to_owned).to_vec();
         let spec = MkfsSpec { fs_type: FS_TYPE.to_owned(), arguments };
@@ -206,7 +206,7 @@ impl Run<'_> {
         self.directory(&format!("zram ({algorithm}), {FS_TYPE}"), &directory, contents)
     }
 
-    /// Past the page cache, then through it.
+    /// Measures with direct I/O, then through the page cache.
     fn directory(&mut self, name: &str, directory: &Directory, contents: Contents) -> Result<(), Stopped> {
         let file = directory.file()?;
         match file.direct()? {
@@ -250,7 +250,7 @@ impl Run<'_> {
         self.size / BLOCK
     }
 
-    /// One write of everything: the time of each request, and that of all.
+    /// Writes everything once: the time of each request, and the total.
     fn write(&self, medium: &Medium, access: Access, contents: Contents) -> Result<(Vec<u64>, u64), Stopped> {
         let mut times = Vec::new();
         let began = Instant::now();
@@ -280,7 +280,7 @@ impl Run<'_> {
         Ok((times, total))
     }
 
-    /// As ioping does it: one request at a time; what went through the page cache and should not is dropped from it before.
+    /// As ioping: one request at a time. With [`Access::Dropped`], the data is dropped from the page cache before each.
     fn random(&mut self, medium: &Medium, access: Access, contents: Contents) -> Result<Latency, Stopped> {
         let mut random = Rng::with_seed(self.size);
         let pages = self.size / PAGE as u64;

@@ -1,4 +1,4 @@
-//! A whole benchmark: one scratch device, every candidate in turns, within a budget of time.
+//! A whole benchmark: one scratch device, all candidates in turn, within a time budget.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -26,47 +26,47 @@ use logic::device::algorithm::Algorithm;
 use logic::human::human;
 use logic::text::worded;
 
-/// The rest is for the device to come and go.
+/// Time to create and remove the device, beyond the budget.
 const DEVICE: Duration = Duration::from_millis(500);
-/// For the reads of several pages with each algorithm, where somebody asked for them.
+/// Time to configure and fill the device for reads of several pages with one algorithm, if requested for all.
 const CLUSTERS: Duration = Duration::from_millis(100);
-/// For each number of pages.
+/// The same for each number of pages.
 const CLUSTER: Duration = Duration::from_millis(50);
-/// 32 MiB of 4 KiB pages: with less, half-filled pages of the allocator count too much.
+/// 32 MiB of 4 KiB pages: with fewer, half-filled pages of the allocator distort the ratio.
 const PAGES: usize = 8192;
-/// Fewer make no benchmark.
+/// With fewer pages, the benchmark is refused.
 const LEAST_PAGES: usize = 512;
-/// The sample and its compressed copy take at most this part of the memory that is available.
+/// The sample and its compressed copy take at most this fraction of the available memory.
 const SHARE_OF_MEMORY: u64 = 12;
 /// Same-filled pages for the baseline.
 const BASELINE_PAGES: usize = 512;
-/// Pages that have to be compressed for a ratio that means anything.
+/// Pages that have to be compressed for a meaningful ratio.
 const ENOUGH: u64 = 512;
-/// Pages in a request where only its result counts.
+/// Pages per request where the time does not matter.
 const FILL: usize = 16;
-/// Repetitions at most.
+/// Maximum number of repetitions.
 const ROUNDS: u32 = 6;
-/// Fewer requests say nothing about the slowest hundredth.
+/// Requests needed for a meaningful 99th percentile.
 const ENOUGH_FOR_P99: u64 = 500;
-/// Rounds after which a page-in that is too slow is taken for the algorithm's and not for the machine's fault.
+/// Rounds after which a slow page-in is attributed to the algorithm instead of a busy machine.
 const ROUNDS_FOR_P99: u32 = 3;
 
-/// What a benchmark has found.
+/// Result of a benchmark.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// All figures.
     pub report: Report,
-    /// The algorithm that it chooses.
+    /// The chosen algorithm.
     pub chosen: Algorithm,
     /// The algorithms that this kernel offers.
     pub offered: Vec<String>,
     /// See [`verdict::Before::better_runs`].
     pub better_runs: u32,
-    /// Why it is not the last word; empty when it is.
+    /// Why the verdict is provisional; empty when it is final.
     pub provisional: String,
 }
 
-/// The benchmark while it runs.
+/// A running benchmark.
 struct Run<'a, H: Host> {
     host: &'a mut H,
     options: &'a Options,
@@ -78,7 +78,7 @@ struct Run<'a, H: Host> {
     report: &'a mut dyn FnMut(f64, &str),
 }
 
-/// Runs it. `report` receives the progress and what is measured.
+/// Runs the benchmark. `report` receives the progress and the current measurement.
 pub fn run<H: Host>(
     host: &mut H,
     options: &Options,
@@ -89,7 +89,7 @@ pub fn run<H: Host>(
         let message = "measuring needs a zram device of its own, and therefore root";
         return Err(Error::new(crate::ErrorKind::NotPermitted, message).into());
     }
-    // What can never be measured is reported at once, not in a better moment.
+    // A file that cannot be measured is an error now, even if the run would be postponed.
     if let Source::File(path) = &options.source {
         sample::open(path)?;
     }
@@ -116,7 +116,7 @@ pub fn run<H: Host>(
     let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
     let mut run = Run { host, options, begun, pressure, scratch, node, sample, report };
     let mut measured = run.measure();
-    // However it ended, the device goes.
+    // Release the device also after an error.
     let Run { host, scratch, .. } = run;
     let released = scratch.release(host);
     if let Ok(measured) = &mut measured {
@@ -146,7 +146,7 @@ fn cancelled() -> Stopped {
     Stopped::Cancelled("the benchmark was cancelled".to_owned())
 }
 
-/// How many pages can be spared.
+/// Number of sample pages that fit into the available memory.
 fn pages_that_fit<H: Host>(host: &H, options: &Options) -> Result<usize, Stopped> {
     let available = gather::memory(host)?.available_kib * 1024;
     let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(PAGES).min(PAGES);
@@ -166,7 +166,7 @@ impl<H: Host> Run<'_, H> {
         self.options.budget.saturating_sub(self.elapsed())
     }
 
-    /// How long it may take, with so many algorithms.
+    /// Time limit for this number of algorithms.
     fn limit(&self, algorithms: usize) -> Duration {
         let each = self.options.page_clusters.len().max(4);
         let clusters = CLUSTERS + CLUSTER * u32::try_from(each).unwrap_or(4);
@@ -174,7 +174,7 @@ impl<H: Host> Run<'_, H> {
         self.options.budget + DEVICE + clusters * u32::try_from(several).unwrap_or(0)
     }
 
-    /// Between two measurements: says how far it is, and ends it when somebody wants that or the machine needs it.
+    /// Between two measurements: reports the progress, and ends the run when it is cancelled or the machine is busy.
     fn check(&mut self, doing: &str) -> Result<(), Stopped> {
         let share = self.elapsed().as_secs_f64() / self.options.budget.as_secs_f64();
         (self.report)(share.min(0.99), doing);
@@ -215,11 +215,11 @@ impl<H: Host> Run<'_, H> {
         let (baseline_write, baseline_read) = self.baseline(&first)?;
         let baseline =
             Baseline { read_ns: baseline_read.usual_ns().value, write_ns: baseline_write.usual_ns().value };
-        // Six tenths of the time for a first look at everybody, the rest for those between whom it is close.
+        // Six tenths of the time for a first look at all candidates, the rest for those with close scores.
         let kept = self.left().mul_f64(0.4);
         let count = trials.len();
         for (index, trial) in trials.iter_mut().enumerate() {
-            // One that took longer than its share, as on a busy machine, leaves less to those after it.
+            // A candidate that exceeds its share, as on a busy machine, leaves less time for the others.
             let slot = self.left().saturating_sub(kept) / u32::try_from(count - index).unwrap_or(1);
             self.first_look(trial, slot)?;
         }
@@ -233,7 +233,7 @@ impl<H: Host> Run<'_, H> {
         }
         let circumstances = self.circumstances();
         let mut rounds = 1;
-        // The time that the reads of several pages will take is kept.
+        // Keep the time for the reads of several pages.
         while rounds < ROUNDS && self.left() > self.options.budget.mul_f64(0.15) {
             let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
             let mut again = contenders(&scored);
@@ -296,14 +296,14 @@ impl<H: Host> Run<'_, H> {
         for index in 0..BASELINE_PAGES {
             same.page_mut(index).fill(u8::try_from(1 + index % 250).unwrap_or(1));
         }
-        // Once to warm up.
+        // Warm-up.
         pass(&self.node, &same, &Spec::new(Direction::Write, 0..BASELINE_PAGES))?;
         let write = pass(&self.node, &same, &Spec::new(Direction::Write, 0..BASELINE_PAGES))?;
         let read = Spec { shuffle: Some(1), ..Spec::new(Direction::Read, 0..BASELINE_PAGES) };
         Ok((write, pass(&self.node, &same, &read)?))
     }
 
-    /// All of one candidate, as far as its time goes.
+    /// Measures one candidate for the first time, within its time slot.
     fn first_look(&mut self, trial: &mut Trial, slot: Duration) -> Result<(), Stopped> {
         let name = trial.candidate.algorithm.to_string();
         self.check(&name)?;
@@ -320,7 +320,7 @@ impl<H: Host> Run<'_, H> {
                 return Ok(());
             }
         };
-        // What that left is written quickly: the ratio is truer with more pages.
+        // Write the remaining pages in large requests: the ratio is more accurate with more pages.
         let written = usize::try_from(trial.write.requests()).unwrap_or(0);
         let memory = self.scratch.memory(self.host)?;
         let fill = Spec {
@@ -334,7 +334,7 @@ impl<H: Host> Run<'_, H> {
         let (early, late) = ((written, memory.mem_used_total), (stored, trial.memory.mem_used_total));
         trial.memory_of_all = memory_of_all(early, late, trial.memory.compr_data_size, all.end);
         if (stored as u64) < ENOUGH.min(self.sample.pages.count() as u64) {
-            // Half-filled pages of the allocator would be most of what is measured.
+            // With so few pages, the result would mostly measure half-filled pages of the allocator.
             trial.failed = Some(too_slow());
             return Ok(());
         }
@@ -356,7 +356,7 @@ impl<H: Host> Run<'_, H> {
         Ok(())
     }
 
-    /// Latency once more.
+    /// Measures the latency again.
     fn again(&mut self, trial: &mut Trial, slot: Duration, round: u32) -> Result<(), Stopped> {
         self.check(&trial.candidate.algorithm.to_string())?;
         self.configure(&trial.candidate.algorithm)?;
@@ -408,7 +408,7 @@ impl<H: Host> Run<'_, H> {
             let write = Spec { limit, ..Spec::new(Direction::Write, all) };
             let write = pass(&self.node, &self.sample.pages, &write)?;
             let done = 0..usize::try_from(write.requests()).unwrap_or(0);
-            // What is suggested for the chosen one follows from all of them.
+            // The suggested `vm.page-cluster` is computed from all of them.
             let usual = Options::default().page_clusters;
             let asked = self.options.page_clusters.iter().copied();
             let more = usual.into_iter().filter(|_| algorithm == *chosen);
@@ -458,12 +458,12 @@ impl<H: Host> Run<'_, H> {
     }
 }
 
-/// Why a trial has no figures when there was not enough time.
+/// The error of a candidate that was not measured in time.
 fn too_slow() -> Error {
     Error::new(ErrorKind::Postponed, "the machine was too busy to measure it in time")
 }
 
-/// Which of those that could be the verdict had no time to be measured, in words; empty when there is none.
+/// Names the eligible candidates that were not measured in time; empty if there are none.
 fn missed(trials: &[Trial]) -> String {
     let could = trials.iter().filter(|trial| trial.candidate.never.is_empty());
     let missed = could.filter(|trial| trial.is_too_slow());
@@ -475,7 +475,7 @@ fn missed(trials: &[Trial]) -> String {
     }
 }
 
-/// What `auto` takes where nothing was measured.
+/// The algorithm of `auto` without a measurement.
 fn usual(offered: &[String]) -> Algorithm {
     let has = |name: &&&str| offered.iter().any(|other| other == *name);
     let known = logic::plan::wanted::AUTO.iter().find(has).copied();

@@ -1,4 +1,4 @@
-//! The pages that are compressed. They never leave memory.
+//! Sample pages to compress. They are kept in memory only.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,14 +21,14 @@ use logic::benchmark::{maps as mappings, synthetic};
 use logic::config::settings::PageSource;
 use logic::human::human;
 
-/// Where the pages are to come from.
+/// Source of the pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// What `[benchmark] sample` says.
+    /// The source set by `[benchmark] sample`.
     Configured(PageSource),
     /// The memory of these processes.
     Processes(Vec<u32>),
-    /// Generated pages alone, of the built-in mixture.
+    /// Generated pages only, in the built-in mixture.
     Generator,
     /// A file.
     File(PathBuf),
@@ -40,19 +40,19 @@ impl Default for Source {
     }
 }
 
-/// Fewer pages than this say little; a source that has no more is passed over.
+/// Minimum number of pages; a source with fewer is skipped.
 const ENOUGH: usize = 2048;
-/// In a file of so many times the pages that are wanted, they are drawn one by one.
+/// Pages of files larger than this multiple of the wanted size are drawn at random; smaller files are shuffled.
 const SPARSE: u64 = 16;
-/// Pages of one process, or of swap, that are looked at together.
+/// Neighbouring pages of a process or of swap that are read together.
 const RUN: usize = 16;
-/// Longest time for looking for pages.
+/// Time limit for collecting pages.
 const PATIENCE: Duration = Duration::from_millis(350);
-/// The same in a file: somebody named it, and it may lie on a slow disk.
+/// The same for a file, which is named explicitly and may be on a slow disk.
 const PATIENCE_WITH_FILE: Duration = Duration::from_secs(3);
 
-/// Collects at most `wanted` pages. Nothing private is read unless the source says so. A device that this takes has none of the
-/// `configured` numbers.
+/// Collects at most `wanted` pages. Private pages are read only if the source says so. A scratch device does not use
+/// one of the `configured` numbers.
 pub fn collect<H: Host>(
     host: &mut H,
     source: &Source,
@@ -81,7 +81,7 @@ pub fn collect<H: Host>(
     }
 }
 
-/// Generated pages, mixed with files according to the statistics of the swap in use where there are any.
+/// Generated pages, mixed with pages of files by the statistics of the swap in use, if there are any.
 fn public<H: Host>(host: &mut H, configured: &BTreeSet<u32>, wanted: usize) -> Result<Sample, Error> {
     if let Some((swap, target)) = calibrating_swap(host)?
         && let Some(sample) = calibrated::collect(host, configured, &swap, &target, wanted)?
@@ -93,7 +93,7 @@ fn public<H: Host>(host: &mut H, configured: &BTreeSet<u32>, wanted: usize) -> R
 
 fn generate(wanted: usize) -> Result<Sample, Error> {
     let mut basket = Basket::new(wanted)?;
-    // The same pages in every run: two runs differ by the machine only.
+    // A fixed seed: results of two runs differ only in the machine.
     let mut random = Rng::with_seed(1);
     while !basket.is_full() {
         synthetic::fill(basket.free(), &mut random);
@@ -102,10 +102,11 @@ fn generate(wanted: usize) -> Result<Sample, Error> {
     Ok(basket.done("generator", "generated pages, like those of a desktop's programs".to_owned()))
 }
 
-/// Opens a file or block device that was named, and tells its size in bytes; an error for what has no pages.
+/// Opens a regular file or block device; returns its size in bytes. Anything else, and a file of less than a page, is
+/// an error.
 pub fn open(path: &Path) -> Result<(OwnedFd, u64), Error> {
     let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
-    // NONBLOCK: a pipe is refused, not waited for.
+    // NONBLOCK: do not wait for the writer of a pipe before it is refused.
     let flags = rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
     let file =
         rustix::fs::open(path, flags, rustix::fs::Mode::empty()).map_err(|errno| failed(errno.into()))?;
@@ -133,7 +134,7 @@ fn file(path: &Path, wanted: usize, random: &mut Rng) -> Result<Sample, Error> {
         random.shuffle(&mut numbers);
         read_pages(&file, &mut basket, numbers.into_iter()).map_err(failed)?;
     } else {
-        // Of so many, hardly one comes twice.
+        // Draw with rejection: duplicates are rare in a file of this size.
         let mut seen = BTreeSet::new();
         let numbers = std::iter::repeat_with(|| random.u64(..count)).filter(|number| seen.insert(*number));
         read_pages(&file, &mut basket, numbers).map_err(failed)?;
@@ -147,7 +148,7 @@ fn file(path: &Path, wanted: usize, random: &mut Rng) -> Result<Sample, Error> {
     Ok(basket.done("file", format!("pages of {} ({})", path.display(), human(size))))
 }
 
-/// Fills the basket with pages of a file, until there are no more, time is up, or somebody wants to end it.
+/// Fills the basket with pages of a file, until there are no more, time is up, or the run is cancelled.
 fn read_pages(
     file: &OwnedFd,
     basket: &mut Basket,
@@ -167,7 +168,7 @@ fn read_pages(
     Ok(())
 }
 
-/// Where pages would come from now, by the word for it in a report.
+/// The source of pages at present, as named in a report.
 pub fn source_now<H: Host>(host: &H, configured: PageSource) -> &'static str {
     match configured {
         PageSource::Swap => {
@@ -188,7 +189,7 @@ pub fn source_now<H: Host>(host: &H, configured: PageSource) -> &'static str {
     if calibrating_swap(host).is_ok_and(|found| found.is_some()) { "calibrated" } else { "generator" }
 }
 
-/// Pages of that, if they are enough. Few: reading one marks it as used.
+/// Pages in swap; `None` if there are too few. At most half of them are read, because reading a page marks it as used.
 fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sample>, Error> {
     let page = host.page_size();
     let Some(filled) = fullest_swap(host)? else { return Ok(None) };
@@ -201,7 +202,8 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sam
     let mut basket = Basket::new(wanted.min(usize::try_from(compressed / 2).unwrap_or(wanted)))?;
     let mut run = Pages::new(RUN)?;
     let begun = Instant::now();
-    // The kernel fills swap from the front: half of the tries go where the pages are when little of it is in use.
+    // The kernel fills swap from the front: every second try is made there, where the pages are if little swap is in
+    // use.
     let front = (used + used / 4).min(slots);
     let (mut tries, mut seen) = (0_u64, BTreeSet::new());
     while !basket.is_full() && (!tries.is_multiple_of(8) || begun.elapsed() < PATIENCE) {
@@ -211,7 +213,7 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sam
         if !seen.insert(first) || device.read(first * RUN as u64 * page, run.bytes_mut()).is_err() {
             continue;
         }
-        // The first page of all is no slot. Slots that are not in use read as zeros, and are dropped as same-filled.
+        // The first page is the swap header. Unused slots read as zeros, and are dropped as same-filled.
         for index in usize::from(first == 0)..RUN {
             if !basket.is_full() {
                 basket.free().copy_from_slice(run.page(index));
@@ -224,12 +226,12 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sam
     }
     let mut sample =
         basket.done("swap", format!("pages swapped out to zram{number} ({} in use)", human(used * page)));
-    // Slots that are not in use were counted too; the kernel knows it exactly.
+    // The samples include unused slots; take the exact share from the kernel.
     sample.data.same_filled_share = filled.same_filled_share();
     Ok(Some(sample))
 }
 
-/// Pages of processes, each page as likely as any other; nothing when there is none.
+/// Pages of processes, each with the same probability; `None` if there are none.
 fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result<Option<Sample>, Error> {
     let root = Path::new("/");
     let mut ranges: Vec<(u32, Range<u64>)> = Vec::new();
@@ -237,7 +239,7 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result
         let text = maps(root, *process).unwrap_or_default();
         ranges.extend(mappings::anonymous(&text).into_iter().map(|range| (*process, range)));
     }
-    // Cumulated lengths, to find the range of a random byte.
+    // Cumulated lengths, to map a random byte to its range.
     let mut total = 0_u64;
     let ends: Vec<u64> = ranges
         .iter()
@@ -308,7 +310,7 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         std::fs::write(path("small"), [1; 1000]).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o600.into()).unwrap();
-        // More than could be gone over, and nothing but zeros.
+        // Larger than could be read, and all zeros.
         std::fs::File::create(path("sparse")).unwrap().set_len(1 << 40).unwrap();
         let mut host = LinuxHost::new("/");
         for (name, expected) in [
@@ -325,7 +327,7 @@ mod tests {
         }
     }
 
-    /// Our own parent is a process like any other, as far as we may look into it.
+    /// The parent is a process like any other, as far as it may be read.
     #[test]
     fn memory_of_processes_is_found_where_rights_allow() {
         let mut host = LinuxHost::new("/");

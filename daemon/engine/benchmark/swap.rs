@@ -1,4 +1,4 @@
-//! `bench swap`: memory of our own goes to private swap, and comes back page fault by page fault.
+//! `bench swap`: swaps out our own memory to a scratch swap, and times the page faults that read it back.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -28,27 +28,27 @@ use logic::device::algorithm::Algorithm;
 use logic::record::Undo;
 use logic::vm::Tunable;
 
-/// The highest priority that swap can have: nothing goes to other swap while there is room on ours.
+/// The highest priority of swap: other swap is not used while this one has space.
 const PRIORITY: i32 = 32767;
-/// Room on the device beyond what our memory needs.
+/// Space on the device beyond the size of our memory.
 const SPARE: u64 = 16 << 20;
-/// Bytes sent to swap at once.
+/// Bytes swapped out at once.
 const PART: usize = 16 << 20;
 
 /// What to measure.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// Bytes of memory; otherwise what is usual.
+    /// Bytes of memory; `None` for the default.
     pub memory: Option<u64>,
-    /// File with its contents; otherwise a sample of the machine's own files.
+    /// File with its contents; `None` for a sample of the machine's own files.
     pub data: Option<PathBuf>,
-    /// Algorithms; otherwise those that are worth trying, as far as the kernel has them.
+    /// Algorithms; empty for those worth measuring that the kernel offers.
     pub algorithms: Vec<Algorithm>,
-    /// Values of `vm.page-cluster`; otherwise all up to [`LARGEST_CLUSTER`].
+    /// Values of `vm.page-cluster`; empty for all up to [`LARGEST_CLUSTER`].
     pub page_clusters: Vec<u8>,
 }
 
-/// What all rows share.
+/// State shared by all rows.
 struct Run<'a> {
     host: &'a mut LinuxHost,
     reporter: &'a mut Reporter,
@@ -56,7 +56,7 @@ struct Run<'a> {
     report: Report,
 }
 
-/// Measures. Numbers in `configured` are left free.
+/// Runs the benchmark. Device numbers in `configured` are left free.
 pub fn run(
     host: &mut LinuxHost,
     reporter: &mut Reporter,
@@ -112,7 +112,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// One algorithm with one `vm.page-cluster`. After an error, releasing `scratch` takes back what is noted there.
+    /// Measures one algorithm with one `vm.page-cluster`. After an error, releasing `scratch` undoes what is recorded
+    /// there.
     fn one(&mut self, scratch: &mut Scratch, algorithm: &Algorithm, cluster: u8) -> Result<Row, Stopped> {
         let number = scratch.number();
         scratch.configure(self.host, algorithm, self.memory.len() as u64 + SPARE)?;
@@ -132,7 +133,7 @@ impl Run<'_> {
         Ok(row)
     }
 
-    /// Out, in from beginning to end, out again, in at random.
+    /// Swaps out, reads back in order, swaps out again, reads back at random.
     fn measure(&mut self, scratch: &Scratch, algorithm: &Algorithm, cluster: u8) -> Result<Row, Stopped> {
         let (out, out_rate) = self.timed("pswpout", Run::out)?;
         let stored = scratch.memory(self.host)?;
@@ -169,7 +170,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Changes a byte of each of these pages. Returns how long those took, in nanoseconds, that had to be read from swap.
+    /// Changes a byte of each of these pages. Returns the times of those that were read from swap, in nanoseconds.
     fn touch(&mut self, pages: &[usize]) -> Result<Vec<u64>, Stopped> {
         let mut times = Vec::with_capacity(pages.len());
         for &page in pages {
@@ -186,7 +187,7 @@ impl Run<'_> {
         Ok(times)
     }
 
-    /// By how much this counter of `/proc/vmstat` grows while `work` is done, in all and in a second.
+    /// Growth of this counter of `/proc/vmstat` while `work` runs: in all, and per second.
     fn timed(
         &mut self,
         name: &str,

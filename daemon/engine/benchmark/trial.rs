@@ -1,4 +1,4 @@
-//! What was measured of each candidate, and what follows from it.
+//! The measurements of one candidate, and the figures derived from them.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use logic::benchmark::verdict::{self, Choice, Scored};
 use logic::device::algorithm::Algorithm;
 use logic::device::stat::MmStat;
 
-/// Scores within so much of the best are measured again.
+/// Candidates within this factor of the best score are measured again.
 const CONTENDERS: f64 = 1.0 + 3.0 * verdict::MARGIN;
-/// A score that is as sure as this needs no further repetition.
+/// A score with at most this uncertainty needs no further repetition.
 const SURE: f64 = verdict::MARGIN / 4.0;
 
-/// What was measured of one candidate.
+/// Measurements of one candidate.
 pub(super) struct Trial {
-    /// What it is.
+    /// The candidate.
     pub candidate: Candidate,
-    /// One thread, one page at a time.
+    /// Writes with one thread, one page per request.
     pub write: Pass,
-    /// The same the other way.
+    /// Reads likewise.
     pub read: Pass,
-    /// All threads.
+    /// Writes with all threads.
     pub write_all: Pass,
-    /// The same the other way.
+    /// Reads likewise.
     pub read_all: Pass,
-    /// What was stored after the first look.
+    /// `mm_stat` after the first look.
     pub memory: MmStat,
-    /// Memory for each page once all of the sample is stored, in bytes.
+    /// Bytes of memory per page once the whole sample is stored.
     pub memory_of_all: f64,
-    /// What 99 of 100 reads stayed below in the pass that was disturbed least, in nanoseconds.
+    /// 99th percentile of the reads in the least disturbed pass, in nanoseconds.
     pub calm_p99_ns: f64,
-    /// Why there are no figures.
+    /// Why there are no figures, if so.
     pub failed: Option<Error>,
 }
 
@@ -64,13 +64,13 @@ impl Trial {
         self.failed.as_ref().is_some_and(|error| error.kind == ErrorKind::Postponed)
     }
 
-    /// Bytes of the sample for each byte of memory.
+    /// Bytes of the sample per byte of memory.
     fn ratio_total(&self) -> f64 {
         let page = rustix::param::page_size() as f64;
         if self.memory_of_all <= 0.0 { 0.0 } else { page / self.memory_of_all }
     }
 
-    /// The same for each byte of the compressed pages.
+    /// Bytes of the sample per byte of compressed data.
     fn ratio_payload(&self) -> f64 {
         let stored = self.memory.orig_data_size as f64;
         if self.memory.compr_data_size == 0 { 0.0 } else { stored / self.memory.compr_data_size as f64 }
@@ -92,12 +92,12 @@ impl Trial {
     }
 }
 
-/// Pages between two looks at the memory that say what one more page takes.
+/// Minimum distance in pages between two measurements of memory, to compute the memory of one more page.
 const FAR_APART: usize = 512;
 
-/// Memory for each page once `all` pages are stored, from two looks at (pages, bytes) and the bytes that these pages take `compressed`.
-/// The allocator's half-empty pages are many as soon as few pages are stored, and hardly become more: an algorithm that stored fewer
-/// pages in its time would seem to compress worse.
+/// Memory per page once `all` pages are stored, extrapolated from two measurements of (pages, bytes) and the
+/// `compressed` size of these pages. Half-empty pages of the allocator appear with the first stored pages and then stay
+/// about constant, so an algorithm that stored fewer pages in its time would seem to compress worse.
 pub(super) fn memory_of_all(early: (usize, u64), late: (usize, u64), compressed: u64, all: usize) -> f64 {
     let (pages, bytes) = (late.0 as f64, late.1 as f64);
     if late.0 == 0 || late.0 >= all {
@@ -112,7 +112,7 @@ pub(super) fn memory_of_all(early: (usize, u64), late: (usize, u64), compressed:
     (bytes + each * (all - late.0) as f64) / all as f64
 }
 
-/// The score of each that can be chosen, and why not for the others.
+/// The score of each eligible candidate, and why the others are not eligible.
 pub(super) fn scores(
     trials: &[Trial],
     profile: Profile,
@@ -132,7 +132,7 @@ pub(super) fn scores(
     trials.iter().map(|trial| (trial.candidate.algorithm.clone(), one(trial))).collect()
 }
 
-/// Those between whom it is close and whose scores are not sure enough; none when nobody is left to be told apart.
+/// Candidates with close scores that are still uncertain; empty if there are fewer than two.
 pub(super) fn contenders(scored: &[Scored]) -> Vec<usize> {
     let eligible =
         || scored.iter().enumerate().filter_map(|(index, (_, score))| Some((index, score.as_ref().ok()?)));
@@ -145,7 +145,7 @@ pub(super) fn contenders(scored: &[Scored]) -> Vec<usize> {
     close.into_iter().map(|(index, _)| index).collect()
 }
 
-/// Those whose reads were so slow in one of a hundred cases that they cannot be chosen: the machine may have been busy.
+/// Eligible candidates whose 99th percentile of reads is too slow, possibly because the machine was busy.
 pub(super) fn disturbed(trials: &[Trial], baseline: &Baseline) -> Vec<usize> {
     let measured = || trials.iter().enumerate().filter(|(_, trial)| trial.failed.is_none());
     let figures: Vec<Figures> = measured().map(|(_, trial)| trial.figures(baseline)).collect();
@@ -168,7 +168,7 @@ fn timing(one: &Pass, all: &Pass, baseline: f64) -> Timing {
     }
 }
 
-/// The table: the chosen one first, then by score, then those that cannot be chosen.
+/// The table: the chosen algorithm, the others by score, then those that are not eligible.
 pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, choice: &Choice) -> Vec<Row> {
     let row = |(trial, (_, score)): (&Trial, &Scored)| {
         let estimate = score.as_ref().ok();
@@ -196,19 +196,19 @@ pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, cho
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)] // Exact on purpose.
+#[allow(clippy::float_cmp)] // The values are exact.
 mod tests {
     use super::*;
 
     #[test]
     fn an_algorithm_that_stored_more_pages_does_not_compress_better() {
-        // 500 KB lost once, then 1000 bytes a page.
+        // 500 KB of overhead, then 1000 bytes per page.
         let memory = |pages: usize| (pages, 500_000 + 1000 * pages as u64);
         let of_all =
             |early, late: usize| memory_of_all(memory(early), memory(late), 1000 * late as u64, 8000);
         assert_eq!(of_all(4000, 8000), 1062.5, "what the kernel says");
         assert_eq!(of_all(1000, 3000), 1062.5);
-        // Too close to each other to tell, and too few: the compressed pages say what one more takes.
+        // The two measurements are too close: the compressed size tells the memory of one more page.
         assert_eq!(of_all(500, 600), 1062.5);
         assert_eq!(memory_of_all((0, 0), (0, 0), 0, 8000), 0.0);
     }
