@@ -1,4 +1,4 @@
-//! A plan on the machine: group by group, each undone as a whole when one of its steps fails.
+//! Carries out a plan group by group; a group is rolled back as a whole when one of its steps fails.
 
 use super::device::create::save;
 use super::error::Error;
@@ -8,20 +8,20 @@ use host::Host;
 use logic::plan::{Group, Plan, Step, Taken, Way};
 use logic::record::{Progress, Record, Target, Undo};
 
-/// What became of one target.
+/// Result for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it is about.
+    /// The target.
     pub target: Target,
-    /// Steps that were done.
+    /// Steps that succeeded.
     pub done: Vec<Step>,
-    /// What did not work but is not needed for the target to be useful.
+    /// Failures of optional steps: the target is usable without them.
     pub warnings: Vec<String>,
-    /// Why it failed, then whatever could not be taken back; empty when it is in place.
+    /// Why it failed, and what could not be undone afterwards; empty on success.
     pub errors: Vec<Error>,
 }
 
-/// Carries out all groups. One that fails does not stop the next, unless the next is mounted on top of it.
+/// Carries out all groups. A failed group does not stop the others, except those mounted on top of it.
 pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for group in plan.groups.iter().filter(|group| !group.is_empty() || group.resume.is_some()) {
@@ -37,7 +37,8 @@ pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
     outcomes
 }
 
-/// Mounted without what it is to be mounted on, it would lie below it, and the next run could not put that in place.
+/// Skips a group whose parent mount failed: it would end up below that mount, and the next run could not mount the
+/// parent.
 fn blocked(group: &Group, needed: &Target) -> Outcome {
     let target = group.target.clone();
     let why = match target {
@@ -76,7 +77,7 @@ fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
     if let Err(error) = run.all(group) {
         run.outcome.errors.push(error);
         if resumed {
-            // What was there before still is; only the change did not work, and the old record says so.
+            // The device is as before; only the change failed. The old record describes it.
             if let Some(record) = &group.resume {
                 run.outcome.errors.extend(save(run.host, record).err());
             }
@@ -93,7 +94,7 @@ impl<H: Host> Run<'_, H> {
         self.ways(&group.ways)?;
         self.steps(&group.after)?;
         if let Target::Device(_) = self.record.target {
-            // Its size follows from that; maintenance looks whether it still does.
+            // Sizes depend on the machine's memory; maintenance compares it with this value.
             self.record.memory_kib = super::gather::memory(self.host).unwrap_or_default().total_kib;
         }
         self.record.progress = Progress::Done;
@@ -124,7 +125,7 @@ impl<H: Host> Run<'_, H> {
         save(self.host, &self.record)
     }
 
-    /// Makes the device uninitialised again; the lock has to be given back for that, and is taken again.
+    /// Resets the device. `reset` needs the device unlocked, so the lock is released and taken again.
     fn reset(&mut self) -> Result<(), Error> {
         let Target::Device(number) = self.record.target else { return Ok(()) };
         one(self.host, &self.record, &Undo::Reset { number })?;
@@ -163,7 +164,7 @@ impl<H: Host> Run<'_, H> {
         Ok(())
     }
 
-    /// Takes back what was done for write-back: nothing of it is of use on its own.
+    /// Undoes the steps done for write-back: they are of no use on their own.
     fn forget_backing(&mut self) -> Result<(), Error> {
         self.without_backing = true;
         let is_backing = |undo: &Undo| matches!(undo, Undo::DetachFile { .. } | Undo::CloseCrypt { .. });
@@ -174,7 +175,8 @@ impl<H: Host> Run<'_, H> {
         save(self.host, &self.record)
     }
 
-    /// Records how to take the step back, then does it. The two steps that only learn it by doing record it themselves.
+    /// Records the undo of the step, then does the step. Two steps learn their undo only by running, and record it
+    /// themselves.
     fn step(&mut self, step: &Step) -> Result<(), Error> {
         let learns = matches!(step, Step::CreateDevice { .. } | Step::ClaimDevice { .. });
         if let (Taken::By(undo), false) = (step.taken_back(), learns) {

@@ -3,7 +3,7 @@
 use host::{Holder, HostError};
 pub use logic::error::{Error, ErrorKind};
 
-/// A verb that stayed busy, with those who are to blame.
+/// The error of an operation that stayed busy, naming the processes that hold the device.
 pub fn held_open(error: &HostError, holders: &[Holder]) -> Error {
     let blame: Vec<String> = holders.iter().map(Holder::to_string).collect();
     let blame = match blame.as_slice() {
@@ -13,7 +13,7 @@ pub fn held_open(error: &HostError, holders: &[Holder]) -> Error {
     in_use(error, &blame)
 }
 
-/// A verb that stayed busy, and why.
+/// The error of an operation that stayed busy, and why.
 pub fn in_use(error: &HostError, why: &str) -> Error {
     Error::new(ErrorKind::InUse, format!("{error}: {why}"))
 }

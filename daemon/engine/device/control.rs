@@ -1,4 +1,4 @@
-//! The small things that the daemon itself does to a device or asks about it, without planning.
+//! Simple operations and queries on one device that need no plan.
 
 use crate::error::{Error, ErrorKind};
 use crate::gather::{self, absent};
@@ -8,12 +8,12 @@ use logic::device::attribute::Attribute;
 use logic::proc::HIGHEST_DEVICE;
 use logic::record::Target;
 
-/// Whether memory can take what is in the swap on device `number`; an error says how much is missing.
+/// Whether memory has space for the contents of the swap on device `number`; the error states how much is missing.
 pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     undo::memory_can_take(host, number)
 }
 
-/// The lowest number that no device and no section has.
+/// The lowest number that is used neither by a device nor by a section.
 pub fn free_number<H: Host>(host: &H, configured: impl Fn(u32) -> bool) -> Result<u32, Error> {
     let taken = host.device_numbers().or_else(absent)?;
     (0..=HIGHEST_DEVICE)
@@ -43,19 +43,19 @@ pub fn must_be_ours<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     ))
 }
 
-/// Starts compaction of the pool of a device of ours.
+/// Starts compaction of the pool of a managed device.
 pub fn compact<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
     must_be_ours(host, number)?;
     Ok(host.write_attribute(number, Attribute::Compact, "1")?)
 }
 
-/// Forgets the peak of the memory used by a device of ours.
+/// Resets the peak memory use of a managed device.
 pub fn reset_peak<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
     must_be_ours(host, number)?;
     Ok(host.write_attribute(number, Attribute::MemUsedMax, "0")?)
 }
 
-/// Bytes of swap in use on a device; 0 when it is not swap.
+/// Bytes of swap in use on a device; 0 if it is not swap.
 pub fn swap_used<H: Host>(host: &H, number: u32) -> u64 {
     let swaps = gather::swaps(host).unwrap_or_default();
     swaps.iter().find(|swap| swap.zram_number() == Some(number)).map_or(0, |swap| swap.used_kib * 1024)

@@ -1,4 +1,4 @@
-//! The only place that creates and removes devices. Reading `hot_add` creates one, so nothing else may touch it.
+//! The only place that creates and removes devices. Reading `hot_add` creates a device, so nothing else may open it.
 
 use crate::error::Error;
 use crate::gather;
@@ -7,9 +7,9 @@ use host::Host;
 use logic::device::attribute::Attribute;
 use logic::record::{Record, Undo};
 
-/// Creates `/dev/zramN`, and removes the lower numbers that the kernel hands out first.
+/// Creates `/dev/zramN`, and removes the lower numbers that the kernel assigns first.
 ///
-/// The record says what may be left behind before each device is created, and which devices are ours afterwards.
+/// Before each device is created, the record tells what may be left behind; afterwards, which devices are ours.
 pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
     if host.device_numbers()?.contains(&number) {
         return Ok(());
@@ -28,14 +28,14 @@ pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result
 fn create_up_to<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
     loop {
         let before = host.device_numbers()?;
-        // The kernel hands out the lowest free number.
+        // The kernel assigns the lowest free number.
         let next = (0..number).find(|next| !before.contains(next)).unwrap_or(number);
         let unknown = Undo::RemoveNewDevices { before, up_to: next };
         record.push(unknown.clone());
         save(host, record)?;
         let created = host.hot_add();
         let diskseq = created.as_ref().map_or(Ok(None), |new| gather::diskseq(host, *new))?;
-        // What was created is known by now; what else is new is that of another program.
+        // Our new devices are recorded by now; any other new device belongs to another program.
         record.undo.retain(|kept| *kept != unknown);
         let new = created?;
         if new == number {
@@ -57,7 +57,7 @@ pub fn remove<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
     while_busy(host, number, |host| host.hot_remove(number))
 }
 
-/// Removes the device that an interrupted [`create`] may have left, if it is uninitialised.
+/// Removes the device that an interrupted [`create`] may have left behind, if it is uninitialised.
 pub fn remove_new<H: Host>(host: &mut H, before: &[u32], up_to: u32) -> Result<(), Error> {
     for number in host.device_numbers()? {
         if number <= up_to && !before.contains(&number) {
@@ -67,7 +67,7 @@ pub fn remove_new<H: Host>(host: &mut H, before: &[u32], up_to: u32) -> Result<(
     Ok(())
 }
 
-/// Removes a device that was created on the way to another, if it is still the same and uninitialised.
+/// Removes a device that was created only to reach a higher number, if it is the same one and uninitialised.
 pub fn remove_spare<H: Host>(host: &mut H, number: u32, diskseq: Option<u64>) -> Result<(), Error> {
     let same = host.device_numbers()?.contains(&number)
         && diskseq.is_some()

@@ -1,7 +1,7 @@
 //! Draining before hibernation, and refilling after it.
 //!
-//! A swap that is drained is a section that is switched off by a drop-in in `/run`, from before it stops until just before it starts
-//! again: so nobody starts it in between, and only what was drained comes back.
+//! A swap is drained by a drop-in in `/run` that disables its section, from before the swap stops until just before it
+//! starts again: no other request starts it in between, and only drained swaps are started again.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -16,18 +16,18 @@ use logic::record::{Progress, Record, Target, Undo};
 use logic::request::{Purpose, Request};
 use logic::unit::swap_unit;
 
-/// PID 1, which stops and starts what it has units for.
+/// PID 1, which stops and starts the units.
 pub trait Units<H> {
     /// Brings the units in line with the configuration.
     fn follow(&mut self, host: &mut H) -> Result<(), Error>;
-    /// Stops a swap, and what set its device up.
+    /// Stops a swap, and the unit that set its device up.
     fn stop(&mut self, host: &mut H, number: u32) -> Result<(), Error>;
-    /// Starts swaps; returns those that there are units for.
+    /// Starts swaps; returns those that have units.
     fn start(&mut self, host: &mut H, numbers: &[u32]) -> Result<Vec<u32>, Error>;
 }
 
-/// Switches off every swap of ours for whose contents there is room; `tell` hears of each. An error leaves the drop-ins, so that
-/// [`refill`] brings all of it back.
+/// Deactivates every managed swap whose contents fit into memory, and reports each to `tell`. After an error the
+/// drop-ins stay, so that [`refill`] restores all of them.
 pub fn drain<H: Host>(
     host: &mut H,
     units: &mut impl Units<H>,
@@ -59,7 +59,8 @@ pub fn drain<H: Host>(
     Ok(())
 }
 
-/// Our swaps that are on. The one that the kernel uses first comes first: otherwise pages of the others would move into it.
+/// Active managed swaps, by descending priority: the kernel would move pages of the others to the one with the highest
+/// priority.
 fn candidates<H: Host>(host: &H) -> Result<Vec<Candidate>, Error> {
     let records = records(host)?;
     let mut found = Vec::new();
@@ -86,7 +87,7 @@ fn numbers_in_use<H: Host>(host: &H) -> Result<BTreeSet<u32>, Error> {
     Ok(swaps(host)?.iter().filter_map(SwapLine::zram_number).collect())
 }
 
-/// Switches on again what was drained, and returns it, but for what is not configured any more.
+/// Activates the drained swaps again, and returns those that are still configured.
 pub fn refill<H: Host>(host: &mut H, units: &mut impl Units<H>) -> Result<Vec<u32>, Error> {
     let numbers = host.drained()?;
     if numbers.is_empty() {

@@ -1,4 +1,4 @@
-//! One zram device: made, controlled, drained.
+//! One zram device: creating, controlling, draining.
 
 pub mod control;
 pub(crate) mod create;
