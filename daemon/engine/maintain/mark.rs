@@ -1,4 +1,4 @@
-//! Idle marks: how a kernel makes them, and what those of a device mean.
+//! Idle marks: how a kernel sets them, and which age those of a device stand for.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::error::ErrorKind;
 use host::MachineFile;
 use logic::maintain::marks::only_adds;
 
-/// What is done on request only.
+/// The policy name of marks made on request.
 const MARK: &str = "mark-idle";
 
 impl<H: Upkeep> Run<'_, H> {
-    /// Marks the pages that somebody asks for.
+    /// Marks pages on request.
     pub(super) fn mark_as_asked(
         &mut self,
         device: &mut Device,
@@ -49,8 +49,8 @@ impl<H: Upkeep> Run<'_, H> {
         Ok(())
     }
 
-    /// What `idle` takes to mark the pages that have not been used for this much waking time; why none is that old, if so. Linux 7.2
-    /// would mark all of them for an age of more than its own, of which it counts whole seconds.
+    /// The value for `idle` that marks pages unused for this much waking time; the reason if the machine has not been
+    /// awake that long. Given an age beyond its uptime (in whole seconds), Linux 7.2 would mark all pages.
     fn older(&self, age: Duration) -> Result<String, String> {
         let now = self.machine.now;
         match seconds(self.state.history.boottime_age(now, age)) {
@@ -58,13 +58,13 @@ impl<H: Upkeep> Run<'_, H> {
             old if old + 1 >= now.boot.as_secs() => {
                 Err(format!("the machine has not been awake for {} yet", span(age)))
             }
-            // Less than 2^32 on a machine that is younger than 136 years.
+            // Below 2^32 for an uptime of less than 136 years.
             old => Ok(old.to_string()),
         }
     }
 
-    /// Remembers what the marks will mean, before any is made: where they only add up, those of a run that was killed must not pass for
-    /// older ones.
+    /// Stores the age of the marks before any is set: on kernels where marks only add up, those of a killed run must
+    /// not count as older.
     fn remember(&mut self, device: &mut Device, marks: Marks) -> Result<(), HostError> {
         if self.dry {
             return Ok(());
@@ -74,7 +74,7 @@ impl<H: Upkeep> Run<'_, H> {
         self.state.write(self.host)
     }
 
-    /// Makes marks that will mean this.
+    /// Sets marks, and stores which age they stand for.
     fn write_marks(&mut self, device: &mut Device, value: &str, marks: Marks) -> Result<(), HostError> {
         self.remember(device, marks)?;
         if self.dry {
@@ -83,20 +83,22 @@ impl<H: Upkeep> Run<'_, H> {
         self.host.write_attribute(device.number, Attribute::Idle, value)
     }
 
-    /// What this kernel does with an age, tried once per device and boot.
+    /// How this kernel treats an age; tried once per device and boot.
     pub(super) fn marking(&mut self, device: &mut Device) -> Result<Marking, Stopped> {
         if let Some(known) = device.state.marking {
             return Ok(known);
         }
         if self.dry {
-            // Trying would mark pages; the first run finds out.
+            // The test would set marks; leave it to the first real run.
             return Ok(Marking::Exact);
         }
-        // No device was there in the first second, so nothing is marked. Linux 7.2 marks all for an age before the boot.
+        // No device existed in the first second after boot, so this marks nothing. Linux 7.2 marks all pages for an age
+        // before the boot.
         let oldest = self.machine.now.boot.as_secs().saturating_sub(1).max(1);
         let tried = self.host.write_attribute(device.number, Attribute::Idle, &oldest.to_string());
         let marking = match tried {
-            // Kernels that take parameters of algorithms (6.12) also clear the marks of younger pages, but for the first two of them.
+            // Kernels with algorithm parameters (6.12) also clear the marks of younger pages, except for the first two
+            // such versions.
             Ok(())
                 if self.host.has_attribute(device.number, Attribute::AlgorithmParams)
                     && !only_adds(&self.host.text(MachineFile::KernelRelease).unwrap_or_default()) =>
@@ -111,7 +113,7 @@ impl<H: Upkeep> Run<'_, H> {
         Ok(marking)
     }
 
-    /// Makes the idle marks mean this age. The reason, when they do not yet.
+    /// Has the idle marks select pages of this age; the reason if they cannot yet.
     pub(super) fn mark(&mut self, device: &mut Device, age: Duration) -> Result<Result<(), String>, Stopped> {
         let marking = self.marking(device)?;
         let now = self.machine.now;

@@ -1,4 +1,5 @@
-//! Maintenance: observes, has the policies decide (`logic/policy`), does it, measures what came of it, and remembers.
+//! Maintenance: observes the machine, runs what the policies (`logic/maintain`) decide, measures the effect, and stores
+//! state.
 
 mod mark;
 mod observe;
@@ -32,54 +33,54 @@ use logic::text::worded;
 use observe::{Device, Machine};
 use state::State;
 
-/// Names of the policies, in reports.
+/// Names of the policies in reports.
 const RECOMPRESS: &str = "recompress";
 const WRITE_BACK: &str = "write-back";
 const COMPACT: &str = "compact";
-/// What a reason is about that concerns all of them.
+/// Subject of a reason that applies to all policies.
 const MAINTENANCE: &str = "maintenance";
 
-/// Longest pause between two writes that make the kernel hold statistics back.
+/// Longest pause between two writes that block reads of statistics.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What a run is asked to do.
+/// Parameters of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// Why.
+    /// What triggered it.
     pub cause: Cause,
-    /// Only these devices; none for all.
+    /// Only these devices; empty for all.
     pub devices: Vec<u32>,
-    /// Only this, whether the configuration has it on or not.
+    /// Only this operation, even if the configuration disables it.
     pub only: Option<Only>,
-    /// Only say what would be done, and change nothing.
+    /// Report what would be done, and change nothing.
     pub dry_run: bool,
 }
 
 impl Order {
-    /// Everything that the configuration asks for.
+    /// Everything that is configured.
     pub fn all(cause: Cause) -> Order {
         Order { cause, devices: Vec::new(), only: None, dry_run: false }
     }
 }
 
-/// One thing that somebody asks for.
+/// A single operation, on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Only {
-    /// Mark pages that are idle for so long; nothing marks all.
+    /// Mark pages that have been idle for this long; `None` marks all.
     MarkIdle(Option<Duration>),
-    /// Compress again: these of the pages, as they are marked, or what the policy says.
+    /// Recompress: these of the marked pages, or what the policy selects.
     Recompress(Option<Pages>),
-    /// Write back: likewise, and never more than the budget.
+    /// Write back: likewise, within the budget.
     WriteBack(Option<Pages>),
-    /// Say what is left of the budget, and have time count from now on.
+    /// Report the budget left, and count time from now on.
     Budget,
 }
 
-/// Who receives the progress, and says when to stop.
+/// Receives the progress, and tells when to stop.
 pub trait Watch {
-    /// How far it is, 0 to 1, and what is being done.
+    /// Progress from 0 to 1, and the current operation.
     fn progress(&mut self, share: f64, doing: &str);
-    /// An error when it is to end.
+    /// An error if the run is to stop.
     fn check(&self) -> Result<(), Stopped>;
 }
 
@@ -105,7 +106,7 @@ impl Watch for Reporter {
     }
 }
 
-/// What one run works with.
+/// State of one run.
 struct Run<'a, H: Upkeep> {
     host: &'a mut H,
     watch: &'a mut dyn Watch,
@@ -116,7 +117,7 @@ struct Run<'a, H: Upkeep> {
     report: Report,
 }
 
-/// Runs once. The report is filled also when the run ends early.
+/// Runs once. The report is filled in even if the run ends early.
 pub fn run<H: Upkeep>(
     host: &mut H,
     loaded: &Loaded,
@@ -136,7 +137,7 @@ pub fn run<H: Upkeep>(
     (run.report, done.and(remembered))
 }
 
-/// Sizes of the configuration, worked out for this machine.
+/// The configured sizes, evaluated for this machine.
 fn write_back_settings(
     settings: &MaintenanceSettings,
     machine: &Machine,
@@ -176,7 +177,7 @@ impl<H: Upkeep> Run<'_, H> {
         }
         if let Some(settings) = &write_back {
             let (ledger, unknown) = self.ledger(settings);
-            // Where there is no record, the first run says so.
+            // If the record cannot be read, leave it for the first real run to report.
             if order.only == Some(Only::Budget) && unknown.is_none() {
                 self.keep(&ledger)?;
             }
@@ -219,11 +220,11 @@ impl<H: Upkeep> Run<'_, H> {
             let done = self.device(&mut device, order.only, recompress, write_back);
             let cancelled = matches!(done, Err(Stopped::Cancelled(_)));
             if device.marks_used && device.state.marking == Some(Marking::Untracked) && !cancelled {
-                // Without times of access the next round begins when both policies have had their turn.
+                // Without access times, the next round begins once both policies have processed the pages.
                 device.state.marks.idle_since = None;
             }
             self.state.devices.insert(device.number, device.state);
-            // It may have gone meanwhile.
+            // The device may be gone by now.
             let after_bytes = self.mm(device.number).unwrap_or_default().mem_used_total;
             let used = Used { device: device.name, before_bytes: device.memory_used, after_bytes };
             self.report.memory.push(used);
@@ -232,7 +233,7 @@ impl<H: Upkeep> Run<'_, H> {
         ended
     }
 
-    /// What is asked for, for one device.
+    /// Runs the enabled policies, or the requested operation, on one device.
     fn device(
         &mut self,
         device: &mut Device,
@@ -243,7 +244,7 @@ impl<H: Upkeep> Run<'_, H> {
         match only {
             None => {
                 let mut ended = Ok(());
-                // The kernel writes pages uncompressed: what was packed tightly before would be unpacked again.
+                // The kernel decompresses pages to write them back: recompressing them before would be wasted.
                 if let Some(settings) = &write_back {
                     let done = self.counted(WRITE_BACK, |run| run.write_back(device, settings, None));
                     go_on(&mut ended, done)?;
@@ -270,12 +271,12 @@ impl<H: Upkeep> Run<'_, H> {
                 let settings = write_back.unwrap_or(DEFAULT_WRITE_BACK);
                 self.counted(WRITE_BACK, |run| run.write_back(device, &settings, pages))
             }
-            // Of no device.
+            // Concerns no device.
             Some(Only::Budget) => Ok(()),
         }
     }
 
-    /// Does something of a policy, and adds it to what that has done since boot.
+    /// Runs an operation of a policy, and adds it to the policy's totals since boot.
     fn counted(
         &mut self,
         policy: &str,
@@ -294,7 +295,7 @@ impl<H: Upkeep> Run<'_, H> {
         done
     }
 
-    /// Adds the actions from this one on to what a policy has done since boot.
+    /// Adds the actions from index `first` on to the policy's totals since boot.
     fn count(&mut self, policy: &str, first: usize, result: &str) {
         let actions = self.report.actions.get(first..).unwrap_or_default();
         let now = micros(self.host.monotonic());
@@ -310,7 +311,7 @@ impl<H: Upkeep> Run<'_, H> {
         Ok(MmStat::parse(&text).unwrap_or_default())
     }
 
-    /// Does something to a device, and notes what it did to the memory used.
+    /// Runs an operation on a device, and reports the change in memory used.
     fn measured(
         &mut self,
         device: &Device,
@@ -378,14 +379,14 @@ impl<H: Upkeep> Run<'_, H> {
     }
 }
 
-/// What an action has to say about itself.
+/// Result of an action.
 #[derive(Debug, Default)]
 struct Done {
     note: String,
     written: u64,
-    /// Bytes of data that became less. Memory follows when what is left is moved together.
+    /// Bytes by which the data shrank. Memory follows when the pool is compacted.
     saved: u64,
-    /// Why nothing was done after all.
+    /// Why nothing was done, if so.
     skipped: Option<String>,
 }
 
@@ -393,8 +394,8 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Continues after something that failed, to what does not need it; the first failure is what is told in the end. Whoever cancels ends
-/// everything at once.
+/// Continues with independent work after a failure and keeps the first one in `ended`. Cancellation ends the run at
+/// once.
 fn go_on(ended: &mut Result<(), Stopped>, done: Result<(), Stopped>) -> Result<(), Stopped> {
     match done {
         Err(Stopped::Failed(_)) => {
@@ -407,7 +408,7 @@ fn go_on(ended: &mut Result<(), Stopped>, done: Result<(), Stopped>) -> Result<(
     }
 }
 
-/// How a pass that the kernel refused ends: another one is at work, there is no memory for another place to keep a page in, or an error.
+/// Maps the kernel's refusal of a pass: another pass is running, no memory to move a page, or else an error.
 fn refused(error: HostError) -> Result<String, Stopped> {
     if error.is(Errno::AGAIN) || error.is(Errno::BUSY) {
         return Ok("another pass is running".to_owned());

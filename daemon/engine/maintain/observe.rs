@@ -1,4 +1,4 @@
-//! Machine and devices as the policies want to see them.
+//! Reads the machine and the devices for the policies.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use logic::proc::parse_pressure;
 use logic::record::{Progress, Record, Target};
 use logic::request::Request;
 
-/// The machine.
+/// State of the machine.
 pub(super) struct Machine {
     pub now: Moment,
     pub facts: Facts,
@@ -29,11 +29,12 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Looks, and notes in the state whether the machine has slept.
+    /// Reads the machine, and notes in `state` if it was suspended.
     pub(super) fn observe<H: Upkeep>(host: &H, state: &mut State) -> Machine {
         let now = Moment { boot: host.now(), awake: host.monotonic() };
         let slept = state.history.note(now);
-        // The time of waking up is not known. A machine that sleeps between any two runs has one every second wake-up.
+        // The time of resume is unknown. On a machine suspended between any two runs, only every second run counts as
+        // just resumed.
         state.resumed = match state.resumed {
             None => slept.then_some(now.awake),
             Some(seen) => {
@@ -41,7 +42,7 @@ impl Machine {
                 goes_on.then_some(seen)
             }
         };
-        // A file that cannot be read means an empty machine, whose pages have to be oldest.
+        // If a file cannot be read, memory counts as empty, which selects only the oldest pages.
         let facts = gather::machine(host);
         let memory = facts.memory;
         let pressure = |resource| host.pressure(resource).as_deref().and_then(parse_pressure);
@@ -64,37 +65,37 @@ impl Machine {
         }
     }
 
-    /// A run at an earlier waking time.
+    /// The last run of a policy, `then` being the waking time at which it began.
     pub(super) fn last(&self, then: Option<Duration>, level: Level) -> Option<Last> {
         then.map(|then| Last { ago: self.now.awake.saturating_sub(then), level })
     }
 }
 
-/// The clocks of the budget.
+/// The clocks that the budget is based on.
 pub(super) fn clocks<H: Upkeep>(host: &H) -> Clocks {
     Clocks { boot_id: host.boot_id(), boot: host.now(), synchronised: host.synchronised_clock() }
 }
 
-/// A device of ours.
+/// A managed device.
 pub(super) struct Device {
     pub name: String,
     pub number: u32,
     pub state: DeviceState,
     pub primary: Option<Algorithm>,
     pub secondary: Vec<(u32, Algorithm)>,
-    /// Pages in memory: neither on the backing device nor of one repeated word.
+    /// Pages in memory: neither written back nor same-filled.
     pub stored_pages: u64,
-    /// Bytes of each.
+    /// Bytes per page.
     pub page_size: u64,
     pub huge_pages: u64,
     pub memory_used: u64,
-    /// Path of the backing device, and bytes free there; the reason when it has one that cannot be looked at.
+    /// Path of the backing device and the bytes free on it, or why it cannot be examined.
     pub backing: Result<Option<(String, u64)>, String>,
     /// Whether a policy has processed the marked pages in this run.
     pub marks_used: bool,
 }
 
-/// The devices that zramd set up, or one of them.
+/// The managed devices, or only those in `only`.
 pub(super) fn devices<H: Upkeep>(host: &H, state: &mut State, only: &[u32]) -> Result<Vec<Device>, Error> {
     let mut devices = Vec::new();
     for (target, record) in gather::records(host)? {
@@ -104,7 +105,7 @@ pub(super) fn devices<H: Upkeep>(host: &H, state: &mut State, only: &[u32]) -> R
         }
         match device(host, state, number, &record) {
             Ok(found) => devices.extend(found),
-            // It goes away while we look.
+            // The device was removed meanwhile.
             Err(error) if error.is(host::Errno::NOENT) || error.is(host::Errno::NODEV) => {}
             Err(error) => return Err(error.into()),
         }
@@ -130,11 +131,11 @@ fn device<H: Upkeep>(
     let backing = if path.is_empty() || path == "none" {
         Ok(None)
     } else {
-        // The kernel keeps the first block to itself.
+        // The kernel reserves the first block.
         let free = |bytes: u64| bytes.saturating_sub(written.used_bytes).saturating_sub(page);
         match host.block_bytes(&path) {
             Ok(bytes) => Ok(Some((path, free(bytes)))),
-            // As after `dmsetup rename`, or without udev.
+            // For example after `dmsetup rename`, or without udev.
             Err(error) => Err(format!("its backing device cannot be examined: {error}")),
         }
     };
@@ -142,7 +143,7 @@ fn device<H: Upkeep>(
         Request::Device(request) => request.recompression.as_slice(),
         _ => &[],
     };
-    // The kernel shows names only; parameters are known from what was asked for.
+    // The kernel shows only names; parameters are in the record.
     let secondary =
         parse_recomp_algorithm(&text(Attribute::RecompAlgorithm)?).into_iter().map(|(priority, name)| {
             let known = asked.get(usize::from(priority).saturating_sub(1)).filter(|known| known.name == name);

@@ -1,4 +1,4 @@
-//! Compressing pages again, in chunks that are short enough for statistics to be read in between.
+//! Recompression in chunks that are short enough for statistics to be read in between.
 
 use super::{Attribute, Decision, Device, Done, Errno, Pages, Run, Stopped, Upkeep, refused};
 use logic::maintain::age::{Range, idle_age};
@@ -9,7 +9,8 @@ use logic::maintain::recompress::{Pass, Seen, Settings, decide};
 const POLICY: &str = super::RECOMPRESS;
 
 impl<H: Upkeep> Run<'_, H> {
-    /// Runs the policy, or one pass over the pages as they are marked. `other` is the age of write-back, which may share the marks.
+    /// Runs the policy, or one pass over the marked pages. `other` is the age for write-back, which may share the
+    /// marks.
     pub(super) fn recompress(
         &mut self,
         device: &mut Device,
@@ -17,7 +18,7 @@ impl<H: Upkeep> Run<'_, H> {
         pages: Option<Pages>,
         other: Option<Range>,
     ) -> Result<(), Stopped> {
-        // Some of them may have gone since, and others come.
+        // Some of these pages may have been freed since, and others added.
         let hopeless = device.state.hopeless_huge_pages.min(device.huge_pages);
         device.state.hopeless_huge_pages = hopeless;
         let seen = Seen {
@@ -84,19 +85,21 @@ impl<H: Upkeep> Run<'_, H> {
         }
         device.marks_used |= marked && pages.is_none();
         if saved > 0 {
-            // Shorter objects leave holes in the pages that held the longer ones, so that memory may even grow.
+            // Shorter objects leave holes in the pages of the longer ones, so memory use may even grow without
+            // compaction.
             self.compact(device, "after recompression")?;
         }
         Ok(())
     }
 
-    /// One pass in chunks, until all pages had their turn. Also tells of how many it is known that they had.
+    /// One pass in chunks, until all pages were tried. Also returns the number of pages that certainly were.
     fn pass(&mut self, device: &Device, pass: &Pass) -> Result<(Done, u64), Stopped> {
         let number = device.number;
         let pages = if pass.pages == Pages::Idle { device.stored_pages } else { device.huge_pages };
         let mut chunks = Chunks::begin(pages);
-        // Whatever becomes of a page that is marked, the mark goes. The kernel lets a page alone that would not shrink where that was
-        // its last algorithm; before Linux 6.15, where it has one algorithm only, and no page that is above the threshold.
+        // A pass clears the mark of a page whether or not it shrinks. A huge page that did not shrink with its last
+        // algorithm is not tried again (before Linux 6.15, only if the device has a single one); one above the
+        // threshold is.
         let again = pass.pages == Pages::Huge && (pass.threshold.is_some() || device.secondary.len() > 1);
         if again {
             chunks = chunks.trying_again();
@@ -107,7 +110,7 @@ impl<H: Upkeep> Run<'_, H> {
         while let Some(chunks) = next {
             self.watch.check()?;
             let threshold = pass.threshold.map_or_else(String::new, |bytes| format!(" threshold={bytes}"));
-            // Kernels that do not know max_pages ignore it, and do everything at once.
+            // Kernels without max_pages ignore it, and process all pages at once.
             let words = format!(
                 "type={} priority={} max_pages={}{threshold}",
                 pass.pages.word(),
@@ -130,7 +133,7 @@ impl<H: Upkeep> Run<'_, H> {
             let took = self.host.monotonic().saturating_sub(begin);
             let after = self.mm(number)?;
             let shrank = if pass.pages == Pages::Idle {
-                // How many is not told.
+                // The kernel does not tell the number of pages.
                 if after.compr_data_size == before.compr_data_size { 0 } else { u64::from(chunks.pages) }
             } else {
                 before.huge_pages.saturating_sub(after.huge_pages)

@@ -1,4 +1,4 @@
-//! Sizes that depend on the machine's memory, after that has changed.
+//! Device sizes that depend on the machine's memory, when that has changed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use logic::proc::Memory;
 use logic::record::{Progress, Record, Target};
 use logic::request::{DeviceRequest, Purpose, Request};
 
-/// How long a second device may take to come, before it is asked for again.
+/// How long to wait for a second device before requesting it again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl<H: Upkeep> Run<'_, H> {
-    /// Notes in the report which devices would have another size now.
+    /// Reports the devices whose size would now be different.
     pub(super) fn resizes(&mut self, loaded: &Loaded) -> Result<(), Stopped> {
         let total = self.machine.facts.memory.total_kib;
         if total == 0 {
-            // It cannot be read.
+            // The memory size is unknown.
             return Ok(());
         }
         let before = match std::mem::replace(&mut self.state.memory_total_kib, total) {
@@ -38,19 +38,19 @@ impl<H: Upkeep> Run<'_, H> {
         self.recognise_added(&devices);
         for (number, (request, memory_kib)) in &devices {
             let added: Vec<&Added> = self.state.added.iter().filter(|added| added.first == *number).collect();
-            // It is on its way.
+            // A second device has been requested and is not there yet.
             if added.iter().any(|added| added.number.is_none()) {
                 continue;
             }
             let more = added.iter().map(|added| added.bytes).sum();
             let has = Some(request.disk_size.saturating_add(more));
-            // Versions before did not note it.
+            // Records of older versions lack it.
             let total_kib = if *memory_kib == 0 { before } else { *memory_kib };
             let old = Facts {
                 memory: Memory { total_kib, ..self.machine.facts.memory },
                 ..self.machine.facts.clone()
             };
-            // A size that has another reason than memory is the business of a reload.
+            // If the size differs for another reason than memory, a reload handles it.
             if size(&loaded.settings, &old, *number) != has && self.state.sizes.get(number).copied() != has {
                 continue;
             }
@@ -78,13 +78,13 @@ impl<H: Upkeep> Run<'_, H> {
             }
         }
         if !self.report.resizes.is_empty() || self.state.added.iter().any(|added| added.number.is_none()) {
-            // Until it was brought about, or the memory is as before, it is said each time.
+            // Report it in each run, until the size is changed or the memory is as before.
             self.state.memory_total_kib = before;
         }
         Ok(())
     }
 
-    /// Finds the second devices that were asked for, and forgets those that have gone, or never came.
+    /// Recognises requested second devices, and forgets those that were removed or did not appear in time.
     fn recognise_added(&mut self, devices: &BTreeMap<u32, (&DeviceRequest, u64)>) {
         let now = self.machine.now.awake;
         let mut taken: Vec<u32> = self.state.added.iter().filter_map(|added| added.number).collect();
@@ -106,7 +106,7 @@ impl<H: Upkeep> Run<'_, H> {
     }
 }
 
-/// A device, and what memory the machine had when it was set up.
+/// The request of a device, and the machine's memory when the device was set up.
 fn device<'a>((target, record): (&Target, &'a Record)) -> Option<(u32, (&'a DeviceRequest, u64))> {
     match (target, &record.request) {
         (Target::Device(number), Request::Device(request)) if record.progress == Progress::Done => {
@@ -116,7 +116,7 @@ fn device<'a>((target, record): (&Target, &'a Record)) -> Option<(u32, (&'a Devi
     }
 }
 
-/// The size that the configuration gives a device on a machine like this.
+/// The configured size of a device on this machine.
 fn size(settings: &Settings, facts: &Facts, number: u32) -> Option<u64> {
     let (items, _) = wanted(settings, facts, Activation::Systemd);
     items.into_iter().find_map(|item| match item.request {

@@ -1,4 +1,4 @@
-//! What maintenance remembers until the next boot.
+//! State of maintenance, kept until the next boot.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,67 +12,67 @@ use logic::maintain::pressure::Level;
 use logic::maintain::report::Total;
 use logic::maintain::suspend::History;
 
-/// The file.
+/// Contents of the state file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
-    /// The boot that it is about.
+    /// The boot that the state belongs to.
     pub boot_id: String,
-    /// When the machine slept.
+    /// Suspends of the machine.
     pub history: History,
-    /// Waking time at which a suspend was noticed to be over, if that was not long ago and is not the second time in a row.
+    /// Waking time at which a resume was noticed; `None` if that is long ago, or if the run before noticed one, too.
     pub resumed: Option<Duration>,
-    /// `MemTotal` in KiB when it was last in line with the sizes of the devices.
+    /// `MemTotal` in KiB when the device sizes last matched it.
     pub memory_total_kib: u64,
-    /// Sizes in bytes that followed from memory when that was last said, by device number.
+    /// Last reported sizes in bytes that follow from memory, by device number.
     pub sizes: BTreeMap<u32, u64>,
-    /// Second devices that were asked for because memory has grown.
+    /// Second devices requested because memory has grown.
     pub added: Vec<Added>,
-    /// By device number.
+    /// State by device number.
     pub devices: BTreeMap<u32, DeviceState>,
-    /// What the policies have done, by their names.
+    /// Totals since boot, by policy.
     pub totals: BTreeMap<String, Total>,
 }
 
-/// A second device that was asked for.
+/// A requested second device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Added {
-    /// Number of the first.
+    /// Number of the first device.
     pub first: u32,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Waking time at which it was asked for.
+    /// Waking time of the request.
     pub asked: Duration,
-    /// Numbers of the devices that there were: none of them is it.
+    /// Numbers of the devices that existed before: none of them is the new one.
     pub before: Vec<u32>,
-    /// Its number, once it is there.
+    /// Its number, once it exists.
     pub number: Option<u32>,
 }
 
-/// What is remembered of a device.
+/// State of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceState {
-    /// Which device of this number it is about.
+    /// Tells it from other devices with the same number.
     pub diskseq: Option<u64>,
-    /// What the kernel does with an age.
+    /// How the kernel treats an age.
     pub marking: Option<Marking>,
-    /// What its marks mean.
+    /// Which age its idle marks stand for.
     pub marks: Marks,
     /// Waking time of the last recompression.
     pub recompressed: Option<Duration>,
-    /// How short memory was then.
+    /// Memory pressure at that time.
     pub recompressed_level: Level,
     /// Waking time of the last write-back.
     pub written_back: Option<Duration>,
-    /// How short memory was then.
+    /// Memory pressure at that time.
     pub written_back_level: Level,
-    /// Incompressible pages when trying them gained nothing.
+    /// Number of incompressible pages when recompressing them last gained nothing.
     pub hopeless_huge_pages: u64,
 }
 
 impl State {
-    /// What is remembered of this boot. What cannot be read is as if nothing had been remembered.
+    /// Reads the state of this boot. Unreadable state counts as empty.
     pub fn read<H: Upkeep>(host: &H) -> State {
         let boot_id = host.boot_id();
         let read =
@@ -80,14 +80,14 @@ impl State {
         read.filter(|state| state.boot_id == boot_id).unwrap_or(State { boot_id, ..State::default() })
     }
 
-    /// Remembers it.
+    /// Writes the state.
     pub fn write<H: Upkeep>(&self, host: &mut H) -> Result<(), HostError> {
         let text = serde_json::to_string(self)
             .map_err(|error| HostError::text(StateFile::Boot.path(), "write JSON", error.to_string()))?;
         host.write_state(StateFile::Boot, &text)
     }
 
-    /// What is remembered of this very device; nothing of an earlier one of the same number.
+    /// The state of this device; empty if it was of an earlier device with the same number.
     pub fn device(&mut self, number: u32, diskseq: Option<u64>) -> &mut DeviceState {
         let state = self.devices.entry(number).or_default();
         if state.diskseq != diskseq {

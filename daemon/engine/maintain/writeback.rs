@@ -1,4 +1,4 @@
-//! Writing pages to the backing device, within the budget.
+//! Writes pages to the backing device, within the budget.
 
 use super::{
     Attribute, Decision, Device, Done, Errno, Error, HostError, Pages, Run, Stopped, Upkeep, human, observe,
@@ -14,7 +14,7 @@ use logic::maintain::writeback::{LEAST, Seen, Settings, decide, whole_pages};
 const POLICY: &str = super::WRITE_BACK;
 
 impl<H: Upkeep> Run<'_, H> {
-    /// Runs the policy, or one pass over the pages as they are marked.
+    /// Runs the policy, or one pass over the marked pages.
     pub(super) fn write_back(
         &mut self,
         device: &mut Device,
@@ -30,7 +30,7 @@ impl<H: Upkeep> Run<'_, H> {
             }
         };
         let (mut ledger, unknown) = self.ledger(settings);
-        // Also when nothing is written: time that is not noted is lost when the machine restarts.
+        // Save it even if nothing is written: time that is not recorded is lost at a reboot.
         self.keep(&ledger)?;
         let seen = Seen {
             free: backing,
@@ -90,7 +90,7 @@ impl<H: Upkeep> Run<'_, H> {
         done
     }
 
-    /// What was written in the last 24 hours, and why that is not known, if so. Notes in the report what is left.
+    /// The ledger of the last 24 hours, and why it is incomplete, if so. Reports the budget left.
     pub(super) fn ledger(&mut self, settings: &Settings) -> (Ledger, Option<String>) {
         let text = self.host.read_state(StateFile::Budget);
         let read = Ledger::read(text.as_deref(), observe::clocks(self.host));
@@ -98,7 +98,7 @@ impl<H: Upkeep> Run<'_, H> {
         read
     }
 
-    /// Remembers it.
+    /// Saves the ledger.
     pub(super) fn keep(&mut self, ledger: &Ledger) -> Result<(), HostError> {
         if self.dry { Ok(()) } else { self.host.write_state(StateFile::Budget, &ledger.text()) }
     }
@@ -116,7 +116,7 @@ impl<H: Upkeep> Run<'_, H> {
         Ok(BdStat::parse(&text).unwrap_or_default().written_bytes)
     }
 
-    /// The passes, together at most so many bytes. Whatever happens, the limit in the kernel is 0 afterwards.
+    /// Runs the passes, which write at most `bytes` together. The kernel's limit is 0 afterwards, also on failure.
     fn passes(&mut self, device: &Device, passes: &[Pages], bytes: u64, reason: &str) -> Result<(), Stopped> {
         let number = device.number;
         self.set_limit(number, 0)?;
@@ -136,7 +136,7 @@ impl<H: Upkeep> Run<'_, H> {
                 break;
             }
         }
-        // What was not requested is not written.
+        // Nothing is written back without a request.
         self.set_limit(number, 0)?;
         result
     }
@@ -178,10 +178,10 @@ impl<H: Upkeep> Run<'_, H> {
             }
             let spent = left == 0;
             match answer {
-                // Not all of the slice was needed: no such page is left.
+                // The slice was not used up: no more such pages.
                 Ok(()) if !spent => break,
                 Ok(()) => {}
-                // How a run within a limit ends.
+                // The kernel's answer when the limit is reached.
                 Err(error) if error.is(Errno::IO) && spent => {}
                 Err(error) if error.is(Errno::NOSPC) => {
                     "the backing device is full".clone_into(&mut note);
@@ -195,7 +195,7 @@ impl<H: Upkeep> Run<'_, H> {
             next = chunks.next(took, u64::MAX);
             let share = so_far as f64 / bytes.max(1) as f64;
             self.watch.progress(share.min(1.0), &format!("{}: write back {}", device.name, pages.word()));
-            // Others read.
+            // Let readers of statistics proceed.
             self.host.sleep((took / 2).min(super::PAUSE));
         }
         let written = self.written(number)?.saturating_sub(begin);
