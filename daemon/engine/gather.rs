@@ -1,4 +1,4 @@
-//! Host → Facts.
+//! Reads the machine into `Facts`.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use logic::ramdisk::place::passthrough;
 use logic::record::{Damaged, Record, Target};
 use logic::vm::{Advice, Tunable};
 
-/// Reads everything that planning for these settings needs.
+/// Reads everything needed to plan these settings.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     let mut facts = machine(host);
     facts.mounts = mounts(host)?;
@@ -68,7 +68,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     Ok(facts)
 }
 
-/// Looks for the programs that make the file systems that the settings name.
+/// Looks for the `mkfs` programs of the file systems in the settings.
 pub fn programs<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
     for device in &settings.devices {
         if let Role::Filesystem { fs_type, .. } | Role::Raw { fs_type: Some(fs_type), .. } = &device.role {
@@ -77,13 +77,13 @@ pub fn programs<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
     }
 }
 
-/// The settings of the kernel that it has, as far as they can be read.
+/// The kernel settings that exist and are readable.
 fn tunables<H: Host>(host: &H) -> BTreeMap<Tunable, String> {
     let read = |tunable| Some((tunable, host.read_tunable(tunable).ok()?));
     Tunable::ALL.into_iter().filter_map(read).collect()
 }
 
-/// The verdict of the benchmark, if it holds for this machine and profile. What cannot be read is no verdict, and no reason to wait.
+/// The benchmark's verdict, if it is valid for this machine and profile. An unreadable verdict counts as none.
 fn verdict<H: Host, R: DeserializeOwned>(
     host: &H,
     facts: &Facts,
@@ -101,7 +101,7 @@ fn advice<H: Host>(host: &H, facts: &Facts, profile: Profile) -> Option<Advice> 
     Some(Advice { swappiness, page_in_ns: stored.page_in_ns })
 }
 
-/// What a verdict depends on, on this machine. `algorithms` is nothing while there is no device to ask.
+/// What a verdict depends on, on this machine. `algorithms` is `None` if there is no device to read them from.
 pub(super) fn verdict_key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
     let text = |file| host.text(file).unwrap_or_default();
     Key::new(
@@ -112,7 +112,7 @@ pub(super) fn verdict_key<H: Host>(host: &H, algorithms: Option<&[String]>) -> K
     )
 }
 
-/// Other programs that are at work here.
+/// Other zram managers found on this machine.
 pub fn other_managers<H: Host>(host: &H) -> Vec<OtherManager> {
     OtherManager::at_work(|path| host.path_kind(path), |directory, suffix| host.has_file(directory, suffix))
 }
@@ -122,23 +122,23 @@ pub(super) fn memory<H: Host>(host: &H) -> Result<proc::Memory, HostError> {
     Ok(proc::parse_meminfo(&host.text(MachineFile::Meminfo)?))
 }
 
-/// The facts that sizes depend on: all that the generator needs. Memory that cannot be read is unknown.
+/// The facts that sizes depend on: all that the generator needs. Unreadable memory figures are left at 0.
 pub fn machine<H: Host>(host: &H) -> Facts {
     let memory = memory(host).unwrap_or_default();
     Facts { memory, cpus: host.cpus(), page_size: host.page_size(), ..Facts::default() }
 }
 
-/// What is active as swap; nothing on a kernel without swap.
+/// Active swap; empty on a kernel without swap.
 pub(super) fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, HostError> {
     Ok(proc::parse_swaps(&host.bytes(MachineFile::Swaps).or_else(absent)?))
 }
 
-/// What is mounted.
+/// Mounted file systems.
 pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, HostError> {
     Ok(proc::parse_mountinfo(&host.bytes(MachineFile::Mountinfo)?))
 }
 
-/// A file or directory that a kernel without the feature does not have counts as empty.
+/// Reads a file or directory that the kernel lacks as empty.
 pub(super) fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
     if error.is(host::Errno::NOENT) { Ok(T::default()) } else { Err(error) }
 }
@@ -151,7 +151,7 @@ fn support<H: Host>(host: &H) -> Support {
     }
 }
 
-/// What the kernel shows about one device.
+/// What the kernel shows of one device.
 pub fn device<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
     let attributes = Attribute::ALL.into_iter().filter(|name| host.has_attribute(number, *name)).collect();
     Ok(DeviceFacts { attributes, ..device_state(host, number, &mm_stat(host, number)?)? })
@@ -162,7 +162,8 @@ pub(super) fn mm_stat<H: Host>(host: &H, number: u32) -> Result<String, HostErro
     host.read_attribute(number, Attribute::MmStat).or_else(absent)
 }
 
-/// As [`device`], without looking for the attributes that only planning needs to know. The limit is that in `mm_stat`.
+/// As [`device`], without checking for the attributes that only planning needs. The memory limit is taken from
+/// `mm_stat`.
 pub(super) fn device_state<H: Host>(host: &H, number: u32, mm_stat: &str) -> Result<DeviceFacts, HostError> {
     let text = |attribute| host.read_attribute(number, attribute).or_else(absent);
     let (algorithms, algorithm) = parse_comp_algorithm(&text(Attribute::CompAlgorithm)?);
@@ -178,8 +179,8 @@ pub(super) fn device_state<H: Host>(host: &H, number: u32, mm_stat: &str) -> Res
     })
 }
 
-/// What tells this device from an earlier one of the same name: its `diskseq`, and on kernels before 5.15, which have none, the
-/// inode of its directory in sysfs, which is not used again either (`idr_alloc_cyclic` in fs/kernfs/dir.c).
+/// Tells a device from an earlier one with the same number: its `diskseq`, or on kernels before 5.15 the inode of its
+/// directory in sysfs, which is not reused either (`idr_alloc_cyclic` in fs/kernfs/dir.c).
 pub fn diskseq<H: Host>(host: &H, number: u32) -> Result<Option<u64>, HostError> {
     match host.read_attribute(number, Attribute::DiskSeq) {
         Ok(text) => Ok(text.trim().parse().ok()),
@@ -188,12 +189,12 @@ pub fn diskseq<H: Host>(host: &H, number: u32) -> Result<Option<u64>, HostError>
     }
 }
 
-/// All records that can be used.
+/// All valid records.
 pub fn records<H: Host>(host: &H) -> Result<BTreeMap<Target, Record>, HostError> {
     Ok(all_records(host)?.0)
 }
 
-/// All records that can be used, and those that cannot.
+/// All valid records, and the damaged ones.
 pub fn all_records<H: Host>(host: &H) -> Result<(BTreeMap<Target, Record>, Vec<Damaged>), HostError> {
     let (mut records, mut damaged) = (BTreeMap::new(), Vec::new());
     for (name, text) in host.records()? {
@@ -205,18 +206,18 @@ pub fn all_records<H: Host>(host: &H) -> Result<(BTreeMap<Target, Record>, Vec<D
     Ok((records, damaged))
 }
 
-/// The record in a file.
+/// Parses the record in a file.
 pub(super) fn record(name: &str, text: &Result<String, HostError>) -> Result<Record, Damaged> {
     Record::parse(name, text.as_deref().map_err(|error| error.cause.to_string()))
 }
 
-/// Records of scratch devices that cannot be used.
+/// Damaged records of scratch devices.
 pub(super) fn damaged_scratch<H: Host>(host: &H) -> Result<Vec<Damaged>, HostError> {
     let files = host.scratch_records()?;
     Ok(files.iter().filter_map(|(name, text)| record(name, text).err()).collect())
 }
 
-/// The record of a target, if it has one. One that cannot be used is an error.
+/// The record of a target, if there is one. A damaged record is an error.
 pub fn record_of<H: Host>(host: &H, target: &Target) -> Result<Option<Record>, Error> {
     let (mut records, damaged) = all_records(host)?;
     match damaged.iter().find(|damaged| damaged.target.as_ref() == Some(target)) {
@@ -257,7 +258,7 @@ pub fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
     }
 }
 
-/// What is where a file is to be. A place that cannot be looked at has no room.
+/// What exists at the path of a backing file. A directory that cannot be examined counts as without free space.
 fn file_place<H: Host>(host: &H, path: &str, facts: &Facts) -> FileFacts {
     let directory = path
         .rsplit_once('/')
@@ -267,7 +268,7 @@ fn file_place<H: Host>(host: &H, path: &str, facts: &Facts) -> FileFacts {
         let point = point.strip_suffix(b"/").unwrap_or(point);
         directory.as_bytes().strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     };
-    // Of two that are mounted on the same directory, the last one is seen.
+    // Of two mounts on the same directory, the last one is visible.
     let mount = facts.mounts.iter().filter(holds).max_by_key(|mount| mount.mount_point.as_bytes().len());
     let space = host.space(directory.as_bytes()).unwrap_or_default();
     FileFacts {

@@ -1,7 +1,8 @@
-//! Logic meets machine: gathers facts, has a plan made, and carries it out. Synchronous, generic over the host.
+//! Connects logic and host: gathers facts, has them planned, and carries the plan out. Synchronous, generic over the
+//! host.
 //!
-//! Invariants: a record is on disk before the step it can undo; a failed step takes back the whole target and reports
-//! every error; a second run after any failure or kill converges.
+//! Invariants: a record is on disk before the step that it can undo; a failed step rolls back the whole target and
+//! reports every error; a second run after any failure or kill converges.
 
 pub mod apply;
 pub mod benchmark;

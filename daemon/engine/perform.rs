@@ -1,4 +1,4 @@
-//! One step on the machine, with everything that was written read back.
+//! Performs one step, and reads back everything that it wrote.
 
 use super::device::create;
 use super::error::{Error, ErrorKind};
@@ -18,7 +18,7 @@ use logic::ramdisk::place::passthrough;
 use logic::record::{Record, Undo};
 use logic::vm::Tunable;
 
-/// Does one step. The undo of the step is in the record already, except for the two steps that find it out themselves.
+/// Performs one step. Its undo is in the record already, except for the two steps that learn it by running.
 pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Result<(), Error> {
     match step {
         Step::LoadModule => load_module(host),
@@ -52,7 +52,7 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
         Step::CreateDirectory { path } => match host.make_directory(path) {
             Err(error) if error.is(Errno::EXIST) => {
                 let undo = Undo::RemoveDirectory { path: path.clone() };
-                // Made by another target of ours: whichever of the two goes last removes it.
+                // If another target created it, too, the last one to go removes it.
                 let shared = |other: &Record| other.target != record.target && other.undo.contains(&undo);
                 if !gather::records(host)?.values().any(shared) {
                     record.undo.retain(|kept| *kept != undo);
@@ -73,7 +73,7 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
             while_busy(host, *number, |host| host.mount(&spec))
         }
         Step::LoadDisk { name } => {
-            // The worker reads there what is asked for.
+            // The worker reads the request from the record.
             create::save(host, record)?;
             host.run_worker(&["kept", "load", name])
         }
@@ -99,7 +99,7 @@ fn tmpfs(mount_point: &str, options: &str) -> MountSpec {
     }
 }
 
-/// A driver that is built in has no module to load, so only what is there afterwards counts.
+/// A built-in driver has no module to load, so only its presence afterwards counts.
 pub(super) fn load_module<H: Host>(host: &mut H) -> Result<(), Error> {
     let loaded = host.load_module();
     if host.has_control() {
@@ -161,7 +161,7 @@ fn set_recompression<H: Host>(host: &mut H, number: u32, priority: u8, algorithm
     }
 }
 
-/// `priority=` always, never `algo=`: two slots may have the same algorithm, and the kernel takes the first by name.
+/// Uses `priority=`, never `algo=`: two slots may have the same algorithm, and the kernel takes the first by name.
 pub(super) fn parameters(priority: u8, algorithm: &Algorithm) -> String {
     let mut words = vec![format!("priority={priority}")];
     words.extend(algorithm.parameters.iter().map(|(key, value)| format!("{key}={value}")));
@@ -201,7 +201,7 @@ fn set_backing_device<H: Host>(host: &mut H, number: u32, path: &str, through: T
     while_busy(host, number, |host| host.write_attribute(number, Attribute::BackingDev, &path))?;
     let found = host.read_attribute(number, Attribute::BackingDev)?;
     let found = found.trim();
-    // The kernel shows the path that the device node was opened by, after following links.
+    // The kernel shows the path by which the node was opened, with links resolved.
     let other = through != Through::Itself && found != path;
     if found == "none" || found.is_empty() || other {
         return Err(differs(number, "backing_dev", &path, found));

@@ -1,4 +1,4 @@
-//! The whole job: gather, plan, carry out, under the lock.
+//! A whole run: gather, plan and carry out, under the lock.
 
 use super::apply::{self, Outcome};
 use super::device::create::save;
@@ -17,7 +17,7 @@ use logic::plan::{Activation, Plan};
 use logic::proc::SwapLine;
 use logic::record::{Progress, Record, Target, Undo};
 
-/// A plan that was made, what was known when it was made, and what became of it.
+/// A plan and its results.
 #[derive(Debug)]
 pub struct Applied {
     /// The plan.
@@ -26,13 +26,13 @@ pub struct Applied {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Makes a plan without changing anything.
+/// Plans without changing anything.
 pub fn plan<H: Host>(host: &H, loaded: &Loaded, activation: Activation) -> Result<Plan, Error> {
     let facts = gather(host, &loaded.settings)?;
     Ok(planner::plan(&loaded.settings, loaded.problems.clone(), &facts, activation))
 }
 
-/// Brings everything that is configured into place, `swapon` and `mount` included.
+/// Sets up everything that is configured, including `swapon` and `mount`.
 pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
     locked(host, |host| {
         recover(host, |_| true)?;
@@ -44,7 +44,7 @@ pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
     })
 }
 
-/// As [`apply`], but what other runs left unfinished is theirs: their unit may be at work right now.
+/// As [`apply`] for some targets. Unfinished work on others is left alone: their unit may be running.
 pub fn apply_some<H: Host>(host: &mut H, some: &Loaded) -> Result<Applied, Error> {
     locked(host, |host| {
         let ours: Vec<Target> = targets(&some.settings);
@@ -64,7 +64,7 @@ fn targets(settings: &Settings) -> Vec<Target> {
     devices.chain(disks).chain(vm).collect()
 }
 
-/// Makes those changes to a device that PID 1 has activated which can be made while it is in use.
+/// Applies to an active device those changes that can be made while it is in use.
 pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), Error> {
     let target = Target::Device(number);
     let device = loaded.settings.devices.iter().filter(|device| device.number == number);
@@ -84,8 +84,8 @@ pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), 
     done
 }
 
-/// Takes back what interrupted runs left unfinished, before anything is planned: what they created would otherwise be
-/// counted on, and be gone when it is needed. What cannot be taken back now is planned, tried and reported again.
+/// Rolls back what interrupted runs left unfinished, before planning: the plan would otherwise rely on what is later
+/// removed. What cannot be rolled back now is planned, tried and reported again.
 fn recover<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
     for mut record in records(host)?.into_values() {
         if record.progress == Progress::Working && concerned(&record.target) {
@@ -95,11 +95,11 @@ fn recover<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result
     Ok(())
 }
 
-/// Prepares one device for PID 1 to activate.
+/// Prepares one device for activation by PID 1.
 pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied, Error> {
     let one = only_device(loaded, number)?;
     locked(host, |host| {
-        // What other runs left behind is theirs: their unit may be at work right now.
+        // Unfinished work on other targets is left alone: their unit may be running.
         let target = Target::Device(number);
         recover(host, |other| *other == target)?;
         scratch::sweep(host)?;
@@ -110,7 +110,7 @@ pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied
     })
 }
 
-/// What is configured for one device.
+/// The configuration of one device only.
 fn only_device(loaded: &Loaded, number: u32) -> Result<Loaded, Error> {
     let device = loaded.settings.devices.iter().find(|device| device.number == number).cloned();
     let device = device.ok_or_else(|| {
@@ -122,8 +122,8 @@ fn only_device(loaded: &Loaded, number: u32) -> Result<Loaded, Error> {
     Ok(Loaded { settings, ..loaded.clone() })
 }
 
-/// Takes over a device that is in use as configured, but whose record is lost or cannot be used. The device stays as it is; its
-/// record is written anew. Whether that was needed.
+/// Takes over a device that is in use as configured, but whose record is missing or damaged. The device is not changed;
+/// its record is written anew. False if that was not needed.
 pub fn adopt<H: Host>(
     host: &mut H,
     loaded: &Loaded,
@@ -147,32 +147,32 @@ pub fn adopt<H: Host>(
     })
 }
 
-/// Makes the settings of `[vm]` that `target` stands for, for swap that PID 1 has activated or is about to.
+/// Applies the settings of `[vm]` that `target` stands for. PID 1 has activated the swap or is about to.
 pub fn up_vm<H: Host>(host: &mut H, loaded: &Loaded, target: &Target) -> Result<Applied, Error> {
     locked(host, |host| {
         recover(host, |other| other == target)?;
         let mut plan = plan(host, loaded, Activation::Systemd)?;
         plan.items.retain(|item| item.target == *target);
         plan.groups.retain(|group| group.target == *target);
-        // It is activated already, and by another program.
+        // PID 1 activates the swap, not this plan.
         plan.groups.iter_mut().for_each(|group| group.needs = None);
         let outcomes = apply::apply(host, &plan);
         Ok(Applied { plan, outcomes })
     })
 }
 
-/// Takes one target away. Whether there was anything to take away.
+/// Removes one target; false if there was nothing to remove.
 pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
     locked(host, |host| {
         let Some(record) = record_of(host, target)? else { return Ok(false) };
         take_away(host, &record)?;
-        // Where PID 1 has activated the swap, it also stops the units of the settings.
+        // If PID 1 activated the swap, it stops the units of the settings, too.
         let ours = record.undo.iter().any(|undo| matches!(undo, Undo::SwapOff { .. }));
         settings_follow(host, |_| ours).map(|()| true)
     })
 }
 
-/// Settings go when none of our swap is in use any more.
+/// Restores the kernel settings when no managed swap is active any more.
 fn settings_follow<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
     let (records, damaged) = all_records(host)?;
     let swaps = swaps(host)?;
@@ -189,16 +189,16 @@ fn take_away<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     take_back(host, record).into_iter().reduce(Error::join).map_or(Ok(()), Err)
 }
 
-/// A target, and whether it could be taken away.
+/// A target, and the result of removing it.
 pub type Removal = (Target, Result<(), Error>);
 
-/// Takes everything away that zramd set up. Every failure is reported, and the rest goes all the same.
+/// Removes everything that zramd set up. Continues after failures, and reports all of them.
 pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
     locked(host, |host| {
         scratch::sweep(host)?;
         let (records, damaged) = all_records(host)?;
         let mut records: Vec<Record> = records.into_values().collect();
-        // What is mounted deepest goes first, as it came last; so do settings, and zswap comes back after all swap is gone.
+        // Deepest mounts first; settings before the devices, zswap after all swap is gone.
         records.sort_by_key(|record| match record.target {
             Target::Vm => (0, 0),
             Target::Zswap => (2, 0),
@@ -222,8 +222,8 @@ fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error
     result
 }
 
-/// The plan for a machine of which only memory, CPUs and accounts are known: for units, and for `--root`. No device, no
-/// mount table and no program is looked at; whether those fit is found out by the set-up, whose unit then says so.
+/// Plans with only memory, CPUs and accounts known: for units, and for `--root`. Devices, mounts and programs are
+/// checked at set-up, whose unit then reports what does not fit.
 pub fn plan_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
     plan_with(host, loaded, |_| {})
 }
@@ -235,8 +235,7 @@ fn plan_with<H: Host>(host: &H, loaded: &Loaded, look: impl FnOnce(&mut Facts)) 
     planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct)
 }
 
-/// What is wrong with the configuration on this machine, as far as that can be said without looking at devices and mounts: those
-/// may be other ones when it is used.
+/// Checks the configuration for this machine, except against devices and mounts, which may differ when it is applied.
 pub fn check<H: Host>(host: &H, loaded: &Loaded) -> Plan {
     plan_with(host, loaded, |facts| programs(host, &loaded.settings, facts))
 }
