@@ -1,4 +1,4 @@
-//! An archive becomes entries again: strictly, since it may have been tampered with or be cut off.
+//! Reads an archive back into entries. Strict, because the archive may be truncated or tampered with.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
@@ -16,19 +16,19 @@ use super::trouble::Trouble;
 #[derive(Debug)]
 pub struct ArchiveReader<R> {
     input: R,
-    /// Bytes of the present entry that were not read yet, and zeros after them.
+    /// Unread bytes of the present entry, and the padding after it.
     left: u64,
     padding: usize,
     records: Vec<u8>,
     begun: bool,
 }
 
-/// Something in an archive that is no entry that can be loaded. What comes after it can be.
+/// An entry that cannot be loaded. The entries after it can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// What is known of its path.
     pub path: Vec<u8>,
-    /// Why.
+    /// Why it cannot be loaded.
     pub why: String,
 }
 
@@ -38,7 +38,7 @@ impl<R: Read> ArchiveReader<R> {
         ArchiveReader { input, left: 0, padding: 0, records: Vec::new(), begun: false }
     }
 
-    /// The next entry; nothing at the end, after which the input has been read to its own end.
+    /// The next entry; `None` at the end of the archive, once the input has been read to its end.
     pub fn next_entry(&mut self) -> Result<Option<Result<Entry, Refused>>, Trouble> {
         self.skip()?;
         self.records.clear();
@@ -55,7 +55,7 @@ impl<R: Read> ArchiveReader<R> {
                 Head::Extended(_) if extended => return Err(bad("two extended headers")),
                 Head::Extended(length) => {
                     extended = true;
-                    // Bounded by `look`, but memory is taken only for what is really there.
+                    // The length is bounded by `look`; memory is allocated only for data actually read.
                     let read = self.input.by_ref().take(length).read_to_end(&mut self.records);
                     if read.map_err(|error| Trouble::reading(&error))? as u64 != length {
                         return Err(bad("it ends too early"));
@@ -77,7 +77,8 @@ impl<R: Read> ArchiveReader<R> {
         }
     }
 
-    /// Reads the map of holes, with which the contents of such a file begin; then exactly the data of the segments is left.
+    /// Reads the map of holes at the beginning of a sparse file's contents. Afterwards, the data of its segments is
+    /// left.
     pub fn read_map(&mut self, size: u64) -> Result<Result<Vec<Segment>, &'static str>, Trouble> {
         let mut map = Map::new(size);
         loop {
@@ -94,12 +95,12 @@ impl<R: Read> ArchiveReader<R> {
             }
         }
         let segments = map.segments();
-        // In order and within the size, so the sum is within it, too.
+        // Segments are ordered and within the size, so the sum cannot overflow.
         let data: u64 = segments.iter().map(|segment| segment.length).sum();
         Ok(if data == self.left { Ok(segments) } else { Err("a map of holes that does not match its data") })
     }
 
-    /// Reads contents of the present entry; all of `buffer`, which must not be larger than what is left.
+    /// Fills `buffer` with contents of the present entry. It must not be larger than what is left of them.
     pub fn read_data(&mut self, buffer: &mut [u8]) -> Result<(), Trouble> {
         if buffer.len() as u64 > self.left {
             return Err(bad("contents that are too short"));
@@ -109,7 +110,7 @@ impl<R: Read> ArchiveReader<R> {
         Ok(())
     }
 
-    /// Reads and checks what is left of the present entry.
+    /// Reads and checks the rest of the present entry.
     pub fn skip(&mut self) -> Result<(), Trouble> {
         let wanted = self.left + self.padding as u64;
         if wanted > 0 {
@@ -126,7 +127,8 @@ impl<R: Read> ArchiveReader<R> {
         self.input.read_exact(buffer).map_err(|error| Trouble::reading(&error))
     }
 
-    /// After the first block of zeros: zeros to the end of the input. Reading that far makes the decompressor compare its checksum.
+    /// After the first zero block: only zeros up to the end of the input. Reading to the end makes the decompressor
+    /// verify its checksum.
     fn end(&mut self) -> Result<(), Trouble> {
         let mut block = [0; BLOCK];
         self.exactly(&mut block)?;
@@ -143,7 +145,7 @@ impl<R: Read> ArchiveReader<R> {
         }
     }
 
-    /// What it reads from.
+    /// Returns the input.
     pub fn into_inner(self) -> R {
         self.input
     }
@@ -153,18 +155,18 @@ fn bad(what: &str) -> Trouble {
     Trouble::Bad(what.to_owned())
 }
 
-/// What a whole archive holds.
+/// Contents of a whole archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
     /// Entries that can be loaded.
     pub entries: u64,
     /// Bytes of files.
     pub bytes: u64,
-    /// What cannot be loaded.
+    /// Entries that cannot be loaded.
     pub omitted: Omitted,
 }
 
-/// Reads an archive to its end without making anything of it.
+/// Reads an archive to its end without extracting it.
 pub fn check<R: Read>(
     reader: &mut ArchiveReader<R>,
     mut each: impl FnMut(u64) -> bool,
@@ -186,7 +188,7 @@ pub fn check<R: Read>(
     Ok(found)
 }
 
-/// Bytes of a file that can be loaded.
+/// Reads the contents of a file; returns its size in bytes.
 fn checked<R: Read>(
     reader: &mut ArchiveReader<R>,
     names: &mut Names,
@@ -204,20 +206,20 @@ fn checked<R: Read>(
     Ok(taken.map_err(|why| Refused { path: entry.path, why: why.to_owned() }))
 }
 
-/// The names of an archive so far. Of paths only digests are kept, so that memory does not grow with the depth of a tree.
+/// The names seen in an archive. Paths are kept as digests only, so that memory does not grow with the depth of a tree.
 #[derive(Debug, Default)]
 pub struct Names {
     /// Its directories.
     pub directories: Directories,
-    /// By the digest of its path the number of each directory, or [`LEAF`].
+    /// Number of each directory by the digest of its path, or [`LEAF`].
     seen: HashMap<[u8; 16], usize>,
-    /// The directory that was asked for last.
+    /// The directory looked up last.
     last: (Vec<u8>, usize),
 }
 
 const LEAF: usize = usize::MAX;
 
-/// Cryptographic, so that an archive cannot have two paths with the same.
+/// A cryptographic digest: no archive can hold two paths with the same one.
 fn digest(path: &[u8]) -> [u8; 16] {
     let mut digest = [0; 16];
     digest.copy_from_slice(&blake3::hash(path).as_bytes()[..16]);
@@ -225,7 +227,7 @@ fn digest(path: &[u8]) -> [u8; 16] {
 }
 
 impl Names {
-    /// Takes the name of an entry. The number of the directory that it is, or else of the one that it is in.
+    /// Adds the name of an entry. Returns the number of the directory itself, or of the one that contains the entry.
     pub fn take(&mut self, entry: &Entry) -> Result<usize, &'static str> {
         let (directory, name) = paths::split(&entry.path);
         let directory = if entry.path.is_empty() {
@@ -260,7 +262,7 @@ impl Names {
         Some(number)
     }
 
-    /// The directory in which the target of a further name is, and its name there.
+    /// The directory and name of a hard link's target.
     pub fn target<'a>(&mut self, target: &'a [u8]) -> Result<(usize, &'a [u8]), &'static str> {
         if self.seen.get(&digest(target)) != Some(&LEAF) {
             return Err("it is a link to what is no file of the archive");

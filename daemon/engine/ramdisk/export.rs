@@ -1,4 +1,4 @@
-//! Reading generations without loading them: checking one, and copying one into a directory.
+//! Reads generations without loading them: verifies one, or copies one into a directory.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -16,16 +16,16 @@ use super::trouble::{Trouble, at, below, check_fit};
 use super::unpack::unpack;
 use super::{Disk, Progress, Watcher, refuse_kernel, root};
 
-/// What was found in a generation that is good.
+/// Result of a successful verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// N.
+    /// Number of the generation.
     pub generation: u64,
-    /// What its archive holds.
+    /// Contents of its archive.
     pub found: Found,
 }
 
-/// Reads a generation, the newest if none is named, to its end and compares it with its manifest. Nothing is changed.
+/// Reads a generation (the newest by default) to its end and compares it with its manifest. Changes nothing.
 pub fn verify(
     calls: &Calls,
     disk: &Disk,
@@ -44,8 +44,8 @@ pub fn verify(
     Ok(Checked { generation, found })
 }
 
-/// Copies a generation, the newest if none is named, into a directory, which has to be empty or is made. One that is made has
-/// its name only when all of it is there.
+/// Copies a generation (the newest by default) into a directory, which must be empty or is created. A directory that is
+/// created gets its name only once it is complete.
 pub fn export(
     calls: &Calls,
     disk: &Disk,
@@ -72,14 +72,14 @@ fn is_empty_at(calls: &Calls, directory: &OwnedFd, to: &Path) -> Result<bool, Er
     is_empty(calls, directory.as_fd()).map_err(|trouble| below(to, trouble).into())
 }
 
-/// Where a generation is copied to.
+/// The destination of an export.
 struct Site<'a> {
     calls: &'a Calls,
     to: &'a Path,
     directory: OwnedFd,
-    /// What is to be as it was when nothing comes of it.
+    /// Owner, mode and attributes before the export, restored on failure.
     was: Root,
-    /// The directory above, the name until everything is there, and the name after that. None for a directory that existed.
+    /// The parent directory, the temporary name and the final name. `None` for a directory that existed.
     unnamed: Option<(OwnedFd, String, String)>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Site<'a> {
                 let (Some(name), Some(above)) = (name, above) else { return Err(open()(Errno::NOENT)) };
                 calls.make_directories(above, 0o700).map_err(create())?;
                 let above = calls.open_directory(above).map_err(create())?;
-                // Whatever has this name is left of an export that was killed.
+                // If this exists already, an export was interrupted.
                 let partial = format!(".{name}.zramd-partial");
                 match calls.make_directory(above.as_fd(), partial.as_bytes(), 0o700) {
                     Ok(()) | Err(Errno::EXIST) => {}
@@ -122,7 +122,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Has it filled, once it is sure to be empty and large enough.
+    /// Fills the directory, after checking that it is empty and has enough space.
     fn fill(
         &self,
         disk: &Disk,
@@ -140,13 +140,13 @@ impl<'a> Site<'a> {
         work(Options { mode: manifest.mode, threads: 2, doing: "exporting", total: manifest.contents.bytes })
     }
 
-    /// Gives it its name.
+    /// Renames the directory to its final name.
     fn name(&self) -> Result<(), Error> {
         let Some((above, partial, name)) = &self.unnamed else { return Ok(()) };
         self.calls.rename(above.as_fd(), partial, name, true).map_err(at(self.to.display(), "name"))
     }
 
-    /// Takes away what came of it: half of a generation would look like all of it.
+    /// Removes an incomplete export, which would look like a complete one.
     fn clear(&self, error: Error) -> Error {
         let path = || self.to.display();
         let (calls, directory) = (self.calls, self.directory.as_fd());
@@ -164,7 +164,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Whether a generation would fit into the disk if nothing else were in it. One that is not mounted says nothing.
+/// Checks that a generation would fit into the empty RAM disk. Not checked if that is not mounted.
 pub fn check_size(calls: &Calls, disk: &Disk, number: u64) -> Result<(), Error> {
     let (_, found) = find(calls, disk, Some(number))?;
     let manifest = usable(disk, &found)?;

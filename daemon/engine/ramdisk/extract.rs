@@ -1,5 +1,5 @@
-//! An archive becomes a tree. Nothing is made outside of it, whatever the archive says: directories are opened only below the
-//! root and never through links, everything else is made anew in such a directory under a single name.
+//! Extracts an archive into a tree, and nothing outside of it, whatever the archive contains: directories are opened
+//! only below the root and never through links; everything else is created in such a directory under a single name.
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,42 +23,42 @@ use super::trouble::{Trouble, at, in_tree, is_of_entry};
 use super::walk::{LOST_AND_FOUND, is_of_fsck, is_reserved, join};
 use super::{Progress, Watcher};
 
-/// Files above this are written while they are read; smaller ones are handed to other threads in batches.
+/// Larger files are written as they are read; smaller ones are passed to other threads in batches.
 const LARGE: usize = 256 << 10;
 const BATCH_FILES: usize = 64;
 const BATCH_BYTES: usize = 512 << 10;
-/// Where a file has holes, blocks of zeros become holes, too: some were filled when it was saved.
+/// In sparse files, zero blocks become holes: saving may have filled some holes.
 const BLOCK: usize = 4096;
 
-/// What was made.
+/// Result of an extraction.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Extracted {
     /// Entries.
     pub entries: u64,
     /// Bytes of files.
     pub bytes: u64,
-    /// Attributes that the file system of the disk does not take: how many, and some of them.
+    /// Number of attributes that the file system does not support.
     pub unsupported: u64,
-    /// Path and attribute each.
+    /// Path and attribute of some of them.
     pub unsupported_names: Vec<String>,
-    /// What could not be made.
+    /// Entries that could not be created.
     pub omitted: Omitted,
 }
 
-/// How it is done.
+/// Parameters of an extraction.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// With or without the contents of files.
     pub mode: Mode,
-    /// Threads that make files besides this one; with none it does so itself.
+    /// Additional threads that create files; with 0, the calling thread does.
     pub threads: usize,
-    /// What the watcher receives.
+    /// The description of the progress.
     pub doing: &'static str,
-    /// Bytes of all files, for the watcher.
+    /// Bytes of all files, for the progress.
     pub total: u64,
 }
 
-/// A small file that is to be made.
+/// A small file to create.
 struct Job {
     directory: Arc<OwnedFd>,
     entry: Entry,
@@ -68,31 +68,31 @@ struct Job {
 
 struct Batch {
     jobs: Vec<Job>,
-    /// As large as it gets from the beginning, since clearing bytes one by one takes long.
+    /// Full size from the start, because zeroing byte by byte is slow.
     data: Vec<u8>,
     used: usize,
-    /// Bytes of attributes.
+    /// Bytes of attributes in this batch.
     attributes: usize,
 }
 
 impl Batch {
     fn new() -> Batch {
-        // One file may be beyond the limit.
+        // The last file of a batch may exceed the limit.
         Batch { jobs: Vec::new(), data: vec![0; BATCH_BYTES + LARGE], used: 0, attributes: 0 }
     }
 }
 
-/// What all threads share.
+/// State shared by all threads.
 struct Site<'a> {
     calls: &'a Calls,
-    /// Whether owners are always set: only those with privileges can give files away.
+    /// Owner and group that new files have already; `None` for root, which sets both on every file.
     owns_all: Option<(u32, u32)>,
     failure: Mutex<Option<Trouble>>,
     unsupported: Mutex<(u64, Vec<String>)>,
     omitted: Mutex<Omitted>,
 }
 
-/// A further name of a file: the directory and the name of both.
+/// A hard link: directory and name of the link and of its target.
 struct Link {
     directory: usize,
     name: Box<[u8]>,
@@ -100,7 +100,7 @@ struct Link {
     target: Box<[u8]>,
 }
 
-/// Makes what is in the archive below `root`, which has to be empty.
+/// Extracts the archive below `root`, which must be empty.
 pub fn extract<R: Read>(
     calls: &Calls,
     reader: &mut ArchiveReader<R>,
@@ -115,7 +115,7 @@ pub fn extract<R: Read>(
         unsupported: Mutex::default(),
         omitted: Mutex::default(),
     };
-    // Until everything is there nothing else looks in, and new files inherit neither group nor ACL.
+    // Nothing else can look in until the tree is complete, and new files inherit neither group nor ACL.
     for name in [&b"system.posix_acl_default"[..], b"system.posix_acl_access"] {
         calls.remove_attribute(root, name).map_err(in_tree(b"", "remove the ACL of"))?;
     }
@@ -143,7 +143,7 @@ pub fn extract<R: Read>(
         };
         extractor.read(reader)?;
         let Extractor { names, directories, links, result, sender, .. } = extractor;
-        // The others end when nothing more can come.
+        // Closes the channel, so that the other threads end.
         drop(sender);
         Ok((names.directories, directories, links, result))
     })
@@ -168,8 +168,8 @@ fn work(site: &Site<'_>, receiver: &Mutex<Receiver<Batch>>) {
     }
 }
 
-/// What has to wait until all files are there: further names, then directories from the bottom to the top, whose times the
-/// files would have changed.
+/// Work left until all files exist: hard links, then attributes of directories from the bottom up, because creating
+/// files changes the times of directories.
 fn finish(
     site: &Site<'_>,
     root: BorrowedFd<'_>,
@@ -201,13 +201,13 @@ fn finish(
     Ok(())
 }
 
-/// Whether these attributes have to wait until everything is in a directory: others would inherit them.
+/// ACLs of directories are set last: new files would inherit the default ACL.
 fn is_acl(name: &[u8]) -> bool {
     name.starts_with(b"system.posix_acl_")
 }
 
 impl Site<'_> {
-    /// What went wrong in another thread.
+    /// The error of another thread, if one failed.
     fn check(&self) -> Result<(), Trouble> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
@@ -225,7 +225,7 @@ impl Site<'_> {
         }
     }
 
-    /// Leaves out what could not be made, unless everything else would fail as well.
+    /// Records an entry that could not be created. An error that would affect all others, too, is returned.
     fn omit(
         &self,
         path: impl FnOnce() -> Vec<u8>,
@@ -233,7 +233,7 @@ impl Site<'_> {
         errno: Errno,
     ) -> Result<(), Trouble> {
         if !is_of_entry(errno) {
-            // Whatever was to be made: every user may read why a load failed, and names are not for everybody.
+            // Not named: every user may read why a load failed, but only root may read file names.
             return Err(in_tree(b"", operation)(errno));
         }
         let mut omitted = self.omitted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,7 +241,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// Makes a file. One of which not everything can be set is removed again.
+    /// Creates a file. If not everything about it can be set, it is removed again.
     fn file(
         &self,
         directory: BorrowedFd<'_>,
@@ -261,7 +261,7 @@ impl Site<'_> {
         }
     }
 
-    /// Leaves out what was made already.
+    /// Removes a file that is incomplete, and records that.
     fn undo(
         &self,
         directory: BorrowedFd<'_>,
@@ -279,7 +279,7 @@ impl Site<'_> {
             (Body::Sparse { size, .. }, Some(segments)) => {
                 let mut rest = data;
                 for segment in segments {
-                    // No longer than the data, which is how it was read.
+                    // Lengths never exceed the data: it was read by them.
                     let (part, after) =
                         rest.split_at(usize::try_from(segment.length).unwrap_or(0).min(rest.len()));
                     self.write_data(file, part, segment.offset)?;
@@ -291,7 +291,7 @@ impl Site<'_> {
         })
     }
 
-    /// Writes all but the blocks of zeros.
+    /// Writes the data, except for zero blocks.
     fn write_data(&self, file: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<(), Errno> {
         let first = BLOCK - usize::try_from(offset % BLOCK as u64).unwrap_or(0);
         let (mut start, mut at) = (0, 0);
@@ -306,7 +306,7 @@ impl Site<'_> {
         self.calls.write_all_at(file, &data[start..], offset + start as u64)
     }
 
-    /// Owner, mode, attributes, time: in this order, since a new owner clears set-id bits and capabilities.
+    /// Sets owner, mode, attributes and time, in this order: chown(2) clears set-id bits and capabilities.
     fn dress(
         &self,
         subject: Subject<'_>,
@@ -358,7 +358,7 @@ struct Extractor<'a> {
     batch: Batch,
     ladder: Ladder<'a>,
     names: Names,
-    /// What remains to be done with directories, by number. Their paths are in `names`.
+    /// Directories to finish, by number. Their paths are in `names`.
     directories: Vec<(usize, Entry)>,
     links: Vec<Link>,
     result: Extracted,
@@ -390,7 +390,7 @@ impl Extractor<'_> {
         self.send()
     }
 
-    /// Makes something of an entry, or has it made.
+    /// Creates an entry, or queues it for another thread.
     fn place<R: Read>(
         &mut self,
         reader: &mut ArchiveReader<R>,
@@ -425,7 +425,7 @@ impl Extractor<'_> {
         let calls = self.site.calls;
         if number != TOP {
             if entry.path == LOST_AND_FOUND {
-                // A new file system has one of its own, which is empty.
+                // A new file system has its own, empty one.
                 calls.remove(self.root, LOST_AND_FOUND, true).ok();
             }
             let names = &self.names.directories;
@@ -438,7 +438,7 @@ impl Extractor<'_> {
                 return self.site.omit(|| entry.path, "create", errno);
             }
         }
-        // Those of all directories together may be large.
+        // Set the attributes now instead of keeping those of all directories in memory; only ACLs have to wait.
         let (late, attributes) =
             std::mem::take(&mut entry.attributes).into_iter().partition(|(name, _)| is_acl(name));
         entry.attributes = late;
@@ -501,7 +501,7 @@ impl Extractor<'_> {
         self.batch.attributes +=
             entry.attributes.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         if self.options.mode == Mode::Skeleton {
-            // What is left is skipped with the next entry.
+            // Its contents are skipped before the next entry is read.
             entry.body = Body::File(0);
             self.batch.jobs.push(Job { directory, entry, data: 0..0, segments: None });
             return self.send_when_full();
@@ -529,7 +529,7 @@ impl Extractor<'_> {
             (Some(segments), Body::Sparse { size, .. }) => (segments, Some(*size)),
             _ => (vec![Segment { offset: 0, length: entry.stored() }], None),
         };
-        // What was wrong with the archive, not with the file.
+        // An error of the archive, as opposed to one of the file.
         let mut trouble = None;
         let mut buffer = vec![0; LARGE];
         self.site.file(directory.as_fd(), entry, |file| {
@@ -558,7 +558,7 @@ impl Extractor<'_> {
         if jobs.len() >= BATCH_FILES || used + attributes >= BATCH_BYTES { self.send() } else { Ok(()) }
     }
 
-    /// Hands on what has been collected.
+    /// Passes the batch to another thread.
     fn send(&mut self) -> Result<(), Trouble> {
         self.site.check()?;
         let batch = std::mem::replace(&mut self.batch, Batch::new());
@@ -566,7 +566,7 @@ impl Extractor<'_> {
             self.site.make_all(batch);
             return self.site.check();
         }
-        // They are there until we are done.
+        // The receivers exist until this thread is done.
         self.sender.send(batch).ok();
         Ok(())
     }
@@ -583,7 +583,7 @@ pub fn is_empty(calls: &Calls, root: BorrowedFd<'_>) -> Result<bool, Trouble> {
     Ok(true)
 }
 
-/// Removes everything below `root`, which is at `path`. Only root may read the names of what cannot be removed.
+/// Removes everything below `root`, which is at `path`. Names of what cannot be removed are reported to root only.
 pub fn wipe(calls: &Calls, root: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let magic = calls.file_system(root).map_err(at(path.display(), "look at the file system of"))?.magic;
     let mut names = Directories::default();

@@ -1,5 +1,5 @@
-//! RAM disks that are kept, between the configuration and their snapshots ([`crate::ramdisk`]): what is asked for, what everybody
-//! may know about them, and the marks that units look at.
+//! RAM disks that are kept over reboots, between the configuration and their snapshots ([`crate::ramdisk`]): their
+//! requests, their public status, and the flag files that units check.
 
 use std::path::{Path, PathBuf};
 
@@ -24,12 +24,12 @@ use logic::ramdisk::{Mode, OnFailure};
 use logic::record::Target;
 use logic::request::{KeepRequest, MountRequest, RamDiskRequest, Request};
 
-/// A disk that is kept.
+/// A RAM disk that is kept over reboots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// What is asked for.
+    /// The mount request.
     pub request: RamDiskRequest,
-    /// How it is kept.
+    /// The settings of its snapshots.
     pub keep: KeepRequest,
 }
 
@@ -41,8 +41,8 @@ fn root() -> &'static Path {
     Path::new("/")
 }
 
-/// What is asked for disk `name`: by the record of one that we mounted ourselves, else by the configuration, else what was
-/// asked for when it was loaded: a disk whose section is gone, or has a mistake by now, is saved all the same.
+/// The request for RAM disk `name`: from the record if we mounted it, else from the configuration, else as it was when
+/// loaded. A RAM disk is saved even if its section was removed or has become invalid.
 pub fn find(loaded: &Loaded, name: &str) -> Result<Kept, Error> {
     let host = LinuxHost::new("/");
     let target = Target::RamDisk(name.to_owned());
@@ -79,7 +79,7 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Kept, Error> {
     })
 }
 
-/// A disk that nobody asks for any more, whose snapshots are where they are by default: they can be read.
+/// A RAM disk without a section, whose snapshots are in the default directory: they are readable.
 pub fn orphan(name: &str) -> Option<Kept> {
     let store = format!("{STORES}/{name}");
     let is_there = archive::is_disk_name(name) && Path::new(&store).is_dir();
@@ -136,14 +136,14 @@ fn configured(loaded: &Loaded, name: &str) -> Option<RamDiskRequest> {
     })
 }
 
-/// Every disk of the configuration that is kept, by name.
+/// Names of all RAM disks in the configuration that are kept.
 pub fn names(loaded: &Loaded) -> Vec<String> {
     loaded.settings.ramdisks.iter().filter(|disk| disk.keep.is_some()).map(|disk| disk.name.clone()).collect()
 }
 
 impl Kept {
-    /// As the archives want it. Whether the directory below has contents decides what no good snapshot leads to, unless the
-    /// configuration does.
+    /// Its parameters for saving and loading. By default, the RAM disk is left empty after a failed load only if the
+    /// directory below is empty.
     pub fn disk(&self) -> Disk {
         let below = PathBuf::from(&self.request.mount.mount_point);
         let on_failure = self.keep.on_failure.unwrap_or_else(|| {
@@ -166,7 +166,7 @@ impl Kept {
         }
     }
 
-    /// Remembers what is asked for, until the next boot.
+    /// Stores the request until the next boot.
     pub fn remember(&self) -> Result<(), Error> {
         let text =
             serde_json::to_string(self).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
@@ -174,12 +174,12 @@ impl Kept {
     }
 }
 
-/// Sets or removes the mark that the directory on disk is used instead of the RAM disk.
+/// Creates or removes the flag file that tells units to use the directory on disk instead of the RAM disk.
 pub fn mark_passthrough(name: &str, set: bool) -> Result<(), Error> {
     files::replace(root(), &passthrough(name), set.then_some("")).map_err(Error::failed)
 }
 
-/// Whether that mark is set.
+/// Whether that flag file exists.
 pub fn is_passthrough(name: &str) -> bool {
     LinuxHost::new("/").path_kind(&passthrough(name)) != PathKind::Missing
 }
@@ -188,19 +188,18 @@ fn restore_path(name: &str) -> String {
     format!("{DIRECTORY}/{name}.restore")
 }
 
-/// The snapshot that the next load takes instead of the newest, if one was chosen.
+/// The snapshot selected for the next load instead of the newest one.
 pub fn restore_wanted(name: &str) -> Option<u64> {
     files::read_optional(root(), &restore_path(name)).ok()?.trim().parse().ok()
 }
 
-/// Chooses it, until the next boot or the next load.
+/// Selects a snapshot, until the next boot or load; `None` cancels that.
 pub fn want_restore(name: &str, generation: Option<u64>) -> Result<(), Error> {
     let text = generation.map(|number| number.to_string());
     files::replace(root(), &restore_path(name), text.as_deref()).map_err(Error::failed)
 }
 
-/// The status of a disk that is about to be loaded: what is known of its snapshots and of
-/// the last save of this boot stays.
+/// The status of a RAM disk about to be loaded: only the snapshots and the last save of this boot are kept.
 pub fn blank(status: &DiskStatus) -> DiskStatus {
     DiskStatus {
         schema_version: SCHEMA_VERSION,
@@ -215,13 +214,13 @@ pub fn blank(status: &DiskStatus) -> DiskStatus {
     }
 }
 
-/// What is known about a disk; what nobody has written is the default.
+/// The status of a RAM disk; the default if none was written.
 pub fn status(name: &str) -> DiskStatus {
     let text = files::read_optional(root(), &path(name)).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Changes what every user may know, with the snapshots as they are now.
+/// Updates the public status, including the list of snapshots.
 pub fn publish(kept: &Kept, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
     let name = &kept.request.name;
     let mut status = status(name);

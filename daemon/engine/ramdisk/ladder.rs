@@ -1,5 +1,5 @@
-//! Directories on the way down a tree, kept open: each is opened from the one that it is in, so the depth of a tree costs no
-//! time. A limited number are open at once.
+//! Open directories along a path down a tree. Each is opened relative to its parent, so opening takes the same time at
+//! any depth. The number of open directories is limited.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use host::Errno;
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::directories::{Directories, TOP};
 
-/// The most that are open at once.
+/// Maximum number of open directories.
 const OPEN: usize = 64;
 
 /// Open directories below a root, each inside the one before it.
@@ -20,15 +20,15 @@ pub struct Ladder<'a> {
 }
 
 impl<'a> Ladder<'a> {
-    /// At the root.
+    /// Starts at the root.
     pub fn new(calls: &'a Calls, root: BorrowedFd<'a>) -> Ladder<'a> {
         Ladder { calls, root, open: Vec::new() }
     }
 
-    /// Opens a directory. No part of the way may be a symbolic link or another mount.
+    /// Opens a directory. No component of its path may be a symbolic link or another mount.
     pub fn open(&mut self, directories: &Directories, wanted: usize) -> Result<Arc<OwnedFd>, Errno> {
         let mut from = wanted;
-        // Numbers grow downwards.
+        // A directory has a higher number than its parent.
         loop {
             while self.open.last().is_some_and(|(number, _)| *number > from) {
                 self.open.pop();
@@ -40,7 +40,7 @@ impl<'a> Ladder<'a> {
         }
         let mut way = directories.way(from, wanted);
         if way.len() >= OPEN {
-            // What is far above is not needed soon.
+            // Directories far above are not needed soon.
             let below = way.split_off(way.len() - OPEN / 2);
             let names: Vec<&[u8]> = way.iter().map(|number| directories.above(*number).1).collect();
             let opened = self.calls.open_below(self.last(), &names.join(&b'/'))?;
@@ -61,7 +61,7 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// Closes a directory, and what is below it: its number is used again.
+    /// Closes a directory and everything below it: its number will be reused.
     pub fn forget(&mut self, number: usize) {
         while self.open.last().is_some_and(|(open, _)| *open >= number) {
             self.open.pop();

@@ -1,4 +1,4 @@
-//! A generation becomes a disk.
+//! Loads a generation into a RAM disk.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -20,26 +20,26 @@ use super::unpack::unpack;
 use super::walk::walk;
 use super::{Disk, Watcher, refuse_kernel, root};
 
-/// How a disk was loaded.
+/// Result of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
     /// How it ended.
     pub outcome: Outcome,
-    /// What was loaded.
+    /// The generation that was loaded.
     pub generation: Option<u64>,
-    /// When that was made, in microseconds since 1970.
+    /// When that was saved, in microseconds since 1970.
     pub made_at_usec: Option<u64>,
-    /// What was made of it.
+    /// What was extracted.
     pub extracted: Extracted,
-    /// Whether the boot before this one ended without a last save: then changes since `made_at_usec` are lost.
+    /// Whether the boot before this one ended without a last save: changes since `made_at_usec` are lost.
     pub unclean: bool,
-    /// Whether there was nothing to do, since this very directory had been loaded in this boot.
+    /// Whether nothing was done, because this directory had been loaded in this boot already.
     pub already: bool,
-    /// Generations that could not be loaded, and why. Without names of files: every user may read it.
+    /// Generations that could not be loaded, and why. Contains no file names, because every user may read it.
     pub refused: Vec<(u64, String)>,
-    /// What else should be known. It may name files: only root may read it.
+    /// Warnings. They may contain file names, so only root may read them.
     pub warnings: Vec<String>,
-    /// Why the store could not be written to, and what that means for saving; nothing when it could be.
+    /// Why the store could not be written to, and what that means for saving; `None` on success.
     pub store_problem: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Loaded {
     }
 }
 
-/// Fills a disk with its newest good generation. The place has to be empty, and nothing else may use it yet.
+/// Fills a RAM disk with its newest good generation. The place must be empty, and not be in use yet.
 pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, Error> {
     let store = Store::lock_for(calls, disk)?;
     let mut job = Job::new(calls, disk, store)?;
@@ -80,7 +80,7 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
     }
     job.mark()?;
     job.state.unclean |= job.state.is_unclean(&job.boot_id);
-    // A store that cannot be written to is no reason not to load from it.
+    // Loading works from a read-only store, too.
     job.record(Outcome::Unfinished, None).ok();
     match job.run(watcher) {
         Ok(mut loaded) => {
@@ -89,7 +89,7 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
                 let problem = if job.is_noted() {
                     format!("it is not saved while its store cannot be written: {error}")
                 } else {
-                    // In the store it may count as half loaded, which would be wiped: it is another one now.
+                    // The store may still say half loaded, and such a disk is wiped: a new mark makes it another one.
                     job.mark().ok();
                     format!("it cannot be saved in this boot: {error}")
                 };
@@ -104,7 +104,7 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
     }
 }
 
-/// Declares that what is in the disk now is to be kept, without loading anything: for disks that were filled otherwise.
+/// Declares the present contents of the RAM disk to be kept, without loading anything.
 pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
     let store = Store::lock_for(calls, disk)?;
     let mut job = Job::new(calls, disk, store)?;
@@ -123,23 +123,23 @@ struct Job<'a> {
     store: Store,
     place: OwnedFd,
     at: Place,
-    /// What the root is as long as the disk is empty.
+    /// Owner, mode and attributes of the root while the RAM disk is empty.
     was: Root,
     boot_id: String,
     state: State,
     listing: Listing,
 }
 
-/// What came of one generation.
+/// Result of trying to load one generation.
 enum Attempt {
     Loaded(Extracted),
-    /// It is broken: set aside, and an older one is tried.
+    /// It is damaged: it is set aside, and an older one is tried.
     Broken(String),
-    /// It may be good, but not for this program or not now: it is pinned, and an older one is tried.
+    /// It may be good, but cannot be read by this program or at present: it is pinned, and an older one is tried.
     Unreadable(String),
-    /// It is good, and something else is wrong: an older one would not be better.
+    /// It is good, but loading any other would fail as well.
     Impossible(Error),
-    /// The watcher wants no more.
+    /// The watcher ended the job.
     Ended,
 }
 
@@ -153,14 +153,14 @@ impl<'a> Job<'a> {
         Ok(Job { calls, disk, store, place, at: identity, was, boot_id, state, listing })
     }
 
-    /// Removes what is in the disk; the root is what it was before.
+    /// Empties the RAM disk, and restores the attributes of its root.
     fn empty(&self) -> Result<(), Error> {
         wipe(self.calls, self.place.as_fd(), &self.disk.place)?;
         let restored = root::restore(self.calls, self.place.as_fd(), &self.was);
         restored.map_err(at(self.disk.place.display(), "restore the owner and mode of"))
     }
 
-    /// From here on the disk can be told from every other one.
+    /// Sets a new mark on the root, which tells this RAM disk from every other one.
     fn mark(&mut self) -> Result<(), Error> {
         let path = self.disk.place.display();
         self.calls.set_mark(self.place.as_fd()).map_err(at(&path, "mark"))?;
@@ -177,19 +177,19 @@ impl<'a> Job<'a> {
         self.store.write_state(&self.state)
     }
 
-    /// Whether it is known for the rest of this boot how loading went, wherever that is written.
+    /// Whether the result of the load is stored for the rest of this boot, in the store or in memory.
     fn is_noted(&self) -> bool {
         self.store.state().is_ok_and(|state| state.load == self.state.load)
     }
 
-    /// Writes down how it ended, and what the disk looks like now: unchanged, it is not saved again.
+    /// Stores the result, and a fingerprint of the contents: if they do not change, they need not be saved again.
     fn remember(&mut self, loaded: &Loaded) -> Result<(), Error> {
         let (calls, disk) = (self.calls, self.disk);
         let mut fingerprint = None;
         let Extracted { unsupported, omitted, .. } = &loaded.extracted;
         if loaded.outcome == Outcome::Loaded && *unsupported == 0 && omitted.is_empty() {
             calls.wait_for_tick();
-            // Without it the first save writes everything, no more.
+            // Without a fingerprint, the first save writes everything; nothing worse.
             fingerprint = walk(calls, self.place.as_fd(), disk.mode).ok().and_then(|tree| tree.fingerprint);
         }
         let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), calls.now_usec());
@@ -213,7 +213,7 @@ impl<'a> Job<'a> {
             match self.attempt(generation, watcher) {
                 Attempt::Loaded(extracted) => {
                     if !extracted.omitted.is_empty() {
-                        // What is missing on the disk is only there.
+                        // What could not be loaded exists only in this generation.
                         self.hold(number, &extracted.omitted.summary(), &mut warnings);
                         warnings.push(extracted.omitted.report());
                     }
@@ -266,7 +266,7 @@ impl<'a> Job<'a> {
         Ok(Loaded { refused, warnings, ..Loaded::new(outcome) })
     }
 
-    /// A generation that was not loaded stays until somebody has looked at it.
+    /// Pins a generation that was not loaded, until an administrator removes the pin.
     fn hold(&self, number: u64, why: &str, warnings: &mut Vec<String>) {
         if let Err(error) = self.store.pin(number, &format!("not loaded: {why}")) {
             warnings.push(error.to_string());
@@ -325,7 +325,7 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// There never was a generation: the disk is filled from a directory, if one is given.
+    /// Without any generation yet, fills the RAM disk from a directory, if one is configured.
     fn first_use(&self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
         let loaded = Loaded::new(Outcome::FirstUse);
         let Some(seed) = &self.disk.seed else { return Ok(loaded) };
@@ -356,7 +356,7 @@ impl<'a> Job<'a> {
             let packing = scope.spawn(|| {
                 let packed = pack(self.calls, source, &tree, mode, &mut pipe, "copying", &mut |_| true);
                 match &packed {
-                    // A reader that has gone says why itself.
+                    // If the receiver is gone, it reports the error itself.
                     Ok(_) => pipe.finish().ok(),
                     Err(_) => None,
                 };
@@ -364,10 +364,10 @@ impl<'a> Job<'a> {
             });
             let mut reader = ArchiveReader::new(Chunks::new(receiver));
             let extracted = extract(self.calls, &mut reader, self.place.as_fd(), options, watcher);
-            // A copier that still writes ends when nobody reads.
+            // Ends a packer that is still writing.
             drop(reader);
             let packed = packing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
-            // A packer that nobody reads from, and an extractor whose archive ends, only tell of the other's failure.
+            // Of the two errors, the one of the source tree is the cause; otherwise the one of the extractor.
             match packed {
                 Err(trouble @ Trouble::Tree(_)) => Err(trouble.into()),
                 packed => extracted

@@ -1,7 +1,9 @@
-//! RAM disks that keep what is in them: saved as whole, verified generations, loaded at boot before anyone uses the disk.
+//! RAM disks that keep their contents: saved as complete, verified generations, and loaded at boot before they are
+//! used.
 //!
-//! At every instant the last good generation exists: a new one is complete and on the disk before an old one goes, and what
-//! cannot be loaded is set aside under another name. All of it runs in `zramd-worker`; only [`status`] is for everybody.
+//! The last good generation exists at every instant: an old one is removed only after a new one is complete and on
+//! disk, and one that cannot be loaded is renamed. All of it runs in `zramd-worker`; only [`status`] is for all
+//! processes.
 
 mod archive;
 mod export;
@@ -37,67 +39,67 @@ pub use save::{Request, Saved, save};
 pub use store::Generation;
 pub use trouble::Trouble;
 
-/// A disk, and how it is kept.
+/// A RAM disk and the settings of its snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Disk {
     /// Its name, for messages.
     pub name: String,
-    /// The directory of its generations, `/var/lib/zramd/disks/NAME`. It is created when it does not exist.
+    /// The directory of its generations, `/var/lib/zramd/disks/NAME`, created if missing.
     pub store: PathBuf,
-    /// Where it is mounted when it is loaded and saved: a place that nothing else uses.
+    /// The private mount point where it is loaded and saved.
     pub place: PathBuf,
-    /// Where its users see it, if that is another path: the store must not be below it.
+    /// The public mount point, if that is another path: the store must not be below it.
     #[serde(default)]
     pub target: Option<PathBuf>,
-    /// What is kept.
+    /// What is saved.
     pub mode: Mode,
-    /// How many generations are kept besides pinned ones, at least one.
+    /// Number of generations kept besides pinned ones, at least one.
     pub keep: u32,
-    /// How many bytes they may take together.
+    /// Maximum size of the store in bytes.
     #[serde(default)]
     pub store_limit: Option<u64>,
-    /// What happens when no generation can be loaded.
+    /// What to do if no generation can be loaded.
     pub on_failure: OnFailure,
-    /// The directory whose contents fill the disk when there is no generation yet. It is read only.
+    /// The directory whose contents fill the RAM disk while there is no generation. It is only read.
     #[serde(default)]
     pub seed: Option<PathBuf>,
-    /// Takes a plain directory as the disk, and a store that may be gone after a reboot: for trying things out.
+    /// Accepts a plain directory as the RAM disk, and a store that may be gone after a reboot: for trials.
     #[serde(default)]
     pub trial: bool,
-    /// A directory in memory that also records what was loaded in this boot: the store may be full, or read-only.
+    /// A directory in memory that also records the load of this boot, in case the store is full or read-only.
     #[serde(default)]
     pub notes: Option<PathBuf>,
-    /// A generation that is not pruned for now, since it is about to be restored.
+    /// A generation that is not pruned now, because it is selected for the next load.
     #[serde(default)]
     pub spared: Option<u64>,
 }
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
+    /// The current operation.
     pub doing: &'static str,
-    /// Bytes of files that are through.
+    /// Bytes of files processed.
     pub done_bytes: u64,
-    /// All of them, as far as is known.
+    /// Bytes of all files, as far as known.
     pub total_bytes: u64,
 }
 
-/// Who wants to know how far a job is, and says whether it continues. Called often: it should be quick.
+/// Receives the progress, and returns whether to continue. Called often, so it should be quick.
 pub type Watcher<'a> = &'a mut dyn FnMut(Progress) -> bool;
 
-/// What a job fails with that its watcher has ended.
+/// The error of a job that its watcher ended.
 pub const ENDED: &str = "ended before it was complete; nothing was changed";
 
-/// What is known of a disk without touching anything.
+/// State and generations of a RAM disk, read without changing anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// Whether it is loaded, and what was saved last.
+    /// How it was loaded, and what was saved last.
     pub state: State,
     /// Its generations, newest first.
     pub generations: Vec<Generation>,
-    /// Names of files that were set aside.
+    /// Names of the files that were set aside.
     pub bad: Vec<String>,
 }
 
@@ -111,7 +113,7 @@ impl Status {
     }
 }
 
-/// What is known of a disk. A store that is not there yet has nothing.
+/// State and generations of a RAM disk. Empty if there is no store yet.
 pub fn status(calls: &Calls, disk: &Disk) -> Result<Status, Error> {
     let Some(store) = store::Store::glance(calls, disk)? else {
         return Ok(Status { state: State::default(), generations: Vec::new(), bad: Vec::new() });
@@ -120,7 +122,7 @@ pub fn status(calls: &Calls, disk: &Disk) -> Result<Status, Error> {
     Ok(Status { state: store.state()?, generations: listing.generations, bad: listing.bad })
 }
 
-/// Refuses a kernel without openat2(2), which loading needs so that it follows no links. Linux has it since 5.6.
+/// Refuses a kernel without openat2(2) (before 5.6), which loading needs in order not to follow links.
 pub fn refuse_kernel(calls: &Calls, directory: BorrowedFd<'_>) -> Result<(), Error> {
     match calls.open_below(directory, b"") {
         Err(Errno(libc::ENOSYS)) => {
@@ -136,7 +138,7 @@ pub fn is_mounted(calls: &Calls, path: &Path) -> bool {
     calls.open_directory(path).is_ok_and(|opened| calls.is_mount_point(opened.as_fd()).unwrap_or(false))
 }
 
-/// Keeps a generation from being pruned, with a word why; takes that back without one.
+/// Protects a generation from being pruned, for the reason `why`; `None` removes the protection.
 pub fn pin(calls: &Calls, disk: &Disk, generation: u64, why: Option<&str>) -> Result<(), Error> {
     let store = store::Store::lock_existing(calls, disk)?;
     store.find(generation)?;
@@ -146,7 +148,7 @@ pub fn pin(calls: &Calls, disk: &Disk, generation: u64, why: Option<&str>) -> Re
     }
 }
 
-/// Deletes a generation like [`delete`], but one that is good only when another one is: that is read to its end before.
+/// As [`delete`], but refuses to delete a good generation unless another one passes verification.
 pub fn delete_spare(calls: &Calls, disk: &Disk, number: u64, watcher: Watcher<'_>) -> Result<(), Error> {
     let (spare, others): (Vec<Generation>, Vec<Generation>) =
         status(calls, disk)?.generations.into_iter().partition(|generation| generation.number == number);
@@ -172,7 +174,7 @@ pub fn delete_spare(calls: &Calls, disk: &Disk, number: u64, watcher: Watcher<'_
     delete(calls, disk, number)
 }
 
-/// Deletes a generation that is not pinned, with what was set aside of it.
+/// Deletes a generation that is not pinned, including its files that were set aside.
 pub fn delete(calls: &Calls, disk: &Disk, generation: u64) -> Result<(), Error> {
     let store = store::Store::lock_existing(calls, disk)?;
     let mut found = store.listing()?.generations;

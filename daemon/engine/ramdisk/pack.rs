@@ -1,4 +1,4 @@
-//! A tree becomes an archive.
+//! Packs a tree into an archive.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -20,31 +20,32 @@ use super::trouble::{Trouble, in_tree, is_general};
 use super::walk::{Tree, count, is_gone, join};
 use super::{Progress, Watcher};
 
-/// Files up to this size are read as a whole before anything of them is written: a file that changed meanwhile is read again.
+/// Files up to this size are read completely before anything of them is written, so that one that changed meanwhile can
+/// be read again.
 const WHOLE: u64 = 16 << 20;
 const CHUNK: usize = 1 << 20;
-/// So much is collected before it is written.
+/// Bytes to collect before they are written.
 const BATCH: usize = 256 << 10;
 /// How often a file that changes is read again.
 const RETRIES: u32 = 2;
 
-/// How long a program has for giving up the lease that it holds on a file, and all programs together. One that is asked by the
-/// kernel and answers does so in milliseconds.
+/// How long to wait for a program to give up its lease on a file, and in all. A program that handles the kernel's
+/// signal does so within milliseconds.
 const LEASE: Duration = Duration::from_millis(200);
 const LEASES: Duration = Duration::from_secs(2);
-/// How often it is looked at meanwhile.
+/// How often to try in the meantime.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What became of a tree.
+/// Result of packing a tree.
 #[derive(Debug, Default)]
 pub struct Packed {
-    /// Some of the files that changed or went away while they were read.
+    /// Some of the files that changed or were removed while being read.
     pub changed: Vec<String>,
-    /// How many did.
+    /// The number of such files.
     pub changed_count: u64,
-    /// What was left out.
+    /// Entries that were left out.
     pub omitted: Omitted,
-    /// What is in the archive.
+    /// Contents of the archive.
     pub contents: Contents,
     /// Bytes of the archive before compression.
     pub bytes: u64,
@@ -60,22 +61,22 @@ struct Packer<'a, W> {
     done: u64,
     result: Packed,
     header: Vec<u8>,
-    /// What is to be written next is at its beginning. It only grows, so that nothing is cleared again and again.
+    /// Data to write next, `used` bytes of it. Never shrunk, so that it need not be zeroed again.
     pending: Vec<u8>,
     used: usize,
-    /// What is left of [`LEASES`].
+    /// Time left of [`LEASES`].
     patience: Duration,
-    /// Whether the present file has more attributes than are kept.
+    /// Whether the present file has more attributes than can be kept.
     bare: bool,
 }
 
-/// Why a file is not written.
+/// Why an entry is not written.
 enum Skip {
-    /// It went away, or is another one by now.
+    /// It was removed or replaced.
     Gone,
-    /// It cannot be kept.
+    /// It cannot be saved.
     Omit(Reason, String),
-    /// Nothing can be.
+    /// The whole job fails.
     End(Trouble),
 }
 
@@ -85,7 +86,7 @@ impl From<Trouble> for Skip {
     }
 }
 
-/// What to do when the kernel says this of a file.
+/// Maps an error of an operation on a file.
 fn skip(operation: &'static str) -> impl FnOnce(Errno) -> Skip {
     move |errno| match errno {
         Errno::NOENT => Skip::Gone,
@@ -126,9 +127,9 @@ pub fn pack(
     };
     let mut ladder = Ladder::new(calls, root);
     let mut trail = Trail::default();
-    // Directories that are not saved, with all that is in them, wherever it is now.
+    // Directories that are not saved; nothing below them is saved either.
     let mut without = HashSet::new();
-    // Of files with several names the one under which each was written, and the last of those that was asked for.
+    // Of files with several names: the one under which each was written. `last` caches the path used last.
     let mut names: HashMap<usize, (usize, &[u8])> = HashMap::new();
     let mut last: Option<(usize, Vec<u8>)> = None;
     for (number, directory) in tree.directories.iter().enumerate() {
@@ -186,7 +187,7 @@ impl<W: Write> Packer<'_, W> {
         }
     }
 
-    /// Takes note of what is not in the archive.
+    /// Records why an entry is not in the archive.
     fn ended(&mut self, path: &[u8], ended: Result<(), Skip>) -> Result<(), Trouble> {
         let bare = std::mem::take(&mut self.bare);
         match ended {
@@ -199,7 +200,7 @@ impl<W: Write> Packer<'_, W> {
         Ok(())
     }
 
-    /// Writes what has been collected, if it is at least so much.
+    /// Writes the collected data if it is at least `least` bytes.
     fn write(&mut self, least: usize) -> Result<(), Trouble> {
         if self.used < least {
             return Ok(());
@@ -210,7 +211,7 @@ impl<W: Write> Packer<'_, W> {
         Ok(())
     }
 
-    /// Room for this many bytes behind what has been collected.
+    /// Space for this many bytes after the collected data.
     fn room(&mut self, length: usize) -> &mut [u8] {
         let end = self.used + length;
         if self.pending.len() < end {
@@ -254,7 +255,7 @@ impl<W: Write> Packer<'_, W> {
         Ok(self.write(BATCH)?)
     }
 
-    /// Adds the blocks before the contents of an entry, if a reader makes the same entry of them.
+    /// Encodes an entry up to its contents. Refused if a reader would decode another entry.
     fn encode(
         &mut self,
         path: &[u8],
@@ -278,8 +279,8 @@ impl<W: Write> Packer<'_, W> {
         Ok(attributes)
     }
 
-    /// A directory is kept even if its attributes cannot be read: then it is closed to all but its owner, since there may have
-    /// been an ACL among them.
+    /// If the attributes of a directory cannot be read, it is saved with access for its owner only, because they might
+    /// include an ACL.
     fn directory(&mut self, opened: &OwnedFd, path: &[u8], meta: &Meta) -> Result<(), Skip> {
         match self.attributes(Subject::Open(opened.as_fd())) {
             Err(Skip::Omit(reason, detail)) => {
@@ -291,7 +292,7 @@ impl<W: Write> Packer<'_, W> {
         }
     }
 
-    /// Writes what has this name. Whether that was what had been seen there: not if it is another file by now.
+    /// Writes the entry with this name; false if it is no longer the file that was seen there.
     fn leaf(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -318,7 +319,7 @@ impl<W: Write> Packer<'_, W> {
         Ok(true)
     }
 
-    /// Opens a file. A program that holds a lease on it is asked by the kernel to give it up, and has some time for that.
+    /// Opens a file. If a program holds a lease on it, the kernel asks that program to give it up; wait for that.
     fn open(&mut self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Result<OwnedFd, Errno>, Trouble> {
         let mut waited = Duration::ZERO;
         loop {
@@ -356,7 +357,7 @@ impl<W: Write> Packer<'_, W> {
         }
         let start = self.used;
         for attempt in 0.. {
-            // As if it had not been read before.
+            // Discard what was read before.
             self.used = start;
             let read = self.whole(file, path, &meta).and_then(|complete| {
                 let later = self.calls.look(file, b"").map_err(skip("look at"))?;
@@ -384,7 +385,7 @@ impl<W: Write> Packer<'_, W> {
         Ok(is_it)
     }
 
-    /// Collects a whole file. Whether it had all that it should have.
+    /// Reads a whole file; false if it is shorter than expected.
     fn whole(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<bool, Skip> {
         let attributes = self.attributes(Subject::Open(file))?;
         let segments = self.segments(file, meta)?;
@@ -397,13 +398,13 @@ impl<W: Write> Packer<'_, W> {
         Ok(complete)
     }
 
-    /// The parts of a file that are no holes. Where there are too many, those with the smallest holes between them are joined.
+    /// The data segments of a sparse file. If there are too many, those separated by the smallest holes are joined.
     fn segments(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<Vec<Segment>, Skip> {
         if meta.occupied >= meta.size || meta.size == 0 {
             return Ok(vec![Segment { offset: 0, length: meta.size }]);
         }
         let mut segments: Vec<Segment> = Vec::new();
-        // Holes below this are filled.
+        // Holes smaller than `least` are filled.
         let (mut least, mut at, mut data) = (0, 0, 0_u64);
         while at < meta.size {
             let found = self.calls.next_data(file, at).map_err(skip("look for holes in"))?;
@@ -425,7 +426,7 @@ impl<W: Write> Packer<'_, W> {
         Ok(segments)
     }
 
-    /// Collects all segments; what has gone from the end of the file becomes zeros. Whether nothing has.
+    /// Reads all segments. If the file has become shorter, the rest is zeros and the result is false.
     fn read_whole(&mut self, file: BorrowedFd<'_>, segments: &[Segment]) -> Result<bool, Skip> {
         let calls = self.calls;
         let mut complete = true;
@@ -450,7 +451,7 @@ impl<W: Write> Packer<'_, W> {
         Ok(complete)
     }
 
-    /// Writes a file while it is read. What cannot be read by then, or has gone, becomes zeros.
+    /// Writes a file while reading it. Parts that cannot be read any more become zeros.
     fn large(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<(), Skip> {
         let calls = self.calls;
         let attributes = self.attributes(Subject::Open(file))?;
@@ -495,7 +496,7 @@ impl<W: Write> Packer<'_, W> {
     }
 }
 
-/// Adds a segment after others. A hole before it that is smaller than `least` is filled.
+/// Appends a segment. A hole before it that is smaller than `least` is filled.
 fn join_segment(segments: &mut Vec<Segment>, next: Segment, least: u64) {
     match segments.last_mut() {
         Some(last) if next.offset - (last.offset + last.length) < least => {
@@ -509,7 +510,7 @@ fn sum(segments: &[Segment]) -> u64 {
     segments.iter().map(|segment| segment.length).sum()
 }
 
-/// The map of a file, if it has holes.
+/// The encoded map of holes, if the file has any.
 fn body_map(segments: &[Segment], size: u64) -> Option<Vec<u8>> {
     let is_whole = segments == [Segment { offset: 0, length: size }];
     (!is_whole).then(|| header::map_text(segments))

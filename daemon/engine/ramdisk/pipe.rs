@@ -1,4 +1,4 @@
-//! Bytes on their way from one thread to another, so that reading, compressing and writing go on side by side.
+//! A pipe of bytes between two threads, so that reading, compressing and writing run in parallel.
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -6,15 +6,15 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use super::trouble::io_error;
 use host::Errno;
 
-/// Bytes that are handed on at once.
+/// Size of a chunk in bytes.
 pub const CHUNK: usize = 512 << 10;
-/// Chunks between two threads.
+/// Chunks buffered between two threads.
 pub const AHEAD: usize = 6;
 
-/// What one thread hands to the next: bytes, or that there will be no more though they were not all.
+/// A chunk of data, or the error that ended the data early.
 pub type Chunk = Result<Vec<u8>, Errno>;
 
-/// The receiving end, as something to read from.
+/// The receiving end, as a reader.
 #[derive(Debug)]
 pub struct Chunks {
     receiver: Receiver<Chunk>,
@@ -23,7 +23,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Reads what comes.
+    /// Reads from `receiver`.
     pub fn new(receiver: Receiver<Chunk>) -> Chunks {
         Chunks { receiver, present: Vec::new(), at: 0 }
     }
@@ -54,7 +54,7 @@ impl Read for Chunks {
     }
 }
 
-/// The sending end, as something to write to. What was not handed on when it is dropped is lost: see [`Pipe::finish`].
+/// The sending end, as a writer. Dropping it loses the buffered data: see [`Pipe::finish`].
 #[derive(Debug)]
 pub struct Pipe {
     sender: SyncSender<Chunk>,
@@ -62,7 +62,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Both ends.
+    /// Creates both ends.
     pub fn new() -> (Pipe, Receiver<Chunk>) {
         let (sender, receiver) = sync_channel(AHEAD);
         (Pipe { sender, chunk: Vec::with_capacity(CHUNK) }, receiver)
@@ -73,7 +73,7 @@ impl Pipe {
         self.sender.send(Ok(chunk)).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    /// Hands on the rest, after which the other end sees the end.
+    /// Sends the buffered data, and closes the pipe.
     pub fn finish(mut self) -> io::Result<()> {
         if self.chunk.is_empty() { Ok(()) } else { self.send() }
     }
@@ -81,7 +81,7 @@ impl Pipe {
 
 impl Write for Pipe {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        // Never more than one chunk, so that none has to grow.
+        // Limited to one chunk, so that the buffer is never reallocated.
         let length = data.len().min(CHUNK - self.chunk.len());
         self.chunk.extend_from_slice(&data[..length]);
         if self.chunk.len() == CHUNK {

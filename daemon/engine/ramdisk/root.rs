@@ -1,4 +1,4 @@
-//! The directory at the root of a disk: which one it is, and what it was before the disk was filled.
+//! The root directory of a RAM disk: its identity, and its attributes before it was filled.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,7 +11,7 @@ use super::Disk;
 use super::trouble::at;
 use crate::{Error, ErrorKind};
 
-/// Which directory this is; it has to be where something is mounted.
+/// Identifies the directory, on which something must be mounted.
 pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Place, Error> {
     let path = disk.place.display();
     let meta = calls.look(place, b"").map_err(at(&path, "look at"))?;
@@ -26,7 +26,7 @@ pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Pla
     Ok(Place { device: meta.device, inode: meta.inode, born, mark })
 }
 
-/// What it is now.
+/// Its present owner, mode, time and attributes.
 pub fn look(calls: &Calls, directory: BorrowedFd<'_>) -> Result<Root, Errno> {
     let meta = calls.look(directory, b"")?;
     let (attributes, _) = calls.attributes(Subject::Open(directory))?;

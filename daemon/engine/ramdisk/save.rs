@@ -1,4 +1,4 @@
-//! A disk becomes a generation.
+//! Saves a RAM disk as a generation.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,46 +22,46 @@ use super::unpack::unpack;
 use super::walk::{SNAPSHOT, Tree, walk, walk_settled, walk_since};
 use super::{Disk, Progress, Watcher, root};
 
-/// The level of zstd: higher ones make archives a little smaller and take much longer.
+/// Level of zstd: higher ones make archives a little smaller and take much longer.
 const LEVEL: i32 = 1;
-/// After so many bytes the kernel is asked to begin writing, so that less is left to wait for at the end.
+/// Bytes after which the kernel is asked to start writing, which leaves less to write at the final sync.
 const WRITE_BEHIND: u64 = 8 << 20;
 
-/// What is asked for.
+/// Parameters of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Why, as in [`Manifest::reason`]. A save with [`BY_USER`] replaces only the last one of the kind.
+    /// The reason, as in [`Manifest::reason`]. A save with [`BY_USER`] replaces only the previous one with that reason.
     pub reason: &'a str,
-    /// Writes a generation although nothing has changed.
+    /// Write a generation even if nothing has changed.
     pub force: bool,
-    /// Whether this is the last save of this boot: what changes after it is lost.
+    /// Whether this is the last save of this boot: later changes are lost.
     pub last: bool,
 }
 
-/// What was done.
+/// Result of a save.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// Nothing had changed since this generation: nothing was written.
+    /// Nothing has changed since this generation, so nothing was written.
     Unchanged {
-        /// N.
+        /// Number of the generation.
         generation: u64,
-        /// What is on the disk and not in it.
+        /// Entries on the RAM disk that it lacks.
         omitted: Omitted,
     },
     /// This generation was written.
     Written {
-        /// N.
+        /// Number of the generation.
         generation: u64,
         /// Its manifest.
         manifest: Box<Manifest>,
-        /// Numbers of those that were pruned.
+        /// Numbers of the generations that were pruned.
         pruned: Vec<u64>,
-        /// What went wrong after the generation was safe.
+        /// Errors after the generation was complete.
         warnings: Vec<String>,
     },
 }
 
-/// Saves a disk that was loaded in this boot. Whatever goes wrong, the generations that are there stay as they are.
+/// Saves a RAM disk that was loaded in this boot. On failure, the existing generations stay as they are.
 pub fn save(calls: &Calls, disk: &Disk, request: Request<'_>, watcher: Watcher<'_>) -> Result<Saved, Error> {
     let began = calls.now_usec();
     let store = Store::lock_for(calls, disk)?;
@@ -76,7 +76,7 @@ pub fn save(calls: &Calls, disk: &Disk, request: Request<'_>, watcher: Watcher<'
     if saved.is_ok() && request.last {
         state.dirty = false;
     }
-    // When nothing has changed nothing is written, not even this: every write wears flash.
+    // If nothing has changed, not even the state is written: every write wears flash.
     if outcome != SaveOutcome::Unchanged || state != was {
         let at_usec = calls.now_usec();
         let took_usec = at_usec.saturating_sub(began);
@@ -127,7 +127,7 @@ fn save_locked(
         let same = if live.tree.hides_changes {
             compare(calls, &live, disk, manifest, watcher)?
         } else if state.loaded_now(&boot_id) == Some(generation) {
-            // What it lacks was never on the disk.
+            // What this generation lacks was not loaded from it either.
             Some(live.tree.omitted.clone())
         } else {
             Some(manifest.omitted.clone())
@@ -140,7 +140,7 @@ fn save_locked(
     let loaded = state.loaded_now(&boot_id);
     let mut pruned = find_room(store, &listing, &tree, disk, request, loaded)?;
     if !pruned.is_empty() {
-        // Until the new one is written, the newest is the only one that is certain to stay.
+        // Until the new generation is written, the newest one is the only one certain to remain: verify it first.
         let newest = listing.generations.iter().find(|newest| newest.is_whole());
         verify(calls, disk, newest.map(|newest| newest.number), watcher)?;
     }
@@ -159,7 +159,7 @@ fn save_locked(
         && output.is_of(manifest)
     {
         store.discard(&draft);
-        // What could not be read this time may be readable the next.
+        // Entries that could not be read now may be readable at the next save.
         state.fingerprint = tree.fingerprint.filter(|_| *exact && packed.omitted.is_lasting());
         state.fingerprint_of = Some(number);
         return still(store, request, number, manifest, packed.omitted.clone());
@@ -201,7 +201,7 @@ fn save_locked(
             return Err(error);
         }
     };
-    // From here on the new generation is safe.
+    // The new generation is on disk.
     state.unclean = false;
     state.fingerprint = tree.fingerprint.filter(|_| exact && manifest.omitted.is_lasting());
     state.fingerprint_of = Some(number);
@@ -212,7 +212,7 @@ fn save_locked(
     Ok(Saved::Written { generation: number, manifest: Box::new(manifest), pruned, warnings })
 }
 
-/// Reads an archive from its disk again, as a load does: before that nothing old goes, and it has no name.
+/// Reads the archive back from disk, as a load does, before it gets its name and before anything is pruned.
 fn read_back(
     calls: &Calls,
     disk: &Disk,
@@ -243,8 +243,8 @@ fn not_saved(mount: &str) -> String {
     format!("{mount} is not saved: it is another file system")
 }
 
-/// Nothing has changed since this generation. One that a user asked for becomes one like all others, if another reason would
-/// have made it now: those of users are the first to go.
+/// Nothing has changed since this generation. If it was saved by a user and is now wanted for another reason, it takes
+/// that reason: generations saved by users are pruned first.
 fn still(
     store: &Store,
     request: Request<'_>,
@@ -258,7 +258,7 @@ fn still(
     Ok(Saved::Unchanged { generation: number, omitted })
 }
 
-/// Refuses one that a user asked for when it does not fit into the limit besides those that it may not replace.
+/// Refuses a generation requested by a user if it exceeds the limit together with those that it may not replace.
 fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> {
     let others = listing.kept().into_iter().filter(|kept| !kept.by_user);
     let total = others.fold(bytes, |sum, kept| sum.saturating_add(kept.bytes));
@@ -274,7 +274,7 @@ fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> 
     }
 }
 
-/// The newest generation, when as far as a walk can see it holds just what is on the disk.
+/// The newest generation, if its fingerprint matches the RAM disk.
 fn unchanged<'a>(
     disk: &Disk,
     state: &State,
@@ -285,15 +285,15 @@ fn unchanged<'a>(
     newest(disk, listing).filter(|(number, _)| same && state.fingerprint_of == Some(*number))
 }
 
-/// The newest generation, if it is whole and of the kind that is saved now.
+/// The newest generation, if it is whole and of the present mode.
 fn newest<'a>(disk: &Disk, listing: &'a Listing) -> Option<(u64, &'a Manifest)> {
     let newest = listing.generations.first().filter(|newest| newest.is_whole())?;
     let manifest = newest.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
     Some((newest.number, manifest))
 }
 
-/// Makes an archive of the disk without writing it, since every write wears the store. If it is that of this manifest, byte for
-/// byte: what was left out.
+/// Makes an archive without writing it, since every write wears the store. If it is identical to that of the manifest,
+/// returns what was left out.
 fn compare(
     calls: &Calls,
     source: &Source<'_>,
@@ -305,7 +305,7 @@ fn compare(
     Ok(made.is_of(manifest).then_some(packed.omitted))
 }
 
-/// The generations that have to go so that the store is likely to have room.
+/// The generations to remove so that the store probably has enough space.
 fn find_room(
     store: &Store,
     listing: &Listing,
@@ -325,7 +325,7 @@ fn find_room(
     let mut kept = listing.kept();
     if request.reason == BY_USER {
         kept.retain(|kept| kept.by_user);
-        // The next save finds room as well, instead of taking this one away.
+        // Leave space for the next automatic save, too, which would otherwise remove this generation.
         wanted = wanted.saturating_mul(2);
     }
     let free = store.file_system()?.available_bytes;
@@ -346,7 +346,7 @@ fn prune(store: &Store, disk: &Disk, loaded: Option<u64>) -> Result<Vec<u64>, Er
     Ok(gone)
 }
 
-/// What is read: the disk itself, or a snapshot of it.
+/// The source of a save: the RAM disk itself, or a snapshot of it.
 struct Source<'a> {
     place: &'a OwnedFd,
     snapshot: Option<OwnedFd>,
@@ -362,7 +362,7 @@ impl<'a> Source<'a> {
         if magic != BTRFS || root.inode != SUBVOLUME_ROOT || tree.has_subvolumes {
             return live(tree);
         }
-        // One that an interrupted save has left.
+        // Left behind by an interrupted save.
         calls.remove_snapshot(place.as_fd(), SNAPSHOT).ok();
         let clock = calls.file_clock();
         if calls.make_snapshot(place.as_fd(), SNAPSHOT).is_err() {
@@ -373,7 +373,7 @@ impl<'a> Source<'a> {
             .and_then(|snapshot| Ok((walk_since(calls, snapshot.as_fd(), disk.mode, clock)?, snapshot)));
         match opened {
             Ok((mut tree, snapshot)) => {
-                // What the snapshot itself has changed.
+                // Creating the snapshot changed this time.
                 tree.directories.iter_mut().take(1).for_each(|top| top.meta.mtime = root.mtime);
                 Ok(Source { place, snapshot: Some(snapshot), tree })
             }
@@ -388,7 +388,7 @@ impl<'a> Source<'a> {
         self.snapshot.as_ref().unwrap_or(self.place).as_fd()
     }
 
-    /// Whether everything is of one moment.
+    /// Whether all contents are of the same point in time.
     fn is_exact(&self, calls: &Calls, disk: &Disk, packed: &Packed) -> bool {
         let still = || walk(calls, self.fd(), disk.mode).is_ok_and(|later| later.seen == self.tree.seen);
         packed.changed_count == 0 && (self.snapshot.is_some() || still())
@@ -397,14 +397,14 @@ impl<'a> Source<'a> {
     fn end(self, calls: &Calls) -> Tree {
         if self.snapshot.is_some() {
             drop(self.snapshot);
-            // If it stays, the next save removes it.
+            // On failure, the next save removes it.
             calls.remove_snapshot(self.place.as_fd(), SNAPSHOT).ok();
         }
         self.tree
     }
 }
 
-/// What a snapshot that cannot be read fails with.
+/// An error of a snapshot that cannot be read.
 struct Failed(Error);
 
 impl From<Errno> for Failed {
@@ -419,7 +419,7 @@ impl From<Trouble> for Failed {
     }
 }
 
-/// An archive that was written.
+/// Size and digest of an archive.
 struct Written {
     bytes: u64,
     hash: blake3::Hash,
@@ -430,13 +430,13 @@ impl Written {
         format!("blake3:{}", self.hash.to_hex())
     }
 
-    /// Whether it is, byte for byte, the archive of this manifest.
+    /// Whether it is identical to the archive of this manifest.
     fn is_of(&self, manifest: &Manifest) -> bool {
         self.bytes == manifest.archive_bytes && self.digest() == manifest.digest
     }
 }
 
-/// Makes an archive; without a draft only to know its digest.
+/// Makes an archive; without a draft, only to compute its digest.
 fn write_archive(
     calls: &Calls,
     source: &Source<'_>,
@@ -451,7 +451,7 @@ fn write_archive(
         let (pipe, receiver) = Pipe::new();
         let writing = scope.spawn(|| write_out(calls, draft.map(|draft| draft.file.as_fd()), receiver));
         let compressed = compress(calls, source, disk, pipe, doing, watcher);
-        // What the writer failed with is why the compressor could not go on.
+        // An error of the writer is the cause of the compressor's.
         let written = writing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         let written = written.map_err(|errno| fail(&io_error(errno)))?;
         let (packed, exact) = compressed.map_err(|trouble| match trouble {
@@ -466,7 +466,7 @@ fn write_archive(
     })
 }
 
-/// Reads the tree, and has the archive compressed into the pipe. Whether all of it is of one moment.
+/// Packs the tree and compresses it into the pipe. Also returns whether all of it is of the same point in time.
 fn compress(
     calls: &Calls,
     source: &Source<'_>,
@@ -482,7 +482,7 @@ fn compress(
     encoder.include_checksum(true).map_err(fail)?;
     encoder.multithread(if threads > 1 { threads } else { 0 }).map_err(fail)?;
     let packed = pack(calls, source.fd(), &source.tree, disk.mode, &mut encoder, doing, watcher)?;
-    // While the last of it is compressed and written, another look at the tree.
+    // Check the tree for changes while the end of the archive is compressed and written.
     let (finished, exact) = std::thread::scope(|scope| {
         let looking = scope.spawn(|| source.is_exact(calls, disk, &packed));
         let finished = encoder.finish().and_then(Pipe::finish);
@@ -492,8 +492,7 @@ fn compress(
     Ok((packed, exact))
 }
 
-/// Writes what comes through the pipe, and digests it. Of what is on the disk by then nothing stays in memory, which others
-/// need more.
+/// Writes the chunks of the pipe and computes their digest. Data that is on disk is dropped from the page cache.
 fn write_out(
     calls: &Calls,
     file: Option<BorrowedFd<'_>>,
@@ -509,7 +508,7 @@ fn write_out(
         calls.write_all(file, &chunk)?;
         if bytes - begun >= WRITE_BEHIND {
             calls.start_writing(file, begun, bytes - begun);
-            // The kernel had the time of one such piece for the one before.
+            // The piece before this one has had time to be written.
             if let Some(before) = begun.checked_sub(WRITE_BEHIND) {
                 calls.let_go(file, before, WRITE_BEHIND);
             }

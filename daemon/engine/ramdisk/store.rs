@@ -1,4 +1,4 @@
-//! The directory of a disk's generations.
+//! The store: the directory of a RAM disk's generations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,7 +19,7 @@ use super::Disk;
 use super::trouble::{Trouble, at, in_store};
 
 const STATE: &str = "state.json";
-/// How long another save or load of the same store is waited for.
+/// How long to wait for another save or load with the same store.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn refused(disk: &Disk, untrusted: Untrusted) -> Error {
@@ -43,46 +43,46 @@ fn refused(disk: &Disk, untrusted: Untrusted) -> Error {
     Error::new(ErrorKind::Unsafe, message)
 }
 
-/// A generation. One whose manifest is missing counts as broken.
+/// A generation. Without a manifest it counts as damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generation {
     /// N of `gen-N`.
     pub number: u64,
-    /// Its manifest, or why it cannot be used.
+    /// Its manifest, or why that cannot be used.
     pub manifest: Result<Manifest, Unusable>,
     /// Size of its archive.
     pub archive_bytes: u64,
-    /// Why it is never pruned, if so.
+    /// Why it is pinned, if it is.
     pub pinned: Option<String>,
 }
 
 impl Generation {
-    /// Whether it is good, as far as can be said without reading all of it.
+    /// Whether it is good, as far as can be told without reading its archive.
     pub fn is_whole(&self) -> bool {
         self.manifest.as_ref().is_ok_and(|manifest| manifest.archive_bytes == self.archive_bytes)
     }
 }
 
-/// What is in a store.
+/// Contents of a store.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Generations, newest first.
     pub generations: Vec<Generation>,
-    /// Names of what was set aside.
+    /// Names of the files that were set aside.
     pub bad: Vec<String>,
     /// Archives without manifest.
     lone_archives: Vec<u64>,
-    /// Other files of saves that did not end.
+    /// Other files left behind by interrupted saves.
     leftovers: Vec<String>,
-    /// The next N: greater than that of every file that is there.
+    /// Number of the next generation: greater than that of every file.
     pub next: u64,
-    /// One that is not pruned for now.
+    /// A generation that is not pruned now.
     spared: Option<u64>,
 }
 
 impl Listing {
-    /// What the decisions about pruning need. A generation that this version cannot read is somebody's: it is not counted, nor
-    /// is one that is broken.
+    /// The generations that pruning considers. Damaged ones, and ones that this version cannot read, are neither
+    /// counted nor pruned.
     pub fn kept(&self) -> Vec<Kept> {
         let usable = |generation: &Generation| {
             let manifest = generation.manifest.as_ref().ok().filter(|_| generation.is_whole())?;
@@ -93,21 +93,21 @@ impl Listing {
         self.generations.iter().filter_map(usable).collect()
     }
 
-    /// Whether there never was a generation.
+    /// Whether there has never been a generation.
     pub fn is_virgin(&self) -> bool {
         self.generations.is_empty() && self.bad.is_empty()
     }
 }
 
-/// A store that is open; for changes also locked, until it is dropped.
+/// An open store. For changes it is also locked, until it is dropped.
 #[derive(Debug)]
 pub struct Store {
     calls: Calls,
     directory: OwnedFd,
     path: String,
-    /// The state once more, where writing succeeds as long as the machine runs.
+    /// A copy of the state in memory, which stays writable while the machine runs.
     note: Option<Note>,
-    /// A generation that is not pruned for now.
+    /// A generation that is not pruned now.
     spared: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ struct Note {
 pub struct Draft {
     /// The file.
     pub file: OwnedFd,
-    /// Its name until it is complete, on file systems where every file has one.
+    /// Its temporary name, on file systems without unnamed files.
     name: Option<String>,
 }
 
@@ -131,12 +131,12 @@ impl Store {
     fn new(calls: &Calls, disk: &Disk, directory: OwnedFd) -> Store {
         let path = disk.store.display().to_string();
         let mut store = Store { calls: calls.clone(), directory, path, note: None, spared: disk.spared };
-        // Without it everything goes as well, as long as the store can be written to.
+        // The note is optional while the store is writable.
         store.note = disk.notes.as_deref().and_then(|directory| store.note_in(directory).ok());
         store
     }
 
-    /// Opens a store that is closed to others: what they could have put there, root would extract.
+    /// Opens a store that only its owner can access: root would extract what others put there.
     fn open(calls: &Calls, disk: &Disk, create: bool) -> Result<Option<Store>, Error> {
         match calls.open_trusted(&disk.store, create) {
             Ok(directory) => {
@@ -155,13 +155,13 @@ impl Store {
             return Ok(());
         }
         match self.calls.set_mode(Subject::Open(self.fd()), 0o700) {
-            // Others may read it, but nobody can change it.
+            // On a read-only file system others may read it, but cannot change it.
             Ok(()) | Err(Errno::ROFS) => Ok(()),
             Err(errno) => Err(at(&self.path, "set the mode 0700 of")(errno)),
         }
     }
 
-    /// The note about this directory, whatever its path is.
+    /// The note of this directory, named by device and inode instead of its path.
     fn note_in(&self, notes: &Path) -> Result<Note, Errno> {
         let calls = &self.calls;
         let meta = calls.look(self.fd(), b"")?;
@@ -179,12 +179,12 @@ impl Store {
         Ok(Note { directory: Box::new(directory), name })
     }
 
-    /// Opens a store to load from; nothing when it is not there.
+    /// Opens a store for loading; `None` if it does not exist.
     pub fn look(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
         Store::open(calls, disk, false)
     }
 
-    /// Opens a store only to say what is in it, even where nothing would be loaded from it; nothing when it is not there.
+    /// Opens a store for listing, without checking who can access it; `None` if it does not exist.
     pub fn glance(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
         match calls.open_directory(&disk.store) {
             Ok(directory) => Ok(Some(Store::new(calls, disk, directory))),
@@ -193,7 +193,7 @@ impl Store {
         }
     }
 
-    /// Opens and locks a store that has to be there.
+    /// Opens and locks an existing store.
     pub fn lock_existing(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
         let store = Store::open(calls, disk, false)?
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no snapshot", disk.name)))?;
@@ -201,7 +201,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes the store if need be, refuses one that is not sure to outlive a reboot, and locks it.
+    /// Opens or creates the store, refuses one that may not survive a reboot, and locks it.
     pub fn lock_for(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
         let store =
             Store::open(calls, disk, true)?.ok_or_else(|| at(disk.store.display(), "open")(Errno::NOENT))?;
@@ -229,7 +229,7 @@ impl Store {
         self.directory.as_fd()
     }
 
-    /// The file system that it is on.
+    /// The file system of the store.
     pub fn file_system(&self) -> Result<FileSystem, Error> {
         self.calls.file_system(self.fd()).map_err(at(&self.path, "look at the file system of"))
     }
@@ -239,7 +239,7 @@ impl Store {
         move |errno| in_store(HostError::new(object, operation, errno))
     }
 
-    /// All that is in it.
+    /// Lists its contents.
     pub fn listing(&self) -> Result<Listing, Error> {
         let names = self.calls.list(self.fd()).map_err(at(&self.path, "list"))?;
         let names: Vec<String> = names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect();
@@ -306,7 +306,7 @@ impl Store {
         })
     }
 
-    /// What is known besides the generations; since a load in this boot the note is as new or newer.
+    /// The state of the store. After a load in this boot, the note is at least as new as the file.
     pub fn state(&self) -> Result<State, Error> {
         let noted = self.note.as_ref().and_then(|note| note.directory.text(&note.name).ok()?);
         let noted = State::parse(&noted.unwrap_or_default());
@@ -318,18 +318,18 @@ impl Store {
         Ok(State::parse(&self.text(STATE)?.unwrap_or_default()))
     }
 
-    /// Replaces that. It may fail, and [`Store::state`] know it nevertheless.
+    /// Writes the state. Even if writing the file fails, [`Store::state`] may return the new state from the note.
     pub fn write_state(&self, state: &State) -> Result<(), Error> {
         if let Some(Note { directory, name }) = &self.note
             && directory.replace(name, &state.text()).is_err()
         {
-            // An old one would be taken for the new one.
+            // An outdated note would count as the present state.
             directory.remove_if_there(name).ok();
         }
         self.replace(STATE, &state.text())
     }
 
-    /// Replaces a small file as a whole; after a power cut either the old or the new text is there.
+    /// Replaces a small file atomically; after a power failure it has either the old or the new contents.
     fn replace(&self, name: &str, text: &str) -> Result<(), Error> {
         let partial = format!("{name}.partial");
         self.write_small(&partial, text)?;
@@ -337,7 +337,7 @@ impl Store {
         self.or_without(&partial, renamed)
     }
 
-    /// Removes a file that has no use after a failure; if that fails too, the next save does it.
+    /// After an error, removes a temporary file; if that fails too, the next save does.
     fn or_without<T>(&self, name: &str, done: Result<T, Error>) -> Result<T, Error> {
         if done.is_err() {
             self.calls.remove(self.fd(), name.as_bytes(), false).ok();
@@ -356,7 +356,8 @@ impl Store {
         self.or_without(name, synced)
     }
 
-    /// Removes what saves that did not end have left. An archive whose manifest is gone is set aside: somebody may want it.
+    /// Removes what interrupted saves left behind. An archive without its manifest is set aside, because it may still
+    /// be of use.
     pub fn clean(&self) -> Result<(), Error> {
         let listing = self.listing()?;
         for name in &listing.leftovers {
@@ -368,7 +369,7 @@ impl Store {
         Ok(())
     }
 
-    /// Renames the files of a generation so that it is never tried again; nothing is overwritten.
+    /// Renames the files of a generation so that it is not tried again. Nothing is overwritten.
     pub fn set_aside(&self, number: u64) -> Result<(), Error> {
         let name = manifest_name(number);
         if self.text(&name)?.is_some() {
@@ -399,13 +400,13 @@ impl Store {
         self.sync()
     }
 
-    /// Keeps a generation from being pruned.
+    /// Pins a generation, which protects it from being pruned.
     pub fn pin(&self, number: u64, why: &str) -> Result<(), Error> {
         self.replace(&pin_name(number), &format!("{why}\n"))?;
         self.sync()
     }
 
-    /// Takes that back.
+    /// Removes the pin.
     pub fn unpin(&self, number: u64) -> Result<(), Error> {
         self.remove_if_there(&pin_name(number))?;
         self.sync()
@@ -418,7 +419,7 @@ impl Store {
         }
     }
 
-    /// Deletes a generation with what was set aside of it. The archive goes first: without it there is no generation.
+    /// Deletes a generation and its files that were set aside, the archive first: without that there is no generation.
     pub fn delete(&self, number: u64) -> Result<(), Error> {
         let mut names = vec![archive_name(number), manifest_name(number), pin_name(number)];
         let listing = self.listing()?;
@@ -454,7 +455,7 @@ impl Store {
         Err(HostError::text(format!("{}/{name}", self.path), "trust", text))
     }
 
-    /// The same with the path of the archive, where that is what failed.
+    /// Adds the path of the archive to an error in reading it.
     pub fn of_archive(&self, number: u64, trouble: Trouble) -> Trouble {
         match trouble {
             Trouble::Archive(error) => {
@@ -465,7 +466,8 @@ impl Store {
         }
     }
 
-    /// A file for the archive of generation `number`. Where the file system can, it has no name yet, and is gone with us.
+    /// Creates a file for the archive of generation `number`. If the file system supports that, it has no name yet and
+    /// disappears on exit.
     pub fn draft(&self, number: u64) -> Result<Draft, Error> {
         match self.calls.create_unnamed(self.fd()) {
             Ok(file) => return Ok(Draft { file, name: None }),
@@ -477,15 +479,15 @@ impl Store {
         Ok(Draft { file, name: Some(name) })
     }
 
-    /// Throws a draft away.
+    /// Removes a draft.
     pub fn discard(&self, draft: &Draft) {
         if let Some(name) = &draft.name {
-            // If that fails, the next save does it.
+            // On failure, the next save removes it.
             self.calls.remove(self.fd(), name.as_bytes(), false).ok();
         }
     }
 
-    /// Makes a draft a generation: all of it is on the disk before its name is.
+    /// Turns a draft into a generation: all of it is on disk before it gets its name.
     pub fn commit(&self, number: u64, draft: &Draft, manifest: &Manifest) -> Result<(), Error> {
         let (archive, name) = (archive_name(number), manifest_name(number));
         self.calls.sync(draft.file.as_fd()).map_err(self.at(&archive, "sync"))?;

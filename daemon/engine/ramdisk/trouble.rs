@@ -1,4 +1,4 @@
-//! What goes wrong between an archive and a tree, and whose fault it is: that decides what happens next.
+//! Errors between an archive and a tree, by cause: that decides what is done next.
 
 use std::fmt::Display;
 use std::io;
@@ -11,13 +11,13 @@ use logic::ramdisk::manifest::{Contents, refuse_size};
 
 use super::Disk;
 
-/// A failure on the way from an archive to a tree or back.
+/// An error in packing or extracting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
-    /// The archive is not what it should be.
+    /// The archive is damaged.
     #[error("the archive is damaged: {0}")]
     Bad(String),
-    /// The archive is what was written, but not what this program can read.
+    /// The archive is intact, but this program cannot read it.
     #[error("the archive cannot be read: {0}")]
     Unusable(String),
     /// The archive could not be read or written.
@@ -26,13 +26,14 @@ pub enum Trouble {
     /// The tree could not be read or written.
     #[error("{0}")]
     Tree(HostError),
-    /// The watcher wants no more.
+    /// The watcher ended the job.
     #[error("{}", super::ENDED)]
     Ended,
 }
 
 impl Trouble {
-    /// What reading from a decompressor failed with: the kernel has numbers, the decompressor words.
+    /// An error of reading from a decompressor: with an error number it comes from the kernel, otherwise from the
+    /// decompressor.
     pub fn reading(error: &io::Error) -> Trouble {
         match error.raw_os_error() {
             Some(number) => Trouble::Archive(HostError::new("the archive", "read", Errno(number))),
@@ -43,7 +44,7 @@ impl Trouble {
         }
     }
 
-    /// What writing to a compressor failed with.
+    /// An error of writing to a compressor.
     pub fn writing(error: &io::Error) -> Trouble {
         Trouble::Archive(HostError::io("the archive", "write", error))
     }
@@ -62,13 +63,13 @@ impl From<Trouble> for Error {
     }
 }
 
-/// Whether an error number is about this program or the machine: no other file would fare better.
+/// Whether an error is of this program or the machine, so that other files would fail, too.
 pub fn is_general(errno: Errno) -> bool {
-    // The last is what a script has a dead process get.
+    // The last is the answer to every call of a process that a fault script has killed.
     matches!(errno.0, libc::ENOMEM | libc::EMFILE | libc::ENFILE | libc::EOWNERDEAD)
 }
 
-/// Whether an error number is about what is to be made on a disk: other files may well be made.
+/// Whether an error concerns only the entry to create, so that others may succeed.
 pub fn is_of_entry(errno: Errno) -> bool {
     matches!(
         errno.0,
@@ -100,7 +101,7 @@ fn or_full(error: HostError, full: ErrorKind) -> Error {
     }
 }
 
-/// Refuses contents that do not fit. Only root may read the names of the biggest files.
+/// Refuses contents that do not fit. The names of the biggest files are reported to root only.
 pub fn check_fit(disk: &Disk, what: &str, contents: &Contents, bytes: u64, inodes: u64) -> Result<(), Error> {
     let Some(why) = refuse_size(contents, bytes, inodes) else { return Ok(()) };
     let error = Error::new(ErrorKind::DiskFull, format!("{}{what}: {why}", disk.name));
@@ -110,27 +111,27 @@ pub fn check_fit(disk: &Disk, what: &str, contents: &Contents, bytes: u64, inode
     })
 }
 
-/// What went wrong in the store.
+/// An error in the store.
 pub fn in_store(error: HostError) -> Error {
     or_full(error, ErrorKind::StoreFull)
 }
 
-/// Says of an error number of the place or of the machine what it was.
+/// An error of an operation on a path or on the machine.
 pub fn at(object: impl Display, operation: &'static str) -> impl FnOnce(Errno) -> Error {
     move |errno| Error::from(HostError::new(object.to_string(), operation, errno))
 }
 
-/// Says of an error number of the tree what it was.
+/// An error of an operation on an entry of a tree.
 pub fn in_tree(path: &[u8], operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
     move |errno| Trouble::Tree(HostError::new(shown(path), operation, errno))
 }
 
-/// An error number as the standard library has it, to pass through a compressor.
+/// An error number as `io::Error`, to pass it through a compressor.
 pub fn io_error(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.0)
 }
 
-/// Names what went wrong in a tree by its whole path.
+/// Completes the path of an error in a tree below `to`.
 pub fn below(to: &Path, trouble: Trouble) -> Trouble {
     match trouble {
         Trouble::Tree(error) => {

@@ -1,4 +1,4 @@
-//! Reads a compressed archive to its end, and compares its digest with its manifest.
+//! Reads a compressed archive to its end, and compares its digest with the manifest.
 
 use std::io::BufReader;
 use std::os::fd::BorrowedFd;
@@ -12,10 +12,10 @@ use super::archive::ArchiveReader;
 use super::pipe::{AHEAD, CHUNK, Chunk, Chunks};
 use super::trouble::Trouble;
 
-/// The largest window that a decompressor has to provide: more than our levels use.
+/// The largest window that the decompressor accepts: larger than our levels use.
 const WINDOW_LOG: u32 = 27;
 
-/// Reads an archive, has something made of what is in it, and compares what was read with the manifest.
+/// Has `work` read an archive, then compares the digest of all that was read with the manifest.
 pub fn unpack<T>(
     calls: &Calls,
     archive: BorrowedFd<'_>,
@@ -34,7 +34,8 @@ pub fn unpack<T>(
             done
         });
         let digest = reading.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
-        // An archive that cannot be read looks like one that ends too early, and one with other contents may look like anything.
+        // The digest is checked first: a read error looks like a truncated archive to the decompressor, and damaged
+        // data like anything.
         let found = digest.map_err(Trouble::Archive)?;
         if format!("blake3:{}", found.to_hex()) != manifest.digest {
             let what = match done {
@@ -59,7 +60,7 @@ fn decompress(
     Ok(ArchiveReader::new(BufReader::with_capacity(128 << 10, decoder)))
 }
 
-/// Reads the archive ahead of the decompressor, and to its end even if that one has given up. Its digest.
+/// Reads the archive ahead of the decompressor, and to its end even if the decompressor has failed. Returns its digest.
 fn read_archive(
     calls: &Calls,
     archive: BorrowedFd<'_>,

@@ -1,4 +1,4 @@
-//! What is in a tree: every name with what statx(2) says of it, before anything is read.
+//! Walks a tree: every name with what statx(2) tells about it, before any contents are read.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,80 +17,80 @@ use logic::ramdisk::omitted::{Omitted, Reason};
 use super::ladder::Ladder;
 use super::trouble::{Trouble, in_tree, is_general};
 
-/// The name under which a snapshot of the disk appears for a moment where the file system can make one.
+/// Name of the snapshot that a save creates on the RAM disk, on file systems that support snapshots.
 pub const SNAPSHOT: &str = ".zramd-snapshot";
 
 const PAGE: u64 = 4096;
 const EXT: u64 = 0xef53;
-/// The directory in which fsck leaves what it finds.
+/// The directory where fsck puts recovered files.
 pub const LOST_AND_FOUND: &[u8] = b"lost+found";
 
 /// A directory; its name is in [`Tree::names`].
 #[derive(Debug)]
 pub struct Directory {
-    /// What it is.
+    /// Its metadata.
     pub meta: Meta,
-    /// What it has besides directories.
+    /// Its entries other than directories.
     pub leaves: Range<usize>,
 }
 
-/// What is no directory.
+/// An entry that is not a directory.
 #[derive(Debug)]
 pub struct Leaf {
     /// Its name.
     pub name: Vec<u8>,
-    /// What it is.
+    /// Its metadata.
     pub meta: Meta,
-    /// The index of the leaf that is the same file under an earlier name.
+    /// The index of the first leaf that is the same file (a hard link).
     pub first: Option<usize>,
 }
 
 /// A tree.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Where each directory is.
+    /// Paths of the directories, by number.
     pub names: Directories,
     /// All directories by number.
     pub directories: Vec<Directory>,
     /// Everything else, in the order of the directories.
     pub leaves: Vec<Leaf>,
-    /// The sums.
+    /// Totals.
     pub contents: Contents,
-    /// Sockets, and mounts in the tree that are not ours.
+    /// Number of sockets and of foreign mounts in the tree.
     pub skipped: u64,
-    /// Where some of those mounts are.
+    /// Paths of some of those mounts.
     pub mounts: Vec<String>,
-    /// What cannot be kept.
+    /// Entries that cannot be saved.
     pub omitted: Omitted,
-    /// Whether parts of it are file systems of their own within the same mount (subvolumes of btrfs).
+    /// Whether it has subvolumes of btrfs, which are file systems of their own within the same mount.
     pub has_subvolumes: bool,
-    /// Whether contents may have changed although nothing that was seen has: see [`Fingerprint`].
+    /// Whether contents may change without a visible change of metadata: see [`Fingerprint`].
     pub hides_changes: bool,
-    /// A digest of what was seen; nothing when what was seen is too young to rely on.
+    /// A digest of the metadata; `None` if the latest changes are too recent to rely on it.
     pub fingerprint: Option<String>,
     /// The digest in any case.
     pub seen: String,
 }
 
-/// Whether a directory that was seen is not there any more, or something else, or below another mount.
+/// Whether a directory was removed or replaced, or another file system was mounted on it.
 pub fn is_gone(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno(libc::ENOTDIR | libc::ELOOP | libc::EXDEV))
 }
 
-/// A name in a directory, as a path.
+/// The path of a name in a directory.
 pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
 }
 
-/// Bytes that a file of this size needs where pages have 4 KiB.
+/// Bytes that a file occupies with pages of 4 KiB.
 fn occupied(meta: &Meta) -> u64 {
     let whole = meta.size.div_ceil(PAGE).saturating_mul(PAGE);
-    // Below that it is not holes that save room but ways to store small files.
+    // Smaller files may occupy less because the file system packs them, not because of holes.
     if meta.size > 16 * PAGE { whole.min(meta.occupied.div_ceil(PAGE).saturating_mul(PAGE)) } else { whole }
 }
 
-/// Whether a name at the top of a disk belongs to its file system, and not to its users: the directory of fsck on ext4 as long as
-/// there is nothing in it, and the snapshot of a save that was interrupted.
+/// Whether a name in the root directory belongs to the file system instead of the user: an empty `lost+found` on ext4,
+/// or the snapshot of an interrupted save.
 pub fn is_reserved(calls: &Calls, root: BorrowedFd<'_>, magic: u64, name: &[u8]) -> Result<bool, Errno> {
     if magic == BTRFS && name == SNAPSHOT.as_bytes() {
         return Ok(calls.look(root, name)?.inode == SUBVOLUME_ROOT);
@@ -104,17 +104,18 @@ pub fn is_reserved(calls: &Calls, root: BorrowedFd<'_>, magic: u64, name: &[u8])
     }
 }
 
-/// Whether this is the path of the directory in which fsck leaves what it finds; it stays, whatever is in it.
+/// Whether this is the path of `lost+found` on ext4, empty or not.
 pub fn is_of_fsck(magic: u64, path: &[u8]) -> bool {
     magic == EXT && path == LOST_AND_FOUND
 }
 
-/// Walks through the tree below `root`, which stays in its mount.
+/// Walks the tree below `root`, without crossing mounts.
 pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
     walk_since(calls, root, mode, calls.file_clock())
 }
 
-/// The same after everything is on its disk: from then on the next write through a mapping carries a new time.
+/// As [`walk`], after syncing the file system: from then on, the next write through a mapping updates the time of the
+/// file.
 pub fn walk_settled(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
     let clock = calls.file_clock();
     let settled = calls.sync_file_system(root);
@@ -125,7 +126,7 @@ pub fn walk_settled(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<T
     Ok(tree)
 }
 
-/// The same; what has changed after this time of [`Calls::file_clock`] is too young to rely on.
+/// As [`walk`]; changes after this time of [`Calls::file_clock`] are too recent to rely on the fingerprint.
 pub fn walk_since(
     calls: &Calls,
     root: BorrowedFd<'_>,
@@ -157,7 +158,7 @@ pub fn walk_since(
     Ok(walk.finish((began, tick)))
 }
 
-/// A directory that was seen and not looked into yet.
+/// A directory still to be listed.
 struct Pending {
     above: usize,
     name: Vec<u8>,
@@ -166,7 +167,7 @@ struct Pending {
     length: usize,
 }
 
-/// A walk through a tree.
+/// State of a walk.
 struct Walk<'a> {
     calls: &'a Calls,
     root: BorrowedFd<'a>,
@@ -179,14 +180,14 @@ struct Walk<'a> {
     links: HashMap<((u32, u32), u64), usize>,
     /// The biggest files: bytes, directory, leaf.
     biggest: Vec<(u64, usize, usize)>,
-    /// What the present directory has of directories.
+    /// Subdirectories of the present directory.
     below: Vec<Pending>,
 }
 
 const UNKNOWN: Time = Time { seconds: 0, nanoseconds: 0 };
 
 impl Walk<'_> {
-    /// Whether a file is kept without its contents, which may change.
+    /// Whether a file is saved without its contents, which may change.
     fn is_bare(&self, meta: &Meta) -> bool {
         self.mode == Mode::Skeleton && meta.kind == Kind::File
     }
@@ -196,15 +197,15 @@ impl Walk<'_> {
         if top.mount == 0 { meta.device != top.device } else { meta.mount != top.mount }
     }
 
-    /// The disk itself.
+    /// Adds the root directory.
     fn top(&mut self) -> Result<(), Trouble> {
-        // Making a snapshot changes these times; what else changes here is seen by its names and attributes.
+        // Creating a snapshot changes these times; other changes in the root show in names and attributes.
         let fixed = Meta { mtime: UNKNOWN, ctime: UNKNOWN, size: 0, links: 0, inode: 0, ..self.top };
         self.fingerprint.add(TOP, b"", &fixed);
         self.attributes(Subject::Open(self.root)).map_err(in_tree(b"", "read attributes of"))
     }
 
-    /// What cannot be read of them is said when they are packed.
+    /// Adds attributes to the fingerprint. Unreadable ones are reported when the tree is packed.
     fn attributes(&mut self, subject: Subject<'_>) -> Result<(), Errno> {
         let attributes = match self.calls.attributes(subject) {
             Err(errno) if !is_general(errno) => return Ok(()),
@@ -220,7 +221,7 @@ impl Walk<'_> {
         join(&self.tree.names.path(directory), name)
     }
 
-    /// Leaves out what has this name, unless the error is not about it.
+    /// Records an unreadable entry. An error that would affect all others, too, is returned.
     fn unreadable(
         &mut self,
         directory: usize,
@@ -236,7 +237,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Looks at all that is in a directory, which may be gone by now.
+    /// Lists a directory, which may be gone by now.
     fn directory(&mut self, ladder: &mut Ladder<'_>, found: Pending) -> Result<(), Trouble> {
         let Pending { above, name, meta, length } = found;
         let is_top = name.is_empty();
@@ -246,7 +247,7 @@ impl Walk<'_> {
         let (names, opened) = match listed {
             Err(errno) if is_top => return Err(in_tree(b"", "list")(errno)),
             Err(errno) => {
-                // The next directory gets the same number.
+                // Its number goes to the next directory.
                 self.tree.names.remove_last();
                 ladder.forget(number);
                 return if is_gone(errno) { Ok(()) } else { self.unreadable(above, &name, "list", errno) };
@@ -276,12 +277,12 @@ impl Walk<'_> {
     fn is_reserved(&self, name: &[u8]) -> Result<bool, Trouble> {
         match is_reserved(self.calls, self.root, self.magic, name) {
             Err(errno) if is_general(errno) => Err(in_tree(name, "look at")(errno)),
-            // What is wrong with it is seen when it is looked at as everything else is.
+            // An error is reported when the entry itself is examined.
             found => Ok(found.unwrap_or(false)),
         }
     }
 
-    /// Takes a name that was seen in a directory.
+    /// Handles a name found in a directory.
     fn seen(&mut self, directory: BorrowedFd<'_>, found: Pending) -> Result<(), Trouble> {
         let Pending { above, name, meta, length } = &found;
         let (above, meta) = (*above, *meta);
@@ -343,7 +344,7 @@ impl Walk<'_> {
     }
 }
 
-/// Counts what is no directory. Of a file with contents that are kept, the bytes that it needs.
+/// Counts an entry that is not a directory, and the bytes that its contents need, if these are kept.
 pub fn count(contents: &mut Contents, meta: &Meta, is_further: bool, mode: Mode) -> Option<u64> {
     if is_further {
         contents.hard_links += 1;
