@@ -1,4 +1,4 @@
-//! Bringing what runs in line with a configuration that has changed.
+//! Applies a changed configuration to the running machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,21 +18,21 @@ use logic::plan::{Activation, Decision, Item, Plan};
 use logic::raw_path::RawPath;
 use logic::record::Target;
 
-/// What a reload would do.
+/// What a reload would change.
 #[derive(Debug)]
 pub struct Survey {
     /// The plan for everything that is configured.
     pub plan: Plan,
-    /// Target by target, in the order in which it is to be done.
+    /// One change per target, in the order in which to make them.
     pub changes: Vec<Change>,
-    /// What was known.
+    /// The facts on which the plan is based.
     pub facts: Facts,
 }
 
-/// What to reload, and how.
+/// Which targets to reload, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// Only these; nothing means everything.
+    /// Only these; `None` for all.
     pub only: Option<BTreeSet<Target>>,
     /// Whether contents may be lost.
     pub forced: bool,
@@ -40,8 +40,8 @@ pub struct Scope {
     pub disks: Vec<UnitDisk>,
 }
 
-/// Compares the configuration with what runs. Changes nothing. Planned as for the daemon, whoever activates in the end:
-/// what has to be made anew is taken away first, so the planner need not refuse it.
+/// Compares the configuration with the machine; changes nothing. Planned as by the daemon even where zramd activates
+/// the devices itself: what has to be replaced is removed first, so the planner need not refuse it.
 pub fn survey<H: Host>(
     host: &H,
     loaded: &Loaded,
@@ -56,7 +56,7 @@ pub fn survey<H: Host>(
     let plan = planned(&loaded.settings);
     let only_vm = scope.only.as_ref().is_some_and(|only| only.iter().all(|target| *target == Target::Vm));
     let mut changes = if only_vm {
-        // Settings alone do not bring the swap that they are for.
+        // A change of `[vm]` alone does not start a swap.
         compare(&planned(&Settings { devices: Vec::new(), ..loaded.settings.clone() }))
     } else {
         compare(&plan)
@@ -76,8 +76,8 @@ fn measure_disks<H: Host>(host: &H, facts: &mut Facts, disks: &[UnitDisk]) {
     }
 }
 
-/// Sections of whose overrides some change nothing, with what remains of the drop-in: the section is no longer in the
-/// configuration, or the configuration says the same now. `files` are those of `loaded`. With `targets`, only those are looked at.
+/// Sections with overrides that have no effect any more, and what remains of the drop-in: the section was removed, or
+/// the configuration now says the same. `files` are those of `loaded`. `targets` limits the check; empty for all.
 pub fn obsolete_overrides(
     files: &[(PathBuf, String)],
     loaded: &Loaded,
@@ -121,18 +121,18 @@ pub fn obsolete_overrides(
     obsolete
 }
 
-/// Whether the same is planned for a target. Of one that is skipped or refused that is not known.
+/// Whether the same is planned for both. False if either is skipped or refused, because its request is not known.
 fn is_same(one: Option<&Item>, other: Option<&Item>) -> bool {
     let planned = |item: &Item| item.request.clone().filter(|_| item.decision == Decision::Planned);
     one.and_then(planned).is_some_and(|request| other.and_then(planned) == Some(request))
 }
 
-/// Carries the changes out without systemd.
+/// Applies the changes without systemd.
 pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Result<Vec<Outcome>, Error> {
     let mut outcomes = Vec::new();
     for change in survey.changes.iter().filter(|change| change.action.stops()) {
         if change.action == Action::Reactivate {
-            // The planner deactivates and activates it in one go, which keeps the device.
+            // The planner handles it in one step, which keeps the device.
             continue;
         }
         if let Err(error) = provision::down(host, &change.target) {
@@ -156,7 +156,7 @@ pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Res
     Ok(outcomes)
 }
 
-/// What the planner refused although the survey had nothing against it.
+/// The error of a target that the survey accepted but the planner refused.
 fn refused(item: &Item) -> Option<Outcome> {
     let kind = item.kind.filter(|_| item.decision == Decision::Refused)?;
     let error = Error::new(kind, format!("{}: {}", item.target, item.reason));

@@ -1,4 +1,5 @@
-//! Waiting out those who hold a device for a moment: udev probes every new node, and `reset` wants no openers at all.
+//! Retries while a device is held open for a moment: udev probes every new node, and `reset` fails while anything has
+//! it open.
 
 use std::time::Duration;
 
@@ -12,10 +13,11 @@ use logic::proc::{self, MountLine};
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 /// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-/// When to give up. A board that needed retries for `reset` had recovered within a second in every report.
+/// When to give up. According to all reports, boards that needed retries for `reset` recovered within a second.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Repeats `verb` while it answers `EBUSY`, with growing pauses, up to [`PATIENCE`]; then names who holds the device.
+/// Repeats `verb` with growing pauses while it fails with `EBUSY`, up to [`PATIENCE`]; then the error names the
+/// processes that hold the device.
 pub fn while_busy<H: Host, T>(
     host: &mut H,
     number: u32,
@@ -38,7 +40,7 @@ pub fn while_busy<H: Host, T>(
     }
 }
 
-/// What keeps a device busy: who holds it open, or else what the kernel does with it.
+/// The error for a busy device: names the processes that hold it, or its use by the kernel.
 fn busy<H: Host>(host: &H, number: u32, error: &HostError) -> Error {
     let holders = host.holders(number);
     if !holders.is_empty() {
@@ -59,9 +61,9 @@ fn busy<H: Host>(host: &H, number: u32, error: &HostError) -> Error {
     }
 }
 
-/// Waits until nobody but the kernel has the device open, so that `reset` will succeed; an error names who does.
+/// Waits until no process has the device open, so that `reset` will succeed; the error names those that do.
 ///
-/// Asked before anything is taken away: a device that cannot be released stays as it is.
+/// Checked before anything is removed: a device that stays in use is left as it is.
 pub fn until_released<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
     while_busy(host, number, |host| {
         if host.holders(number).is_empty() {

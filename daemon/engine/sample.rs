@@ -1,4 +1,4 @@
-//! Reading everything at once: Host → [`Snapshot`]. Changes nothing, needs no rights.
+//! Reads everything at once: Host → [`Snapshot`]. Changes nothing, needs no privileges.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use logic::view::View;
 use logic::vm::{Tunable, VmView};
 use logic::work::Work;
 
-/// Reads the machine. The configuration tells which tmpfs is ours, and what is wrong with it is part of the problems.
+/// Reads the machine. The configuration tells which tmpfs is ours; its problems are included.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     let (records, mut damaged) = gather::all_records(host)?;
     damaged.extend(gather::damaged_scratch(host)?);
@@ -37,7 +37,7 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     for record in records.values() {
         snapshot.vm.extend(vm_views(host, record)?);
     }
-    // Nothing that cannot be read or understood is worth failing for.
+    // A missing or damaged report is not an error.
     let report = host.text(MachineFile::Maintenance).unwrap_or_default();
     let work: Option<Work<Report>> = serde_json::from_str(&report).ok();
     snapshot.maintenance = work.map(|work| work.detail).unwrap_or_default();
@@ -59,22 +59,22 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     Ok(snapshot)
 }
 
-/// How much is read about each device.
+/// How much to read about each device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// What the columns of a list show by default. The rest is empty: the machine's memory, what was transferred, what is set for
-    /// recompression and write-back.
+    /// The default columns of a list. The rest stays empty: memory of the machine, transfers, settings of recompression
+    /// and write-back.
     Listed,
     /// Everything.
     Full,
 }
 
-/// Devices and disks alone, for a list: neither what the kernel can do nor problems.
+/// Devices and RAM disks only, for a list: without capabilities and problems.
 pub fn figures<H: Host>(host: &H, config: &View, detail: Detail) -> Result<Snapshot, Error> {
     Ok(devices(host, config, &gather::records(host)?, detail)?.0)
 }
 
-/// The part of a snapshot that is about devices, disks and memory, and the swaps there are.
+/// Devices, RAM disks and memory of a snapshot, and the active swaps.
 fn devices<H: Host>(
     host: &H,
     config: &View,
@@ -103,7 +103,7 @@ fn devices<H: Host>(
     for number in host.device_numbers().or_else(absent)? {
         match device(&around, number, records.get(&Target::Device(number))) {
             Ok(view) => snapshot.devices.push(view),
-            // It has gone away while we looked.
+            // The device was removed meanwhile.
             Err(error) if error.is(Errno::NOENT) || error.is(Errno::NODEV) => {}
             Err(error) => return Err(error.into()),
         }
@@ -112,7 +112,7 @@ fn devices<H: Host>(
     Ok((snapshot, swaps))
 }
 
-/// The settings that a record says were changed.
+/// The settings that were changed according to a record.
 pub fn vm_views<H: Host>(host: &H, record: &Record) -> Result<Vec<VmView>, Error> {
     let mut views = Vec::new();
     for undo in &record.undo {
@@ -127,7 +127,7 @@ pub fn vm_views<H: Host>(host: &H, record: &Record) -> Result<Vec<VmView>, Error
     Ok(views)
 }
 
-/// What the kernel can do; without a device, most of it cannot be seen.
+/// Features of the kernel; most of them are visible only with a device.
 fn capabilities<H: Host>(host: &H, specimen: Option<u32>) -> Vec<String> {
     let has = |attribute| specimen.is_some_and(|number| host.has_attribute(number, attribute));
     let all = [
@@ -140,7 +140,7 @@ fn capabilities<H: Host>(host: &H, specimen: Option<u32>) -> Vec<String> {
     all.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// What is shared by all devices and disks of one snapshot.
+/// Data shared by all devices and RAM disks of a snapshot.
 struct Around<'a, H> {
     host: &'a H,
     swaps: &'a [SwapLine],
@@ -150,7 +150,7 @@ struct Around<'a, H> {
 }
 
 impl<H: Host> Around<'_, H> {
-    /// What is mounted, read when it is asked for: where there is only swap, nobody asks.
+    /// Mounts, read on first use: they are not needed if there is only swap.
     fn mounts(&self) -> Result<&[MountLine], HostError> {
         if self.mounts.get().is_none() {
             self.mounts.set(gather::mounts(self.host)?).ok();
@@ -158,7 +158,7 @@ impl<H: Host> Around<'_, H> {
         Ok(self.mounts.get().map_or(&[], Vec::as_slice))
     }
 
-    /// An attribute; empty where the kernel does not have it, or where nobody wants to know.
+    /// An attribute; empty if the kernel lacks it, or if this level of detail leaves it out.
     fn text(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
         use Attribute::{BackingDev, IoStat, RecompAlgorithm, Stat, WritebackLimitEnable};
         let beyond = matches!(attribute, BackingDev | IoStat | RecompAlgorithm | Stat | WritebackLimitEnable);
@@ -187,7 +187,7 @@ fn device<H: Host>(
     let host = around.host;
     let mm_stat = gather::mm_stat(host, number)?;
     let facts = gather::device_state(host, number, &mm_stat)?;
-    // A finished record about a device that is empty now, or another one by now, describes nothing that is there.
+    // A finished record is outdated if the device is uninitialised or has been replaced since.
     let record = record.filter(|record| {
         record.is_about(facts.diskseq) && (facts.initialised || record.progress == Progress::Working)
     });
@@ -271,7 +271,7 @@ fn state(facts: &DeviceFacts, record: Option<&Record>, view: &DeviceView) -> Sta
     }
 }
 
-/// Why the device has its algorithm, and with which parameters.
+/// Why the device has its algorithm, and the parameters of that.
 fn chosen(record: &Record, request: &DeviceRequest) -> (ReasonView, BTreeMap<String, String>) {
     let Some(used) = &record.algorithm else { return (ReasonView::KernelDefault, BTreeMap::new()) };
     let is_used = |choice: &Choice| matches!(choice, Choice::Named(algorithm) if algorithm == used);
@@ -318,7 +318,7 @@ fn mount_view<H: Host>(host: &H, mount: &MountLine) -> MountView {
     }
 }
 
-/// The RAM disks that we mounted ourselves, those that PID 1 mounted from units of ours, and those that could not be loaded.
+/// RAM disks that we mounted, those that PID 1 mounted from our units, and those that could not be loaded.
 fn disks<H: Host>(
     around: &Around<'_, H>,
     records: &BTreeMap<Target, Record>,
@@ -358,12 +358,12 @@ fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: Persist, mounts
         free_inodes: space.free_inodes,
         device: device.filter(|name| proc::zram_number(name).is_some()).unwrap_or_default().to_owned(),
         persistence: persist,
-        // Nothing is known of one that was never loaded.
+        // A RAM disk that was never loaded has no status.
         status: serde_json::from_str(&status).unwrap_or_default(),
     }
 }
 
-/// The number that stat(2) shows for the node, as makedev(3) makes it.
+/// The device number as in `st_rdev` of stat(2), encoded as by makedev(3).
 fn device_number((major, minor): (u32, u32)) -> u64 {
     let (major, minor) = (u64::from(major), u64::from(minor));
     (minor & 0xff) | ((major & 0xfff) << 8) | ((minor & !0xff) << 12) | ((major & !0xfff) << 32)

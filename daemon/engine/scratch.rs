@@ -1,7 +1,7 @@
-//! Devices for measuring: private, recorded before they are created, and never left behind.
+//! Scratch devices for measuring: private, recorded before they are created, never left behind.
 //!
-//! Their records are beside those of targets, and belong to the process that keeps them locked. Whoever provisions or measures
-//! next takes back those whose owner is gone, however it ended.
+//! Their records are in the directory of the other records, and are owned by the process that holds a lock on them. The
+//! next process that provisions or measures removes the devices of owners that have exited, normally or not.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use logic::device::stat::MmStat;
 use logic::record::{Record, Target, Undo};
 use logic::request::{DeviceRequest, Purpose, Request};
 
-/// A device of our own, uninitialised until [`Scratch::configure`]. It has to be [released](Scratch::release): nothing can be
-/// done with an error when it is merely dropped.
+/// A scratch device, uninitialised until [`Scratch::configure`]. It must be [released](Scratch::release), because
+/// errors cannot be reported on drop.
 #[derive(Debug)]
 #[must_use]
 pub struct Scratch {
@@ -27,11 +27,11 @@ pub struct Scratch {
     record: Record,
 }
 
-/// Takes away the devices whose owners are gone. The caller has locked the machine's state ([`Host::lock_run`]).
+/// Removes scratch devices without a running owner. The caller holds the lock of [`Host::lock_run`].
 pub fn sweep<H: Host>(host: &mut H) -> Result<(), Error> {
     for (name, text) in host.scratch_records()? {
         if host.own_scratch(&name)? {
-            // Which device it was about is not known. `doctor` names the file.
+            // The device of a damaged record is unknown. `doctor` names the file.
             let Ok(mut record) = record(&name, &text) else { continue };
             if let Some(error) = roll_back(host, &mut record).into_iter().reduce(Error::join) {
                 return Err(error);
@@ -41,7 +41,7 @@ pub fn sweep<H: Host>(host: &mut H) -> Result<(), Error> {
     Ok(())
 }
 
-/// As [`sweep`], for a caller without that lock.
+/// As [`sweep`], for callers without that lock.
 pub fn sweep_now<H: Host>(host: &mut H) -> Result<(), Error> {
     host.lock_run()?;
     let swept = sweep(host);
@@ -50,8 +50,8 @@ pub fn sweep_now<H: Host>(host: &mut H) -> Result<(), Error> {
 }
 
 impl Scratch {
-    /// Creates one, with a number that neither a device nor one of `configured` has: what is provisioned at the same moment
-    /// finds its own number free.
+    /// Creates one. Its number is neither that of a device nor in `configured`, so that provisioning at the same time
+    /// finds its own numbers free.
     pub fn create<H: Host>(host: &mut H, configured: &BTreeSet<u32>) -> Result<Scratch, Error> {
         host.lock_run()?;
         let created = Scratch::locked(host, configured);
@@ -103,7 +103,7 @@ impl Scratch {
         host.has_attribute(self.number, Attribute::AlgorithmParams)
     }
 
-    /// Empties the device and initialises it anew with an algorithm and a size. udev is kept from probing it until
+    /// Resets the device and initialises it with an algorithm and a size. udev cannot probe it until
     /// [`Scratch::unlock`] or the next call.
     pub fn configure<H: Host>(
         &mut self,
@@ -121,39 +121,38 @@ impl Scratch {
         set_disk_size(host, number, bytes)
     }
 
-    /// Lets udev probe the device, and others use it: `swapon` and `mount` want that.
+    /// Lets udev probe the device and other processes use it, as `swapon` and `mount` require.
     pub fn unlock<H: Host>(&mut self, host: &mut H) -> Result<(), Error> {
         Ok(host.unlock_device(self.number)?)
     }
 
-    /// Makes it uninitialised again, which gives its memory back.
+    /// Resets it, which frees its memory.
     pub fn reset<H: Host>(&mut self, host: &mut H) -> Result<(), Error> {
         let number = self.number;
         host.unlock_device(number)?;
         while_busy(host, number, |host| host.write_attribute(number, Attribute::Reset, "1"))
     }
 
-    /// Records how to take back what the caller is about to do with it (`swapon`, a mount), so that it is undone however we
-    /// end.
+    /// Records how to undo the caller's next step (`swapon`, a mount), so that it is undone even if we are killed.
     pub fn note<H: Host>(&mut self, host: &mut H, undo: Undo) -> Result<(), Error> {
         self.record.push(undo);
         create::save(host, &self.record)
     }
 
-    /// Takes back what was noted last, once it is no longer needed.
+    /// Undoes the step that was recorded last.
     pub fn undo<H: Host>(&mut self, host: &mut H, undo: &Undo) -> Result<(), Error> {
         one(host, &self.record, undo)?;
         self.record.undo.retain(|kept| kept != undo);
         create::save(host, &self.record)
     }
 
-    /// How much it stores and what that takes.
+    /// How much it stores, and the memory used for that.
     pub fn memory<H: Host>(&self, host: &H) -> Result<MmStat, Error> {
         let text = host.read_attribute(self.number, Attribute::MmStat)?;
         MmStat::parse(&text).ok_or_else(|| Error::failed(format!("zram{}: mm_stat is {text:?}", self.number)))
     }
 
-    /// Removes it, and all that was noted.
+    /// Removes it, after undoing all recorded steps.
     pub fn release<H: Host>(mut self, host: &mut H) -> Result<(), Error> {
         host.unlock_device(self.number)?;
         host.lock_run()?;

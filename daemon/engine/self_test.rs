@@ -1,7 +1,7 @@
-//! Writing and reading back a new device before anyone depends on it.
+//! Writes and reads back a new device before it is used.
 //!
-//! The kernel reports some wrong parameters only when the first page is written (a dictionary of the wrong size, for
-//! example), and a swap device that fails then loses the memory of programs.
+//! The kernel reports some wrong parameters only when the first page is written (for example a dictionary of the wrong
+//! size), and a swap device that fails at that point loses memory of programs.
 
 use super::error::Error;
 use host::Host;
@@ -30,7 +30,7 @@ pub fn run<H: Host>(host: &mut H, number: u32, size: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Three pages: text-like, pseudo-random (xorshift, always the same), zero.
+/// Three pages: text-like, pseudo-random (xorshift with a fixed seed), zero.
 fn pattern(page: usize) -> Vec<u8> {
     let words = b"compressed memory is larger than it looks; ";
     let mut bytes: Vec<u8> = words.iter().copied().cycle().take(page).collect();

@@ -1,4 +1,4 @@
-//! What is in place right now, in figures that the kernel gives.
+//! The present state, with the figures of the kernel.
 
 use super::error::Error;
 use super::gather::{self, all_records};
@@ -13,7 +13,7 @@ use logic::vm::{VmRequest, VmView};
 /// One target that zramd set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What it is.
+    /// The target.
     pub target: Target,
     /// The algorithm in use, where there is one.
     pub algorithm: Option<String>,
@@ -25,7 +25,7 @@ pub struct Row {
     pub memory: u64,
     /// `swap, priority 100` or `ext4 on /mnt`.
     pub used_for: String,
-    /// `active`, `mounted`, `ready`, or what is wrong.
+    /// `active`, `mounted`, `ready`, or the problem.
     pub state: &'static str,
 }
 
@@ -87,7 +87,7 @@ fn ramdisk_row<H: Host>(host: &H, target: &Target, request: &Request) -> Result<
     if proc::disk_mount(&mounts, &request.name, path).is_some() {
         let space = host.space(path.as_bytes())?;
         (row.stored, row.size) = (space.used_bytes, space.total_bytes);
-        // A tmpfs page takes exactly its own size; what zram takes is said of its device.
+        // tmpfs does not compress; memory used by a zram device is shown with that device.
         row.memory = if request.number.is_none() { row.stored } else { 0 };
         row.state = "mounted";
     }

@@ -1,4 +1,4 @@
-//! Taking back: one undo, and all undos of a record from its end.
+//! Undoes one step, or all steps of a record from the last to the first.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use logic::record::{Progress, Record, Undo};
 use logic::request::{Purpose, Request};
 use logic::vm::Tunable;
 
-/// Whether device `number` is still the one that the record is about.
+/// Whether device `number` is still the one that the record describes.
 pub(super) fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
     if !host.device_numbers()?.contains(&number) {
         return Ok(false);
@@ -25,7 +25,7 @@ pub(super) fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) ->
     Ok(record.is_about(gather::diskseq(host, number)?))
 }
 
-/// Takes one thing back. Safe to repeat: what is gone already is fine.
+/// Undoes one step. May be repeated: steps that are undone already succeed.
 pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
     match undo {
         Undo::RemoveNewDevices { before, up_to } => create::remove_new(host, before, *up_to),
@@ -46,7 +46,7 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             if *kept && mounted && host.path_kind(&passthrough(name)) == PathKind::Missing {
                 let saved = host.run_worker(&["kept", "save", name, "--reason", "stop"]);
                 if saved.is_err() {
-                    // It stays, so that somebody can mend that: also where it was seen, if that can be.
+                    // It stays mounted until the problem is solved, at its mount point as well, if possible.
                     host.bind(place, mount_point).ok();
                 }
                 saved?;
@@ -65,7 +65,7 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
         // Keeps changes made by others.
         Undo::RestoreTunable { tunable, before, ours } => set_if(host, *tunable, ours, before),
         Undo::RemoveDirectory { path } => match host.remove_directory(path) {
-            // Somebody put something there, or removed it: both are their business.
+            // Not empty, or removed already: changes of other programs, which are left alone.
             Err(error) if !error.is(Errno::NOENT) && !error.is(Errno::NOTEMPTY) => Err(error.into()),
             _ => Ok(()),
         },
@@ -73,7 +73,7 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
     }
 }
 
-/// Changes a setting from one value to another; one that is neither there nor that value stays as it is.
+/// Sets a setting to `to` only if its value is `from`. A missing setting is ignored.
 fn set_if<H: Host>(host: &mut H, tunable: Tunable, from: &str, to: &str) -> Result<(), Error> {
     match host.read_tunable(tunable) {
         Ok(found) if found == from => Ok(host.write_tunable(tunable, to)?),
@@ -82,7 +82,7 @@ fn set_if<H: Host>(host: &mut H, tunable: Tunable, from: &str, to: &str) -> Resu
     }
 }
 
-/// Kernels before 6.12 keep the selected algorithm over a reset; a device that we only borrowed gets its own back.
+/// Before 6.12, the selected algorithm survives a reset; a device that existed before gets its own back.
 fn restore_algorithm<H: Host>(host: &mut H, number: u32, record: &Record) -> Result<(), Error> {
     let Some(found) = record.found_algorithm.as_ref() else { return Ok(()) };
     if gather::device(host, number)?.algorithm.as_ref() == Some(found) {
@@ -91,7 +91,7 @@ fn restore_algorithm<H: Host>(host: &mut H, number: u32, record: &Record) -> Res
     Ok(host.write_attribute(number, Attribute::CompAlgorithm, found)?)
 }
 
-/// Whether memory can take what is in the swap on device `number`; an error says how much there is of both.
+/// Whether memory has space for the contents of the swap on device `number`; the error states both sizes.
 pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     let swaps = gather::swaps(host)?;
     let Some(swap) = swaps.iter().find(|swap| swap.zram_number() == Some(number)) else { return Ok(()) };
@@ -108,7 +108,7 @@ pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Deactivates swap if it is active, after checking that memory can take what is in it.
+/// Deactivates swap if it is active, after checking that memory has space for its contents.
 pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
     if !gather::swaps(host)?.iter().any(|swap| swap.zram_number() == Some(number)) {
         return Ok(());
@@ -117,7 +117,7 @@ pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
     Ok(host.swap_off(number)?)
 }
 
-/// Unmounts what we mounted, if it is still what is seen there. Never lazily: who keeps it busy is named.
+/// Unmounts our mount, if it is still the visible one. Never lazily: the error names the processes that use it.
 fn unmount<H: Host>(
     host: &mut H,
     record: &Record,
@@ -141,7 +141,7 @@ fn unmount<H: Host>(
     unmount_patiently(host, mount_point)
 }
 
-/// Takes a bind mount of what is mounted at `place` away.
+/// Unmounts a bind mount of `place`.
 fn hide<H: Host>(host: &mut H, place: &str, mount_point: &str) -> Result<(), Error> {
     let mounts = gather::mounts(host)?;
     let device_at =
@@ -168,8 +168,8 @@ fn unmount_patiently<H: Host>(host: &mut H, mount_point: &str) -> Result<(), Err
     }
 }
 
-/// Takes everything back after a failure, from the end, whatever else fails; then the record goes, unless something
-/// could not be taken back: then it stays, and the next run tries again.
+/// Undoes all steps after a failure, from the last to the first, and continues after errors. Then removes the record,
+/// unless a step could not be undone: the next run tries again.
 pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
     let mut errors = Vec::new();
     let mut left = Vec::new();
@@ -189,10 +189,10 @@ pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
     errors
 }
 
-/// Takes a whole record back: one that was finished is left as it was when that fails, an unfinished one as far as it goes.
+/// Undoes a whole record. On failure, a finished target is left as it was, an unfinished one partly undone.
 pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
     if matches!(record.request, Request::Vm(_)) && record.progress == Progress::Done {
-        // Half of them taken back must not look like values that another program has chosen.
+        // If only some settings could be restored, these must not count as changed by another program.
         let mut record = Record { progress: Progress::Working, ..record.clone() };
         return match create::save(host, &record) {
             Ok(()) => roll_back(host, &mut record),
@@ -205,8 +205,8 @@ pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
     }
 }
 
-/// Takes a target away on request. When one thing cannot be taken back, what was taken back before it is done again,
-/// so that the target is left as it was.
+/// Removes a target on request. If a step cannot be undone, those undone before it are done again, so that the target
+/// is as before.
 fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     for undo in &record.undo {
         if let Undo::Reset { number } = undo
@@ -224,7 +224,7 @@ fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     Ok(host.remove_record(&record.file_name())?)
 }
 
-/// Puts back what [`one`] took away, as far as contents allow: only activation keeps them.
+/// Redoes what [`one`] undid. Only activation keeps the contents of the device, so nothing else is redone.
 fn redo<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
     if let Undo::HideDisk { name, place, mount_point, .. } = undo {
         let mounts = gather::mounts(host)?;

@@ -1,4 +1,4 @@
-//! Saying how far a work is: writes the file that `logic/work.rs` describes.
+//! Reports the progress of a job: writes the file described in `logic/work.rs`.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use logic::duration::micros;
 use logic::text::worded;
 use logic::work::{Outcome, SCHEMA_VERSION, Work};
 
-/// How often the file is written at most.
+/// Minimum interval between writes of the file.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Why a work did not come to its end.
+/// Why a job ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopped {
-    /// It could not be done.
+    /// It failed.
     Failed(Error),
-    /// Its cancellation was requested.
+    /// It was cancelled on request.
     Cancelled(String),
-    /// The machine has better things to do; the sentence says which.
+    /// The machine is busy; the text says why.
     Postponed(String),
 }
 
@@ -35,7 +35,7 @@ impl<E: Into<Error>> From<E> for Stopped {
     }
 }
 
-/// A work in progress. Only one of the same name does, on the whole machine.
+/// A job in progress. On the whole machine, only one job of each name runs at a time.
 #[derive(Debug)]
 pub struct Reporter {
     root: PathBuf,
@@ -46,12 +46,12 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Begins the work `name` (which names the file), done by `verb`. An error when another process does it.
+    /// Begins job `name` (which names the file), done by `verb`. An error if another process is doing it.
     pub fn begin(root: &Path, name: &str, verb: &str) -> Result<Reporter, Error> {
         Reporter::begin_with(root, name, verb, false)
     }
 
-    /// As [`Reporter::begin`]; with `keeping`, the details of the last time stay until there are others.
+    /// As [`Reporter::begin`]; with `keeping`, the details of the previous job stay until new ones are written.
     pub fn begin_with(root: &Path, name: &str, verb: &str, keeping: bool) -> Result<Reporter, Error> {
         let Some(lock) = directory::take(root, name)? else {
             return Err(Error::new(ErrorKind::Busy, format!("{verb}: another process does this already")));
@@ -77,19 +77,19 @@ impl Reporter {
         Ok(reporter)
     }
 
-    /// How far it is, 0 to 1, and what is being done, for people.
+    /// Reports the progress, from 0 to 1, and the current operation in words.
     pub fn progress(&mut self, share: f64, doing: &str) {
         self.work.progress = share.clamp(0.0, 1.0);
         if self.work.doing != doing {
             self.work.doing = worded(doing);
         }
         if now().saturating_sub(self.written) >= INTERVAL {
-            // Work does not end because nobody can see it go on; `end` reports what is wrong with the file.
+            // A failed write does not end the job; `end` reports a problem with the file.
             self.write().ok();
         }
     }
 
-    /// Whether it was cancelled.
+    /// Whether cancellation was requested.
     pub fn is_cancelled(&self) -> bool {
         interrupt::is_asked()
     }
@@ -102,19 +102,19 @@ impl Reporter {
         Ok(())
     }
 
-    /// What it has to say so far, which is what was said the last time if that was to be kept.
+    /// The details so far, which are those of the previous job if they were kept.
     pub fn last<D: Default + DeserializeOwned>(&self) -> D {
         serde_json::from_value(self.work.detail.clone()).unwrap_or_default()
     }
 
-    /// What only this kind of work has to say; written with the next progress or at the end.
+    /// Sets details specific to this kind of job; written with the next progress or at the end.
     pub fn detail(&mut self, detail: &impl Serialize) -> Result<(), Error> {
         self.work.detail = serde_json::to_value(detail)
             .map_err(|error| Error::failed(format!("{}: write JSON: {error}", self.name)))?;
         Ok(())
     }
 
-    /// Says how it ended.
+    /// Reports how the job ended.
     pub fn end(mut self, ended: &Result<String, Stopped>) -> Result<Outcome, Error> {
         let (outcome, message) = match ended {
             Ok(message) => (Outcome::Done, message),
