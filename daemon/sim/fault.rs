@@ -1,56 +1,56 @@
-//! What goes wrong, and when: every acting verb has a number, and a script says what happens at which number.
+//! Faults and when they occur: every acting call has a number, and a script tells which fault occurs at which number.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::sync::Once;
 
 use host::Errno;
 
-/// The payload of the panic that stands for `SIGKILL`.
+/// The payload of the panic that simulates `SIGKILL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Killed;
 
-/// One thing that goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The call fails without having done anything.
+    /// The call fails without doing anything.
     Fail(Errno),
     /// The process dies instead of making the call.
     KillBefore,
-    /// The process dies when the call is done.
+    /// The process dies after the call.
     KillAfter,
 }
 
-/// The acting calls so far, and what is to happen at the next ones. Calls count from 1.
+/// The acting calls so far, and the faults of later ones. Calls count from 1.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    /// Every acting call, in words.
+    /// Every acting call, as text.
     pub transcript: Vec<String>,
     faults: Vec<(usize, Fault)>,
 }
 
 impl Script {
-    /// Lets `fault` happen at call `number`.
+    /// Sets `fault` for call `number`.
     pub fn at(&mut self, number: usize, fault: Fault) {
         self.faults.push((number, fault));
     }
 
-    /// Forgets the transcript and all faults: the next call is number 1.
+    /// Clears the transcript and all faults: the next call is number 1.
     pub fn clear(&mut self) {
         *self = Script::default();
     }
 
-    /// Counts a call; its number.
+    /// Counts a call; returns its number.
     pub(super) fn enter(&mut self, call: String) -> usize {
         self.transcript.push(call);
         self.transcript.len()
     }
 
-    /// Whether `fault` is to happen at call `number`.
+    /// Whether `fault` is set for call `number`.
     pub(super) fn has(&self, number: usize, fault: Fault) -> bool {
         self.faults.contains(&(number, fault))
     }
 
-    /// The error with which call `number` fails.
+    /// The error of call `number`, if it is to fail.
     pub(super) fn error(&self, number: usize) -> Option<Errno> {
         self.faults.iter().find_map(|(at, fault)| match fault {
             Fault::Fail(errno) if *at == number => Some(*errno),
@@ -59,12 +59,12 @@ impl Script {
     }
 }
 
-/// Dies.
+/// Simulates `SIGKILL`.
 pub(super) fn die() -> ! {
     panic_any(Killed)
 }
 
-/// Runs `work` as a process that the script may kill: nothing when it was killed. Other panics go on.
+/// Runs `work` as a process that the script may kill; `None` if it was killed. Other panics are propagated.
 pub fn survive<T>(work: impl FnOnce() -> T) -> Option<T> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {

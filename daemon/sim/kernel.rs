@@ -9,16 +9,16 @@ use logic::device::attribute::Attribute;
 
 /// Memory of one entry of the slot table.
 const SLOT_BYTES: u64 = 16;
-/// Major number of zram devices, as on the machine that the rules were compared with.
+/// Major number of zram devices, as on the reference machine.
 pub const MAJOR: u32 = 253;
 
-/// What the kernel was built with.
-#[allow(clippy::struct_excessive_bools)] // Each is one feature, and any combination exists.
+/// Build options and version of the kernel.
+#[allow(clippy::struct_excessive_bools)] // Each is an independent feature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelConfig {
     /// Algorithms in the order listed.
     pub algorithms: Vec<String>,
-    /// The one that a new device has.
+    /// The default of a new device.
     pub default_algorithm: String,
     /// `CONFIG_ZRAM_MULTI_COMP`.
     pub multi_comp: bool,
@@ -30,13 +30,13 @@ pub struct KernelConfig {
     pub entry_times: bool,
     /// Whether an age also clears the marks of younger pages (since 6.12).
     pub exact_marks: bool,
-    /// How it goes over pages.
+    /// How it processes pages.
     pub passes: Passes,
-    /// How long compressing one page again takes.
+    /// Time to recompress one page.
     pub recompress_time: Duration,
-    /// Whether `reset` leaves the selected algorithm as it is (before 6.12).
+    /// Whether `reset` keeps the selected algorithm (before 6.12).
     pub reset_keeps_algorithm: bool,
-    /// Whether devices have a sequence number, as since Linux 5.15.
+    /// Whether devices have a sequence number (since 5.15).
     pub diskseq: bool,
 }
 
@@ -57,13 +57,13 @@ impl KernelConfig {
         }
     }
 
-    /// Everything, as in Linux 6.12.
+    /// All features, as in Linux 6.12.
     pub fn full() -> KernelConfig {
         let all = ["lzo-rle", "lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
         KernelConfig { multi_comp: true, writeback: true, entry_times: true, ..KernelConfig::with(&all) }
     }
 
-    /// Everything, as in Linux 7.2.
+    /// All features, as in Linux 7.2.
     pub fn newest() -> KernelConfig {
         KernelConfig { passes: Passes::Buckets, ..KernelConfig::full() }
     }
@@ -73,7 +73,7 @@ impl KernelConfig {
         KernelConfig { multi_comp: false, ..KernelConfig::full() }
     }
 
-    /// The kernel that the rules were compared with.
+    /// The kernel of the reference machine.
     pub fn this_machine() -> KernelConfig {
         KernelConfig::with(&["lzo-rle", "lzo", "lz4"])
     }
@@ -97,19 +97,19 @@ impl KernelConfig {
         self.algorithms.iter().any(|known| known == name)
     }
 
-    /// `lzo-rle [lzo] lz4 `, with the blank at the end.
+    /// `lzo-rle [lzo] lz4 `, including the trailing blank.
     fn list(&self, selected: &str) -> String {
         let mark = |name: &String| if name == selected { format!("[{name}] ") } else { format!("{name} ") };
         self.algorithms.iter().map(mark).collect()
     }
 }
 
-/// A file system on a device: only that it is there, and which directories are in it.
+/// A file system on a device: only its type and its directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filesystem {
     /// Type.
     pub fs_type: String,
-    /// Its tree of directories, by number.
+    /// Number of its tree of directories.
     pub tree: usize,
 }
 
@@ -120,19 +120,19 @@ pub struct Device {
     pub number: u32,
     /// The kernel's sequence number.
     pub diskseq: u64,
-    /// Size in bytes; 0 while uninitialised.
+    /// Size in bytes; 0 if uninitialised.
     pub disk_size: u64,
     /// `mem_limit` in bytes.
     pub memory_limit: u64,
-    /// Primary algorithm, and the secondary ones by priority.
+    /// Primary algorithm, and secondary ones by priority.
     pub algorithms: BTreeMap<u8, String>,
     /// What was written to `algorithm_params`, by priority.
     pub parameters: BTreeMap<u8, String>,
     /// `backing_dev`.
     pub backing: Option<String>,
-    /// Contents by page number; a page that is not there reads as zeros.
+    /// Contents by page number; missing pages read as zeros.
     pub pages: BTreeMap<u64, Vec<u8>>,
-    /// What the kernel knows about each of them.
+    /// State of each page.
     pub slots: Slots,
     /// The file system on it.
     pub filesystem: Option<Filesystem>,
@@ -155,12 +155,12 @@ impl Device {
         }
     }
 
-    /// Whether it has a size.
+    /// Whether it is initialised.
     pub fn is_initialised(&self) -> bool {
         self.disk_size > 0
     }
 
-    /// Forgets everything. The caller has made sure that nobody has the device open.
+    /// Resets it. The caller has checked that no process has the device open.
     pub fn reset(&mut self, kernel: &KernelConfig) {
         let selected = self.algorithms.get(&0).cloned();
         *self = Device::new(self.number, self.diskseq, kernel);
@@ -210,13 +210,13 @@ impl Device {
         format!("{stored:8} {data:8} {used:8} {limit:8} {used:8} {same:8} {0:8} {huge:8} {0:8}\n", 0)
     }
 
-    /// Memory used.
+    /// Bytes of memory used.
     fn used(&self) -> u64 {
         self.data() + self.slots.holes
     }
 
-    /// Bytes stored: pages with all words the same and those on the backing device need none. The primary algorithm shrinks
-    /// nothing here, the secondary ones halve what can be shrunk.
+    /// Bytes stored: same-filled pages and pages on the backing device need none. The simulated primary algorithm
+    /// shrinks nothing, secondary ones halve compressible pages.
     fn data(&self) -> u64 {
         let bytes = |number: &u64| match self.slots.all.get(number) {
             Some(slot) if slot.written => 0,
@@ -226,7 +226,7 @@ impl Device {
         self.pages.iter().filter(|(_, page)| !is_same(page)).map(|(number, _)| bytes(number)).sum()
     }
 
-    /// Writes an attribute. `reset` and `backing_dev` depend on the machine around, which has to look first.
+    /// Writes an attribute. For `reset` and `backing_dev`, the caller checks the state of the machine first.
     pub fn store(
         &mut self,
         attribute: Attribute,
@@ -303,7 +303,7 @@ impl Device {
         }
     }
 
-    /// The kernel looks whether it knows the algorithm before it looks whether the device is initialised.
+    /// The kernel checks the algorithm before it checks whether the device is initialised.
     fn select(&mut self, slot: u8, name: &str, kernel: &KernelConfig) -> Result<(), Errno> {
         if !kernel.offers(name) {
             return Err(Errno::INVAL);
@@ -358,14 +358,14 @@ impl Device {
         if !offset.is_multiple_of(PAGE) || !length.is_multiple_of(PAGE) {
             return Err(Errno::INVAL);
         }
-        // An uninitialised device has no size, so this is beyond its end.
+        // This includes an uninitialised device, whose size is 0.
         if end > self.disk_size {
             return Err(Errno::IO);
         }
         Ok(offset / PAGE..end / PAGE)
     }
 
-    /// Stores whole pages; over the memory limit, the kernel answers with an I/O error.
+    /// Stores whole pages; beyond the memory limit, the kernel returns an I/O error.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Errno> {
         let range = self.page_range(offset, data.len() as u64)?;
         if range.contains(&0) {
@@ -390,7 +390,7 @@ impl Device {
         Ok(range.flat_map(|number| self.pages.get(&number).unwrap_or(&zeros).clone()).collect())
     }
 
-    /// Forgets pages.
+    /// Discards pages.
     pub fn discard(&mut self, offset: u64, length: u64) -> Result<(), Errno> {
         let range = self.page_range(offset, length)?;
         if range.contains(&0) {
@@ -419,7 +419,7 @@ fn words(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split_whitespace().map(|word| word.split_once('=').unwrap_or((word, "")))
 }
 
-/// memparse() of the kernel: a number with an optional suffix, 0 when there is none.
+/// memparse() of the kernel: a number with an optional suffix; 0 without a number.
 fn memparse(text: &str) -> u64 {
     let text = text.trim();
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());

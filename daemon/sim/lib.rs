@@ -1,6 +1,7 @@
-//! A machine that exists only in memory, with the kernel's rules.
+//! A simulated machine in memory that follows the kernel's rules.
 //!
-//! [`SimMachine`] is the machine: it outlives the processes on it. [`SimHost`] is one process: its locks end with it.
+//! [`SimMachine`] is the machine, [`SimHost`] one process on it. Locks of a process are released when it ends; the
+//! machine remains.
 
 mod fault;
 pub mod kernel;
@@ -27,14 +28,14 @@ pub use upkeep::Busy;
 use logic::proc::SwapLine;
 use logic::vm::Tunable;
 
-/// Whether the driver is there.
+/// Availability of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Module {
-    /// It is.
+    /// Loaded or built in.
     Loaded,
-    /// Loading its module brings it.
+    /// Its module can be loaded.
     Loadable,
-    /// There is none.
+    /// Not available.
     Absent,
 }
 
@@ -51,7 +52,7 @@ pub struct Swap {
     pub used_kib: u64,
 }
 
-/// A process of another program that has something open.
+/// A foreign process that has something open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Held {
     what: What,
@@ -65,10 +66,10 @@ enum What {
     Mount(String),
 }
 
-/// Everything about the machine. The knobs are public: turn them before a process starts.
+/// State of the machine. The fields are public, to be set before a process starts.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// What the kernel was built with.
+    /// Build options and version of the kernel.
     pub kernel: KernelConfig,
     /// `MemTotal`.
     pub ram_kib: u64,
@@ -76,11 +77,11 @@ pub struct State {
     pub available_kib: u64,
     /// CPUs online.
     pub cpus: u32,
-    /// Whether processes may administer the machine.
+    /// Whether processes are privileged.
     pub privileged: bool,
     /// The kind of container.
     pub container: Option<String>,
-    /// The zram driver.
+    /// Availability of the zram driver.
     pub module: Module,
     /// File system types whose `mkfs` is installed.
     pub mkfs: BTreeSet<String>,
@@ -90,9 +91,9 @@ pub struct State {
     pub group: String,
     /// `/proc/cmdline`.
     pub cmdline: String,
-    /// What stands in files of the machine behind everything else.
+    /// Text appended to other files of the machine.
     pub further: BTreeMap<MachineFile, Vec<u8>>,
-    /// Settings of the kernel.
+    /// Kernel settings.
     pub tunables: BTreeMap<Tunable, String>,
     /// `/var/lib/zramd/benchmark.json`.
     pub verdict: String,
@@ -100,41 +101,41 @@ pub struct State {
     pub blocks: BTreeMap<String, BlockProbe>,
     /// Whether the kernel has dm-crypt.
     pub dm_crypt: bool,
-    /// Files on loop devices, by the zram device that they are for: `/dev/loopN` for zramN.
+    /// Backing files on loop devices, by the zram device that they belong to: `/dev/loopN` for zramN.
     pub loops: BTreeMap<u32, (String, u64)>,
-    /// What encrypting mappings are on, by the zram device that they are for: `/dev/dm-N` for zramN.
+    /// Devices below encrypted mappings, by the zram device that they belong to: `/dev/dm-N` for zramN.
     pub mappings: BTreeMap<u32, String>,
     /// All zram devices.
     pub devices: BTreeMap<u32, Device>,
     /// Active swap.
     pub swaps: Vec<Swap>,
-    /// Active swap on disks, which nobody here uses.
+    /// Active swap on disks.
     pub disk_swaps: Vec<SwapLine>,
-    /// Swaps that are off for hibernation.
+    /// Swaps that are drained for hibernation.
     pub drained: BTreeSet<u32>,
     /// Record files by name.
     pub records: BTreeMap<String, String>,
     /// Whether `/run/zramd` exists.
     pub record_directory: bool,
-    /// Which process has the right over a scratch record.
+    /// The process that holds the lock on a scratch record.
     pub scratch: BTreeMap<String, u32>,
-    /// After so many more reads of attributes, the devices that are read have gone away.
+    /// After this number of further reads of attributes, the devices are gone.
     pub reads_left: Cell<Option<usize>>,
     /// Time since boot.
     pub clock: Duration,
-    /// How much of that the machine was suspended.
+    /// Time of that in suspend.
     pub suspended: Duration,
-    /// Time since 1970, while the clock is synchronised.
+    /// Time since 1970; `None` unless the clock is synchronised.
     pub synchronised: Option<Duration>,
-    /// The kernel's id of this boot.
+    /// ID of this boot.
     pub boot_id: String,
-    /// How busy it is.
+    /// Load of the machine.
     pub busy: Busy,
-    /// What maintenance remembers.
+    /// State of maintenance.
     pub states: BTreeMap<StateFile, String>,
     /// Bytes of each block device.
     pub block_bytes: BTreeMap<String, u64>,
-    /// What `zramd-worker` was asked to do.
+    /// Arguments of the calls of `zramd-worker`.
     pub worked: Vec<String>,
     /// Faults and transcript.
     pub script: Script,
@@ -146,7 +147,7 @@ pub struct State {
     next_pid: u32,
 }
 
-/// What a test compares: everything that zramd may change, without what differs from run to run.
+/// The state that tests compare: everything that zramd may change, except for what differs from run to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// Devices; `diskseq` is 0.
@@ -159,11 +160,11 @@ pub struct Snapshot {
     pub records: BTreeMap<String, String>,
     /// Whether `/run/zramd` exists.
     pub record_directory: bool,
-    /// Settings of the kernel.
+    /// Kernel settings.
     pub tunables: BTreeMap<Tunable, String>,
     /// Files on loop devices.
     pub loops: BTreeMap<u32, (String, u64)>,
-    /// Encrypting mappings.
+    /// Encrypted mappings.
     pub mappings: BTreeMap<u32, String>,
 }
 
@@ -174,7 +175,7 @@ pub struct SimMachine {
 }
 
 impl SimMachine {
-    /// A machine with 4 GiB of RAM, the module loaded and its one free device.
+    /// A machine with 4 GiB of RAM, and the driver loaded with one unused device.
     pub fn new(kernel: KernelConfig) -> SimMachine {
         let mut state = State {
             kernel,
@@ -230,17 +231,17 @@ impl SimMachine {
         SimHost::new(self.clone(), state.next_pid)
     }
 
-    /// Looks at the machine.
+    /// Reads the state of the machine.
     pub fn look(&self) -> Ref<'_, State> {
         self.state.borrow()
     }
 
-    /// Changes the machine from outside: knobs, scripts, what other people do.
+    /// Changes the machine from outside: settings, faults, actions of other programs.
     pub fn change(&self) -> RefMut<'_, State> {
         self.state.borrow_mut()
     }
 
-    /// Lets a foreign process hold device `number` open, for this long from now or for ever.
+    /// Lets a foreign process hold device `number` open for this time, or for ever.
     pub fn hold(&self, number: u32, pid: u32, name: &str, time: Option<Duration>) {
         self.change().hold(What::Device(number), pid, name, time);
     }
@@ -250,7 +251,7 @@ impl SimMachine {
         self.change().hold(What::Mount(path.to_owned()), pid, name, time);
     }
 
-    /// Calls with numbers from 1 on; the script starts anew with this one fault.
+    /// Restarts the numbering of calls at 1, with this one fault.
     pub fn script(&self, number: usize, fault: Fault) {
         let mut state = self.change();
         state.script.clear();
@@ -272,7 +273,7 @@ impl SimMachine {
         self.script(number, Fault::KillAfter);
     }
 
-    /// The transcript so far, which is forgotten together with all faults.
+    /// Returns the transcript, and clears it and all faults.
     pub fn take_transcript(&self) -> Vec<String> {
         let mut state = self.change();
         let transcript = std::mem::take(&mut state.script.transcript);
@@ -280,7 +281,7 @@ impl SimMachine {
         transcript
     }
 
-    /// What a test compares.
+    /// The state that tests compare.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.look();
         let mut devices = state.devices.clone();
@@ -310,7 +311,7 @@ impl SimMachine {
     }
 }
 
-/// What a kernel of Debian has (Documentation/admin-guide/sysctl/vm.rst).
+/// Defaults of Debian's kernel (Documentation/admin-guide/sysctl/vm.rst).
 fn default_tunables() -> BTreeMap<Tunable, String> {
     let value = |tunable| match tunable {
         Tunable::Swappiness => "60",
@@ -323,13 +324,13 @@ fn default_tunables() -> BTreeMap<Tunable, String> {
 }
 
 impl State {
-    /// Bytes of a block device; an encrypting mapping is as large as what is below it.
+    /// Size of a block device; an encrypted mapping has the size of the device below it.
     pub(crate) fn bytes_of(&self, path: &str) -> Option<u64> {
         let mapped = path.starts_with("/dev/dm-").then(|| self.block_bytes.values().next());
         self.block_bytes.get(path).or(mapped.flatten()).copied()
     }
 
-    /// Whether `path` is a block device that nobody uses as a whole: who takes it takes it alone.
+    /// Whether `path` is a block device that can be opened exclusively.
     fn take_block(&self, path: &str) -> Result<(), Errno> {
         let of = |prefix: &str| path.strip_prefix(prefix).and_then(|number| number.parse::<u32>().ok());
         let is_loop = of("/dev/loop").is_some_and(|number| self.loops.contains_key(&number));
@@ -348,7 +349,7 @@ impl State {
             || self.devices.values().any(|device| device.backing.as_deref() == Some(path))
     }
 
-    /// Changes a setting: the kernel wants whole numbers within bounds, and shows a switch as `Y` or `N`.
+    /// Changes a setting: the kernel accepts whole numbers within bounds, and shows a switch as `Y` or `N`.
     fn set_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), Errno> {
         let most = match tunable {
             Tunable::Swappiness => 200,
@@ -359,7 +360,7 @@ impl State {
         };
         let known = self.tunables.get_mut(&tunable).ok_or(Errno::NOENT)?;
         *known = match (tunable, value) {
-            // kstrtobool() looks at the first letter.
+            // kstrtobool() looks at the first character.
             (Tunable::Zswap, _) => match value.chars().next() {
                 Some('Y' | 'y' | 'T' | 't' | '1') => "Y".to_owned(),
                 Some('N' | 'n' | 'F' | 'f' | '0') => "N".to_owned(),
@@ -377,22 +378,22 @@ impl State {
         Ok(())
     }
 
-    /// Creates a device, as anybody may.
+    /// Creates a device, as any process may.
     pub fn add(&mut self, number: u32) {
         let device = Device::new(number, self.next_diskseq, &self.kernel);
         self.next_diskseq += 1;
         self.devices.insert(number, device);
     }
 
-    /// Creates directories, as anybody may.
+    /// Creates directories, as any process may.
     pub fn add_directories(&mut self, path: &str) {
         for path in logic::plan::diff::ancestors_and_self(path) {
-            // One that is there already is fine.
+            // An existing one is no error.
             self.mounts.make_directory(&path).ok();
         }
     }
 
-    /// Lets all holders go.
+    /// Ends all holders.
     pub fn release_all(&mut self) {
         self.held.clear();
     }
@@ -419,7 +420,7 @@ impl State {
         self.held.push(Held { what, holder: Holder { pid, name: name.to_owned() }, until });
     }
 
-    /// Processes that have it open now, other than `pid`.
+    /// Processes other than `pid` that have it open now.
     fn holders(&self, what: &What, pid: u32) -> Vec<Holder> {
         let foreign = self
             .held
@@ -437,7 +438,7 @@ impl State {
         self.swaps.iter().any(|swap| swap.number == number)
     }
 
-    /// Whether the device has any opener at all.
+    /// Whether any process has the device open.
     fn is_open(&self, number: u32) -> bool {
         self.is_swap(number)
             || self.mounts.has_device(number)
@@ -456,7 +457,7 @@ impl State {
         )
     }
 
-    /// The first page is the header.
+    /// The first page is the swap header.
     fn swap_kib(&self, swap: &Swap) -> Option<u64> {
         Some((self.devices.get(&swap.number)?.disk_size.saturating_sub(PAGE)) / 1024)
     }
@@ -483,7 +484,7 @@ impl State {
         if !device.has_swap_header() {
             return Err(Errno::INVAL);
         }
-        // The kernel counts down from -2 for those who do not choose.
+        // Without a priority of its own, each swap gets the next lower one, starting at -2.
         let lowest = self.swaps.iter().map(|swap| swap.priority).min().unwrap_or(0).min(-1);
         let priority = if spec.priority < 0 { lowest - 1 } else { spec.priority };
         self.swaps.push(Swap { number, priority, discard: spec.discard, used_kib: 0 });

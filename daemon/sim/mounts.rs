@@ -1,4 +1,4 @@
-//! Mounts and directories: what is mounted last on a path hides what was there.
+//! Mounts and directories: a mount hides earlier ones on the same path.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use logic::facts::PathKind;
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mount {
-    /// Where.
+    /// Mount point.
     pub mount_point: String,
     /// Type.
     pub fs_type: String,
@@ -17,7 +17,7 @@ pub struct Mount {
     pub source: String,
     /// Options as given.
     pub options: String,
-    /// N of the zram device on which it is.
+    /// N of the zram device on which it is, if any.
     pub number: Option<u32>,
 }
 
@@ -28,11 +28,11 @@ struct Mounted {
     minor: u32,
 }
 
-/// All mounts, in the order in which they came, the root first; and the directories in each file system.
+/// All mounts in order, the root first; and the directories of each file system.
 #[derive(Debug, Clone)]
 pub(super) struct Mounts {
     mounted: Vec<Mounted>,
-    /// Directories by their path below the root of their file system.
+    /// Paths of directories below the root of each file system.
     trees: Vec<BTreeSet<String>>,
 }
 
@@ -85,7 +85,7 @@ impl Mounts {
         self.mounted.iter().enumerate().map(line).collect()
     }
 
-    /// The mount that shows `path`, and the path within it; empty for its root.
+    /// The topmost mount at `path`, and the path within it; empty for its root.
     fn resolve<'a>(&self, path: &'a str) -> (&Mounted, &'a str) {
         let inside = |mounted: &Mounted| -> Option<&'a str> {
             let rest = path.strip_prefix(mounted.mount.mount_point.trim_end_matches('/'))?;
@@ -132,13 +132,13 @@ impl Mounts {
         Ok(())
     }
 
-    /// Mounts a tree, or a new and empty one.
+    /// Mounts a tree; a new and empty one without `tree`.
     pub(super) fn mount(&mut self, mount: Mount, tree: Option<usize>) -> Result<(), Errno> {
         if self.path_kind(&mount.mount_point) != PathKind::Directory {
             return Err(Errno::NOENT);
         }
         let tree = tree.unwrap_or_else(|| self.new_tree());
-        // Anonymous device numbers are never used twice at the same time.
+        // Anonymous device numbers are unique at any one time.
         let anonymous = self.mounted.iter().filter(|mounted| mounted.mount.number.is_none());
         let next = anonymous.map(|mounted| mounted.minor).max().unwrap_or(0) + 1;
         let minor = mount.number.unwrap_or(next);
@@ -146,7 +146,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// The same file system at another path.
+    /// Mounts the same file system at another path.
     pub(super) fn bind(&mut self, from: &str, to: &str) -> Result<(), Errno> {
         if self.path_kind(to) != PathKind::Directory {
             return Err(Errno::NOENT);

@@ -19,7 +19,7 @@ use logic::proc::zram_number;
 use logic::record::SCRATCH;
 use logic::vm::Tunable;
 
-/// One process. Its locks end with it, however it ends.
+/// A process. Its locks are released when it ends or is killed.
 #[derive(Debug)]
 pub struct SimHost {
     machine: SimMachine,
@@ -51,7 +51,7 @@ impl SimHost {
         &self.machine
     }
 
-    /// One acting verb: counted, and hit by whatever the script has for it.
+    /// An acting call: counts it, and applies the faults of the script.
     pub(super) fn act<T>(
         &mut self,
         object: impl Into<String>,
@@ -242,7 +242,7 @@ impl Host for SimHost {
     fn lock_run(&mut self) -> Result<(), HostError> {
         let mut state = self.machine.change();
         if state.run_lock.is_some_and(|owner| owner != self.pid) {
-            // All processes run one after the other here, so waiting would never end.
+            // Processes run one after the other here: waiting would never end.
             return Err(HostError::new("/run/zramd", "lock", Errno::BUSY));
         }
         state.record_directory = true;
@@ -294,7 +294,7 @@ impl Host for SimHost {
         self.machine.change().clock += time;
     }
 
-    /// Always the same, so that two runs can be compared.
+    /// A fixed value, so that two runs can be compared.
     fn random(&mut self) -> [u8; 16] {
         [0x5A; 16]
     }
@@ -369,7 +369,7 @@ impl Host for SimHost {
 
     fn detach_file(&mut self, number: u32) -> Result<(), HostError> {
         self.act(zram(number), "detach its file", |state, _| {
-            // The real kernel would wait for the last user without saying so.
+            // The real kernel would delay this until the last close, without an error.
             if state.is_taken(&format!("/dev/loop{number}")) {
                 return Err(Errno::BUSY);
             }
@@ -448,7 +448,7 @@ impl Host for SimHost {
             }
             let tree = state.mounts.new_tree();
             let device = state.device_mut(number)?;
-            // The magic number of ext4, where `signature` looks for it.
+            // The magic number of ext4, at the offset where `signature` looks for it.
             let mut page = vec![0; usize::try_from(PAGE).unwrap_or(0)];
             page[0x438..0x43A].copy_from_slice(&[0x53, 0xEF]);
             device.write(0, &page)?;
@@ -544,7 +544,7 @@ impl Host for SimHost {
 }
 
 impl SimHost {
-    /// Gives the lock on a device back without a call of its own, as closing the descriptor does.
+    /// Releases the lock on a device, as closing the descriptor does; not an acting call.
     fn unlock(&mut self, number: u32) {
         let pid = self.pid;
         self.machine.change().locks.retain(|locked, owner| *locked != number || *owner != pid);

@@ -1,6 +1,6 @@
-//! What the kernel knows about each page: when it was used, whether it is marked idle, with what it is compressed, where it is
-//! (drivers/block/zram/zram_drv.c, `writeback_store` and `recompress_store`). tests/fast/conformance_rules.rs compares all of it with what
-//! two kernels were seen to do.
+//! State of each page: time of last access, idle mark, algorithm, location (drivers/block/zram/zram_drv.c,
+//! `writeback_store` and `recompress_store`). tests/fast/conformance_rules.rs compares this with the recorded behaviour
+//! of two kernels.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,61 +9,62 @@ use host::Errno;
 
 /// Page size of the simulated machine.
 pub const PAGE: u64 = 4096;
-/// Bytes from which on a page is stored uncompressed, with chains of 8 pages (Documentation/mm/zsmalloc.rst); no threshold reaches it.
+/// Pages of at least this compressed size are stored uncompressed, with chains of 8 pages
+/// (Documentation/mm/zsmalloc.rst). Thresholds must be below.
 const HUGE_CLASS: u64 = 3632 - 7;
 
 /// One page.
-#[allow(clippy::struct_excessive_bools)] // Each is a flag of the kernel's.
+#[allow(clippy::struct_excessive_bools)] // Each is a flag of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Slot {
-    /// When it was last read or written, since boot with suspend.
+    /// Time of the last access, since boot including suspend.
     pub accessed: Duration,
-    /// Whether it is marked.
+    /// Whether it is marked idle.
     pub idle: bool,
-    /// Priority of the algorithm with which it is stored.
+    /// Priority of the algorithm that compressed it.
     pub priority: u32,
-    /// Whether every secondary algorithm has failed to shrink it.
+    /// Whether all secondary algorithms have failed to shrink it.
     pub incompressible: bool,
-    /// Whether it is on the backing device.
+    /// Whether it was written to the backing device.
     pub written: bool,
-    /// Whether the primary algorithm could not shrink it. Here, those are pages without a half of zeros.
+    /// Whether the primary algorithm could not shrink it. In the simulation: less than half of it is zeros.
     pub huge: bool,
-    /// Whether no algorithm can shrink it any more. Here, those are pages that are not plain ASCII.
+    /// Whether no algorithm can shrink it. In the simulation: it is not plain ASCII.
     pub stubborn: bool,
-    /// Whether a denser algorithm shrinks it by a quarter only. Here, those are huge pages with a plus.
+    /// Whether a denser algorithm shrinks it by a quarter only. In the simulation: a huge page with a plus sign.
     pub tight: bool,
-    /// Whether it is one repeated word: then it is neither marked nor processed.
+    /// Whether it is same-filled: then it is neither marked nor processed.
     pub same: bool,
 }
 
-/// How the kernel goes over the pages of a device.
+/// How the kernel iterates over the pages of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Passes {
-    /// One by one, up to the last page or until the limit or the disk is used up, whether or not another page would follow. Words
-    /// that it does not know choose all pages (6.12).
+    /// One by one, up to the last page, or until the limit or the backing device is used up, whether or not another
+    /// page would follow. Unknown words select all pages (6.12).
     #[default]
     Walk,
-    /// Those that are to be processed are found first; the largest are processed first, and of those the last. Words that it does
-    /// not know are errors. Pages on the disk keep what else is known of them (7.2).
+    /// The pages to process are determined first. The largest are processed first; of equal ones, the last. Unknown
+    /// words are errors. Pages on the backing device keep their flags (7.2).
     Buckets,
 }
 
-/// The pages of a device, and what of it is on the backing device.
+/// The pages of a device, and the state of its backing device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Slots {
-    /// By page number.
+    /// Pages by number.
     pub all: BTreeMap<u64, Slot>,
-    /// Pages that were compressed again, whether or not they shrank.
+    /// Number of pages that were recompressed, whether or not they shrank.
     pub tried: u64,
-    /// Bytes of memory between objects, where those were that have become shorter.
+    /// Bytes of memory freed between objects that have shrunk.
     pub holes: u64,
-    /// Now, since boot with suspend.
+    /// Time since boot including suspend.
     pub clock: Duration,
-    /// Blocks that fit on the backing device.
+    /// Number of blocks of the backing device.
     pub capacity: u64,
-    /// Blocks written there since the device was set up.
+    /// Blocks written to it since the device was set up.
     pub written: u64,
-    /// Blocks read back from there.
+    /// Blocks read back from it.
     pub read: u64,
     /// `writeback_limit`, in blocks.
     pub limit: u64,
@@ -72,7 +73,7 @@ pub struct Slots {
 }
 
 impl Slot {
-    /// Bytes that it takes in memory, roughly: what the order of turns and thresholds go by.
+    /// Bytes that it takes in memory, roughly; determines the order of processing, and is compared with thresholds.
     fn size(&self) -> u64 {
         if self.huge { PAGE } else { self.shrunk() }
     }
@@ -83,7 +84,7 @@ impl Slot {
     }
 }
 
-/// The kernel's word for pages: `idle`, `huge`, `huge_idle`, `incompressible`.
+/// The kernel's words that select pages: `idle`, `huge`, `huge_idle`, `incompressible`.
 fn selects(word: &str, slot: &Slot) -> Option<bool> {
     Some(match word {
         "idle" => slot.idle,
@@ -95,7 +96,7 @@ fn selects(word: &str, slot: &Slot) -> Option<bool> {
 }
 
 impl Slots {
-    /// Notes that a page was written.
+    /// Records that a page was written.
     pub fn store(&mut self, number: u64, page: &[u8], same: bool) {
         let huge = !same && page[page.len() / 2..].iter().any(|byte| *byte != 0);
         let stubborn = !same && !page.is_ascii();
@@ -104,7 +105,7 @@ impl Slots {
         self.all.insert(number, slot);
     }
 
-    /// Notes that a page was read.
+    /// Records that a page was read.
     pub fn touch(&mut self, number: u64) {
         if let Some(slot) = self.all.get_mut(&number) {
             slot.accessed = self.clock;
@@ -123,7 +124,7 @@ impl Slots {
         self.all.values().filter(|slot| slot.huge && !slot.written).count() as u64
     }
 
-    /// `idle`: `all`, or an age in seconds where the kernel knows ages.
+    /// `idle`: `all`, or an age in seconds if the kernel tracks access times.
     pub fn mark(&mut self, value: &str, knows_ages: bool, exact: bool, passes: Passes) -> Result<(), Errno> {
         let age = match value {
             "all" => None,
@@ -135,7 +136,7 @@ impl Slots {
             let old = match cutoff {
                 None => true,
                 Some(Some(cutoff)) => slot.accessed <= cutoff,
-                // Older than the boot.
+                // An age before the boot.
                 Some(None) => passes == Passes::Buckets,
             };
             slot.idle = old || (slot.idle && !exact);
@@ -143,7 +144,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Numbers of pages in the order in which they are processed, of those that `chosen` chooses.
+    /// Numbers of the pages that `chosen` selects, in the order of processing.
     fn turns(&self, passes: Passes, chosen: impl Fn(&Slot) -> bool) -> Vec<u64> {
         let mut turns: Vec<u64> =
             self.all.iter().filter(|(_, slot)| chosen(slot)).map(|(number, _)| *number).collect();
@@ -172,7 +173,7 @@ impl Slots {
                 }
                 Some(("max_pages", text)) => left = text.parse().map_err(|_| Errno::INVAL)?,
                 Some(("threshold", text)) => threshold = text.parse().map_err(|_| Errno::INVAL)?,
-                // Unknown keys are ignored, on every version.
+                // Unknown keys are ignored by all versions.
                 _ => {}
             }
         }
@@ -204,14 +205,14 @@ impl Slots {
             left -= 1;
             self.tried += 1;
             let too_large = threshold > 0 && slot.shrunk() >= threshold;
-            // A second one gains nothing over the first.
+            // In the simulation, a second algorithm gains nothing over the first.
             if slot.stubborn || slot.priority > 0 || too_large {
                 slot.incompressible |= match passes {
                     Passes::Walk => !too_large && tried.len() == secondary.len(),
                     Passes::Buckets => secondary.keys().max() == Some(&last),
                 };
             } else {
-                // The kernel copies it to another place, and moves what is left together only when it is asked to compact.
+                // The kernel copies the object to another place; it frees the old page only on compaction.
                 self.holes += slot.size();
                 slot.priority = last;
                 slot.huge = false;
@@ -220,7 +221,7 @@ impl Slots {
         Ok(())
     }
 
-    /// `writeback`, for a device of so many pages.
+    /// `writeback`, for a device with this number of pages.
     pub fn write_back(&mut self, word: &str, pages: u64, passes: Passes) -> Result<(), Errno> {
         selects(word, &Slot::default()).ok_or(Errno::INVAL)?;
         let chosen = |slot: &Slot| selects(word, slot) == Some(true) && !slot.same && !slot.written;

@@ -1,4 +1,4 @@
-//! What maintenance asks of a simulated machine.
+//! The calls of maintenance on a simulated machine.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use super::SimHost;
 use host::upkeep::{Resource, StateFile, Upkeep};
 use host::{Errno, HostError};
 
-/// How busy a machine is.
+/// Load of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Busy {
     /// Load of the last minute.
     pub load: f64,
-    /// Percent of the last ten seconds in which some task waited for a CPU; nothing on a kernel that does not count.
+    /// Percent of the last ten seconds in which some task waited for a CPU; `None` on kernels without PSI.
     pub cpu: Option<f64>,
-    /// The same for memory, and all tasks.
+    /// Percent of the last ten seconds in which all tasks waited for memory.
     pub memory: Option<f64>,
-    /// Percent left in the battery, while the machine runs on it.
+    /// Battery charge in percent; `None` on mains power.
     pub battery: Option<u8>,
 }
 
