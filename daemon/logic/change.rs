@@ -1,7 +1,7 @@
-//! What a reload would change, target by target: the configuration compared with what runs.
+//! Changes that a reload would make, by target: compares the configuration with the machine.
 //!
-//! The planner works in steps; people, the bus and PID 1 think in targets. This says for each target whether it is
-//! created, adapted while it runs, made anew, or taken away, and why.
+//! The planner works in steps; users, the bus and PID 1 work with targets. For each target, this tells whether it is
+//! created, adapted while in use, recreated or removed, and why.
 
 use std::fmt;
 
@@ -19,30 +19,30 @@ use super::record::{Progress, Record, Target};
 use super::request::{DeviceRequest, Purpose, RamDiskRequest, Request};
 use super::vm::VmRequest;
 
-/// What happens to one target.
+/// The change to one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// It is taken away.
+    /// Remove it.
     Remove,
-    /// It is made anew; what is in a swap moves through memory.
+    /// Remove and create it again; the contents of swap move through memory.
     Recreate,
-    /// It is deactivated and activated again with other options.
+    /// Deactivate it, and activate it with other options.
     Reactivate,
-    /// It does not exist yet.
+    /// Create it.
     Create,
-    /// It is set up but not in use.
+    /// Activate it: it is set up already.
     Activate,
-    /// It changes while it is in use.
+    /// Change it while it is in use.
     Adapt,
-    /// It is wanted, but that would hurt or cannot work.
+    /// Refused, because it is unsafe or impossible.
     Refuse,
-    /// Nothing.
+    /// No change.
     Keep,
 }
 
 impl Action {
-    /// The word, as on the bus.
+    /// Its name on the bus.
     pub const fn word(self) -> &'static str {
         match self {
             Action::Remove => "remove",
@@ -56,12 +56,12 @@ impl Action {
         }
     }
 
-    /// Whether what is there has to go first.
+    /// Whether the present target is stopped first.
     pub const fn stops(self) -> bool {
         matches!(self, Action::Remove | Action::Recreate | Action::Reactivate)
     }
 
-    /// Whether it is to be in use afterwards, and is not yet.
+    /// Whether it is started.
     pub const fn starts(self) -> bool {
         matches!(self, Action::Recreate | Action::Reactivate | Action::Create | Action::Activate)
     }
@@ -73,54 +73,54 @@ impl fmt::Display for Action {
     }
 }
 
-/// One target, and what happens to it.
+/// A target and its change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What it is about.
+    /// The target.
     pub target: Target,
-    /// What happens.
+    /// The change.
     pub action: Action,
-    /// What differs, or why.
+    /// The differences, or the reason.
     pub detail: String,
-    /// The kind of a refusal.
+    /// The kind of error, if refused.
     pub kind: Option<ErrorKind>,
-    /// Whether only the verdict of the benchmark asks for it.
+    /// Whether only the verdict of the benchmark requires it.
     pub by_verdict: bool,
-    /// What is there now, for what goes away.
+    /// The present request, if it is to be removed.
     pub present: Option<Request>,
-    /// What is wanted.
+    /// The configured request.
     pub wanted: Option<Request>,
 }
 
-/// A RAM disk that units of ours mounted: no record tells of it, because PID 1 did it all.
+/// A RAM disk mounted by our units. It has no record, because PID 1 did all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UnitDisk {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
-    /// Where.
+    /// Mount point.
     pub mount_point: String,
-    /// What of its contents is kept.
+    /// Which contents are kept.
     #[serde(default)]
     pub persist: Persist,
     /// Directory of its snapshots, or empty.
     #[serde(default)]
     pub store: String,
-    /// Whether somebody is told when it is getting full.
+    /// Whether to warn when it is getting full.
     #[serde(default)]
     pub watch: bool,
 }
 
 impl UnitDisk {
-    /// Whether stopping it saves what is in it.
+    /// Whether stopping it saves its contents.
     pub fn is_kept(&self) -> bool {
         self.persist != Persist::None
     }
 }
 
-/// Why something goes: its section is gone, or switched off, in a file or by a request.
+/// Why a target is removed: its section was removed or disabled, in a file or on request.
 const NOT_WANTED: &str = "no longer wanted";
 
-/// Compares. `forced` accepts the loss of contents. `activation` says who can change what is in use.
+/// Compares. `forced` accepts the loss of contents; `activation` tells who can change targets that are in use.
 pub fn changes(
     plan: &Plan,
     facts: &Facts,
@@ -204,7 +204,7 @@ fn of_item(
     }
 }
 
-/// Settings are made as the planner says. Their unit may be active without having made them, so it is stopped first.
+/// Settings follow the plan. Their unit may be active without having changed them, so it is stopped first.
 fn settings(target: &Target, wanted: &VmRequest, plan: &Plan, activation: Activation) -> Change {
     let group = plan.groups.iter().find(|group| group.target == *target);
     let action = match group {
@@ -217,11 +217,11 @@ fn settings(target: &Target, wanted: &VmRequest, plan: &Plan, activation: Activa
     change(target, action, detail)
 }
 
-/// Swap of which less than one part in so many is in use is as good as empty.
+/// Swap counts as nearly empty if less than one part in this number is in use.
 const NEARLY_EMPTY: u64 = 64;
 
-/// What the benchmark says against the algorithm of a swap that is as good as empty: one that is in use stays, because making it
-/// anew would move all its pages through memory.
+/// The change for another verdict of the benchmark. Only for swap that is nearly empty: recreating it would move all
+/// its pages through memory.
 fn better(item: &Item, record: &Record, wanted: &DeviceRequest, facts: &Facts) -> Option<String> {
     let best = item.candidates.first().filter(|candidate| candidate.measured)?.algorithm.as_ref()?;
     let Use::Swap { used_kib, .. } = facts.device_use(wanted.number)? else { return None };
@@ -284,7 +284,7 @@ fn describe(request: &DeviceRequest) -> String {
     }
 }
 
-/// What differs, in words.
+/// The differences, in words.
 fn differences(present: &DeviceRequest, wanted: &DeviceRequest) -> Vec<String> {
     let mut words = Vec::new();
     let mut note = |what: &str, from: String, to: String| {
@@ -343,7 +343,7 @@ fn owner(mount: &super::request::MountRequest) -> String {
     format!("{}:{} {mode}", id(mount.uid), id(mount.gid))
 }
 
-/// An amount for people, in bytes where the rounded forms of two different amounts would be equal.
+/// An amount for people; in bytes if both amounts would be rounded to the same text.
 fn exact(bytes: u64, other: u64) -> String {
     if bytes != other && human(bytes) == human(other) { format!("{bytes} B") } else { human(bytes) }
 }
@@ -377,7 +377,7 @@ fn disk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool,
     change(target, Action::Remove, format!("{why}: {mount_point}"))
 }
 
-/// Whether the disk of these units is mounted.
+/// Whether the RAM disk of these units is mounted.
 fn is_mounted(disk: &UnitDisk, facts: &Facts) -> bool {
     disk_mount(&facts.mounts, &disk.name, &disk.mount_point).is_some()
 }
@@ -419,7 +419,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
     let mounted = disk_mount(&facts.mounts, &wanted.name, path);
     let size = mounted.and_then(|mounted| size_option(&mounted.super_options)).unwrap_or(wanted.size);
     let rounded = round_up(wanted.size, facts.page_size.max(1));
-    // A file system on zram has the size of its device, of which its own line tells.
+    // A file system on zram has the size of its device, whose own entry covers that.
     if size == rounded || wanted.number.is_some() {
         return change(target, Action::Keep, "");
     }
@@ -432,7 +432,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
     change(target, Action::Adapt, format!("size {} → {}", exact(size, rounded), exact(rounded, size)))
 }
 
-/// Whether the disk is mounted at its private place, too.
+/// Whether the RAM disk is also mounted at its private place.
 fn is_layered(disk: &UnitDisk, facts: &Facts) -> bool {
     facts.mount_at(&place(&disk.name)).is_some()
 }

@@ -3,19 +3,20 @@
 /// Time of a read of 2^n pages, in nanoseconds, for each n from 0.
 pub type ClusterTimes<'a> = &'a [f64];
 
-/// Share of pages read ahead that are of use, where the machine has not shown it yet.
+/// Hit rate of swap read-ahead that is assumed until the machine's own is known.
 pub const USUAL_HIT_RATE: f64 = 0.3;
 
-/// Reads ahead before [`hit_rate`] believes what they show.
+/// Pages read ahead before [`hit_rate`] uses the machine's own counters.
 const ENOUGH_READ_AHEAD: u64 = 10_000;
 
-/// Share of the pages that were read ahead from swap and were of use: `swap_ra_hit` ÷ `swap_ra` of `/proc/vmstat`.
+/// Hit rate of swap read-ahead: `swap_ra_hit` ÷ `swap_ra` of `/proc/vmstat`.
 pub fn hit_rate(read_ahead: u64, hits: u64) -> f64 {
     if read_ahead < ENOUGH_READ_AHEAD { USUAL_HIT_RATE } else { (hits as f64 / read_ahead as f64).min(1.0) }
 }
 
-/// The `vm.page-cluster` (0 to 3) with the least time per useful page: of the 2^n pages of a request one is wanted, and each other is
-/// of use with probability `hit_rate`. A larger value has to be better by a tenth, because a program waits for all pages.
+/// The `vm.page-cluster` (0 to 3) with the least time per useful page: of the 2^n pages of a request one is wanted, and
+/// each other is of use with probability `hit_rate`. A larger value must be better by a tenth, because the program
+/// waits for all pages.
 pub fn page_cluster(times: ClusterTimes<'_>, hit_rate: f64) -> u32 {
     let mut best = (0, f64::INFINITY);
     for (n, time) in (0_u32..).zip(times.iter().take(4)) {
@@ -28,8 +29,9 @@ pub fn page_cluster(times: ClusterTimes<'_>, hit_rate: f64) -> u32 {
     best.0
 }
 
-/// `vm.swappiness` that weighs both kinds of reclaim by what they cost, 200·r ÷ (1 + r) with r = read from disk ÷ read from zram
-/// (Documentation/admin-guide/sysctl/vm.rst), kept between 100 and 180: files are read less randomly than swap is.
+/// `vm.swappiness` that weighs both kinds of reclaim by their cost: 200·r ÷ (1 + r) with r = read from disk ÷ read from
+/// zram (Documentation/admin-guide/sysctl/vm.rst). Limited to 100 to 180, because reads of files are less random than
+/// those of swap.
 pub fn swappiness(disk_read_ns: f64, zram_read_ns: f64) -> Option<u32> {
     let ratio = disk_read_ns / zram_read_ns;
     if !ratio.is_finite() || ratio <= 0.0 {
@@ -40,8 +42,8 @@ pub fn swappiness(disk_read_ns: f64, zram_read_ns: f64) -> Option<u32> {
     Some(value)
 }
 
-/// Mean time of a read since boot in nanoseconds, from `/proc/diskstats`, of the disk with most reads that is no RAM disk; nothing
-/// when there were too few to tell. Fields 4 and 7: Documentation/admin-guide/iostats.rst.
+/// Mean time of a read since boot in nanoseconds, from `/proc/diskstats`, of the disk with the most reads (RAM disks
+/// excluded); `None` if there were too few. Fields 4 and 7: Documentation/admin-guide/iostats.rst.
 pub fn disk_read_ns(diskstats: &str) -> Option<f64> {
     const ENOUGH: f64 = 1000.0;
     let busiest = diskstats.lines().filter_map(|line| {
@@ -57,32 +59,32 @@ pub fn disk_read_ns(diskstats: &str) -> Option<f64> {
     Some(milliseconds * 1e6 / reads)
 }
 
-/// One counter of `/proc/vmstat`; 0 when the kernel does not have it.
+/// A counter of `/proc/vmstat`; 0 if the kernel lacks it.
 pub fn counter(vmstat: &str, name: &str) -> u64 {
     let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok();
     vmstat.lines().find_map(value).unwrap_or(0)
 }
 
-/// Pages swapped out before their number says anything.
+/// Pages swapped out before the machine's own ratio is used.
 const ENOUGH_SWAPPED: u64 = 10_000;
 
-/// ρ: pages swapped in for each page swapped out on this machine since boot, 1 while it has hardly swapped.
+/// ρ: pages swapped in per page swapped out since boot; 1 while the machine has hardly swapped.
 pub fn page_ins_per_page_out(vmstat: &str) -> f64 {
     let (ins, outs) = (counter(vmstat, "pswpin"), counter(vmstat, "pswpout"));
     if outs < ENOUGH_SWAPPED { 1.0 } else { (ins as f64 / outs as f64).clamp(0.1, 10.0) }
 }
 
-/// Time of a random read from a solid-state disk, where the machine's own has not shown it.
+/// Assumed time of a random read from a solid-state disk, until the machine's own is known.
 const USUAL_DISK_READ_NS: f64 = 90_000.0;
 
-/// κ: what running out of memory costs, per page: a read from disk, times how likely it is, which is the share of the last five
-/// minutes in which somebody waited for memory (`avg300` in percent).
+/// κ: the cost of a memory shortage per page: the time of a read from disk, times its probability, which is the share
+/// of the last five minutes in which some task waited for memory (`avg300` in percent).
 pub fn price_of_shortage_ns(disk_read_ns: Option<f64>, memory_avg300: f64) -> f64 {
     disk_read_ns.unwrap_or(USUAL_DISK_READ_NS) * (memory_avg300 / 100.0).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)] // Exact on purpose.
+#[allow(clippy::float_cmp)] // The values are exact.
 mod tests {
     use super::*;
 
@@ -99,7 +101,7 @@ mod tests {
         assert_eq!(hit_rate(20_000, 5_000), 0.25);
     }
 
-    /// The kernel's documentation: twice as dear is 133, nine times 180.
+    /// The kernel's documentation: 133 for twice the cost. Nine times gives 180.
     #[test]
     fn swappiness_follows_the_kernels_own_model() {
         assert_eq!(swappiness(2.0, 1.0), Some(133));

@@ -1,4 +1,4 @@
-//! The verdict on disk, `/var/lib/zramd/benchmark.json`: when it holds, and why it does not.
+//! The stored verdict, `/var/lib/zramd/benchmark.json`, and the conditions under which it is valid.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use super::score::Profile;
 use crate::device::algorithm::Algorithm;
 
-/// The file.
+/// Path of the file.
 pub const FILE: &str = "/var/lib/zramd/benchmark.json";
 
-/// Version of the form of the file. Raised when an old file cannot be understood any more.
+/// Version of the file's format. Incremented when older files can no longer be read.
 pub const SCHEMA_VERSION: u32 = 1;
-/// Version of score, candidates and method. Raised when an old verdict would be chosen differently today.
+/// Version of score, candidates and method. Incremented when they would lead to another verdict.
 pub const POLICY_VERSION: u32 = 2;
 
 /// What a verdict depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Key {
-    /// `/proc/sys/kernel/osrelease`. The generation of zstd comes with it.
+    /// `/proc/sys/kernel/osrelease`. It also determines the version of zstd.
     pub kernel: String,
     /// Model of the CPU.
     pub cpu: String,
     /// CPUs online, as the kernel lists them.
     pub cpus: String,
-    /// Algorithms that the kernel offers, in order of name; nothing while there is no device to ask.
+    /// Algorithms that the kernel offers, sorted by name; `None` if there is no device to read them from.
     pub algorithms: Option<Vec<String>>,
     /// [`POLICY_VERSION`].
     pub policy: u32,
@@ -47,7 +47,7 @@ impl Key {
         }
     }
 
-    /// What is different on this machine now; nothing when a verdict with this key holds.
+    /// What differs on this machine now; `None` if a verdict with this key is valid.
     pub fn outdated(&self, now: &Key) -> Option<String> {
         let differs = |what: &str, was: &str, is: &str| {
             (was != is).then(|| format!("the {what} is {is} now, and was {was}"))
@@ -64,7 +64,7 @@ impl Key {
     }
 }
 
-/// The model in `/proc/cpuinfo`; architectures name it differently.
+/// The CPU model in `/proc/cpuinfo`; its name depends on the architecture.
 fn cpu_model(cpuinfo: &str) -> String {
     let field = |name: &str| {
         cpuinfo.lines().find_map(|line| {
@@ -72,7 +72,7 @@ fn cpu_model(cpuinfo: &str) -> String {
             (key.trim() == name).then(|| value.trim().to_owned())
         })
     };
-    // x86, RISC-V, POWER, MIPS; then what ARM has instead of a name.
+    // x86, RISC-V, POWER, MIPS; then the fields that ARM has instead.
     ["model name", "uarch", "cpu", "cpu model"].into_iter().find_map(field).unwrap_or_else(|| {
         let parts = ["CPU implementer", "CPU part", "CPU variant", "CPU revision"].into_iter();
         let parts: Vec<String> = parts.filter_map(field).collect();
@@ -80,7 +80,7 @@ fn cpu_model(cpuinfo: &str) -> String {
     })
 }
 
-/// The file. `R` is the whole report; readers that want only the verdict take [`serde::de::IgnoredAny`].
+/// Contents of the file. `R` is the whole report; readers that need only the verdict use [`serde::de::IgnoredAny`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stored<R> {
     /// [`SCHEMA_VERSION`].
@@ -89,15 +89,15 @@ pub struct Stored<R> {
     pub measured_unix: u64,
     /// What it depends on.
     pub key: Key,
-    /// What was asked for.
+    /// The configured profile.
     pub profile: Profile,
-    /// The verdict, as it is written in a configuration.
+    /// The verdict, as written in a configuration.
     pub algorithm: Algorithm,
     /// See [`super::verdict::Before::better_runs`].
     pub better_runs: u32,
-    /// Usual time of a page-in with it, in nanoseconds.
+    /// Usual time of a page-in, in nanoseconds.
     pub page_in_ns: u64,
-    /// Why a run that was not requested measures again although the verdict holds; empty when it does not.
+    /// Why an automatic run measures again although the verdict is valid; empty if it need not.
     #[serde(default)]
     pub provisional: String,
     /// All figures.
@@ -105,32 +105,32 @@ pub struct Stored<R> {
     pub report: R,
 }
 
-/// A report of which only the verdict is wanted.
+/// The parts of a report that other programs than the client need.
 #[derive(Debug, Deserialize)]
 pub struct Brief {
     /// See [`super::report::Report::verdict`].
     pub verdict: BriefVerdict,
 }
 
-/// What others than the client show and use of a verdict; see [`super::report::Verdict`].
+/// Reason and suggestions of a verdict; see [`super::report::Verdict`].
 #[derive(Debug, Deserialize)]
 pub struct BriefVerdict {
     /// Why, in one sentence.
     pub reason: String,
     /// Suggestion for `vm.page-cluster`.
     pub page_cluster: u32,
-    /// Suggestion for `vm.swappiness`, when the disk's time is known.
+    /// Suggestion for `vm.swappiness`, if the read time of the disk is known.
     pub swappiness: Option<u32>,
 }
 
-/// Why there is no verdict.
+/// Why there is no valid verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unusable {
-    /// Nothing was measured yet.
+    /// There is none yet.
     Absent,
-    /// The file is not what we wrote.
+    /// The file is damaged.
     Damaged(String),
-    /// It was measured on another machine, as it were.
+    /// It was measured under other conditions.
     Outdated(String),
 }
 
@@ -146,7 +146,8 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// Reads the file and checks that it holds on this machine for this profile. `text` is nothing when there is no file.
+/// Parses the file and checks that the verdict is valid on this machine for this profile. `text` is `None` if there is
+/// no file.
 pub fn read<'de, R: Deserialize<'de>>(
     text: Option<&'de str>,
     now: &Key,

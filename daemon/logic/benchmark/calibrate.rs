@@ -1,34 +1,34 @@
-//! How much of each class of generated and public pages makes a sample that compresses like what a device stores.
+//! Mixes generated and public pages so that they compress like the pages that a device stores.
 
 use crate::device::stat::{BdStat, MmStat};
 
-/// Fewer stored pages than this say little.
+/// With fewer stored pages, the statistics of a device are not used.
 pub const LEAST_PAGES: u64 = 4096;
 
-/// A class of pages that are not private.
+/// A class of public pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Generated: mostly zeros.
     Sparse,
-    /// Generated: like those of a desktop's programs.
+    /// Generated: like pages of desktop programs.
     Program,
-    /// From files that every user may read.
+    /// From world-readable files.
     File,
-    /// Generated: cannot be compressed.
+    /// Generated: incompressible.
     Noise,
 }
 
-/// What a device stores, as it is known without its contents. Same-filled and written-back pages do not count.
+/// Compressibility of the pages on a device, from its statistics. Same-filled and written-back pages do not count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Target {
-    /// Mean compressed size, as a share of a page: 0 to 1.
+    /// Mean compressed size, as a fraction of a page: 0 to 1.
     pub size: f64,
-    /// Share of the pages that are stored as they are, because they do not compress: 0 to `size`.
+    /// Share of the pages that are stored uncompressed: 0 to `size`.
     pub incompressible: f64,
 }
 
 impl Target {
-    /// Nothing where fewer than [`LEAST_PAGES`] are stored.
+    /// `None` if fewer than [`LEAST_PAGES`] are stored.
     pub fn new(memory: &MmStat, backing: &BdStat, page_size: u64) -> Option<Target> {
         let pages = (memory.orig_data_size / page_size)
             .saturating_sub(memory.same_pages)
@@ -40,8 +40,8 @@ impl Target {
         Some(Target { size, incompressible: (memory.huge_pages as f64 / pages as f64).min(size) })
     }
 
-    /// The share of each class in such a sample, 1 in total. `sizes` has the mean compressed size of each class other than
-    /// noise, as a share of a page; where no mixture is so small or so large, the nearest.
+    /// The share of each class in the sample, 1 in total. `sizes` has the mean compressed size of each class except
+    /// noise, as a fraction of a page. If no mixture matches, the nearest one.
     pub fn mix(&self, sizes: &[(Class, f64)]) -> Vec<(Class, f64)> {
         let mut sizes = sizes.to_vec();
         sizes.sort_by(|one, other| one.1.total_cmp(&other.1));
@@ -50,7 +50,7 @@ impl Target {
         };
         let rest = 1.0 - self.incompressible;
         let wanted = (self.size - self.incompressible) / rest;
-        // NaN, where all is noise, is neither.
+        // False for NaN, when all pages are incompressible.
         if wanted <= least {
             return vec![(first, rest), (Class::Noise, self.incompressible)];
         }
@@ -63,7 +63,7 @@ impl Target {
                 (Class::Noise, self.incompressible),
             ];
         }
-        // More noise than there is has to make up for pages that compress too well.
+        // All classes compress too well: add noise.
         let noise = if most < 1.0 { ((self.size - most) / (1.0 - most)).clamp(0.0, 1.0) } else { 1.0 };
         vec![(last, 1.0 - noise), (Class::Noise, noise)]
     }
@@ -115,7 +115,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any figures, those that no kernel has included: shares are shares, and the size is met wherever it can be.
+        /// Any counters, including impossible ones: shares are between 0 and 1, and the mixture has the target's size
+        /// if it can.
         #[test]
         fn mixtures_have_the_size_of_their_target(
             pages in prop_oneof![0..2 * LEAST_PAGES, any::<u64>()],

@@ -1,24 +1,25 @@
-//! What is measured.
+//! The algorithms that are measured.
 
 use crate::device::algorithm::Algorithm;
 
-/// An algorithm that is measured.
+/// An algorithm to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// Why it cannot be the verdict, however good it is; empty when it can.
+    /// Why it is not eligible as the verdict; empty if it is.
     pub never: String,
 }
 
-/// Variants of an algorithm that are worth a measurement. Levels of lz4 above 1 are its acceleration: faster and worse.
+/// Variants worth measuring. Levels of lz4 above 1 are its acceleration: faster, with a worse ratio.
 const VARIANTS: [(&str, &[&str]); 2] =
     [("zstd", &["zstd(level=1)", "zstd(level=-1)"]), ("lz4", &["lz4(level=4)"])];
 
-/// Algorithms that compress too slowly to be waited for, in every measurement that was published: good for recompression.
+/// Algorithms that compress too slowly for a primary algorithm in all published measurements; suited for recompression.
 const SECONDARY: [&str; 3] = ["lz4hc", "deflate", "842"];
 
-/// Everything that this kernel offers, with levels where it takes them; the fast ones first, so that an early end finds them done.
+/// All algorithms of this kernel, with levels if it supports them; fast ones first, so that a run that ends early has
+/// measured them.
 pub fn default(offered: &[String], takes_parameters: bool) -> Vec<Candidate> {
     let rank = |name: &str| match name {
         "lz4" => 0,
@@ -40,7 +41,7 @@ pub fn default(offered: &[String], takes_parameters: bool) -> Vec<Candidate> {
     candidates
 }
 
-/// A candidate that somebody asked for by name, or that [`default`] has.
+/// The candidate for an algorithm, with its eligibility.
 pub fn candidate(algorithm: Algorithm) -> Candidate {
     let secondary = SECONDARY.contains(&algorithm.name.as_str());
     let never = if secondary { "only as a secondary algorithm: it compresses too slowly" } else { "" };

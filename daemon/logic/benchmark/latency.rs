@@ -1,26 +1,26 @@
-//! Figures of many requests of the same kind.
+//! Statistics of the times of similar requests.
 
 use serde::{Deserialize, Serialize};
 
-/// How long requests took, as ioping reports it, with percentiles.
+/// Times of requests, as reported by ioping, with percentiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many there were.
+    /// Number of requests.
     pub requests: u64,
-    /// The shortest, in nanoseconds.
+    /// Minimum, in nanoseconds.
     pub min_ns: u64,
-    /// The mean.
+    /// Mean.
     pub mean_ns: u64,
-    /// Half of them took at most so long.
+    /// Median.
     pub p50_ns: u64,
-    /// 99 of 100 took at most so long.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// The longest.
+    /// Maximum.
     pub max_ns: u64,
 }
 
 impl Latency {
-    /// Of times in nanoseconds, which are sorted; nothing when there are none.
+    /// Computes them of `times` in nanoseconds, which are sorted; `None` if there are none.
     pub fn of(times: &mut [u64]) -> Option<Latency> {
         times.sort_unstable();
         let (&min_ns, &max_ns) = (times.first()?, times.last()?);
@@ -36,7 +36,7 @@ impl Latency {
     }
 }
 
-/// The smallest of these sorted times that at least this many thousandths of them are not above; 0 when there are none.
+/// The smallest of these sorted times that this many thousandths of them do not exceed; 0 if there are none.
 pub fn at_share(times: &[u64], thousandths: usize) -> u64 {
     times.get((times.len() * thousandths).div_ceil(1000).saturating_sub(1)).copied().unwrap_or(0)
 }

@@ -1,18 +1,19 @@
-//! Where the anonymous memory of a process is.
+//! Finds the anonymous memory of a process.
 
 use std::ops::Range;
 
-/// Mappings smaller than this are mostly guard pages and stacks.
+/// Smaller mappings are mostly guard pages and stacks.
 const LEAST: u64 = 64 * 1024;
 
-/// The address ranges of `/proc/PID/maps` that swapping takes: private, writable, without a file. Source: proc_pid_maps(5).
+/// The swappable address ranges in `/proc/PID/maps`: private, writable, without a file. Source: proc_pid_maps(5).
 pub fn anonymous(text: &str) -> Vec<Range<u64>> {
     let range = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
         let permissions = words.next()?;
         let inode = words.nth(2)?;
-        // `[heap]`, `[anon:…]` and nothing are memory; `[vvar]`, `[vdso]` are the kernel's, and not writable.
+        // `[heap]`, `[anon:…]` and unnamed mappings are anonymous; `[vvar]` and `[vdso]` belong to the kernel and are
+        // not writable.
         if inode != "0" || !permissions.starts_with("rw") || !permissions.ends_with('p') {
             return None;
         }
@@ -22,7 +23,7 @@ pub fn anonymous(text: &str) -> Vec<Range<u64>> {
     text.lines().filter_map(range).collect()
 }
 
-/// Whether an entry of `/proc/PID/pagemap` is an anonymous page that is in memory. Reading one that is not would bring it in.
+/// Whether an entry of `/proc/PID/pagemap` is an anonymous page in memory. Reading a page that is not would swap it in.
 /// Bits 63 and 61, Documentation/admin-guide/mm/pagemap.rst.
 pub fn is_present_and_anonymous(entry: u64) -> bool {
     entry >> 63 & 1 == 1 && entry >> 61 & 1 == 0

@@ -1,8 +1,9 @@
-//! The benchmark: which algorithm is best for the pages that this machine swaps. Decisions only; `engine/benchmark` measures.
+//! The benchmark: finds the best algorithm for the pages that this machine swaps. Decisions only; `engine/benchmark`
+//! measures.
 //!
-//! [`candidates`] are measured on a real sample or a [`synthetic`] one, which [`calibrate`] mixes, [`statistics`] says how sure the
-//! figures are, [`score`] makes one number of them, [`verdict`] chooses and does not waver, [`cache`] keeps the verdict for this kernel
-//! and CPU only, [`advice`] is about the kernel's own settings, [`report`] is all of it as JSON.
+//! [`candidates`] are measured on a sample of real or of [`synthetic`] pages, mixed by [`calibrate`]. [`statistics`]
+//! computes the uncertainty, [`score`] one number per algorithm; [`verdict`] chooses with hysteresis; [`cache`] stores
+//! the verdict for this kernel and CPU; [`advice`] suggests kernel settings; [`report`] is the result as JSON.
 
 pub mod advice;
 pub mod cache;

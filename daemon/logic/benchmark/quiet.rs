@@ -1,20 +1,20 @@
-//! Whether the machine has better things to do than to be measured.
+//! Whether the machine is idle enough for a measurement.
 
 use std::time::Duration;
 
-/// `/proc/pressure/*` as far as it is needed here. Source: Documentation/accounting/psi.rst.
+/// The `some` line of a file in `/proc/pressure`. Source: Documentation/accounting/psi.rst.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Stall {
-    /// Percent of the last ten seconds in which somebody waited.
+    /// Percent of the last ten seconds in which some task waited.
     pub avg10: f64,
-    /// Percent of the last five minutes.
+    /// The same for the last five minutes.
     pub avg300: f64,
-    /// Microseconds since boot in which somebody waited.
+    /// Microseconds since boot in which some task waited.
     pub total_usec: u64,
 }
 
 impl Stall {
-    /// The line `some`; nothing when there is none.
+    /// Parses the line `some`; `None` if there is none.
     pub fn parse(text: &str) -> Option<Stall> {
         let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
         let field = |name: &str| {
@@ -28,27 +28,27 @@ impl Stall {
     }
 }
 
-/// How much the machine waits at one moment. A kernel without pressure information has none.
+/// Pressure at one moment. `None` on a kernel without PSI.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Pressure {
-    /// For memory.
+    /// Memory.
     pub memory: Option<Stall>,
-    /// For CPUs.
+    /// CPU.
     pub cpu: Option<Stall>,
     /// Load average of one minute per CPU.
     pub load: f64,
 }
 
-/// Percent of ten seconds in which somebody waited for memory: more means that memory is short.
+/// Above this percentage of ten seconds in which some task waited, memory counts as short.
 const MEMORY_PERCENT: f64 = 5.0;
-/// Percent of ten seconds in which somebody waited for a CPU.
+/// The same for CPUs, which then count as busy.
 const CPU_PERCENT: f64 = 25.0;
-/// Where the kernel does not tell: runnable tasks per CPU.
+/// Runnable tasks per CPU above which CPUs count as busy, on kernels without PSI.
 const LOAD: f64 = 0.8;
-/// Share of the time since the beginning, in percent, in which others may be kept waiting while we measure.
+/// Percentage of a run's time in which other tasks may wait for a CPU.
 const CPU_PERCENT_MEANWHILE: f64 = 60.0;
 
-/// What speaks against beginning now. `idle` is a run that nobody waits for: it also yields to busy CPUs.
+/// Why not to begin now; `None` if nothing is against it. An `idle` run (in the background) also yields to busy CPUs.
 pub fn before(now: &Pressure, idle: bool) -> Option<String> {
     if let Some(memory) = now.memory
         && memory.avg10 > MEMORY_PERCENT
@@ -67,10 +67,10 @@ pub fn before(now: &Pressure, idle: bool) -> Option<String> {
     }
 }
 
-/// What speaks against going on, `elapsed` after the beginning.
+/// Why not to continue, `elapsed` after the beginning.
 pub fn meanwhile(begun: &Pressure, now: &Pressure, elapsed: Duration, idle: bool) -> Option<String> {
     let elapsed_usec = elapsed.as_micros() as f64;
-    // A short moment says nothing.
+    // Too short for a meaningful percentage.
     if elapsed_usec < 200_000.0 {
         return None;
     }

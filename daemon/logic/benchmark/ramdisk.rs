@@ -1,24 +1,24 @@
-//! What `bench ramdisk` found: tmpfs, compressed memory and disks in one table.
+//! Results of `bench ramdisk`: tmpfs, compressed memory and disks in one table.
 
 use serde::{Deserialize, Serialize};
 
 use super::latency::Latency;
 use crate::human::human;
 
-/// Version of the form of [`Report`].
+/// Version of the format of [`Report`].
 pub const SCHEMA_VERSION: u32 = 2;
-/// Name of the work, hence of its file.
+/// Name of the job and of its file.
 pub const WORK: &str = "bench-ramdisk";
 /// Bytes of one sequential request.
 pub const BLOCK: u64 = 1 << 20;
-/// Least that a measurement makes sense with.
+/// Minimum size of a measurement.
 pub const LEAST: u64 = 16 << 20;
-/// What is used when the user gives no size, where memory allows it.
+/// Default size, if memory permits.
 pub const USUAL: u64 = 128 << 20;
-/// Share of the available memory for each of: what is stored, the same in the page cache, and the data; half remains free.
+/// Divisor of available memory for each of: stored data, page cache, source data. Half of it remains free.
 const MEMORY_SHARE: u64 = 6;
 
-/// How a medium was reached, which decides what was measured.
+/// How a medium is accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
@@ -26,14 +26,15 @@ pub enum Access {
     Memory,
     /// `O_DIRECT`: past the page cache.
     Direct,
-    /// The file system takes no `O_DIRECT`: written until it is on the device, and dropped from the page cache before reading.
+    /// The file system does not support `O_DIRECT`: data is synced after writing, and dropped from the page cache
+    /// before reading.
     Dropped,
     /// Through the page cache.
     Cache,
 }
 
 impl Access {
-    /// What its figures are about, for people.
+    /// Label of its figures, for people.
     pub const fn label(self) -> &'static str {
         match self {
             Access::Memory => "memory (a tmpfs is page cache)",
@@ -64,7 +65,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Of the times of its requests, and what came after the last (`total_ns` is more than their sum then).
+    /// Computed from the times of the requests; `total_ns` includes the final sync.
     pub fn of(blocks: &[u64], total_ns: u64) -> Pass {
         let bytes = u128::from(BLOCK) * blocks.len() as u128;
         let rate = bytes * 1_000_000_000 / u128::from(total_ns.max(1));
@@ -80,38 +81,38 @@ impl Pass {
 pub struct Row {
     /// `tmpfs`, `zram (lz4), ext4`, `zram (lz4), raw`, or the path and its file system.
     pub medium: String,
-    /// How it was reached.
+    /// How it was accessed.
     pub access: Access,
     /// What was written.
     pub contents: Contents,
     /// The first write, which allocates.
     pub first_write: Pass,
-    /// The second write over it, which allocates nothing.
+    /// The second write over the same data, which allocates nothing.
     pub second_write: Pass,
-    /// Reading from beginning to end.
+    /// Sequential read.
     pub read: Pass,
-    /// 4 KiB at random places, one after the other.
+    /// Reads of 4 KiB at random offsets, one after the other.
     pub random_read: Latency,
     /// Stored bytes per byte of memory used, on zram.
     pub ratio: Option<f64>,
 }
 
-/// All of them.
+/// The whole comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// Bytes written and read in each pass.
     pub size_bytes: u64,
-    /// Where real data came from.
+    /// Source of real data.
     pub data: String,
     /// One per medium, access and contents.
     pub results: Vec<Row>,
-    /// What could not be measured, and why.
+    /// Measurements that were not possible, and why.
     pub remarks: Vec<String>,
 }
 
-/// How many bytes to measure with, in multiples of [`BLOCK`]: what the user wants, or [`USUAL`]. `Err` says why that cannot be.
+/// Bytes to measure with, a multiple of [`BLOCK`]: as requested, or [`USUAL`]. The error says why that is not possible.
 pub fn size(wanted: Option<u64>, available: u64) -> Result<u64, String> {
     let most = available / MEMORY_SHARE / BLOCK * BLOCK;
     let size = wanted.unwrap_or_else(|| USUAL.min(most)) / BLOCK * BLOCK;

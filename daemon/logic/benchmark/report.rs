@@ -1,4 +1,4 @@
-//! All figures of a benchmark, as `zramdctl bench` prints them with `--json` and the bus has them. Fields are only ever added.
+//! Results of a benchmark, as printed by `zramdctl bench --json` and returned on the bus. Fields are never removed.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::score::{Circumstances, Profile};
 use super::statistics::Estimate;
 
-/// Version of the form.
+/// Version of the format.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A whole benchmark.
@@ -15,36 +15,35 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct Report {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// What was chosen.
+    /// The choice.
     pub verdict: Verdict,
-    /// What it was measured with.
+    /// The sample.
     pub data: Data,
-    /// What the owner wants.
+    /// The configured profile.
     pub profile: Profile,
-    /// What the machine adds to the figures.
+    /// Figures of the machine that scores depend on.
     pub circumstances: Circumstances,
-    /// Requests for pages that hold one repeated word, which zram does not compress: what a request costs by itself.
+    /// Requests for same-filled pages, which zram does not compress: the cost of a request by itself.
     pub baseline: Baseline,
     /// One entry per algorithm, the chosen one first, then by score.
     pub results: Vec<Row>,
     /// Reads of 2^n pages.
     pub page_clusters: Vec<Cluster>,
-    /// CPUs that throughput was measured with.
+    /// Number of CPUs used to measure throughput.
     pub threads: u32,
-    /// How long it took, from the first page to the end of the device.
+    /// Duration in seconds, from the first page to the removal of the device.
     pub seconds: f64,
-    /// How long it may take at most: measurements end in time for this. A machine that lets others run first can make the last request
-    /// and the end of the device late.
+    /// Time limit in seconds. The last request and the removal of the device may exceed it on a busy machine.
     #[serde(default)]
     pub limit_seconds: f64,
-    /// When it ended, in seconds since 1970; 0 where an older zramd measured.
+    /// When it ended, in seconds since 1970; 0 in reports of older versions.
     #[serde(default)]
     pub measured_unix: u64,
-    /// Repetitions of the measurement of latency.
+    /// Number of repetitions of the latency measurement.
     pub rounds: u32,
 }
 
-/// What was chosen.
+/// The choice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Name of the algorithm.
@@ -53,30 +52,30 @@ pub struct Verdict {
     pub parameters: BTreeMap<String, String>,
     /// Suggestion for `vm.page-cluster`.
     pub page_cluster: u32,
-    /// Suggestion for `vm.swappiness`, when the disk's time is known.
+    /// Suggestion for `vm.swappiness`, if the read time of the disk is known.
     pub swappiness: Option<u32>,
     /// Why, in one sentence.
     pub reason: String,
 }
 
-/// What it was measured with.
+/// The sample.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Data {
     /// `swap`, `processes`, `calibrated`, `generator` or `file`.
     pub source: String,
-    /// The same in words.
+    /// The source in words.
     pub description: String,
-    /// Pages in the sample, without same-filled ones.
+    /// Number of pages, without same-filled ones.
     pub pages: u64,
     /// Bytes in a page.
     pub page_size: u64,
-    /// Share of same-filled pages among all pages that were looked at.
+    /// Share of same-filled pages among all pages that were sampled.
     pub same_filled_share: f64,
-    /// Share of pages of the sample that no algorithm makes smaller.
+    /// Share of pages that no algorithm shrinks.
     pub incompressible_share: f64,
 }
 
-/// What a request costs by itself.
+/// The cost of a request by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Baseline {
     /// A read, in nanoseconds.
@@ -85,28 +84,28 @@ pub struct Baseline {
     pub write_ns: f64,
 }
 
-/// One direction of one algorithm.
+/// Measurements of one algorithm in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Timing {
-    /// Mean time of a request, in nanoseconds, with the cost of the request.
+    /// Mean time of a request, in nanoseconds, including the cost of the request itself.
     pub mean_ns: f64,
-    /// Half of the requests took less.
+    /// Median.
     pub p50_ns: f64,
-    /// 99 of 100 took less.
+    /// 99th percentile.
     pub p99_ns: f64,
-    /// 999 of 1000 took less.
+    /// 99.9th percentile.
     pub p999_ns: f64,
-    /// Time of the algorithm: without the cost of the request.
+    /// Time of the algorithm alone, without the cost of the request.
     pub codec_ns: Estimate,
-    /// All CPUs together.
+    /// Throughput of all CPUs together.
     pub bytes_per_second: f64,
-    /// One CPU.
+    /// Throughput of one CPU.
     pub single_bytes_per_second: f64,
-    /// Requests that were timed.
+    /// Number of requests that were timed.
     pub requests: u64,
 }
 
-/// One algorithm.
+/// Results of one algorithm.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Row {
     /// Its name.
@@ -117,17 +116,17 @@ pub struct Row {
     pub ratio_total: f64,
     /// Bytes stored per compressed byte.
     pub ratio_payload: f64,
-    /// Share of the pages that it could not make smaller.
+    /// Share of the pages that it did not shrink.
     pub incompressible_share: f64,
     /// From zram to memory: swapping in.
     pub read: Timing,
     /// From memory to zram: swapping out.
     pub write: Timing,
-    /// Lower is better; nothing when it cannot be chosen.
+    /// Lower is better; `None` if it is not eligible.
     pub score: Option<f64>,
     /// Its 95 % confidence interval.
     pub score_interval: Option<(f64, f64)>,
-    /// Why it cannot be chosen.
+    /// Why it is not eligible.
     pub excluded: Option<String>,
 }
 
@@ -142,13 +141,13 @@ pub struct Cluster {
     pub page_cluster: u32,
     /// Mean time of a request, in nanoseconds.
     pub mean_ns: f64,
-    /// Half of the requests took less.
+    /// Median.
     pub p50_ns: f64,
-    /// 99 of 100 took less.
+    /// 99th percentile.
     pub p99_ns: f64,
-    /// Bytes per second of one thread.
+    /// Bytes per second with one thread.
     pub bytes_per_second: f64,
-    /// Requests per second of one thread.
+    /// Requests per second with one thread.
     pub requests_per_second: f64,
 }
 
@@ -162,7 +161,7 @@ pub fn full_name(algorithm: &str, parameters: &BTreeMap<String, String>) -> Stri
 }
 
 impl Report {
-    /// The row of what was chosen, if it was measured.
+    /// The row of the chosen algorithm, if it was measured.
     pub fn chosen(&self) -> Option<&Row> {
         let name = self.verdict.full_name();
         self.results.iter().find(|row| row.full_name() == name)

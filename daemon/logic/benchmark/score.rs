@@ -1,28 +1,29 @@
-//! One number per algorithm, lower is better.
+//! The score of an algorithm: one number, lower is better.
 //!
-//! * g = 1 − 1/R is the memory gained for each page that is swapped out, R the ratio on total memory (zsmalloc included).
-//! * C = (t_out + ρ·t_in) / g is the time that one page of gained memory costs: compressing it, and decompressing it as often as this
+//! * g = 1 − 1/R is the memory gained per page swapped out; R is the ratio of total memory (including zsmalloc).
+//! * C = (t_out + ρ·t_in) / g is the time per page of memory gained: compressing it, and decompressing it as often as this
 //!   machine swaps pages in again (ρ = `pswpin` ÷ `pswpout`).
-//! * A decompression must not take longer than a cap in 99 of 100 cases, because a program waits for it.
+//! * The 99th percentile of decompression must not exceed a cap, because a program waits for it.
 //!
-//! `latency` takes the lowest C below the cap; `capacity` the highest g below the cap; `balanced` the lowest C + κ/g, where κ is
-//! the price of running out of memory: the time of a read from disk, times how likely this machine is short of memory.
+//! `latency` takes the lowest C below the cap; `capacity` the highest g below the cap; `balanced` the lowest C + κ/g,
+//! where κ is the cost of a memory shortage: the time of a read from disk, times the probability of a shortage on this
+//! machine.
 //! Method: research/kernel-and-production-managers.md, section 6.3.
 
 use serde::{Deserialize, Serialize};
 
 use super::statistics::Estimate;
 
-/// What the owner wants.
+/// What to optimise for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// Little time per page.
+    /// Least time per page.
     Latency,
-    /// Little time, and more memory the more this machine lacks it.
+    /// Least time, but more memory the shorter it is on this machine.
     #[default]
     Balanced,
-    /// Much memory.
+    /// Most memory.
     Capacity,
 }
 
@@ -39,16 +40,16 @@ impl Profile {
         }
     }
 
-    /// The profile of a word.
+    /// Parses the word; `None` if it is unknown.
     pub fn parse(word: &str) -> Option<Profile> {
         Profile::ALL.into_iter().find(|profile| profile.word() == word)
     }
 }
 
-/// What the machine adds to the figures.
+/// Figures of the machine that scores depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Circumstances {
-    /// ρ: pages swapped in for each page swapped out.
+    /// ρ: pages swapped in per page swapped out.
     pub page_ins_per_page_out: f64,
     /// κ in nanoseconds.
     pub price_of_shortage_ns: f64,
@@ -60,25 +61,25 @@ impl Default for Circumstances {
     }
 }
 
-/// What one algorithm costs and gains.
+/// Measured cost and gain of one algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Figures {
     /// Time to compress a page, without the cost of a request, in nanoseconds.
     pub out_ns: Estimate,
-    /// Time to decompress one.
+    /// Time to decompress a page, likewise.
     pub in_ns: Estimate,
-    /// What a read stays below in 99 of 100 cases, the cost of the request included.
+    /// 99th percentile of reads, including the cost of the request.
     pub in_p99_ns: f64,
     /// Bytes stored per byte of memory that holds them.
     pub ratio: f64,
 }
 
-/// A page that takes longer than this makes itself felt, unless no algorithm here is that fast.
+/// Longest page-in that is acceptable, unless all algorithms are slower on this machine.
 const LONGEST_PAGE_IN_NS: f64 = 25_000.0;
-/// Where the fastest algorithm takes longer, others may take so many times as long as it.
+/// Factor on the time of the fastest algorithm that others may take, if that is longer.
 const SLOWER_THAN_FASTEST: f64 = 3.0;
 
-/// The cap for reads (99 of 100) and for compression on this machine, in nanoseconds.
+/// The cap for the 99th percentile of reads, and for compression, on this machine in nanoseconds.
 pub fn cap_ns(all: &[Figures]) -> f64 {
     let fastest = all.iter().map(|figures| figures.in_p99_ns).fold(f64::INFINITY, f64::min);
     if fastest.is_finite() {
@@ -88,7 +89,7 @@ pub fn cap_ns(all: &[Figures]) -> f64 {
     }
 }
 
-/// The score of one algorithm with its interval, or why it cannot be chosen.
+/// The score of one algorithm with its interval, or why it is not eligible.
 pub fn score(
     profile: Profile,
     figures: &Figures,
@@ -108,7 +109,8 @@ pub fn score(
         ));
     }
     if profile == Profile::Capacity {
-        // Whoever needs memory waits for compression, too; twice as long is allowed because it happens in the background as well.
+        // Programs that need memory wait for compression, too. Twice the cap, because most of it happens in the
+        // background.
         if figures.out_ns.value > 2.0 * cap_ns {
             return Err(format!("compressing a page takes longer than {:.0} µs", us(2.0 * cap_ns)));
         }
@@ -126,7 +128,7 @@ pub fn score(
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)] // Exact on purpose.
+#[allow(clippy::float_cmp)] // The values are exact.
 mod tests {
     use super::*;
 
@@ -134,7 +136,7 @@ mod tests {
         Estimate { value, low: value, high: value }
     }
 
-    /// The r/Fedora table: read latency mean and p99 at page-cluster 0, ratio; no write times are known.
+    /// The r/Fedora table: mean and 99th percentile of reads at page-cluster 0, and ratio; it has no write times.
     fn published() -> [(&'static str, Figures); 4] {
         let row =
             |mean, p99, ratio| Figures { out_ns: exact(0.0), in_ns: exact(mean), in_p99_ns: p99, ratio };
@@ -163,7 +165,7 @@ mod tests {
         }
     }
 
-    /// zstd frees 0.083 page more than lz4 for each page swapped, and costs 4 µs more for each that comes back.
+    /// zstd gains 0.083 pages more than lz4 per page swapped out, and costs 4 µs more per page swapped in.
     #[test]
     fn more_memory_pays_only_when_it_is_short() {
         let quiet = Circumstances::default();

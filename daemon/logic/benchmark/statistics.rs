@@ -1,21 +1,22 @@
-//! How sure a figure is.
+//! Uncertainty of measurements.
 
 use serde::{Deserialize, Serialize};
 
-/// A median, and where it would be in 95 of 100 repetitions.
+/// A median with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Estimate {
     /// The median.
     pub value: f64,
-    /// Lower end of its 95 % confidence interval.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// The median of values of which each is as good as the other. The interval is that of order statistics, which supposes nothing
-    /// about how the values are spread: the rank of its ends is n/2 ∓ 1.96·√n/2 (Conover, "Practical Nonparametric Statistics", 3.2).
+    /// The median of equally good values. The interval is that of order statistics, which makes no assumption about
+    /// their distribution: the ranks of its ends are n/2 ∓ 1.96·√n/2 (Conover, "Practical Nonparametric Statistics",
+    /// 3.2).
     pub fn of(values: &[f64]) -> Estimate {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -24,7 +25,7 @@ impl Estimate {
         let n = sorted.len() as f64;
         let half = 1.96 * n.sqrt() / 2.0;
         let rank = |rank: f64| {
-            // Ranks count from 1; one outside of the list means that nothing can be said, and the ends are what there is.
+            // Ranks count from 1. With too few values, the interval is their whole range.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let index = rank.clamp(1.0, n) as usize - 1;
             sorted[index.min(last)]
@@ -32,12 +33,12 @@ impl Estimate {
         Estimate { value, low: rank((n / 2.0 - half).floor()), high: rank((n / 2.0 + half).ceil() + 1.0) }
     }
 
-    /// Half of the width of the interval, as a share of the value.
+    /// Half the width of the interval, relative to the value.
     pub fn uncertainty(&self) -> f64 {
         if self.value <= 0.0 { f64::INFINITY } else { (self.high - self.low) / 2.0 / self.value }
     }
 
-    /// What is left when a constant part is taken away; never below nothing.
+    /// Subtracts a constant part; not below 0.
     pub fn minus(&self, constant: f64) -> Estimate {
         let left = |value: f64| (value - constant).max(0.0);
         Estimate { value: left(self.value), low: left(self.low), high: left(self.high) }
@@ -45,7 +46,7 @@ impl Estimate {
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)] // Exact on purpose.
+#[allow(clippy::float_cmp)] // The values are exact.
 mod tests {
     use proptest::prelude::*;
 
@@ -61,7 +62,7 @@ mod tests {
         assert_eq!(Estimate::of(&[1.0, 2.0]).value, 1.5);
     }
 
-    /// 40 values: the table of the binomial distribution has ranks 14 and 27 for 95 %.
+    /// 40 values: according to the table of the binomial distribution, the ranks are 14 and 27 for 95 %.
     #[test]
     fn the_ranks_are_those_of_the_tables() {
         let values: Vec<f64> = (1..=40).map(f64::from).collect();

@@ -1,19 +1,19 @@
-//! What `bench swap` found: how long swapping takes with each algorithm.
+//! Results of `bench swap`: the speed of swapping with each algorithm.
 
 use serde::{Deserialize, Serialize};
 
 use super::latency::Latency;
 
-/// Version of the form of [`Report`].
+/// Version of the format of [`Report`].
 pub const SCHEMA_VERSION: u32 = 2;
-/// Name of the work, hence of its file.
+/// Name of the job and of its file.
 pub const WORK: &str = "bench-swap";
 /// Largest `vm.page-cluster` that is measured: 8 pages at once.
 pub const LARGEST_CLUSTER: u8 = 3;
-/// Algorithms that are tried by default, as far as the kernel has them. The others are not for swap.
+/// Algorithms measured by default, if the kernel offers them. The others are not suited for swap.
 pub const USUAL_ALGORITHMS: [&str; 4] = ["lz4", "lzo-rle", "lzo", "zstd"];
 
-/// One algorithm with one `vm.page-cluster`.
+/// Results of one algorithm with one `vm.page-cluster`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Algorithm with its parameters.
@@ -24,11 +24,11 @@ pub struct Row {
     pub swap_out_per_second: u64,
     /// Pages swapped in per second in random order.
     pub random_in_per_second: u64,
-    /// The same from beginning to end.
+    /// Pages swapped in per second in sequential order.
     pub sequential_in_per_second: u64,
-    /// Pages swapped in for each page fault that waited, in random order: above 1 there was read-ahead.
+    /// Pages swapped in per page fault in random order: more than 1 with read-ahead.
     pub pages_per_fault: f64,
-    /// How long a page fault took in random order.
+    /// Time of a page fault in random order.
     pub fault: Latency,
     /// Stored bytes per byte of memory used.
     pub ratio: f64,
@@ -41,15 +41,15 @@ pub struct Report {
     pub schema_version: u32,
     /// Bytes of memory that were swapped out and in.
     pub memory_bytes: u64,
-    /// Where the contents came from.
+    /// Source of the contents.
     pub data: String,
     /// One per algorithm and page-cluster.
     pub results: Vec<Row>,
-    /// What to know when reading it.
+    /// Notes on the results.
     pub remarks: Vec<String>,
 }
 
-/// What the figures of page-cluster mean here: whether it had any effect.
+/// Whether page-cluster had any effect on the results, in words.
 pub fn about_clusters(rows: &[Row]) -> Option<String> {
     let several = rows.iter().any(|row| row.page_cluster != rows[0].page_cluster);
     let ahead = rows.iter().any(|row| row.page_cluster > 0 && row.pages_per_fault > 1.5);

@@ -1,27 +1,27 @@
 //! Generated pages that compress like those of programs.
 //!
-//! Calibration: with the mixture below, the ratios on total memory are within a tenth of those of the r/Fedora table of 2021, which
-//! was measured with the memory of a desktop (lz4 2.63, lzo-rle 2.74, lzo 2.77, zstd 3.37); `tests/machine/benchmark.rs` measures it on the running
-//! kernel. Shares and lengths were fitted to that, nothing else was.
+//! Calibration: with the mixture below, the ratios of total memory are within a tenth of those of the r/Fedora table of
+//! 2021, which was measured with the memory of a desktop (lz4 2.63, lzo-rle 2.74, lzo 2.77, zstd 3.37);
+//! `tests/machine/benchmark.rs` checks that on the running kernel. Shares and lengths were fitted to that table only.
 
 use fastrand::Rng;
 
-/// Fills a page with what such pages hold.
+/// Fills a page with contents of one kind.
 type Kind = fn(&mut [u8], &mut Rng);
 
 /// Kinds of pages, with their shares in percent.
 const KINDS: [(u64, Kind); 5] = [(38, objects), (23, text), (24, sparse), (5, numbers), (10, noise)];
 
-/// Percent of the pages that compress. Noise, the last kind, is the rest.
+/// Percentage of compressible pages. The last kind, noise, is the rest.
 const COMPRESSIBLE: u64 = 90;
 
-/// Fills a page as one of all kinds.
+/// Fills a page with contents of any kind.
 pub fn fill(page: &mut [u8], random: &mut Rng) {
     let roll = random.u64(..100);
     fill_as(roll, page, random);
 }
 
-/// Fills a page as one of the kinds that compress.
+/// Fills a page with contents of a compressible kind.
 pub fn compressible(page: &mut [u8], random: &mut Rng) {
     let roll = random.u64(..COMPRESSIBLE);
     fill_as(roll, page, random);
@@ -41,10 +41,10 @@ fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
     page[at.min(end)..end].copy_from_slice(&bytes[..end - at.min(end)]);
 }
 
-/// Structures of a heap, of a few kinds: a header, pointers into two regions, small numbers, room for growth.
+/// Heap objects of a few kinds: a header, pointers into two regions, small numbers, unused space.
 fn objects(page: &mut [u8], random: &mut Rng) {
     let regions: [u64; 2] = std::array::from_fn(|_| 0x7F00_0000_0000 | (random.u64(..1 << 24) << 16));
-    // Of each kind, the header and what its words are.
+    // Header and words of each kind.
     let kinds: [(u64, Vec<u64>); 4] = std::array::from_fn(|_| {
         let header = (random.u64(..64) << 4) | 1;
         (header, (0..2 + random.u64(..6)).map(|_| random.u64(..9)).collect())
@@ -68,7 +68,7 @@ fn objects(page: &mut [u8], random: &mut Rng) {
     }
 }
 
-/// Words, the frequent ones short and often.
+/// Words; the frequent ones are short.
 fn text(page: &mut [u8], random: &mut Rng) {
     const WORDS: &[&str] = &[
         "the",
@@ -110,7 +110,7 @@ fn text(page: &mut [u8], random: &mut Rng) {
     let mut at = 0;
     let mut phrases: Vec<std::ops::Range<usize>> = Vec::new();
     while at < page.len() {
-        // What was said before is often said again.
+        // Text repeats itself.
         if !phrases.is_empty() && random.u64(..10) < 6 {
             let again = page[phrases[random.usize(..phrases.len())].clone()].to_vec();
             put(page, at, &again);
@@ -119,7 +119,7 @@ fn text(page: &mut [u8], random: &mut Rng) {
         }
         let begun = at;
         for _ in 0..=random.u64(..5) {
-            // The square makes the first words of the list the frequent ones.
+            // Squaring makes the words at the beginning of the list more frequent.
             let share = (random.u64(..1 << 16) * random.u64(..1 << 16)) >> 16;
             let word = WORDS[usize::try_from((share * WORDS.len() as u64) >> 16).unwrap_or(0)].as_bytes();
             let mark = MARKS[random.usize(..MARKS.len())];
@@ -134,7 +134,7 @@ fn text(page: &mut [u8], random: &mut Rng) {
     }
 }
 
-/// Mostly nothing: tables that are hardly filled, stacks that were deep once.
+/// Mostly zeros: sparse tables, unused stack.
 pub fn sparse(page: &mut [u8], random: &mut Rng) {
     page.fill(0);
     for _ in 0..8 + random.u64(..40) {
@@ -143,7 +143,7 @@ pub fn sparse(page: &mut [u8], random: &mut Rng) {
     }
 }
 
-/// Lists of numbers of about the same size.
+/// Lists of numbers of similar size.
 fn numbers(page: &mut [u8], random: &mut Rng) {
     let base = random.u64(..1 << 20);
     for at in (0..page.len()).step_by(4) {
@@ -152,7 +152,7 @@ fn numbers(page: &mut [u8], random: &mut Rng) {
     }
 }
 
-/// What is compressed or encrypted already.
+/// Compressed or encrypted data.
 pub fn noise(page: &mut [u8], random: &mut Rng) {
     random.fill(page);
 }

@@ -1,31 +1,31 @@
-//! The choice. It does not waver: a change takes a score that is better by a tenth, in two runs one after the other; and a level of
-//! an algorithm is only taken instead of what the kernel does without one when it is better by a fifth, beyond doubt.
+//! Chooses the algorithm, with hysteresis: a change requires a score that is better by a tenth in two consecutive runs,
+//! and a level is preferred to the kernel's default level only if it is better by a fifth, beyond the uncertainty.
 
 use super::score::Profile;
 use super::statistics::Estimate;
 use crate::device::algorithm::Algorithm;
 
-/// How much better a score has to be, as a share, for another algorithm to be chosen.
+/// Minimum improvement of the score to change the algorithm, as a fraction.
 pub const MARGIN: f64 = 0.10;
-/// How much better a level of an algorithm has to be than the algorithm without one. Levels differ by little, and mostly in what is
-/// measured least exactly, so that a choice at the margin would be chance.
+/// Minimum improvement of a level over the same algorithm without one. Levels differ little, and mostly in the least
+/// exact measurements, so a smaller margin would select one at random.
 pub const LEVEL_MARGIN: f64 = 2.0 * MARGIN;
-/// Runs one after the other in which that has to be so, unless nothing was measured before.
+/// Consecutive runs that must show the improvement, unless there is no verdict yet.
 const RUNS: u32 = 2;
 
-/// One algorithm with its score, or why it cannot be chosen.
+/// An algorithm with its score, or why it is not eligible.
 pub type Scored = (Algorithm, Result<Estimate, String>);
 
-/// What was chosen before.
+/// The previous verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Before {
-    /// The algorithm that is the verdict; nothing when there is no valid one.
+    /// The present verdict; `None` if there is no valid one.
     pub verdict: Option<Algorithm>,
-    /// Runs one after the other that found something clearly better than it.
+    /// Consecutive runs in which another algorithm was clearly better.
     pub better_runs: u32,
 }
 
-/// What is chosen.
+/// The new verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The algorithm.
@@ -36,8 +36,9 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// Who may be chosen. Of the levels of one algorithm that is the plain one, or else the first in the list, until one after it is
-/// better by [`LEVEL_MARGIN`] with intervals that do not touch; and what is the verdict already.
+/// The algorithms to choose from. Of the levels of an algorithm, this is the plain one (or else the first in the list),
+/// until a later one is better by [`LEVEL_MARGIN`] and their intervals do not overlap. The present verdict is included, too,
+/// if it is eligible.
 fn candidates<'a>(scored: &'a [Scored], incumbent: &Algorithm) -> Vec<(&'a Algorithm, Estimate)> {
     let eligible = scored.iter().filter_map(|(one, score)| Some((one, *score.as_ref().ok()?)));
     let (plain, levels): (Vec<_>, Vec<_>) = eligible.clone().partition(|(one, _)| one.parameters.is_empty());
@@ -59,13 +60,13 @@ fn candidates<'a>(scored: &'a [Scored], incumbent: &Algorithm) -> Vec<(&'a Algor
     leaders
 }
 
-/// Chooses. `usual` is what is taken where nothing is known.
+/// Chooses an algorithm. `usual` is the default without a verdict.
 pub fn choose(scored: &[Scored], before: &Before, usual: &Algorithm, profile: Profile) -> Choice {
     let incumbent = before.verdict.as_ref().unwrap_or(usual);
     let candidates = candidates(scored, incumbent);
     let mut choice = among(scored, &candidates, before, incumbent, profile);
     let chosen = candidates.iter().find(|(one, _)| **one == choice.algorithm);
-    // A level that any other algorithm would have been left for is named, to explain the table.
+    // A level with a clearly better score that was not chosen is named, to explain the table.
     let passed = |(level, score): &(&Algorithm, f64)| {
         chosen.is_some_and(|(own, best)| own.name == level.name && *score <= best.value * (1.0 - MARGIN))
             && candidates.iter().all(|(other, _)| other != level)
@@ -111,7 +112,7 @@ fn among(
     let Some(present) = value(incumbent) else {
         let what = what(profile, best_value);
         let runs = before.better_runs + 1;
-        // One that is no longer there is left at once.
+        // An algorithm that is no longer offered is replaced at once.
         let why = scored.iter().find(|(one, _)| one == incumbent).and_then(|(_, score)| score.as_ref().err());
         if let Some(why) = why.filter(|_| before.verdict.is_some() && runs < RUNS) {
             return keep(
@@ -120,7 +121,7 @@ fn among(
                 format!("{incumbent} stays for now, though {why}, which needs two consecutive runs"),
             );
         }
-        // Whoever asked for certain algorithms is told nothing of the others.
+        // If only certain algorithms were requested, the others have no score and are not mentioned.
         let left = scored.iter().find(|(one, _)| one == incumbent);
         let left = left.and_then(|(_, score)| score.as_ref().err());
         let left = left.map_or_else(String::new, |why| format!("; {incumbent} cannot be chosen: {why}"));
@@ -170,7 +171,7 @@ fn percent(better: f64, worse: f64) -> f64 {
     if worse > 0.0 { (1.0 - better / worse) * 100.0 } else { 0.0 }
 }
 
-/// What a score is, in words.
+/// The meaning of a score, in words.
 fn what(profile: Profile, score: f64) -> String {
     match profile {
         Profile::Capacity => format!("it takes {score:.2} pages swapped out to gain one page of memory"),
@@ -179,7 +180,7 @@ fn what(profile: Profile, score: f64) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)] // Exact on purpose.
+#[allow(clippy::float_cmp)] // The values are exact.
 mod tests {
     use proptest::prelude::*;
 
@@ -259,12 +260,12 @@ mod tests {
         assert!(
             close.reason.ends_with("zstd(level=1) would be better by 15 %, and another level takes 20 %")
         );
-        // Of two that are both better, the first.
+        // Both levels are better: the first one.
         let two = [("zstd", 100.0), ("zstd(level=1)", 75.0), ("zstd(level=-1)", 70.0)];
         assert_eq!(balanced(&two, &Before::default()).algorithm, algorithm("zstd(level=1)"));
-        // What is the verdict already does not have to win again.
+        // The present verdict is kept without being better again.
         assert_eq!(balanced(&list[..2], &before("zstd(level=1)", 0)).algorithm, algorithm("zstd(level=1)"));
-        // Better in the middle, but nobody can be sure.
+        // The median is better, but the intervals overlap.
         let unsure = Estimate { value: 70.0, low: 60.0, high: 110.0 };
         let mut scored = scored(&list[..1]);
         scored.push((algorithm("zstd(level=1)"), Ok(unsure)));
@@ -272,7 +273,7 @@ mod tests {
             choose(&scored, &Before::default(), &algorithm("zstd"), Profile::Balanced).algorithm,
             algorithm("zstd")
         );
-        // Where the plain one cannot be chosen, a level stands for itself.
+        // If the plain algorithm is not eligible, its level is a candidate by itself.
         scored[0].1 = Err("too slow".to_owned());
         assert_eq!(
             choose(&scored, &Before::default(), &algorithm("lz4"), Profile::Balanced).algorithm,
@@ -281,8 +282,8 @@ mod tests {
     }
 
     proptest! {
-        /// What a run says, it says alone: the verdict stays as long as it can be chosen at all. Once, a level that seemed better by a
-        /// fifth took the plain algorithm's place at once.
+        /// A single run does not change the verdict while that is eligible. (Regression: a level that was better by a
+        /// fifth replaced the plain algorithm at once.)
         #[test]
         fn no_single_run_changes_the_verdict(scores in prop::collection::vec(1.0..1000.0f64, 5), verdict in 0usize..5) {
             let names = ["lz4", "lz4(level=4)", "zstd", "zstd(level=1)", "lzo-rle"];
@@ -291,7 +292,7 @@ mod tests {
             prop_assert_eq!(choice.algorithm, algorithm(names[verdict]), "{}", choice.reason);
         }
 
-        /// Twenty runs with noise of ±3 % around scores that are nearly the same: whatever is chosen first stays.
+        /// Twenty runs with noise of ±3 % around nearly equal scores: the first choice stays.
         #[test]
         fn noise_changes_nothing(noise in prop::collection::vec((0.97..1.03f64, 0.97..1.03f64, 0.97..1.03f64), 20)) {
             let mut before = Before::default();
@@ -306,7 +307,7 @@ mod tests {
             prop_assert_eq!(chosen.len(), 1);
         }
 
-        /// With noise that alone goes over the margin now and then, a change needs two such runs in a row, so runs change it seldom.
+        /// A single run beyond the margin does not change the verdict: that takes two consecutive runs.
         #[test]
         fn one_outlier_changes_nothing(outlier in 1usize..19, factor in 0.3..0.85f64) {
             let mut before = Before::default();
@@ -318,7 +319,8 @@ mod tests {
             }
         }
 
-        /// What tipped: one level is better by about as much as a change takes. The plain algorithm is chosen, first and last.
+        /// One level is better by about the margin (regression: the verdict flipped). The plain algorithm is chosen in
+        /// all runs.
         #[test]
         fn a_level_at_the_margin_never_tips(
             share in 0.84..1.2f64,
@@ -332,7 +334,8 @@ mod tests {
             }
         }
 
-        /// Wherever the truth is: with noise below half of the margin, what was left is not taken again.
+        /// Whatever the true scores: with noise below half of the margin, no algorithm is chosen again once it was
+        /// replaced.
         #[test]
         fn nothing_comes_back(
             shares in (0.5..1.5f64, 0.5..1.5f64, 0.5..1.5f64),
