@@ -1,4 +1,4 @@
-//! Merged sections → [`Settings`]: validated and typed, with every problem of every section.
+//! Turns merged sections into [`Settings`]: validated and typed, with all problems of all sections.
 
 use super::device::device;
 use super::keys::benchmark as benchmark_keys;
@@ -52,7 +52,7 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
     (settings, problems)
 }
 
-/// A word that is wrong leaves the rest of the section as it is, and counts as not written.
+/// An invalid word is ignored; the rest of the section is used.
 fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
     let profile = reader.word(&benchmark_keys::PROFILE);
     BenchmarkSettings {

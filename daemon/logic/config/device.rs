@@ -1,4 +1,4 @@
-//! `[zramN]` → [`DeviceSettings`].
+//! Parses `[zramN]` into [`DeviceSettings`].
 
 use super::key::{Key, SECONDARY_ALGORITHMS, Type};
 use super::keys::device as keys;
@@ -10,7 +10,7 @@ use super::writeback;
 use crate::device::algorithm::Algorithm;
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 
-/// Share of RAM when only `max-zram-size` is given.
+/// Fraction of RAM if only `max-zram-size` is set.
 const DEFAULT_FRACTION: f64 = 0.5;
 
 pub(super) fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<DeviceSettings> {
@@ -52,7 +52,7 @@ fn label(reader: &mut SectionReader<'_>) -> Option<String> {
     Some(text)
 }
 
-/// The size: `zram-size` or `zram-fraction`, whichever was written later; both in one place cannot be meant.
+/// The size: `zram-size` or `zram-fraction`, whichever was assigned later. Both in one section of a file is an error.
 fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
     let max = reader.size(&keys::MAX_ZRAM_SIZE);
     let by_fraction = match (reader.get(&keys::ZRAM_SIZE), reader.get(&keys::ZRAM_FRACTION)) {
@@ -80,7 +80,7 @@ fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
     })
 }
 
-/// Algorithms in order of preference. An empty list stands for the default, which may be none.
+/// Algorithms in order of preference. An empty list stands for the default, which may be empty.
 pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<AlgorithmChoice> {
     let mut choices = Vec::new();
     let mut words = reader.words(key);
@@ -110,7 +110,7 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algor
     if choices.is_empty() && key.kind == Type::Algorithms { vec![AlgorithmChoice::Auto] } else { choices }
 }
 
-/// Secondary algorithms: as many as the kernel takes, each by its name.
+/// Secondary algorithms: up to the kernel's maximum, each only once.
 pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algorithm> {
     let named: Vec<Algorithm> = algorithms(reader, key)
         .into_iter()
@@ -129,7 +129,7 @@ pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algori
     named
 }
 
-/// Swap, a mounted file system, or neither; and no key that belongs to another of the three.
+/// Swap, a mounted file system, or neither. Keys that belong to another role are errors.
 fn role(reader: &mut SectionReader<'_>) -> Option<Role> {
     let mount_point = reader.path(&keys::MOUNT_POINT);
     let wants_mount = reader.own(&keys::MOUNT_POINT).is_some();

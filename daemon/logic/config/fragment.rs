@@ -1,4 +1,4 @@
-//! What one file says: sections, keys and values with their places. Nothing is judged here but TOML syntax.
+//! Contents of one file: sections, keys and values with their positions. Checks TOML syntax only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,21 +11,21 @@ use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::value::Value;
 
-/// What one file says.
+/// Contents of one file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fragment {
     /// Sections by name: `zram0`, `defaults`, `ramdisk.logs`.
     pub sections: BTreeMap<String, Section>,
-    /// Sections of this file that cannot be used because of their syntax.
+    /// Sections of this file that are unusable because of syntax errors.
     pub broken: BTreeSet<String>,
 }
 
-/// One section of one file, or of all files once they are merged.
+/// A section of one file, or of all files after merging.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Section {
-    /// Where its name is written.
+    /// Position of its name.
     pub origin: Origin,
-    /// What is assigned in it.
+    /// Its assignments.
     pub keys: BTreeMap<String, Assignment>,
 }
 
@@ -34,11 +34,11 @@ pub struct Section {
 pub struct Assignment {
     /// The value.
     pub value: Value,
-    /// Where the value is written.
+    /// Position of the value.
     pub origin: Origin,
-    /// Where the key is written.
+    /// Position of the key.
     pub key_origin: Origin,
-    /// Position of the file in the order of reading; higher wins.
+    /// Index of the file in reading order; higher takes precedence.
     pub file: usize,
 }
 
@@ -47,11 +47,11 @@ struct Reader<'a> {
     text: &'a str,
     index: usize,
     problems: Vec<Problem>,
-    /// Where each header and each key begins, and its section.
+    /// Start of each header and key, and its section.
     places: Vec<(usize, String)>,
 }
 
-/// Reads one file; `index` is its position in the order of reading.
+/// Parses one file; `index` is its position in reading order.
 pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -82,7 +82,7 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
     (fragment, reader.problems)
 }
 
-/// What to write instead of a line `key = value` that is no TOML, mostly because the value lacks its quotation marks.
+/// The correct form of a line `key = value` that is invalid TOML, mostly for lack of quotation marks.
 fn mended(section: &str, origin: &Origin) -> Option<String> {
     let (name, value) = origin.source_line.split_once('=')?;
     if (origin.column as usize) <= name.chars().count() {
@@ -106,8 +106,8 @@ impl Reader<'_> {
         Origin::at(self.file, self.text, span, key)
     }
 
-    /// The section that a syntax error disables: that of the last header or key before it. A broken header would change
-    /// what the lines below it belong to, so it has none, and the whole file is not used.
+    /// The section that a syntax error disables: that of the last header or key before it. `None` for a broken header,
+    /// which disables the whole file: the lines below it would belong to the wrong section.
     fn enclosing_section(&self, at: usize) -> Option<String> {
         let at = (0..=at.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at))?;
         let line_start = self.text[..at].rfind('\n').map_or(0, |at| at + 1);
@@ -173,8 +173,8 @@ impl Reader<'_> {
         Section { origin: self.origin(span, name), keys }
     }
 
-    /// The assignments of a table. In `[maintenance]`, those of a policy have its name and a dot before theirs; `recompress = true`
-    /// and `recompress = {}` are `recompress.enabled = true`.
+    /// The assignments of a table. In `[maintenance]`, keys of a policy are prefixed with its name and a dot;
+    /// `recompress = true` and `recompress = {}` are `recompress.enabled = true`.
     fn keys(&self, name: &str, prefix: &str, table: &DeTable<'_>, keys: &mut BTreeMap<String, Assignment>) {
         for (key, value) in table {
             let policy = name == "maintenance" && POLICIES.contains(&key.get_ref().as_ref());

@@ -1,13 +1,13 @@
-//! The table of keys as a JSON schema, for editors that complete and check TOML.
+//! The table of keys as a JSON schema, for editors that complete and validate TOML.
 //!
-//! It does not look into expressions, spans of time and algorithms; `zramdctl check` does.
+//! It does not validate expressions, time spans and algorithms; `zramdctl check` does.
 
 use serde_json::{Map, Value, json};
 
 use super::key::{Key, SECONDARY_ALGORITHMS, Type};
 use super::schema::{SECTIONS, SectionKind};
 
-/// The schema, as it is installed.
+/// The schema as installed.
 pub fn json_schema() -> Value {
     let mut properties = Map::new();
     let mut patterns = Map::new();
@@ -41,7 +41,7 @@ fn section(about: &str, kind: SectionKind) -> Value {
             None => {
                 keys.insert(key.name.to_owned(), property(key));
             }
-            // A table of its own, which can also be switched on or off as a whole.
+            // A table, which can also be enabled or disabled as a whole.
             Some((table, name)) => {
                 let table = keys.entry(table).or_insert_with(|| {
                     json!({ "type": ["object", "boolean"], "properties": {}, "additionalProperties": false })

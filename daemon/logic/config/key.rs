@@ -1,4 +1,4 @@
-//! What a key is: its type, its default, and what it says of values.
+//! Description of a key: type, default, texts.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use super::value::Value;
 use crate::duration;
 use crate::text::nearest;
 
-/// One key. All are in `keys.rs`.
+/// A key. All keys are in `keys.rs`.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What values it takes.
+    /// Type of its values.
     pub kind: Type,
-    /// What holds when it is left out.
+    /// Default.
     pub default: DefaultValue,
-    /// A value to show, in TOML.
+    /// Example value, in TOML.
     pub example: &'static str,
-    /// The version of zramd that brought it.
+    /// The version of zramd that introduced it.
     pub since: &'static str,
-    /// What it means.
+    /// Its description.
     pub meaning: &'static str,
 }
 
@@ -34,7 +34,7 @@ pub(super) const fn key(
     Key { name, kind, default, example, since: "0.1", meaning }
 }
 
-/// What values a key takes.
+/// Type of a key's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     /// `true` or `false`.
@@ -52,10 +52,10 @@ pub enum Type {
         least: i64,
         /// The highest.
         most: i64,
-        /// Words that are allowed instead.
+        /// Words that are accepted instead.
         words: &'static [&'static str],
     },
-    /// A span of time: a number of seconds, or text with units.
+    /// A time span: a number of seconds, or text with units.
     Span {
         /// The shortest, in seconds.
         least: u64,
@@ -70,7 +70,7 @@ pub enum Type {
     Path,
     /// Mount options: text as in fstab, or a list.
     Options,
-    /// Words for a program: text, or a list.
+    /// Arguments of a program: text, or a list.
     Words,
     /// Permission bits: octal text, or a number written in octal.
     Octal,
@@ -93,7 +93,7 @@ impl Type {
         Type::Integer { least, most, words: &[] }
     }
 
-    /// The words that are allowed, besides other values or alone.
+    /// Accepted words, if any.
     pub const fn words(&self) -> &'static [&'static str] {
         match self {
             Type::Integer { words, .. } | Type::Word(words) => words,
@@ -104,7 +104,8 @@ impl Type {
         }
     }
 
-    /// Whether a value has this type. What a text means is left to the parser, but for spans of time and permission bits.
+    /// Whether a value has this type. Apart from time spans and permission bits, the contents of texts are left to the
+    /// parser.
     pub fn accepts(&self, value: &Value) -> bool {
         if let Value::String(text) = value
             && self.words().contains(&text.as_str())
@@ -138,7 +139,7 @@ impl Type {
         }
     }
 
-    /// What a value of another type probably means, as TOML.
+    /// The probable meaning of a value of another type, as TOML.
     pub fn meant(&self, value: &Value) -> Option<String> {
         match (self, value) {
             (Type::Bool, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
@@ -160,7 +161,7 @@ impl Type {
     }
 }
 
-/// The words about allowed values in the example file, the manual page and messages.
+/// The accepted values in words, for the example file, the manual page and messages.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let others = match self {
@@ -193,10 +194,10 @@ impl fmt::Display for Type {
     }
 }
 
-/// What holds when a key is left out.
+/// Default of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefaultValue {
-    /// No value of its own: what then holds, in words.
+    /// No value: what applies instead, in words.
     Unset(&'static str),
     /// `true` or `false`.
     Bool(bool),
@@ -207,7 +208,7 @@ pub enum DefaultValue {
 }
 
 impl DefaultValue {
-    /// The value, if it is one.
+    /// The default as a value, if it is one.
     pub fn value(&self) -> Option<Value> {
         match *self {
             DefaultValue::Unset(_) => None,

@@ -1,11 +1,11 @@
-//! The table of keys: each one's name, type, default, example and meaning. The parser reads with it, and the example file, the manual
-//! page, the JSON schema and `--set` of the client are made from it.
+//! The table of keys: name, type, default, example and description of each. The parser uses it, and the example file,
+//! the manual page, the JSON schema and `--set` of the client are generated from it.
 
 use super::key::DefaultValue::{Bool, Integer, Text, Unset};
 use super::key::{Key, Type, key};
 use crate::proc::HIGHEST_DEVICE;
 
-/// `[zramN]`, and those that `[defaults]` takes as well.
+/// `[zramN]`, and the keys that it shares with `[defaults]`.
 pub mod device {
     use super::{Bool, Integer, Key, Text, Type, Unset, key};
 
@@ -180,7 +180,7 @@ pub mod device {
         &LABEL,
     ];
 
-    /// Those that `[defaults]` takes.
+    /// Keys of `[defaults]`.
     pub const SHARED: &[&Key] = &[
         &ZRAM_SIZE,
         &ZRAM_FRACTION,

@@ -1,44 +1,44 @@
-//! Which files are read, in which order. Pure: the host lists the directories, this decides.
+//! Selects and orders the files to read. The host lists the directories.
 
 use std::path::PathBuf;
 
 use super::problem::{Origin, Problem};
 use crate::overlay;
 
-/// Directories with configuration, lowest precedence first.
+/// Configuration directories, lowest precedence first.
 pub const ROOTS: [&str; 3] = ["/usr/lib/zramd", "/etc/zramd", "/run/zramd"];
-/// The main file in each.
+/// Name of the main file.
 pub const MAIN: &str = "zramd.toml";
-/// The directory of drop-ins in each.
+/// Name of the drop-in directory.
 pub const DROP_INS: &str = "zramd.toml.d";
 
-/// One file that was found.
+/// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Position of its directory in [`ROOTS`]; higher wins.
+    /// Index of its directory in [`ROOTS`]; higher takes precedence.
     pub root: usize,
     /// File name without directories.
     pub name: String,
     /// The whole path.
     pub path: PathBuf,
-    /// What is there.
+    /// Its contents.
     pub kind: EntryKind,
 }
 
-/// What is at the path of an [`Entry`], links followed.
+/// Contents at the path of an [`Entry`], after following links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
     /// A file with this text.
     Text(String),
     /// An empty file, or a link to `/dev/null`: hides files of the same name in lower directories.
     Mask,
-    /// A link that leads nowhere: as if it were not there.
+    /// A dangling link: ignored with a warning.
     Dangling,
-    /// It cannot be read, for this reason.
+    /// Unreadable, for this reason.
     Unreadable(String),
 }
 
-/// Whether a name in a directory of drop-ins counts.
+/// Whether a file in a drop-in directory is read.
 pub fn is_drop_in(name: &str) -> bool {
     !name.starts_with('.') && name.ends_with(".toml")
 }
@@ -47,7 +47,7 @@ pub fn is_drop_in(name: &str) -> bool {
 pub fn order(mains: Vec<Entry>, mut drop_ins: Vec<Entry>) -> (Vec<(PathBuf, String)>, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut files = Vec::new();
-    // A mask hides the main files below it; without one they add up.
+    // A mask hides the main files below it; otherwise all of them are read.
     let mut visible: Vec<Entry> = Vec::new();
     for entry in sorted_by_root(mains) {
         if entry.kind == EntryKind::Mask {
@@ -56,10 +56,10 @@ pub fn order(mains: Vec<Entry>, mut drop_ins: Vec<Entry>) -> (Vec<(PathBuf, Stri
             visible.push(entry);
         }
     }
-    // Of drop-ins of one name, only the highest counts.
+    // Of drop-ins with the same name, only the one with the highest precedence is read.
     drop_ins.retain(|entry| is_drop_in(&entry.name));
     let mut drop_ins = sorted_by_root(drop_ins);
-    // Overrides come last, whatever the others are called.
+    // Overrides are read last, whatever their names.
     let rank = |entry: &Entry| (overlay::section_of_path(&entry.path).is_some(), entry.name.clone());
     drop_ins.sort_by_cached_key(rank);
     let mut chosen: Vec<Entry> = Vec::new();

@@ -1,4 +1,4 @@
-//! `[maintenance]` → settings of the policies, and what they mean for the devices.
+//! Parses `[maintenance]` into settings of the policies, and applies them to the devices.
 
 use super::device::secondary;
 use super::key::Key;
@@ -17,9 +17,9 @@ use crate::maintain::pressure::Thresholds;
 use crate::maintain::resize::OnChange;
 use crate::maintain::{recompress, writeback};
 
-/// A machine on which every size that depends on memory is large.
+/// A machine on which all sizes that depend on memory are large.
 const LARGE: Variables = Variables { ram_mib: 1e6, swap_mib: 1e6, cpus: 1e3 };
-/// The section, before it is known which devices there are.
+/// Contents of the section, before the devices are known.
 pub(crate) struct Asked {
     settings: MaintenanceSettings,
     algorithms: Vec<Algorithm>,
@@ -28,7 +28,7 @@ pub(crate) struct Asked {
     writeback_origin: Origin,
 }
 
-/// Reads the section; nothing when it asks for nothing.
+/// Parses the section; `None` if it enables nothing.
 pub(crate) fn read(reader: &mut SectionReader<'_>) -> Option<Asked> {
     let enabled = reader.boolean(&keys::ENABLED);
     let asked = Asked {
@@ -51,7 +51,7 @@ pub(crate) fn read(reader: &mut SectionReader<'_>) -> Option<Asked> {
     enabled.then_some(asked)
 }
 
-/// Whether a policy is on: it, or one of its keys, is there, and it is not `false`.
+/// Whether a policy is enabled: explicitly, or by any of its keys.
 fn is_on(reader: &mut SectionReader<'_>, enabled: &Key) -> bool {
     let policy = enabled.name.trim_end_matches("enabled");
     let mut keys = SectionKind::Maintenance.keys().iter().filter(|key| key.name.starts_with(policy));
@@ -66,7 +66,7 @@ fn ages(reader: &mut SectionReader<'_>, least_key: &Key, most_key: &Key, default
     let range = match most {
         Some(most) if reader.own(least_key).is_none() => Range { least: least.min(most), most },
         Some(most) => Range { least, most },
-        // The spread of the defaults, above what is given.
+        // Keep the distance of the defaults.
         None => Range { least, most: least.saturating_add(default.most.saturating_sub(default.least)) },
     };
     if range.least > range.most {
@@ -128,7 +128,7 @@ fn pressure(reader: &mut SectionReader<'_>) -> Option<Thresholds> {
 }
 
 impl Asked {
-    /// Gives the devices what the policies need of them, unless they have their own.
+    /// Gives the devices the settings that the policies need, unless they have their own.
     pub(crate) fn apply(
         self,
         devices: &mut [DeviceSettings],

@@ -1,4 +1,4 @@
-//! What all files say together: per key, the last assignment wins, and its origin is remembered.
+//! Merges all files: per key, the last assignment takes precedence. Its origin is kept.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,21 +8,21 @@ use super::fragment::{self, Assignment, Section};
 use super::problem::{Origin, Problem};
 use crate::overlay::{self, Command, Overlay, Override, Standing};
 
-/// What all files say together.
+/// All files, merged.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Merged {
     /// Sections by name.
     pub sections: BTreeMap<String, Section>,
-    /// Sections that some file breaks: what the owner wanted there is not known, so they are not used at all.
+    /// Sections with a syntax error in some file. They are not used at all, because the intended settings are unknown.
     pub broken: BTreeSet<String>,
-    /// What holds until the next boot instead of what the configuration says, or without it.
+    /// Runtime assignments in effect until the next boot.
     pub overrides: Vec<Override>,
-    /// What the configuration assigns where an override is in force, by section and key.
+    /// The configured assignments that overrides replace, by section and key.
     pub configured: BTreeMap<(String, String), Assignment>,
 }
 
-/// Reads files in order, lowest precedence first; overrides come last. An override alone makes no section: it is not used when
-/// no file has its section, unless it was created at runtime. `asked` names a section that the kernel command line asks for.
+/// Merges files in order, lowest precedence first; overrides are last. An override without a section in any other file
+/// is ignored, unless the section was created at runtime. `asked` is a section that the kernel command line requests.
 pub fn merge(files: &[(PathBuf, String)], asked: Option<&str>) -> (Merged, Vec<Problem>) {
     let mut merged = Merged::default();
     let mut problems = Vec::new();
@@ -52,7 +52,7 @@ pub fn merge(files: &[(PathBuf, String)], asked: Option<&str>) -> (Merged, Vec<P
                 }
                 Entry::Occupied(entry) => {
                     let known = entry.into_mut();
-                    // An override changes a section that begins elsewhere.
+                    // The section's origin remains that of the configuration.
                     if overridden.is_none() {
                         known.origin = section.origin;
                     }
@@ -81,7 +81,7 @@ fn overrides(
     let one = |(key, assignment): (&String, &Assignment)| {
         let command = written.commands.get(key).copied();
         let configured = configured(key);
-        // `resize` assigns it so that a lower maximum does not count; without one, it says nothing.
+        // `resize` always assigns it, to lift a lower maximum; without one, it has no effect.
         if key == "max-zram-size" && command == Some(Command::Resize) && configured.is_none() {
             return None;
         }

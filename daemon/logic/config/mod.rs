@@ -1,8 +1,8 @@
-//! Configuration: TOML text of several files in, [`settings::Settings`] and a list of [`problem::Problem`]s out.
+//! Configuration: reads TOML files into [`settings::Settings`] and a list of [`problem::Problem`]s.
 //!
-//! Three types for three responsibilities: a *fragment* is what one file says, the *merged* document is what all
-//! files say together with the origin of each assignment, and `Settings` is what was meant, validated and typed.
-//! Reading never stops at the first problem, and a problem in one section leaves the others usable.
+//! There are three stages: a *fragment* is the contents of one file; the *merged* document is all files with the origin
+//! of each assignment; `Settings` is the result, validated and typed. All problems are collected; a problem in one
+//! section leaves the others usable.
 
 mod assemble;
 mod device;
@@ -30,21 +30,21 @@ use merge::Merged;
 use problem::{Origin, Problem};
 use settings::Settings;
 
-/// What was read.
+/// Result of reading the configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Loaded {
-    /// What is asked for.
+    /// The settings.
     pub settings: Settings,
-    /// Everything that is wrong, in the order of files and sections.
+    /// All problems, in the order of files and sections.
     pub problems: Vec<Problem>,
     /// Each effective assignment with its origin.
     pub merged: Merged,
-    /// Whether `systemd.zram=0` on the kernel command line switches everything off.
+    /// Whether `systemd.zram=0` on the kernel command line disables everything.
     pub disabled_by_cmdline: bool,
 }
 
 impl Loaded {
-    /// What is asked for if the override of a section does not assign these keys.
+    /// The settings as they would be without these keys in the override of a section.
     pub fn without<'a>(&self, section: &str, keys: impl IntoIterator<Item = &'a String>) -> Settings {
         if self.disabled_by_cmdline {
             return Settings::default();
@@ -62,7 +62,7 @@ impl Loaded {
     }
 }
 
-/// Reads files, lowest precedence first, together with the kernel command line.
+/// Reads files, lowest precedence first, and the kernel command line.
 pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
     let asked_for = enabled_by_cmdline(cmdline);
     let (mut merged, mut problems) = merge::merge(files, (asked_for == Some(true)).then_some("zram0"));
@@ -79,15 +79,15 @@ pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
     Loaded { settings, problems, merged, disabled_by_cmdline: false }
 }
 
-/// As [`load`], for files that were looked for, with what was wrong with finding them.
+/// As [`load`], for the files found and the problems of finding them.
 pub fn load_sources((files, found): (Vec<(PathBuf, String)>, Vec<Problem>), cmdline: &str) -> Loaded {
     let mut loaded = load(&files, cmdline);
     loaded.problems.splice(0..0, found);
     loaded
 }
 
-/// What the kernel command line says: `systemd.zram`, `=1|yes|true|on` switch zram on, `=0|no|false|off` off; the last
-/// valid word wins and others are skipped, as zram-generator has it.
+/// The switch on the kernel command line: `systemd.zram`, `=1|yes|true|on` enable zram, `=0|no|false|off` disable it.
+/// The last valid word takes precedence; others are ignored, as in zram-generator.
 pub fn enabled_by_cmdline(cmdline: &str) -> Option<bool> {
     const WORD: &str = "systemd.zram";
     if !cmdline.contains(WORD) {

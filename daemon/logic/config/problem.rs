@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, as data: where, what, and what to write instead.
+//! A problem of a configuration, as data: position, description, and correction.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,31 +8,31 @@ use serde::Serialize;
 use crate::finding::Code;
 use crate::text::worded;
 
-/// Where a value was written: the last assignment that won.
+/// Position of a value: of the assignment that takes precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Origin {
-    /// The file as it was opened; empty for a built-in default, `/proc/cmdline` for the kernel command line.
+    /// Path of the file; empty for a built-in default, `/proc/cmdline` for the kernel command line.
     pub file: PathBuf,
-    /// Line, counted from 1; 0 when there is none.
+    /// Line, counted from 1; 0 without one.
     pub line: u32,
-    /// Column in characters, counted from 1; 0 when there is none.
+    /// Column in characters, counted from 1; 0 without one.
     pub column: u32,
-    /// `section.key`, for example `zram0.zram-size`; only the section when a whole section is meant.
+    /// `section.key`, for example `zram0.zram-size`; for a whole section, only its name.
     pub key: String,
-    /// The line itself, for messages that underline the place.
+    /// The text of the line, for messages that underline the position.
     pub source_line: String,
-    /// How many characters to underline, at least 1 when there is a line.
+    /// Number of characters to underline; at least 1 if there is a line.
     pub width: u32,
 }
 
 impl Origin {
-    /// The place of a span of bytes in the text of a file.
+    /// The position of a range of bytes in the text of a file.
     pub fn at(file: &Path, text: &str, span: Range<usize>, key: impl Into<String>) -> Origin {
         let start = floor_boundary(text, span.start);
         let end = floor_boundary(text, span.end.max(start));
         let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
-        // A place behind the line is shown at its end, and a line of Windows ends before its carriage return.
+        // A position beyond the line is shown at its end, before the carriage return of a Windows line.
         let source_line = &text[line_start..line_end];
         let source_line = source_line.strip_suffix('\r').unwrap_or(source_line);
         let line_end = line_start + source_line.len();
@@ -48,7 +48,7 @@ impl Origin {
         }
     }
 
-    /// The same place, narrowed to a part of it: `skip` characters in, `width` characters wide.
+    /// Narrows the position to `width` characters, starting after `skip`.
     #[must_use]
     pub fn part(&self, skip: u32, width: u32) -> Origin {
         let width = width.min(self.width.saturating_sub(skip)).max(1);
@@ -68,7 +68,7 @@ fn floor_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// How bad a [`Problem`] is.
+/// Severity of a [`Problem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -78,26 +78,26 @@ pub enum Severity {
     Error,
 }
 
-/// One finding. Reported all at once, never only the first.
+/// A problem. All problems are reported, not only the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Where it is.
+    /// Its position.
     pub origin: Origin,
-    /// What is wrong: one sentence, lower case, no full stop.
+    /// Description: one sentence, lower case, no full stop.
     pub message: String,
-    /// What to write instead, when that is known.
+    /// What to write instead, if known.
     pub hint: Option<String>,
-    /// Another object that it is about, such as a swap of another program; otherwise empty.
+    /// Another object concerned, such as the swap of another program; otherwise empty.
     pub about: String,
-    /// What it is as a finding about that object, when it is more than a mistake in the configuration.
+    /// Its code as a finding about that object, if it is more than a configuration error.
     #[serde(skip)]
     pub code: Option<Code>,
 }
 
 impl Problem {
-    /// Something that makes its section or file unusable.
+    /// An error: the section or file is not used.
     pub fn error(origin: Origin, message: impl Into<String>) -> Problem {
         Problem {
             severity: Severity::Error,
@@ -109,7 +109,7 @@ impl Problem {
         }
     }
 
-    /// Something that is ignored.
+    /// A warning: something is ignored.
     pub fn warning(origin: Origin, message: impl Into<String>) -> Problem {
         Problem {
             severity: Severity::Warning,
@@ -121,21 +121,21 @@ impl Problem {
         }
     }
 
-    /// Adds another object that it is about.
+    /// Sets another object concerned.
     #[must_use]
     pub fn about(mut self, object: impl Into<String>) -> Problem {
         self.about = object.into();
         self
     }
 
-    /// Adds what it is as a finding.
+    /// Sets the code of the finding.
     #[must_use]
     pub fn code(mut self, code: Code) -> Problem {
         self.code = Some(code);
         self
     }
 
-    /// Adds what to write instead.
+    /// Sets what to write instead.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {
         self.hint = Some(worded(hint));

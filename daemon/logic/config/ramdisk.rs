@@ -1,4 +1,4 @@
-//! `[ramdisk.NAME]` → [`RamDiskSettings`], and the zram devices that hold some of them.
+//! Parses `[ramdisk.NAME]` into [`RamDiskSettings`], and into the zram devices of RAM disks on zram.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::ramdisk::place::{STORES, is_at_or_below, place};
 use crate::ramdisk::{Mode, OnFailure};
 
-/// It becomes part of the name of a file.
+/// The name is part of file names.
 const LONGEST_NAME: usize = 64;
-/// How often a disk with `persist = "snapshot"` is saved by default.
+/// Default interval between saves with `persist = "snapshot"`.
 const SAVE_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What only a disk on zram has.
+/// Keys for RAM disks on zram only.
 const ZRAM_KEYS: &[&Key] = &[
     &keys::FS_TYPE,
     &keys::COMPRESSION_ALGORITHM,
@@ -33,7 +33,7 @@ const ZRAM_KEYS: &[&Key] = &[
     &keys::FORCE_RESIDENT_LIMIT,
 ];
 
-/// What only a disk has whose contents are kept.
+/// Keys for RAM disks that are kept only.
 const KEEP_KEYS: &[&Key] = &[
     &keys::SAVE_INTERVAL,
     &keys::KEEP,
@@ -47,7 +47,7 @@ const KEEP_KEYS: &[&Key] = &[
     &keys::TIME_LIMIT,
 ];
 
-/// A disk, and what it asks of a zram device if one is to hold it.
+/// A RAM disk, and the zram device for it, if it is on zram.
 pub(super) struct Disk {
     settings: RamDiskSettings,
     zram: Option<Zram>,
@@ -58,7 +58,7 @@ struct Zram {
     device: DeviceSettings,
 }
 
-/// Reads one section.
+/// Parses one section.
 pub(super) fn ramdisk(
     section: &str,
     reader: &mut SectionReader<'_>,
@@ -119,7 +119,7 @@ fn check_name(name: &str, reader: &mut SectionReader<'_>) {
     }
 }
 
-/// The device that is to hold the disk; its number may come later.
+/// The zram device of the RAM disk; its number may be assigned later.
 fn zram(
     name: &str,
     reader: &mut SectionReader<'_>,
@@ -134,7 +134,7 @@ fn zram(
     let key = &keys::COMPRESSION_ALGORITHM;
     let (algorithms, algorithms_origin) = match defaults.filter(|_| reader.own(key).is_none()) {
         Some(defaults) => {
-            // What is wrong with the defaults is told for every device already.
+            // Problems of `[defaults]` are reported with each device already.
             let mut reader = SectionReader::new(defaults, SectionKind::Defaults, None);
             let key = &device::COMPRESSION_ALGORITHM;
             (algorithms(&mut reader, key), reader.origin_of(key))
@@ -223,7 +223,7 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
     })
 }
 
-/// A program with its words; no shell is between.
+/// A program with arguments; run without a shell.
 fn command(key: &Key, reader: &mut SectionReader<'_>) -> Vec<String> {
     let words = reader.words(key);
     if let Some((program, origin)) = words.first()
@@ -245,8 +245,8 @@ fn command(key: &Key, reader: &mut SectionReader<'_>) -> Vec<String> {
     words.into_iter().map(|(word, _)| word).collect()
 }
 
-/// Gives the disks that are on zram a device each: the one that is asked for, or the next after the last that is named
-/// anywhere, in the order of the disks' names.
+/// Assigns a zram device to each RAM disk on zram: the configured one, or the next number after the highest in the
+/// configuration, in the order of the RAM disks' names.
 pub(super) fn number_devices(
     disks: Vec<Disk>,
     merged: &Merged,
@@ -266,7 +266,7 @@ pub(super) fn number_devices(
             rejected.push(disk.settings.name.clone());
         }
     }
-    // Above what is taken as long as there is something, so that another section does not move a disk to another device.
+    // Prefer numbers above all others, so that adding a section does not change the device of a RAM disk.
     let above = taken.last().map_or(0, |last| last + 1);
     let mut free = (above..=HIGHEST_DEVICE).chain((0..above).filter(|number| !taken.contains(number)));
     for Disk { settings: mut disk, zram } in disks {

@@ -1,4 +1,4 @@
-//! Problems as text: with the line underlined for people, on one line for the journal.
+//! Problems as text: with the line underlined for terminals, on one line for the journal.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
@@ -8,7 +8,7 @@ use crate::exit::ExitStatus;
 use crate::plan::{Decision, Plan};
 use crate::record::Target;
 
-/// What a check of a configuration ends with: one line, and the exit status.
+/// Result of checking a configuration: one line, and the exit status.
 pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {
     let usable = plan.items.iter().filter(|item| item.decision != Decision::Refused);
     let (devices, others): (Vec<&Target>, Vec<&Target>) =
@@ -31,7 +31,7 @@ pub fn count(devices: usize, ramdisks: usize) -> String {
     format!("{}, {}", plural(devices, "zram device"), plural(ramdisks, "RAM disk"))
 }
 
-/// All problems, each with its place, its line underlined, and what to write instead.
+/// All problems, each with its position, the line underlined, and a correction.
 pub fn render(problems: &[Problem], colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let rendered: Vec<String> = problems.iter().map(|problem| render_one(problem, &renderer)).collect();
@@ -76,8 +76,8 @@ fn render_one(problem: &Problem, renderer: &Renderer) -> String {
     renderer.render(&[group])
 }
 
-/// `/etc/zramd/zramd.toml:3:9: zram0.zram-size: what is wrong (what to write)`. On one line whatever is quoted in it: each line
-/// of the kernel log is an entry of its own.
+/// `/etc/zramd/zramd.toml:3:9: zram0.zram-size: what is wrong (what to write)`. Always one line, even if quoted text
+/// has several: each line of the kernel log is an entry of its own.
 pub fn one_line(problem: &Problem) -> String {
     let origin = &problem.origin;
     let mut text = String::new();

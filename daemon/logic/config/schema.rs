@@ -1,4 +1,4 @@
-//! The kinds of sections, and the commented example file, which is made from the table of keys.
+//! The kinds of sections, and the commented example file, generated from the table of keys.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::key::Key;
 use super::keys;
 use crate::proc::zram_number;
 
-/// The kinds of sections there are.
+/// Kind of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SectionKind {
     /// `[zramN]`.
@@ -24,7 +24,7 @@ pub enum SectionKind {
 }
 
 impl SectionKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [SectionKind; 6] = [
         SectionKind::Defaults,
         SectionKind::Device,
@@ -34,7 +34,7 @@ impl SectionKind {
         SectionKind::Maintenance,
     ];
 
-    /// The keys that such a section can have.
+    /// The keys of such a section.
     pub const fn keys(self) -> &'static [&'static Key] {
         match self {
             SectionKind::Device => keys::device::KEYS,
@@ -46,7 +46,7 @@ impl SectionKind {
         }
     }
 
-    /// The key of a name.
+    /// Looks up a key by name.
     pub fn key(self, name: &str) -> Option<&'static Key> {
         self.keys().iter().copied().find(|key| key.name == name)
     }
@@ -90,7 +90,7 @@ const HEAD: &str = "\
 # Every key is shown below with an example; nothing is configured until a line without # is added.
 ";
 
-/// The sections of the example file: name, what it is about, kind.
+/// The sections of the example file: name, description, kind.
 pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
     ("defaults", "Defaults for every [zramN] below.", SectionKind::Defaults),
     ("zram0", "One device, /dev/zram0: swap, or a file system with a mount-point.", SectionKind::Device),
@@ -108,7 +108,7 @@ pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
     ),
 ];
 
-/// The commented file with every key.
+/// The commented example file with all keys.
 pub fn example_file() -> String {
     let mut out = HEAD.to_owned();
     for (name, about, kind) in SECTIONS {

@@ -1,4 +1,4 @@
-//! Reading typed values out of one section, collecting every problem on the way.
+//! Reads typed values of one section, and collects all problems.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use crate::expr::Expr;
 use crate::text::nearest;
 use crate::unit::escape_path;
 
-/// Reads one section, with another one behind it for what it leaves out.
+/// Reads one section, with defaults for keys that it lacks.
 pub struct SectionReader<'a> {
     section: &'a Section,
     kind: SectionKind,
     defaults: Option<&'a Section>,
-    /// What was found to be wrong.
+    /// Problems found so far.
     pub problems: Vec<Problem>,
-    /// Whether something makes the section unusable.
+    /// Whether an error makes the section unusable.
     pub failed: bool,
 }
 
 impl<'a> SectionReader<'a> {
-    /// Begins to read a section; warns of keys that do not exist.
+    /// Starts reading a section; warns about unknown keys.
     pub fn new(section: &'a Section, kind: SectionKind, defaults: Option<&'a Section>) -> SectionReader<'a> {
         SectionReader { section, kind, defaults, problems: unknown_keys(section, kind), failed: false }
     }
 
-    /// Notes an error, which makes the section unusable.
+    /// Adds an error, which makes the section unusable.
     pub fn fail(&mut self, problem: Problem) {
         self.failed = true;
         self.problems.push(problem);
@@ -47,17 +47,17 @@ impl<'a> SectionReader<'a> {
         self.section.keys.get(key.name)
     }
 
-    /// Where the section begins.
+    /// Position of the section.
     pub fn origin(&self) -> Origin {
         self.section.origin.clone()
     }
 
-    /// Where a key is assigned, or else where the section begins.
+    /// Position of a key's value, or else of the section.
     pub fn origin_of(&self, key: &Key) -> Origin {
         self.get(key).map_or_else(|| self.origin(), |assignment| assignment.origin.clone())
     }
 
-    /// Complains about keys that belong to something else.
+    /// Reports keys that belong to another kind of section or device.
     pub fn misplaced(&mut self, keys: &[&Key], what: &str, hint: &str) {
         for key in keys {
             if let Some(assignment) = self.own(key) {
@@ -67,7 +67,7 @@ impl<'a> SectionReader<'a> {
         }
     }
 
-    /// The value of a key, which has its type: as it is assigned, else the default.
+    /// The value of a key if it has the right type; else the default.
     pub fn value(&mut self, key: &Key) -> Option<(Value, Origin)> {
         if let Some(Assignment { value, origin, .. }) = self.get(key) {
             if key.kind.accepts(value) {
@@ -78,7 +78,7 @@ impl<'a> SectionReader<'a> {
         key.default.value().map(|value| (value, self.origin()))
     }
 
-    /// `true` or `false`; `false` when there is no default.
+    /// `true` or `false`; `false` without a default.
     pub fn boolean(&mut self, key: &Key) -> bool {
         matches!(self.value(key), Some((Value::Boolean(true), _)))
     }
@@ -91,12 +91,12 @@ impl<'a> SectionReader<'a> {
         }
     }
 
-    /// One of the words of a key.
+    /// One of the words that the key accepts.
     pub fn word(&mut self, key: &Key) -> Option<String> {
         self.text(key).map(|(word, _)| word)
     }
 
-    /// A span of time; nothing for `"never"`.
+    /// A time span; `None` for `"never"`.
     pub fn span(&mut self, key: &Key) -> Option<Duration> {
         self.value(key)?.0.span()
     }
@@ -118,7 +118,7 @@ impl<'a> SectionReader<'a> {
         }
     }
 
-    /// A size: a number of MiB or an expression. Nothing for `"none"` where that is allowed.
+    /// A size: a number of MiB or an expression. `None` for `"none"`, if that is accepted.
     pub fn size(&mut self, key: &Key) -> Option<SizeExpr> {
         let (value, origin) = self.value(key)?;
         let (expr, text) = match value {
@@ -139,7 +139,7 @@ impl<'a> SectionReader<'a> {
         Some(SizeExpr { expr, text, origin })
     }
 
-    /// Text, or a list of text: each word with its place.
+    /// Text, or a list of text: each word with its position.
     pub fn words(&mut self, key: &Key) -> Vec<(String, Origin)> {
         let items = match self.value(key) {
             Some((Value::Array(items), _)) => items,
@@ -153,7 +153,7 @@ impl<'a> SectionReader<'a> {
         items.into_iter().filter_map(word).collect()
     }
 
-    /// Options as fstab has them, from text or a list, without blanks around them.
+    /// Options as in fstab, from text or a list, without surrounding blanks.
     pub fn options(&mut self, key: &Key) -> String {
         let words = self.words(key);
         let options = words.iter().flat_map(|(word, _)| word.split(',')).map(str::trim);
@@ -165,7 +165,7 @@ impl<'a> SectionReader<'a> {
         options
     }
 
-    /// An absolute path, with `.`, double and trailing slashes taken out; `..` is refused.
+    /// An absolute path, normalised (no `.`, double or trailing slash); `..` is refused.
     pub fn path(&mut self, key: &Key) -> Option<(String, Origin)> {
         let (text, origin) = self.text(key)?;
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
@@ -205,11 +205,11 @@ impl<'a> SectionReader<'a> {
     }
 }
 
-/// What is said of a value that its key does not take.
+/// The problem of a value that the key does not accept.
 fn wrong_value(key: &Key, value: &Value, origin: &Origin) -> Problem {
     let written = value.toml().unwrap_or_else(str::to_owned);
     let problem = Problem::error(origin.clone(), format!("expected {}, not {written}", key.kind));
-    // A key of a policy is written with the name of its table in front, or in it.
+    // Keys of a policy may be written with the prefix of their table, or inside the table.
     let name = key.name.rsplit('.').next().unwrap_or_default();
     problem.hint(match key.kind.meant(value) {
         Some(meant) => format!("write {name} = {meant}"),
@@ -217,10 +217,10 @@ fn wrong_value(key: &Key, value: &Value, origin: &Origin) -> Problem {
     })
 }
 
-/// The longest escaped path that fits into the name of a file together with `.device.d`.
+/// The longest escaped path for which the file name `*.device.d` is not too long.
 const LONGEST_UNIT: usize = 255 - ".device.d".len();
 
-/// Why a systemd unit cannot have this text at the end of a line: there is no way to escape it (systemd.syntax(7)).
+/// Why this text cannot be at the end of a line of a unit file: it cannot be escaped (systemd.syntax(7)).
 fn unfit_for_unit(text: &str) -> Option<&'static str> {
     if text.contains(char::is_control) {
         Some("has a control character in it")
@@ -233,7 +233,7 @@ fn unfit_for_unit(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Narrows the place of a quoted text to a part of it, when the text stands there as it is, without escapes.
+/// Narrows the position of a quoted text to a part of it, if the text has no escapes.
 pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
     let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
     let plain = origin.width == chars(text) + 2;
@@ -243,7 +243,7 @@ pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
     }
 }
 
-/// Keys of a section that do not exist, with what was probably meant.
+/// Unknown keys of a section, with the probable correction.
 fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
     let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
     let problem = |(key, assignment): (&String, &Assignment)| {
@@ -263,7 +263,7 @@ fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
     unknown.map(problem).collect()
 }
 
-/// What zram-generator, fstab and systemd units call it.
+/// The name in zramd for a key of zram-generator, fstab or systemd units.
 fn foreign_spelling(key: &str) -> Option<&'static str> {
     Some(match key.to_ascii_lowercase().as_str() {
         "memory-limit" => "host-memory-limit",

@@ -1,7 +1,7 @@
-//! What the owner of the machine asked for: validated, typed, and still independent of the machine.
+//! Settings from the configuration: validated, typed, and still independent of the machine.
 //!
-//! Sizes stay expressions here, because their value depends on the memory of the machine; the planner evaluates
-//! them with its facts and reports a bad result at the [`Origin`] of the expression.
+//! Sizes remain expressions, because their values depend on the machine's memory; the planner evaluates them with its
+//! facts and reports invalid results at the [`Origin`] of the expression.
 
 use std::time::Duration;
 
@@ -16,97 +16,97 @@ use crate::maintain::resize::OnChange;
 use crate::ramdisk::{Mode, OnFailure};
 use crate::vm::Tunable;
 
-/// Everything that was asked for, in the order of device number and of RAM-disk name.
+/// All settings, devices sorted by number and RAM disks by name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
-    /// One entry per usable `[zramN]` section.
+    /// One entry per valid `[zramN]` section.
     pub devices: Vec<DeviceSettings>,
-    /// One entry per usable `[ramdisk.NAME]` section.
+    /// One entry per valid `[ramdisk.NAME]` section.
     pub ramdisks: Vec<RamDiskSettings>,
     /// `[vm]`.
     pub vm: Option<VmSettings>,
-    /// `[maintenance]`, if it is there and asks for anything.
+    /// `[maintenance]`, if it enables anything.
     pub maintenance: Option<MaintenanceSettings>,
     /// `[benchmark]`.
     pub benchmark: BenchmarkSettings,
 }
 
-/// `[benchmark]`: how the algorithm of `auto` is found.
+/// `[benchmark]`: how `auto` chooses the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BenchmarkSettings {
-    /// When it is measured.
+    /// When to measure.
     pub when: When,
-    /// What the owner wants.
+    /// What to optimise for.
     pub profile: Profile,
-    /// Which pages it compresses.
+    /// Pages to compress.
     pub sample: PageSource,
 }
 
-/// Which pages the benchmark compresses. All but the first are private to those who use the machine.
+/// Pages that the benchmark compresses. All but the first kind are private data of users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageSource {
-    /// Generated pages and files that every user may read, mixed according to the statistics of the swap in use.
+    /// Generated pages and world-readable files, mixed by the statistics of the swap in use.
     #[default]
     Public,
-    /// Pages in the swap on zram; public ones while too few are there.
+    /// Pages in the swap on zram; public ones while there are too few.
     Swap,
-    /// Pages in the memory of processes; public ones where too few can be read.
+    /// Pages in the memory of processes; public ones if too few are readable.
     Processes,
 }
 
-/// When the benchmark runs by itself.
+/// When the benchmark runs automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum When {
-    /// After boot, once the machine is quiet.
+    /// After boot, once the machine is idle.
     #[default]
     Idle,
     /// At boot, before devices are set up.
     Boot,
-    /// Only when somebody asks.
+    /// Only on request.
     Never,
 }
 
 /// The section `[vm]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VmSettings {
-    /// Where the section begins.
+    /// Position of the section.
     pub origin: Origin,
-    /// What each setting is to be, those of `zswap` aside; all are left alone unless `tune` is true.
+    /// Level of each setting except `zswap`; unchanged unless `tune` is true.
     pub levels: Vec<(Tunable, Level)>,
-    /// Whether zswap is to be switched off.
+    /// Whether to disable zswap.
     pub zswap_off: bool,
 }
 
-/// What a setting is to be.
+/// The level of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// What fits the machine.
+    /// Chosen for the machine.
     Auto,
-    /// What it is.
+    /// Unchanged.
     Keep,
-    /// This.
+    /// This value.
     Value(u64),
 }
 
 /// `[maintenance]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaintenanceSettings {
-    /// Where the section begins.
+    /// Position of the section.
     pub origin: Origin,
-    /// Time between two passes.
+    /// Time between two runs.
     pub interval: Duration,
-    /// Compress idle pages again.
+    /// Recompress idle pages.
     pub recompress: Option<recompress::Settings>,
-    /// Write idle pages to the backing device.
+    /// Write idle pages back to the backing device.
     pub writeback: Option<WritebackSettings>,
-    /// Follow how short memory is.
+    /// React to memory pressure.
     pub pressure: Option<Thresholds>,
-    /// What happens when the machine's memory has grown or shrunk, if that is given.
+    /// What to do when the machine's memory has changed, if set.
     pub on_memory_change: Option<OnChange>,
 }
 
 impl MaintenanceSettings {
-    /// Whether anything of it happens now and then.
+    /// Whether any of it runs periodically.
     pub fn needs_timer(&self) -> bool {
         self.recompress.is_some() || self.writeback.is_some() || self.on_memory_change.is_some()
     }
@@ -117,40 +117,40 @@ impl MaintenanceSettings {
 pub struct WritebackSettings {
     /// Idle ages.
     pub age: Range,
-    /// Upper bound of what is written in any 24 hours.
+    /// Maximum bytes written in a rolling period of 24 hours.
     pub daily: SizeExpr,
-    /// Upper bound of what one run writes.
+    /// Maximum bytes written per run.
     pub per_run: SizeExpr,
-    /// Whether incompressible pages are written that are not idle.
+    /// Whether incompressible pages are written back even if they are not idle.
     pub huge: bool,
 }
 
-/// A size expression together with the place where it was written.
+/// A size expression and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizeExpr {
     /// The parsed expression; its value is in MiB.
     pub expr: Expr,
-    /// The expression as it was written, for messages.
+    /// The expression as written, for messages.
     pub text: String,
-    /// Where it was written.
+    /// Its position.
     pub origin: Origin,
 }
 
-/// How large a device is to be, before the machine's memory is known.
+/// Size of a device, before the machine's memory is known.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SizeRule {
-    /// `zram-size`, capped by `max-zram-size` when that is given.
+    /// `zram-size`, limited by `max-zram-size` if set.
     Expression {
         /// The size.
         size: SizeExpr,
-        /// Upper bound in MiB.
+        /// Maximum in MiB.
         max: Option<SizeExpr>,
     },
-    /// `zram-fraction` of RAM in whole MiB, capped by `max-zram-size` when that is given.
+    /// `zram-fraction` of RAM in whole MiB, limited by `max-zram-size` if set.
     Fraction {
-        /// Share of RAM, 0.5 by default.
+        /// Fraction of RAM, 0.5 by default.
         fraction: f64,
-        /// Upper bound.
+        /// Maximum.
         max: Option<SizeExpr>,
     },
 }
@@ -160,53 +160,53 @@ pub enum SizeRule {
 pub struct DeviceSettings {
     /// N of `/dev/zramN`.
     pub number: u32,
-    /// Where the section begins, for problems that concern the whole device.
+    /// Position of the section, for problems of the whole device.
     pub origin: Origin,
     /// Uncompressed size (`disksize`).
     pub size: SizeRule,
-    /// Do not create the device when the machine has more RAM than this (MiB).
+    /// Do not create the device if the machine has more RAM than this (MiB).
     pub host_memory_limit: Option<SizeExpr>,
-    /// Upper bound of the memory that the compressed data may use (`mem_limit`).
+    /// Maximum memory for compressed data (`mem_limit`).
     pub resident_limit: Option<SizeExpr>,
-    /// Accept a memory limit on a mounted file system, where reaching it loses data silently.
+    /// Accept a memory limit on a mounted file system, which silently loses data when the limit is reached.
     pub force_resident_limit: bool,
     /// Algorithms in order of preference; never empty.
     pub algorithms: Vec<AlgorithmChoice>,
-    /// Where `compression-algorithm` was written.
+    /// Position of `compression-algorithm`.
     pub algorithms_origin: Origin,
     /// Secondary algorithms, priorities 1, 2, 3 in this order.
     pub recompression: Vec<Algorithm>,
-    /// Where `recompression-algorithm` was written.
+    /// Position of `recompression-algorithm`.
     pub recompression_origin: Origin,
-    /// Where pages are written back to.
+    /// Destination of write-back.
     pub writeback: Option<BackingSettings>,
-    /// What the device is for.
+    /// Use of the device.
     pub role: Role,
     /// Label of the swap area or file system.
     pub label: Option<String>,
 }
 
-/// Where pages are written back to.
+/// Destination of write-back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackingSettings {
     /// A block device, or a file.
     pub store: StoreSettings,
-    /// Whether everything on it is encrypted, with a key that nobody keeps.
+    /// Encrypt everything on it with a random key that is not stored.
     pub encrypted: bool,
-    /// Where the store was written.
+    /// Position of the setting.
     pub origin: Origin,
 }
 
-/// What takes pages that are written back.
+/// Kind of a backing store.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoreSettings {
-    /// A block device of its own.
+    /// A block device.
     Device(String),
-    /// A file that zramd makes.
+    /// A file created by zramd.
     File {
-        /// Where.
+        /// Path.
         path: String,
-        /// Its size; zramd chooses one when absent.
+        /// Its size; chosen by zramd if not set.
         size: Option<SizeExpr>,
     },
 }
@@ -216,11 +216,11 @@ pub enum StoreSettings {
 pub enum AlgorithmChoice {
     /// Let zramd choose: lz4, else lzo-rle, else the kernel's default.
     Auto,
-    /// This one.
+    /// This algorithm.
     Named(Algorithm),
 }
 
-/// What a device is for.
+/// Use of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Role {
     /// Swap space.
@@ -232,28 +232,28 @@ pub enum Role {
     },
     /// A mounted file system.
     Filesystem {
-        /// File system type; `ext4` by default.
+        /// File system type; default `ext4`.
         fs_type: String,
-        /// Where it is mounted.
+        /// Where and how it is mounted.
         mount: MountSettings,
-        /// Further words for `mkfs`.
+        /// Additional arguments for `mkfs`.
         mkfs_options: Vec<String>,
     },
-    /// Configured, and formatted when a type is given, but not used by zramd.
+    /// Set up, and formatted if a type is set, but not used by zramd.
     Raw {
-        /// File system type, or nothing for an unformatted device.
+        /// File system type; `None` for an unformatted device.
         fs_type: Option<String>,
-        /// Further words for `mkfs`.
+        /// Additional arguments for `mkfs`.
         mkfs_options: Vec<String>,
     },
 }
 
-/// Where and how something is mounted, the same for zram file systems and tmpfs disks.
+/// Mount point and options, the same for file systems on zram and on tmpfs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MountSettings {
     /// Absolute, normalised (no `.`, `..`, double or trailing slash).
     pub mount_point: String,
-    /// Where `mount-point` was written.
+    /// Position of `mount-point`.
     pub origin: Origin,
     /// Mount options in the spelling of fstab.
     pub options: String,
@@ -270,7 +270,7 @@ pub struct MountSettings {
 pub enum Principal {
     /// A numeric id.
     Id(u32),
-    /// A name, and where it was written.
+    /// A name and its position.
     Name(String, Origin),
 }
 
@@ -279,25 +279,25 @@ pub enum Principal {
 pub struct RamDiskSettings {
     /// NAME.
     pub name: String,
-    /// Where the section begins.
+    /// Position of the section.
     pub origin: Origin,
-    /// How much fits.
+    /// Capacity.
     pub size: SizeExpr,
-    /// Upper bound of the number of inodes, `None` for the kernel's own.
+    /// Maximum number of inodes; `None` for the kernel's default.
     pub inodes: Option<u64>,
     /// Where and how it is mounted.
     pub mount: MountSettings,
-    /// What holds it.
+    /// Type of its backing memory.
     pub backend: Backend,
-    /// Whether somebody is told when it is getting full.
+    /// Whether to warn when it is getting full.
     pub watch: bool,
     /// Whether boot fails without it.
     pub required: bool,
-    /// What of its contents is kept over a reboot; nothing loses them.
+    /// How its contents are kept over reboots; `None` if they are lost.
     pub keep: Option<KeepSettings>,
 }
 
-/// What holds a RAM disk.
+/// Type of a RAM disk's backing memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
     /// A tmpfs.
@@ -305,38 +305,38 @@ pub enum Backend {
         /// `huge=` of tmpfs(5).
         huge: Option<String>,
     },
-    /// A file system on this zram device, which is among [`Settings::devices`].
+    /// A file system on this zram device, which is in [`Settings::devices`].
     Zram {
         /// N of `/dev/zramN`.
         number: u32,
     },
 }
 
-/// How the contents of a RAM disk are kept.
+/// How the contents of a RAM disk are kept over reboots.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeepSettings {
-    /// What of them.
+    /// Which contents.
     pub mode: Mode,
     /// Directory of the snapshots, absolute and normalised.
     pub store: String,
-    /// Where `store` was written.
+    /// Position of `store`.
     pub store_origin: Origin,
-    /// Upper bound of what the snapshots take together.
+    /// Maximum size of all snapshots.
     pub store_limit: Option<SizeExpr>,
-    /// How many good snapshots are kept besides pinned ones, at least 1.
+    /// Number of good snapshots to keep besides pinned ones, at least 1.
     pub generations: u32,
-    /// How often it is saved besides at shutdown; nothing is never.
+    /// Interval between saves, besides the one at shutdown; `None` for never.
     pub save_interval: Option<Duration>,
-    /// What is done when no snapshot can be loaded; nothing decides by whether the directory below is empty.
+    /// What to do if no snapshot can be loaded; `None` to decide by whether the directory below is empty.
     pub on_failure: Option<OnFailure>,
-    /// Whether the first use begins with what is in the directory below.
+    /// Whether to copy the contents of the directory below at the first use.
     pub seed: bool,
-    /// Run before it is saved.
+    /// Command to run before a save.
     pub pre_save: Vec<String>,
-    /// Run after it was loaded.
+    /// Command to run after a load.
     pub post_restore: Vec<String>,
-    /// How long each of these may take.
+    /// Time limit for each of these commands.
     pub hook_time_limit: Duration,
-    /// How long loading or saving may take, however well it continues.
+    /// Time limit for loading or saving, even if that is making progress.
     pub time_limit: Duration,
 }

@@ -1,4 +1,4 @@
-//! A value as it is written.
+//! A value of a TOML file.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::problem::Origin;
 use crate::duration;
 use crate::overlay::quoted;
 
-/// A TOML value, as far as zramd has a use for it.
+/// A TOML value of a type that zramd uses.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Text.
@@ -17,14 +17,14 @@ pub enum Value {
     Float(f64),
     /// `true` or `false`.
     Boolean(bool),
-    /// A list, each with its own place.
+    /// A list of values with their positions.
     Array(Vec<(Value, Origin)>),
-    /// Anything else, by the name of its type.
+    /// Any other type, by name.
     Other(&'static str),
 }
 
 impl Value {
-    /// As a span of time: a number of seconds, or text with units.
+    /// As a time span: a number of seconds, or text with units.
     pub fn span(&self) -> Option<Duration> {
         match self {
             Value::String(text) => duration::parse(text),
@@ -43,7 +43,7 @@ impl Value {
         bits.filter(|bits| *bits <= 0o7777)
     }
 
-    /// As TOML; the error is the kind of a value that no key takes, and that was not kept.
+    /// As TOML; the error is the name of a type that zramd does not use.
     pub fn toml(&self) -> Result<String, &'static str> {
         Ok(match self {
             Value::String(text) => quoted(text),

@@ -1,4 +1,4 @@
-//! The section `[vm]`.
+//! Parses the section `[vm]`.
 
 use super::key::Key;
 use super::keys::vm as keys;
@@ -15,7 +15,7 @@ const LEVELS: [(&Key, Tunable); 4] = [
     (&keys::WATERMARK_SCALE_FACTOR, Tunable::WatermarkScaleFactor),
 ];
 
-/// Reads it.
+/// Parses the section.
 pub fn vm(reader: &mut SectionReader<'_>) -> VmSettings {
     let tune = reader.boolean(&keys::TUNE);
     let mut levels = Vec::new();

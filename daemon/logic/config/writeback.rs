@@ -1,11 +1,11 @@
-//! The keys that say where a device writes pages back to.
+//! The keys that select the backing store of a device.
 
 use super::keys::device as keys;
 use super::problem::Problem;
 use super::section::SectionReader;
 use super::settings::{BackingSettings, StoreSettings};
 
-/// A device or a file, not both; and no key that belongs to the other.
+/// A device or a file, not both; keys that belong to the other are errors.
 pub fn writeback(reader: &mut SectionReader<'_>) -> Option<BackingSettings> {
     let (device, file) = (reader.path(&keys::WRITEBACK_DEVICE), reader.path(&keys::WRITEBACK_FILE));
     if let (Some((_, device)), Some((_, file))) = (&device, &file) {
