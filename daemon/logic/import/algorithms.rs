@@ -5,18 +5,18 @@ use crate::device::algorithm::Algorithm;
 /// The kernel has priorities 1 to 3 for secondary algorithms.
 const SECONDARIES: usize = 3;
 
-/// What such a list means to zramd.
+/// Such a list, translated for zramd.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Algorithms {
-    /// The first; nothing leaves the choice to zramd.
+    /// The first one; `None` leaves the choice to zramd.
     pub primary: Option<String>,
     /// Those for recompression.
     pub secondary: Vec<String>,
-    /// What to look at.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
-/// Understands a list as it was meant.
+/// Parses a list as intended.
 pub fn parse(text: &str) -> Algorithms {
     let mut found = Algorithms::default();
     let words = words(text);
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Algorithms {
                 word.name
             ));
         }
-        // `zstd (level=3)`: what can only belong to an algorithm belongs to the one before it.
+        // `zstd (level=3)`: parameters after a blank are those of the algorithm before it, if they are known ones.
         if let Some(next) = words.get(index).filter(|next| next.name.is_empty() && next.of_an_algorithm()) {
             index += 1;
             found.warnings.push(format!(
@@ -89,7 +89,7 @@ struct Word {
 }
 
 impl Word {
-    /// Whether the parameters are of an algorithm rather than of the act of recompressing.
+    /// Whether the parameters are those of an algorithm, as opposed to those of recompression.
     fn of_an_algorithm(&self) -> bool {
         let key = |word: &String| word.split('=').next().unwrap_or_default().trim().to_owned();
         let keys = ["level", "dict", "dictionary", "deflate.winbits"];
@@ -97,7 +97,7 @@ impl Word {
     }
 }
 
-/// Words at blanks outside of parentheses. Where a parenthesis is not closed, the word ends at the next blank.
+/// Splits at blanks outside of parentheses. A word with an unclosed parenthesis ends at the next blank.
 fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -123,7 +123,7 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// The algorithm with those of its parameters that the kernel knows.
+/// The algorithm with the parameters that the kernel supports.
 fn known(name: &str, parameters: &[String], warnings: &mut Vec<String>) -> Option<Algorithm> {
     let mut algorithm = match Algorithm::parse(name) {
         Ok(algorithm) => algorithm,

@@ -1,4 +1,4 @@
-//! The TOML that is written, with what became of each setting.
+//! The TOML output, and the table of settings.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use super::{Imported, Peer, Row, Warning};
 use crate::config;
 use crate::text::worded;
 
-/// The file in the making.
+/// A file being composed.
 #[derive(Debug, Default)]
 pub struct Draft {
     /// Comments before the first section.
     pub head: Vec<String>,
-    /// Sections in the order in which they are written.
+    /// Sections in order of output.
     pub sections: Vec<Section>,
     /// See [`Imported::table`].
     pub table: Vec<Row>,
@@ -20,24 +20,24 @@ pub struct Draft {
     pub warnings: Vec<Warning>,
 }
 
-/// One section in the making.
+/// A section being composed.
 #[derive(Debug)]
 pub struct Section {
     /// Its name, without brackets.
     pub name: String,
-    /// Where it comes from.
+    /// The source file.
     pub file: PathBuf,
-    /// See `file`.
+    /// The line in that file.
     pub line: Option<usize>,
-    /// Whether it is written with `enabled = false`.
+    /// Whether to write it with `enabled = false`.
     pub off: bool,
-    /// Whether all of it is written as comments.
+    /// Whether to write all of it as comments.
     silent: bool,
     lines: Vec<String>,
 }
 
 impl Section {
-    /// An empty one.
+    /// An empty section.
     pub fn new(name: impl Into<String>, file: PathBuf, line: Option<usize>) -> Section {
         Section { name: name.into(), file, line, off: false, silent: false, lines: Vec::new() }
     }
@@ -47,7 +47,7 @@ impl Section {
         self.lines.push(comment(text));
     }
 
-    /// Adds a key with a value in TOML, and gives back both as a reader of the table would look for them.
+    /// Adds a key with a value in TOML; returns both as shown in the table.
     pub fn set(&mut self, key: &str, value: &str) -> String {
         self.lines.push(format!("{key} = {value}"));
         format!("[{}] {key} = {value}", self.name)
@@ -76,12 +76,12 @@ impl Draft {
         self.warnings.push(Warning { file: file.into(), line, text: worded(text) });
     }
 
-    /// Adds what became of a setting.
+    /// Adds a row to the table.
     pub fn row(&mut self, was: impl Into<String>, is: impl Into<String>, note: impl Into<String>) {
         self.table.push(Row { was: was.into(), is: is.into(), note: note.into() });
     }
 
-    /// The finished file. A section that zramd would not take as it is becomes a comment, with a warning.
+    /// The complete file. A section that zramd would reject is written as a comment, with a warning.
     pub fn finish(mut self, peer: Peer, files: &[PathBuf]) -> Imported {
         let mut text = comment(&format!("Imported from {}:", peer.name()));
         text.push('\n');
@@ -130,7 +130,7 @@ impl Draft {
     }
 }
 
-/// What zramd has to say against a text.
+/// The first problem that zramd reports for a text.
 fn problem(text: &str) -> Option<String> {
     let loaded = config::load(&[("imported".into(), text.to_owned())], "");
     let problem = loaded.problems.into_iter().next()?;
@@ -140,7 +140,7 @@ fn problem(text: &str) -> Option<String> {
     })
 }
 
-/// A comment; control characters, which TOML does not allow there, are shown as escapes.
+/// A comment; control characters, which TOML does not allow there, are escaped.
 fn comment(text: &str) -> String {
     let mut line = String::from("# ");
     for letter in text.chars() {
@@ -173,7 +173,7 @@ pub fn list(words: &[String]) -> String {
     format!("[{}]", words.join(", "))
 }
 
-/// A size in TOML: a whole number as it is, an expression as text.
+/// A size in TOML: a whole number, or an expression as text.
 pub fn size(text: &str) -> String {
     let plain = text.len() < 16 && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse::<u64>() {
@@ -182,7 +182,7 @@ pub fn size(text: &str) -> String {
     }
 }
 
-/// A share of RAM in TOML.
+/// A fraction of RAM in TOML.
 pub fn float(value: f64) -> String {
     let text = value.to_string();
     if text.contains('.') { text } else { format!("{text}.0") }

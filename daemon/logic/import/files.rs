@@ -1,22 +1,22 @@
-//! Which files of another program are read, in which order. Pure: the caller lists the directories, this decides.
+//! Selects and orders the files of another program. The caller lists the directories.
 
 use std::path::{Path, PathBuf};
 
 use super::{Peer, Warning};
 
-/// Where a program keeps its configuration.
+/// Locations of a program's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sources {
     /// Main files, lowest precedence first.
     pub mains: &'static [&'static str],
     /// Directories of drop-ins, lowest precedence first.
     pub drop_ins: &'static [&'static str],
-    /// What the name of a drop-in ends with.
+    /// Suffix of drop-ins.
     pub suffix: &'static str,
 }
 
 impl Peer {
-    /// Where its configuration is.
+    /// Locations of its configuration.
     pub fn sources(self) -> Sources {
         let single = |mains| Sources { mains, drop_ins: &[], suffix: "" };
         match self {
@@ -37,47 +37,47 @@ impl Peer {
             },
             Peer::ZramTools => single(&["/etc/default/zramswap"]),
             Peer::Log2ram => single(&["/etc/log2ram.conf"]),
-            // The package ships the first; its program reads the second.
+            // The package installs the first; its program reads the second.
             Peer::PopZram => single(&["/etc/default/pop-zram", "/etc/pop-zram"]),
         }
     }
 }
 
-/// One file that was found.
+/// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Position of the file in [`Sources::mains`], or of its directory in [`Sources::drop_ins`]; higher wins.
+    /// Index of the file in [`Sources::mains`], or of its directory in [`Sources::drop_ins`]; higher takes precedence.
     pub root: usize,
     /// The whole path.
     pub path: PathBuf,
-    /// What is there.
+    /// Its contents.
     pub content: Content,
 }
 
-/// What is at a path, links *not* followed.
+/// Contents at a path, links *not* followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// A file with this text.
     Text(String),
     /// A link.
     Link {
-        /// Where it points, as written in the link.
+        /// Its target, as written in the link.
         target: String,
-        /// The text it leads to (empty for `/dev/null`), or nothing when it leads nowhere.
+        /// The text of the target (empty for `/dev/null`); `None` for a dangling link.
         text: Option<String>,
     },
-    /// It cannot be read as text, for this reason.
+    /// Not readable as text, for this reason.
     Unreadable(String),
 }
 
-/// What a program reads.
+/// The files that a program reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ordered {
     /// Files with their text, lowest precedence first.
     pub files: Vec<(PathBuf, String)>,
-    /// Files that it would read and that cannot be read: there is no saying what the whole means.
+    /// Unreadable files that the program would read: without them, the configuration is incomplete.
     pub unreadable: Vec<Warning>,
-    /// What else to look at.
+    /// Other warnings.
     pub warnings: Vec<Warning>,
 }
 
@@ -112,17 +112,18 @@ fn sorted(mut found: Vec<Found>) -> Vec<Found> {
     found
 }
 
-/// One main file only: the highest that exists. A link that leads nowhere does not exist.
+/// Only the existing main file with the highest precedence. A dangling link does not count as existing.
 fn highest(mains: Vec<Found>) -> Vec<Found> {
     let exists = |found: &Found| !matches!(found.content, Content::Link { text: None, .. });
     sorted(mains).into_iter().rfind(exists).into_iter().collect()
 }
 
-/// Of drop-ins of one name the highest; `/dev/null` takes away what is below it, and other links are not followed.
+/// Of drop-ins with the same name, the one with the highest precedence. `/dev/null` masks those below it; other links
+/// are not followed.
 fn by_name(drop_ins: Vec<Found>, suffix: &str, warnings: &mut Vec<Warning>) -> Vec<Found> {
     let mut drop_ins = sorted(drop_ins);
     drop_ins.retain(|found| is_drop_in(&found.path, suffix));
-    // Stable: the order of the directories remains within one name.
+    // A stable sort: within one name, the order of the directories is kept.
     drop_ins.sort_by(|a, b| a.path.file_name().cmp(&b.path.file_name()));
     let mut chosen: Vec<Found> = Vec::new();
     for found in drop_ins {

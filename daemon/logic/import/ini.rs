@@ -1,34 +1,34 @@
-//! Files of zram-generator, line by line. Source: rust-ini 0.21, whose quotes, escapes and continued lines these are.
+//! Parses files of zram-generator. Quotes, escapes and continuation lines are those of rust-ini 0.21.
 //!
-//! What rust-ini loses or refuses (the line below an indented comment, a file with a comment behind a header) is read as
-//! the line plainly means it.
+//! Lines that rust-ini loses or rejects (the line after an indented comment, a comment after a header) are read as
+//! intended.
 
 use std::path::{Path, PathBuf};
 
 use super::Warning;
 
-/// One setting.
+/// A setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Where it is.
+    /// Its file.
     pub file: PathBuf,
     /// Its line, counted from 1.
     pub line: usize,
-    /// The section above it, without brackets; nothing before the first.
+    /// Its section, without brackets; `None` before the first one.
     pub section: Option<String>,
     /// The key; empty for the header of the section itself.
     pub key: String,
-    /// The value, without quotes and without a comment behind it.
+    /// The value, without quotes and trailing comment.
     pub value: String,
 }
 
 impl Setting {
-    /// Whether it is the header of a section.
+    /// Whether it is a section header.
     pub fn is_header(&self) -> bool {
         self.key.is_empty()
     }
 
-    /// The section and key, as people write it: `[zram0] zram-size`.
+    /// Section and key: `[zram0] zram-size`.
     pub fn name(&self) -> String {
         match (&self.section, self.is_header()) {
             (Some(section), true) => format!("[{section}]"),
@@ -38,7 +38,7 @@ impl Setting {
     }
 }
 
-/// What a file says, and the lines that are no settings.
+/// The settings of a file, and warnings about other lines.
 pub fn read(file: &Path, text: &str) -> (Vec<Setting>, Vec<Warning>) {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let (mut settings, mut warnings, mut section) = (Vec::new(), Vec::new(), None);
@@ -48,7 +48,7 @@ pub fn read(file: &Path, text: &str) -> (Vec<Setting>, Vec<Warning>) {
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        // A backslash at the end joins lines; two are one backslash.
+        // A backslash at the end joins lines; a double one is a literal backslash.
         while line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
             && let Some((_, next)) = lines.next()
         {
@@ -73,7 +73,7 @@ pub fn read(file: &Path, text: &str) -> (Vec<Setting>, Vec<Warning>) {
         match rest.split_once(['=', ':']) {
             _ if rest.is_empty() || rest.starts_with(['#', ';']) => {}
             Some((key, raw)) if !key.trim().is_empty() => {
-                // The shell knows comments itself.
+                // Comments are left to the shell.
                 let (value, why) = value(raw, !key.starts_with("set!"));
                 problem = problem.or(why);
                 push(&section, key.trim(), value);
@@ -87,7 +87,7 @@ pub fn read(file: &Path, text: &str) -> (Vec<Setting>, Vec<Warning>) {
     (settings, warnings)
 }
 
-/// A value without quotes and escapes, and what is wrong with it. A comment begins with a # or ; behind a blank.
+/// A value without quotes and escapes, and what is wrong with it. A # or ; after a blank begins a comment.
 fn value(raw: &str, has_comments: bool) -> (String, Option<&'static str>) {
     let mut value = String::new();
     let (mut quote, mut may_quote, mut is_behind_blank) = (None, true, true);
@@ -101,7 +101,7 @@ fn value(raw: &str, has_comments: bool) -> (String, Option<&'static str>) {
                 other => other.unwrap_or('\\'),
             }),
             (letter, Some(open)) if letter == open => quote = None,
-            // Only at its beginning: what follows the last closing quote is as it stands.
+            // Quotes are special only at the beginning; text after the closing quote is literal.
             ('"' | '\'', None) if may_quote => quote = Some(letter),
             ('#' | ';', None) if is_behind_blank && has_comments => {
                 let why = "zram-generator takes the comment behind the value for part of it; it was left out";

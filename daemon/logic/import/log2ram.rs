@@ -1,4 +1,5 @@
-//! log2ram: `/etc/log2ram.conf`. What it keeps in memory becomes a RAM disk, and its copy on disk a snapshot.
+//! log2ram: `/etc/log2ram.conf`. The directories that it keeps in memory become RAM disks, their copies on disk
+//! snapshots.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,11 +21,11 @@ const KNOWN: [&str; 12] = [
     "BIG_CORES",
     "MEM_FACTOR",
 ];
-/// What belongs to the copy on disk.
+/// Settings of the copy on disk.
 const COPY: [&str; 5] = ["USE_RSYNC", "MAIL", "NOTIFICATION", "NOTIFICATION_COMMAND", "JOURNALD_AWARE"];
-/// What belongs to compression.
+/// Settings of compression.
 const COMPRESSION: [&str; 2] = ["COMP_ALG", "LOG_DISK_SIZE"];
-/// What older versions had.
+/// Settings of older versions.
 const OLD: [&str; 2] = ["BIG_CORES", "MEM_FACTOR"];
 
 /// Reads the file.
@@ -93,7 +94,7 @@ fn disk(
     section
 }
 
-/// A size as tmpfs takes it: bytes, or with a suffix, or a share of RAM.
+/// A size as for tmpfs: bytes, a number with a suffix, or a share of RAM.
 fn size(variable: Option<&Variable>, default: &str, draft: &mut Draft) -> String {
     let Some(variable) = variable else { return default.to_owned() };
     let value = variable.value.trim();
@@ -119,7 +120,7 @@ fn size(variable: Option<&Variable>, default: &str, draft: &mut Draft) -> String
     }
 }
 
-/// `/var/log` → `var-log`, and another one when that is taken.
+/// `/var/log` becomes `var-log`, or another name if that is taken.
 fn free_name(path: &str, names: &mut BTreeSet<String>) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let plain: String = path.chars().map(letter).collect();
@@ -134,7 +135,7 @@ fn free_name(path: &str, names: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// What says that it is to be compressed.
+/// The setting that enables compression, if any.
 fn compressed(variables: &Variables) -> Option<&Variable> {
     variables.get("ZL2R").filter(|variable| variable.value == "true")
 }

@@ -1,7 +1,7 @@
-//! The configuration of other programs that set up zram, as configuration of zramd.
+//! Translates the configuration of other programs that set up zram.
 //!
-//! Text in, text out. What the other program loses or misreads is taken as it was plainly meant, and a [`Warning`]
-//! says so; programs that a configuration names are not run here: the caller may do that, and tell what they printed.
+//! Text in, text out. Settings that the other program loses or misreads are taken as intended, with a [`Warning`].
+//! Programs named in a configuration are not run here: the caller may run them, and pass their output.
 
 mod algorithms;
 mod document;
@@ -25,15 +25,15 @@ pub enum Peer {
     ZramTools,
     /// log2ram.
     Log2ram,
-    /// What Pop!_OS ships.
+    /// The zram script of Pop!_OS.
     PopZram,
 }
 
 impl Peer {
-    /// Every one.
+    /// All programs.
     pub const ALL: [Peer; 4] = [Peer::ZramGenerator, Peer::ZramTools, Peer::Log2ram, Peer::PopZram];
 
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Peer::ZramGenerator => "zram-generator",
@@ -43,75 +43,75 @@ impl Peer {
         }
     }
 
-    /// The one with this name.
+    /// Parses the name.
     pub fn parse(name: &str) -> Option<Peer> {
         Peer::ALL.into_iter().find(|peer| peer.name() == name)
     }
 }
 
-/// What came of an import.
+/// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
     /// A configuration file for zramd, with comments. It loads without problems.
     pub toml: String,
-    /// Whether there is no section in it.
+    /// Whether it has no section.
     pub is_empty: bool,
-    /// What became of each setting.
+    /// One row per setting.
     pub table: Vec<Row>,
-    /// What the owner of the machine should look at.
+    /// What the administrator should check.
     pub warnings: Vec<Warning>,
 }
 
-/// What became of one setting.
+/// The translation of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// As the other program has it.
+    /// In the other program.
     pub was: String,
-    /// As zramd has it; empty when nothing corresponds.
+    /// In zramd; empty if there is no equivalent.
     pub is: String,
-    /// What is different, if anything.
+    /// Differences, if any.
     pub note: String,
 }
 
-/// Something to look at.
+/// Something to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The file it concerns.
+    /// The file concerned.
     pub file: PathBuf,
     /// The line, counted from 1.
     pub line: Option<usize>,
-    /// What is the matter and what to do: one sentence, lower case, no full stop.
+    /// The problem and what to do: one sentence, lower case, no full stop.
     pub text: String,
 }
 
-/// What the caller knows of variables for which the other program would run a program.
+/// Values of variables for which the other program would run a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Values {
-    /// Name and text, as somebody gave them. They count before what a program printed.
+    /// Names and texts given by the user. They take precedence over the output of a program.
     pub given: Vec<(String, String)>,
-    /// What the program of each line printed.
+    /// The output of the program of each line.
     pub printed: Vec<(Program, Result<String, String>)>,
 }
 
-/// A program that the other one runs to read its configuration.
+/// A program that the other program runs to read its configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Where the line is.
+    /// The file of the line.
     pub file: PathBuf,
-    /// See `file`; counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The variable that gets what it prints.
+    /// The variable that receives the output.
     pub name: String,
-    /// What the shell is given.
+    /// The shell command.
     pub command: String,
 }
 
-/// The programs that `peer` runs, in the order in which it does.
+/// The programs that `peer` runs, in order.
 pub fn programs(peer: Peer, files: &[(PathBuf, String)]) -> Vec<Program> {
     if peer == Peer::ZramGenerator { generator::programs(files) } else { Vec::new() }
 }
 
-/// Imports what a program is configured to do. `files` are those of [`files::order`].
+/// Imports a program's configuration. `files` are those of [`files::order`].
 pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &Values) -> Imported {
     let draft = match peer {
         Peer::ZramGenerator => generator::import(files, values),

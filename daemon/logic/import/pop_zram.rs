@@ -1,4 +1,4 @@
-//! `Pop!_OS`: `/etc/pop-zram`, and `/etc/default/pop-zram`, which its program does not read.
+//! Pop!_OS: `/etc/pop-zram`, and `/etc/default/pop-zram`, which its program does not read.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::document::{self, Draft, Section};
 use super::shell::{self, Variables};
 
 const KNOWN: [&str; 5] = ["ALGO", "MAX_SIZE", "PORTION", "SWAPPINESS", "PAGE_CLUSTERS"];
-/// What the package ships and its program passes by.
+/// Installed by the package, but not read by the program.
 const IGNORED: &str = "/etc/default/pop-zram";
 
 /// Reads the files.
@@ -41,7 +41,7 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
 fn size(variables: &Variables, section: &mut Section, draft: &mut Draft) {
     let (portion, max) = (variables.get("PORTION"), variables.get("MAX_SIZE"));
     let percent: i64 = shell::number(portion, 100, draft);
-    // As the program does it.
+    // As in the program.
     let percent = percent.clamp(1, 200);
     let most = shell::mebibytes(max, 16384, draft);
     let ram = if percent == 100 { "ram".to_owned() } else { format!("{percent}%") };
@@ -50,13 +50,13 @@ fn size(variables: &Variables, section: &mut Section, draft: &mut Draft) {
     draft.row(was, is, "of RAM in whole MiB, so up to 2 MiB less");
 }
 
-/// What the program does to the rest of the machine.
+/// The program's other kernel settings.
 fn tuning(variables: &Variables, file: &Path, draft: &mut Draft) {
     let zstd = variables.get("ALGO").is_none_or(|algorithm| algorithm.value == "zstd");
     let cluster = u32::from(!zstd);
     let mut section = Section::new("vm", file.to_owned(), None);
     section.set("tune", "true");
-    // The bounds of zramd.
+    // Limited to the range of zramd.
     for (name, key, default, most) in
         [("SWAPPINESS", "swappiness", 180_u32, 200), ("PAGE_CLUSTERS", "page-cluster", cluster, 10)]
     {

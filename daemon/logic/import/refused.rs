@@ -1,18 +1,18 @@
-//! What zramd refuses to set up on any machine, asked of the planner itself.
+//! Sections that zramd refuses on any machine, as determined by the planner.
 
 use crate::config;
 use crate::facts::Facts;
 use crate::plan::{self, Activation, Decision};
 use crate::proc::Memory;
 
-/// More than most machines have, in KiB: whatever is refused here is refused everywhere.
+/// More than most machines have, in KiB: what is refused here is refused everywhere.
 const RAM_KIB: u64 = 1 << 30;
 
-/// Name and reason for each section of a configuration that is refused, or that no device comes of.
+/// Name and reason of each section that is refused, or that creates no device.
 pub fn refused(toml: &str) -> Vec<(String, String)> {
     let mut settings = config::load(&[("imported".into(), toml.to_owned())], "").settings;
     for device in &mut settings.devices {
-        // What depends on the machine is not asked for.
+        // Ignore conditions on the machine.
         device.host_memory_limit = None;
         device.writeback = None;
     }

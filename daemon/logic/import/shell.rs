@@ -1,4 +1,4 @@
-//! Files of shell assignments: read, never run.
+//! Parses files of shell assignments, without running them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use super::document::{self, Draft};
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
 
-/// One assignment.
+/// An assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Where it is.
+    /// Its file.
     pub file: PathBuf,
     /// Its line, counted from 1.
     pub line: usize,
@@ -21,7 +21,7 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// As people write it.
+    /// The assignment as text.
     pub fn text(&self) -> String {
         format!("{}={}", self.name, self.value)
     }
@@ -32,13 +32,14 @@ impl Variable {
 pub struct Variables(BTreeMap<String, Variable>);
 
 impl Variables {
-    /// The assignment of a variable; an empty value is none.
+    /// The assignment of a variable; `None` for an empty value.
     pub fn get(&self, name: &str) -> Option<&Variable> {
         self.0.get(name).filter(|variable| !variable.value.is_empty())
     }
 }
 
-/// Reads files, the last one wins. Warns of what is no assignment, and of names that the `program` does not know.
+/// Reads files; the last assignment takes precedence. Warns about other lines, and about names that `program` does not
+/// use.
 pub fn read(program: &str, known: &[&str], files: &[(PathBuf, String)], draft: &mut Draft) -> Variables {
     let mut variables = Variables::default();
     for (file, text) in files {
@@ -72,7 +73,7 @@ fn unknown(program: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The assignment of a line, if it has one; an error says what else it is.
+/// The assignment in a line, if there is one; an error for any other text.
 fn assignment(line: &str) -> Result<Option<(&str, String)>, String> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -89,7 +90,7 @@ fn assignment(line: &str) -> Result<Option<(&str, String)>, String> {
     }
 }
 
-/// One word as the shell reads it, with nothing but a comment behind it.
+/// One word in the syntax of the shell, followed by nothing but a comment.
 fn word(text: &str) -> Result<String, &'static str> {
     let mut value = String::new();
     let mut quote = None;
@@ -114,7 +115,7 @@ fn word(text: &str) -> Result<String, &'static str> {
     if quote.is_some() { Err("has a quote that is not closed") } else { Ok(value) }
 }
 
-/// A whole number, or the default with a warning.
+/// A whole number; the default with a warning if it is invalid.
 pub fn number<T: std::str::FromStr + Copy>(variable: Option<&Variable>, default: T, draft: &mut Draft) -> T {
     let Some(variable) = variable else { return default };
     variable.value.trim().parse().unwrap_or_else(|_| {
@@ -124,7 +125,7 @@ pub fn number<T: std::str::FromStr + Copy>(variable: Option<&Variable>, default:
     })
 }
 
-/// A number of MiB as a size for zramd: `2048`, or what `2G` plainly means.
+/// A number of MiB as a size of zramd: `2048`, or `2G` as intended.
 pub fn mebibytes(variable: Option<&Variable>, default: u64, draft: &mut Draft) -> String {
     let Some(variable) = variable else { return default.to_string() };
     let value = variable.value.trim();
@@ -144,7 +145,7 @@ pub fn mebibytes(variable: Option<&Variable>, default: u64, draft: &mut Draft) -
     size
 }
 
-/// A list for `compression-algorithm`: the one that was chosen, else another.
+/// A list for `compression-algorithm`: the configured one, then `auto`.
 pub fn algorithm(variable: Option<&Variable>, default: &str, draft: &mut Draft) -> String {
     let name = match variable {
         None => default,
@@ -161,7 +162,7 @@ pub fn algorithm(variable: Option<&Variable>, default: &str, draft: &mut Draft) 
     document::list(&[name.to_owned(), "auto".to_owned()])
 }
 
-/// A priority of swap.
+/// The priority of swap.
 pub fn priority(variable: Option<&Variable>, default: i32, draft: &mut Draft) -> i32 {
     let priority = number(variable, default, draft);
     match variable {
@@ -174,7 +175,7 @@ pub fn priority(variable: Option<&Variable>, default: i32, draft: &mut Draft) ->
     }
 }
 
-/// How a setting that was or was not given is shown in the table.
+/// The setting as shown in the table, also if it is not set.
 pub fn was(variable: Option<&Variable>, name: &str, default: &str) -> String {
     variable.map_or_else(|| format!("{name} is not set: {default}"), Variable::text)
 }

@@ -6,7 +6,7 @@ use super::document::{self, Draft, Section, quoted};
 use super::shell::{self, Variables};
 
 const KNOWN: [&str; 4] = ["ALGO", "PERCENT", "SIZE", "PRIORITY"];
-/// What the program takes for MiB of size when nothing is set.
+/// The program's default size in MiB.
 const SIZE: u64 = 256;
 
 /// Reads the file.
@@ -28,7 +28,7 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
     draft
 }
 
-/// PERCENT of RAM, which counts before SIZE in MiB.
+/// PERCENT of RAM, which takes precedence over SIZE in MiB.
 fn size(variables: &Variables, section: &mut Section, draft: &mut Draft) {
     let (percent, size) = (variables.get("PERCENT"), variables.get("SIZE"));
     if let Some(percent) = percent {

@@ -1,4 +1,4 @@
-//! One device of zram-generator as a section of zramd.
+//! Translates one device of zram-generator into a section of zramd.
 
 use super::size::{Given, REFUSED, translate};
 use super::{Device, Draft, Setting};
@@ -6,10 +6,10 @@ use crate::expr::Expr;
 use crate::import::algorithms;
 use crate::import::document::{self, Section, quoted};
 
-/// What is added to each algorithm.
+/// Note for every algorithm.
 const ALGORITHM_NOTE: &str = "auto: another one where the kernel lacks it, instead of the kernel's default";
 
-/// What a device is for.
+/// Use of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Swap,
@@ -56,7 +56,7 @@ impl<'a> Translator<'a> {
     /// Writes a key, and a row of the table.
     fn set(&mut self, setting: &Setting, key: &str, value: &str, note: &str) {
         let was = format!("{} = {}", setting.key, setting.value);
-        // What differs from what was written is worth a comment; what all algorithms have in common is not.
+        // Comment on changed values, but not on the note that all algorithms have.
         if !note.is_empty() && note != ALGORITHM_NOTE {
             self.section.comment(&format!("was {was} ({note})"));
         } else if value.trim_matches('"') != setting.value {
@@ -72,7 +72,7 @@ impl<'a> Translator<'a> {
         self.draft.row(format!("{} = {}", setting.name(), setting.value), "", note);
     }
 
-    /// Leaves out a setting without which the device is not the one that was asked for, and switches it off.
+    /// Leaves a required setting out, and disables the device.
     fn switch_off(&mut self, setting: &Setting, why: &str) {
         let name = self.section.name.clone();
         let key = &setting.key;
@@ -112,7 +112,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Written down, because a file below might say otherwise.
+    /// Written explicitly, because a file with lower precedence may set another size.
     fn default_size(&mut self) {
         self.section.set("zram-size", "\"min(ram / 2, 4096)\"");
     }
@@ -162,7 +162,7 @@ impl<'a> Translator<'a> {
             return self.leave_out(setting, "empty");
         }
         match text.parse::<u64>() {
-            // Beyond what a number in TOML and the arithmetic of sizes hold, it is no limit.
+            // Larger numbers exceed TOML and the arithmetic of sizes; they are no limit in practice.
             Ok(number) if number < 1 << 43 => self.set(setting, key, &number.to_string(), older),
             Ok(_) => self.set(setting, key, "\"none\"", "more than any machine has"),
             Err(_) if Expr::parse(text).is_ok() => {
@@ -222,7 +222,7 @@ impl<'a> Translator<'a> {
         self.set(setting, "fs-type", &quoted(&lower), "");
     }
 
-    /// Writes the mount point; tells whether there is one.
+    /// Writes the mount point; returns whether there is one.
     fn mount_point(&mut self, setting: &'a Setting) -> bool {
         let text = setting.value.as_str();
         if text.is_empty() {
@@ -306,7 +306,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Priority and options, which belong to swap and to mounts.
+    /// Priority of swap, and options of swap or a mount.
     fn activation(&mut self, role: Role) {
         if let Some(setting) = self.get("swap-priority") {
             let text = setting.value.as_str();
@@ -340,7 +340,7 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// An absolute path without `.`, `..`, double and trailing slashes.
+/// An absolute path, normalised (no `.`, `..`, double or trailing slash).
 fn path(text: &str) -> Option<String> {
     if !text.starts_with('/') || text.split('/').any(|part| part == "..") {
         return None;

@@ -1,4 +1,4 @@
-//! zram-generator: its files as one set of devices, then each device as a section of zramd.
+//! zram-generator: merges its files into a set of devices, and translates each into a section of zramd.
 
 mod device;
 mod program;
@@ -12,18 +12,18 @@ use super::ini::{self, Setting};
 use super::{Program, Values};
 use crate::proc::zram_number;
 
-/// One device: the last setting of each key.
+/// A device: the last setting of each key.
 #[derive(Debug)]
 struct Device {
     number: u32,
-    /// Where it begins.
+    /// Header of its section.
     header: Setting,
     keys: BTreeMap<String, Setting>,
-    /// Settings that mean nothing to the original.
+    /// Settings that the original ignores.
     unknown: Vec<Setting>,
 }
 
-/// Keys that the original knows.
+/// Keys of the original.
 const KEYS: [&str; 12] = [
     "zram-size",
     "zram-fraction",
@@ -67,7 +67,7 @@ pub fn import(files: &[(PathBuf, String)], values: &Values) -> Draft {
     draft
 }
 
-/// The number of a device, as generously as the original reads it: `zram+1`, `zram01`.
+/// The number of a device as parsed by the original, which also accepts `zram+1` and `zram01`.
 fn generous_number(section: &str) -> Option<u64> {
     section.strip_prefix("zram")?.parse().ok()
 }
@@ -88,7 +88,7 @@ fn devices(settings: Vec<Setting>, draft: &mut Draft) -> BTreeMap<u32, Device> {
     devices
 }
 
-/// Which device a section is, with a warning at its header if it is none.
+/// The device of a section; `None` with a warning at its header if it is not one.
 fn number(section: &str, exact: &BTreeSet<u32>, setting: &Setting, draft: &mut Draft) -> Option<u32> {
     if let Some(number) = zram_number(section) {
         return Some(number);

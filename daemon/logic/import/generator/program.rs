@@ -1,9 +1,9 @@
-//! `set!name = program`: zramd runs no programs, so what the caller says that it prints is put in.
+//! `set!name = program`: zramd runs no programs, and uses the output given by the caller.
 
 use super::size::{Given, translate};
 use super::{Draft, Setting, Values};
 
-/// What is known of the variables, in the order of the files: a later line can use what an earlier one gives.
+/// The values of the variables, in the order of the files: later lines can use earlier variables.
 pub fn given(settings: &[Setting], values: &Values, draft: &mut Draft) -> Given {
     let mut given = Given::default();
     for setting in settings.iter().filter(|setting| setting.section.is_none()) {
@@ -33,7 +33,7 @@ pub fn given(settings: &[Setting], values: &Values, draft: &mut Draft) -> Given 
     given
 }
 
-/// What became of the line of a variable, what to look at, and what the variable stands for.
+/// The row and warnings for the line of a variable, and its value.
 fn variable(
     name: &str,
     setting: &Setting,

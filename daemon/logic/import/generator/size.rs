@@ -1,11 +1,11 @@
-//! Size expressions: zramd reads them as zram-generator does, but for suffix letters and the variables of `set!` lines.
+//! Size expressions: the same as in zramd, except for suffix letters and the variables of `set!` lines.
 
 use std::collections::BTreeMap;
 
 use crate::expr::Expr;
 use crate::human::meant_unit;
 
-/// What is said when the original stops at something.
+/// The note if the original rejects something.
 pub const REFUSED: &str = "zram-generator refuses this and so sets up no device at all";
 /// fasteval's suffix letters, as decimal exponents.
 const SUFFIXES: [(char, &str); 10] = [
@@ -21,7 +21,7 @@ const SUFFIXES: [(char, &str); 10] = [
     ('T', "e12"),
 ];
 
-/// The variables of `set!` lines, with an expression for zramd where it is known what their program prints.
+/// The variables of `set!` lines, with expressions for zramd if the output of their program is known.
 pub type Given = BTreeMap<String, Option<String>>;
 
 /// An expression for zramd.
@@ -29,17 +29,17 @@ pub type Given = BTreeMap<String, Option<String>>;
 pub struct Size {
     /// The expression.
     pub text: String,
-    /// What to look at.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
-/// What zramd has to read for `value`.
+/// The expression of zramd for `value`.
 pub fn translate(value: &str, given: &Given) -> Result<Size, String> {
     let mut warnings = Vec::new();
     let text = literal(value, given, &mut warnings)?;
     let error = match (Expr::parse(&text), Expr::parse(value)) {
         (Ok(_), _) => return Ok(Size { text, warnings }),
-        // `2GiB`, `50%`: only zramd knows units.
+        // `2GiB`, `50%`: valid in zramd only.
         (Err(_), Ok(_)) => {
             let warnings = vec![format!("{REFUSED}; zramd takes `{value}` as it is")];
             return Ok(Size { text: value.to_owned(), warnings });
@@ -51,7 +51,7 @@ pub fn translate(value: &str, given: &Given) -> Result<Size, String> {
     Err(format!("`{value}` is no size: {}{hint}", error.message))
 }
 
-/// The same text with exponents for suffix letters, and with what variables stand for.
+/// The same text with suffix letters replaced by exponents, and variables by their values.
 fn literal(value: &str, given: &Given, warnings: &mut Vec<String>) -> Result<String, String> {
     let (mut text, mut rest) = (String::new(), value);
     while let Some(first) = rest.chars().next() {
@@ -67,7 +67,7 @@ fn literal(value: &str, given: &Given, warnings: &mut Vec<String>) -> Result<Str
         match given.get(token) {
             Some(Some(known)) => {
                 text.push_str(known);
-                // `n()` is `n`.
+                // `n()` means `n`.
                 let empty = |open, close| {
                     rest.trim_start().strip_prefix(open)?.trim_start().strip_prefix::<char>(close)
                 };
@@ -90,7 +90,7 @@ fn literal(value: &str, given: &Given, warnings: &mut Vec<String>) -> Result<Str
             text.push_str(power);
             rest = &rest[letter.len_utf8()..];
         } else if next == Some('%') && is_number(&text) {
-            // Directly behind a number, zramd could take it for a share of RAM.
+            // Directly after a number, zramd could parse it as a share of RAM.
             text.push(' ');
         }
     }
