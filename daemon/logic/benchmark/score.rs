@@ -8,7 +8,6 @@
 //! `latency` takes the lowest C below the cap; `capacity` the highest g below the cap; `balanced` the lowest C + κ/g,
 //! where κ is the cost of a memory shortage: the time of a read from disk, times the probability of a shortage on this
 //! machine.
-//! Method: research/kernel-and-production-managers.md, section 6.3.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,10 @@
-//! Compression algorithms: names and parameters as the kernel takes them.
+//! Compression algorithms: names and parameters as in the kernel.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An algorithm with its parameters; in files and on the bus it is text, such as `zstd(level=3)`.
+/// An algorithm with its parameters; as text in files and on the bus, such as `zstd(level=3)`.
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "Select compression algorithm" and "Set compression algorithm
 /// parameters".
@@ -17,23 +17,23 @@ pub struct Algorithm {
     pub parameters: Vec<(String, String)>,
 }
 
-/// Why a text is no algorithm.
+/// Why a text is not an algorithm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AlgorithmError {
-    /// What is wrong.
+    /// Description.
     pub message: String,
     /// What to write instead.
     pub hint: Option<String>,
 }
 
-/// What is known about an algorithm: its levels, and whether it takes a dictionary. Others are the kernel's to judge.
+/// Known levels of an algorithm, and whether it supports a dictionary. Unknown algorithms are left to the kernel.
 struct Known {
     name: &'static str,
     levels: Option<(i32, i32)>,
     dictionary: bool,
 }
 
-/// Levels as the back-ends in drivers/block/zram accept them.
+/// Levels accepted by the back-ends in drivers/block/zram.
 const KNOWN: [Known; 7] = [
     Known { name: "lzo-rle", levels: None, dictionary: false },
     Known { name: "lzo", levels: None, dictionary: false },
@@ -51,12 +51,12 @@ fn error(message: impl Into<String>, hint: impl Into<String>) -> AlgorithmError 
 }
 
 impl Algorithm {
-    /// One without parameters.
+    /// An algorithm without parameters.
     pub fn plain(name: impl Into<String>) -> Algorithm {
         Algorithm { name: name.into(), parameters: Vec::new() }
     }
 
-    /// Understands `zstd`, `zstd(level=3)`, `lz4(level=3, dict=/etc/zramd/lz4.dict)`.
+    /// Parses `zstd`, `zstd(level=3)`, `lz4(level=3, dict=/etc/zramd/lz4.dict)`.
     pub fn parse(text: &str) -> Result<Algorithm, AlgorithmError> {
         let text = text.trim();
         let (name, words) = match text.split_once('(') {
@@ -111,7 +111,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A name has the letters that the kernel uses, and is not a slip of a known one.
+/// Checks that a name has only characters that the kernel uses, and is not a typo of a known name.
 fn check_name(name: &str) -> Result<(), AlgorithmError> {
     let known = || KNOWN.iter().map(|known| known.name);
     if known().any(|other| other == name) {
@@ -150,7 +150,7 @@ fn check_parameter(name: &str, key: &str, value: &str) -> Result<(), AlgorithmEr
             if known.is_some_and(|known| !known.dictionary) {
                 return Err(error(format!("{name} takes no dictionary"), "leave dict out"));
             }
-            // The kernel takes all of them as one line of words.
+            // The kernel takes all parameters as one line of words.
             if !value.starts_with('/') || value.contains(|c: char| c.is_whitespace() || c.is_control()) {
                 return Err(error(
                     format!("`{value}` is not an absolute path without blanks"),
@@ -186,7 +186,7 @@ fn number(key: &str, value: &str, least: i32, most: i32) -> Result<(), Algorithm
     }
 }
 
-/// The names that `comp_algorithm` lists, and the one in brackets.
+/// The names in `comp_algorithm`, and the selected one in brackets.
 pub fn parse_comp_algorithm(text: &str) -> (Vec<String>, Option<String>) {
     let mut selected = None;
     let names = text
@@ -203,7 +203,7 @@ pub fn parse_comp_algorithm(text: &str) -> (Vec<String>, Option<String>) {
     (names, selected)
 }
 
-/// Priority and name of each secondary algorithm that `recomp_algorithm` shows, one line each: `#1: lzo [zstd] lz4`.
+/// Priority and name of each secondary algorithm in `recomp_algorithm`, one per line: `#1: lzo [zstd] lz4`.
 pub fn parse_recomp_algorithm(text: &str) -> Vec<(u8, String)> {
     // Linux 7.2 leaves NUL bytes between the lines.
     text.split(['\n', '\0'])

@@ -1,11 +1,11 @@
-//! The files below `/sys/block/zramN`, by the names that the kernel gives them.
+//! The attributes below `/sys/block/zramN`, by their names in the kernel.
 
 use std::fmt;
 
-/// One attribute of a zram device.
+/// An attribute of a zram device.
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst and Documentation/ABI/testing/sysfs-block-zram. Whether a kernel
-/// has an attribute is found out by looking for the file, never from its version.
+/// has an attribute is determined by checking for the file, never by its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attribute {
     /// Parameters of one algorithm slot; each write replaces the whole set.
@@ -22,7 +22,7 @@ pub enum Attribute {
     Dev,
     /// Uncompressed size in bytes; writing it initialises the device.
     DiskSize,
-    /// Number that the kernel gives each block device once and never again.
+    /// Sequence number of the block device; the kernel never reuses it.
     DiskSeq,
     /// Mark pages as idle.
     Idle,
@@ -30,9 +30,9 @@ pub enum Attribute {
     InitState,
     /// Failed reads and writes, invalid I/O, freed slots.
     IoStat,
-    /// Upper bound of the memory used, in bytes; 0 is none.
+    /// Limit of the memory used, in bytes; 0 for none.
     MemLimit,
-    /// Writing 0 forgets the peak of the memory used.
+    /// Writing 0 resets the peak of the memory used.
     MemUsedMax,
     /// Memory statistics.
     MmStat,
@@ -40,20 +40,20 @@ pub enum Attribute {
     RecompAlgorithm,
     /// Recompress pages.
     Recompress,
-    /// Forget everything and become uninitialised.
+    /// Discard all contents and become uninitialised.
     Reset,
-    /// What the block layer counted.
+    /// Counters of the block layer.
     Stat,
     /// Write pages back to the backing device.
     Writeback,
     /// Write-back budget left, in 4 KiB units.
     WritebackLimit,
-    /// Whether the budget counts.
+    /// Whether the write-back budget is enforced.
     WritebackLimitEnable,
 }
 
 impl Attribute {
-    /// Every attribute that zramd knows.
+    /// All attributes that zramd uses.
     pub const ALL: [Attribute; 21] = [
         Attribute::AlgorithmParams,
         Attribute::BackingDev,
@@ -78,7 +78,7 @@ impl Attribute {
         Attribute::WritebackLimitEnable,
     ];
 
-    /// The file name.
+    /// Name of the file.
     pub const fn file_name(self) -> &'static str {
         match self {
             Attribute::AlgorithmParams => "algorithm_params",

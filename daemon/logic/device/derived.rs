@@ -1,4 +1,4 @@
-//! What follows from the counters of a device, in figures that a person can act on.
+//! Figures derived from the counters of a device.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,37 +7,37 @@ use super::stat::{BdStat, MmStat};
 /// Derived figures of one device.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Derived {
-    /// Bytes that really are compressed: stored, without same-filled pages (which need no memory) and without
+    /// Bytes that are actually compressed: stored bytes without same-filled pages (which need no memory) and without
     /// written-back ones (which are on the backing device).
     pub compressible_bytes: u64,
-    /// Those bytes ÷ the memory that holds them, allocator overhead included; 0 when nothing is stored.
+    /// `compressible_bytes` ÷ memory used, including allocator overhead; 0 if nothing is stored.
     ///
-    /// `orig_data_size ÷ compr_data_size`, which other programs show, overstates it: it counts same-filled and
-    /// written-back pages as compressed, and leaves out what the allocator loses.
+    /// `orig_data_size ÷ compr_data_size`, as shown by other programs, is higher: it counts same-filled and
+    /// written-back pages as compressed, and ignores the overhead of the allocator.
     pub compression_ratio: f64,
-    /// Memory that the stored pages would take uncompressed, less what they do take; 0 rather than negative.
+    /// Memory that the stored pages would take uncompressed, minus the memory used; at least 0.
     pub saved_bytes: u64,
-    /// Uncompressed bytes that the device can still take: limited by its size, by its memory limit, and by the memory
-    /// that is available, at the present ratio (at 1 while nothing is stored).
+    /// Uncompressed bytes that the device can still store: limited by its size, its memory limit and the available
+    /// memory, at the present ratio (at 1 while nothing is stored).
     pub headroom_bytes: u64,
     /// Share of the stored pages that do not compress, 0 to 1.
     pub huge_share: f64,
-    /// Share of the stored pages that hold one repeated word, 0 to 1.
+    /// Share of the stored pages that are same-filled, 0 to 1.
     pub same_share: f64,
 }
 
-/// What the device is, apart from its counters.
+/// Properties of a device other than its counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// Bytes of a page.
+    /// Bytes per page.
     pub page_size: u64,
-    /// Uncompressed bytes that still fit: free swap slots, or `disksize` less what is stored.
+    /// Uncompressed bytes that still fit: free swap slots, or `disksize` minus the bytes stored.
     pub free_bytes: u64,
     /// `MemAvailable` in bytes.
     pub available_bytes: u64,
 }
 
-/// Works the figures out.
+/// Computes the figures.
 pub fn derive(memory: &MmStat, backing: &BdStat, frame: Frame) -> Derived {
     let pages = |count: u64| count.saturating_mul(frame.page_size);
     let same = pages(memory.same_pages);
@@ -48,7 +48,7 @@ pub fn derive(memory: &MmStat, backing: &BdStat, frame: Frame) -> Derived {
     let share = |bytes: u64| {
         if memory.orig_data_size == 0 { 0.0 } else { (bytes as f64 / memory.orig_data_size as f64).min(1.0) }
     };
-    // Whoever stores nothing yet cannot promise any ratio.
+    // Without data, no ratio is known.
     let factor = if compressible == 0 || ratio == 0.0 { 1.0 } else { ratio };
     let room = match memory.mem_limit {
         0 => frame.available_bytes,
@@ -64,7 +64,7 @@ pub fn derive(memory: &MmStat, backing: &BdStat, frame: Frame) -> Derived {
     }
 }
 
-/// `bytes × factor`, which is at most the largest number: the conversion saturates.
+/// `bytes × factor`; the conversion saturates.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn times(bytes: u64, factor: f64) -> u64 {
     (bytes as f64 * factor) as u64
@@ -113,7 +113,7 @@ mod tests {
     }
 
     proptest! {
-        /// Counters are read one after another from a busy kernel, so any combination may be seen.
+        /// Counters are read one after another from a running kernel, so any combination can occur.
         #[test]
         fn no_combination_of_counters_gives_nonsense(
             orig in any::<u64>(), used in any::<u64>(), limit in any::<u64>(), same in any::<u64>(),

@@ -1,79 +1,79 @@
-//! Draining before hibernation: which compressed swap is switched off for it, and what is said of the rest.
+//! Draining before hibernation: which compressed swaps are deactivated for it, and why the others are not.
 //!
-//! What is in compressed swap is memory of the kernel: it can neither be swapped out nor left out of the image.
+//! Compressed swap is kernel memory: it can neither be swapped out nor be left out of the image.
 
 use std::fmt;
 
 use crate::human::human;
 use crate::proc::{Memory, SwapLine};
 
-/// Memory that must stay available when swap is taken away, as a divisor of all memory: 50 is 2 %.
+/// Fraction of memory, as a divisor, that must remain available when swap is deactivated: 50 is 2 %.
 pub const RESERVE_SHARE: u64 = 50;
 
 const PREFIX: &str = "zz-drained-zram";
 const SUFFIX: &str = ".toml";
 
-/// Name of the drop-in that keeps the swap on `zramN` off. Stopping its unit would not be enough: PID 1 starts what `swap.target` wants
-/// again with the next service that anybody starts.
+/// Name of the drop-in that disables the swap on `zramN`. Stopping its unit is not enough: when any other unit is
+/// started, PID 1 starts what `swap.target` wants again.
 pub fn drop_in(number: u32) -> String {
     format!("{PREFIX}{number}{SUFFIX}")
 }
 
-/// N of the `zramN` that a drop-in of this name keeps off.
+/// N of the `zramN` that a drop-in of this name disables.
 pub fn number_of(file_name: &str) -> Option<u32> {
     let number = file_name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok()?;
     (drop_in(number) == file_name).then_some(number)
 }
 
-/// Its text.
+/// Contents of the drop-in.
 pub fn text(number: u32) -> String {
     format!(
         "# Written by zramd-drain.service: off for hibernation. `/usr/lib/zramd/zramd-worker refill` switches it on again.\n[zram{number}]\nenabled = false\n"
     )
 }
 
-/// A swap of ours that is on.
+/// An active swap set up by zramd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// N of `zramN`.
     pub number: u32,
-    /// What is in it, in KiB.
+    /// KiB in use.
     pub used_kib: u64,
     /// Whether PID 1 has activated it.
     pub has_unit: bool,
 }
 
-/// Why a swap stays on.
+/// Why a swap stays active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// All active swap is on zram: the machine cannot hibernate anyway.
+    /// There is no active swap on a disk: the machine cannot hibernate anyway.
     NoDisk,
-    /// It is no unit that PID 1 could start again.
+    /// It has no unit, so PID 1 could not start it again.
     NoUnit,
-    /// There is no room for what is in it.
+    /// There is not enough memory for its contents.
     NoRoom {
-        /// What is in it, in KiB.
+        /// KiB in use.
         used_kib: u64,
-        /// What is in others that go, in KiB.
+        /// KiB in use on other swaps to be drained.
         taken_kib: u64,
         /// `MemAvailable`, in KiB.
         available_kib: u64,
-        /// Free in swap on disks, in KiB.
+        /// Free swap on disks, in KiB.
         disk_kib: u64,
     },
 }
 
-/// What became of one swap.
+/// Result for one swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is off; so many KiB were in it.
+    /// Deactivated; its contents in KiB.
     Off(u64),
-    /// It stays on.
+    /// It stays active.
     Stays(Obstacle),
 }
 
-/// What is to become of each, in this order. What is in them goes into memory, and what does not fit there into active swap on
-/// disks. That compressed pages give memory back while they go is not counted on: it comes late, and not in whole pages.
+/// Decides in this order. Contents move to memory, and from there to active swap on disks. Memory freed by the
+/// compressed pages is not counted on: it is freed late, and not in whole pages.
 pub fn decide(
     candidates: &[Candidate],
     swaps: &[SwapLine],
@@ -150,7 +150,7 @@ mod tests {
         Candidate { number, used_kib: used_mib << 10, has_unit: true }
     }
 
-    /// Numbers of those that go.
+    /// Numbers of the swaps to be drained.
     fn going(candidates: &[Candidate], swaps: &[SwapLine], available_mib: u64) -> Vec<u32> {
         let decided = decide(candidates, swaps, memory(available_mib));
         let off = decided.filter(|(_, outcome)| matches!(outcome, Outcome::Off(_)));

@@ -1,4 +1,4 @@
-//! Zram devices: what the kernel offers, takes and counts.
+//! Zram devices: attributes, algorithms, counters, contents.
 
 pub mod algorithm;
 pub mod attribute;

@@ -1,11 +1,11 @@
-//! Signatures of what may be on a block device, so that nobody's data is taken for free space.
+//! Signatures of data on a block device, so that no existing data is overwritten.
 //!
-//! Deliberately broader than exact: a false alarm costs one message, a miss costs a file system.
+//! Deliberately broad: a false positive costs a message, a false negative a file system.
 
-/// How much of the start of a device [`find`] wants to see, in bytes: btrfs keeps its super block at 64 KiB.
+/// Bytes at the start of a device that [`find`] needs: btrfs has its super block at 64 KiB.
 pub const PROBE_BYTES: usize = 68 * 1024;
 
-/// Offset, magic bytes, what it means. Sources: the on-disk format documents of each, and libblkid's superblock probers.
+/// Offset, magic bytes, description. Sources: the on-disk format documents of each, and libblkid's superblock probers.
 const MAGICS: [(usize, &[u8], &str); 16] = [
     (0x438, &[0x53, 0xEF], "ext2/3/4 file system"),
     (0, b"XFSB", "xfs file system"),
@@ -25,7 +25,7 @@ const MAGICS: [(usize, &[u8], &str); 16] = [
     (0, b"BCXF", "bcachefs file system"),
 ];
 
-/// What is on a device whose first bytes are `head`, if anything is recognised.
+/// What a device contains that begins with `head`; `None` if nothing is recognised.
 pub fn find(head: &[u8]) -> Option<&'static str> {
     let known = MAGICS
         .iter()
@@ -34,7 +34,7 @@ pub fn find(head: &[u8]) -> Option<&'static str> {
     known.or_else(|| swap_area(head)).or_else(|| dos_partition_table(head))
 }
 
-/// Swap areas carry their magic in the last ten bytes of the first page, whatever the page size was.
+/// Swap areas have their magic in the last ten bytes of the first page, for any page size.
 fn swap_area(head: &[u8]) -> Option<&'static str> {
     [4096, 8192, 16384, 32768, 65536].iter().find_map(|page| match head.get(page - 10..*page)? {
         b"SWAPSPACE2" | b"SWAP-SPACE" => Some("swap area"),
@@ -43,7 +43,7 @@ fn swap_area(head: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// A DOS partition table with at least one entry that has a type and a length.
+/// A DOS partition table with at least one entry with a type and a length.
 fn dos_partition_table(head: &[u8]) -> Option<&'static str> {
     if head.get(510..512)? != [0x55, 0xAA] {
         return None;

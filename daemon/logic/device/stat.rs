@@ -1,8 +1,8 @@
-//! Statistics of a zram device: tolerant parsers of the kernel's one-line files.
+//! Statistics of a zram device: tolerant parsers of the kernel's files.
 
 use serde::{Deserialize, Serialize};
 
-/// `mm_stat`. Columns that a kernel does not have are 0.
+/// `mm_stat`. Columns that the kernel lacks are 0.
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "mm_stat".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -11,13 +11,13 @@ pub struct MmStat {
     pub orig_data_size: u64,
     /// Compressed payload in bytes.
     pub compr_data_size: u64,
-    /// Memory that the allocator uses, in bytes; without the table of pages.
+    /// Memory used by the allocator, in bytes; without the slot table.
     pub mem_used_total: u64,
-    /// Limit of that memory in bytes; 0 is none.
+    /// Limit of that memory in bytes; 0 for none.
     pub mem_limit: u64,
     /// Its peak in bytes.
     pub mem_used_max: u64,
-    /// Pages that hold one repeated word and need no memory.
+    /// Same-filled pages, which need no memory.
     pub same_pages: u64,
     /// Pages freed by compaction.
     pub pages_compacted: u64,
@@ -28,7 +28,7 @@ pub struct MmStat {
 }
 
 impl MmStat {
-    /// Parses the line; nothing when there are fewer than the seven columns that every kernel has.
+    /// Parses the line; `None` with fewer than the seven columns that every kernel has.
     pub fn parse(text: &str) -> Option<MmStat> {
         let columns = counters(text)?;
         let [
@@ -54,23 +54,23 @@ impl MmStat {
     }
 }
 
-/// `io_stat`. Columns that a kernel does not have are 0.
+/// `io_stat`. Columns that the kernel lacks are 0.
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "io_stat". The third column is a constant 0 since Linux 6.12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IoStat {
-    /// Reads that failed: pages that are lost to whoever swapped them out.
+    /// Failed reads: pages lost to the processes that own them.
     pub failed_reads: u64,
-    /// Writes that failed, for lack of memory or at the memory limit.
+    /// Failed writes, for lack of memory or because of the memory limit.
     pub failed_writes: u64,
-    /// Requests that were not made of whole pages.
+    /// Requests not made of whole pages.
     pub invalid_io: u64,
     /// Pages freed because the swap or the file system no longer needs them.
     pub notify_free: u64,
 }
 
 impl IoStat {
-    /// Parses the line; nothing when it has no numbers.
+    /// Parses the line; `None` if it is not made of numbers.
     pub fn parse(text: &str) -> Option<IoStat> {
         let columns = counters(text)?;
         let [failed_reads, failed_writes, invalid_io, notify_free] = *columns.first_chunk()?;
@@ -78,24 +78,24 @@ impl IoStat {
     }
 }
 
-/// Bytes that the kernel counts as one block in `bd_stat` and `writeback_limit`, whatever the page size.
+/// Bytes per block in `bd_stat` and `writeback_limit`, for any page size.
 pub const BACKING_BLOCK: u64 = 4096;
 
-/// `bd_stat`: what is on the backing device, in bytes.
+/// `bd_stat`: data on the backing device, in bytes.
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "bd_stat"; the kernel counts in units of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BdStat {
-    /// Bytes in use there.
+    /// Bytes in use.
     pub used_bytes: u64,
-    /// Bytes read back from there since the device was set up.
+    /// Bytes read back since the device was set up.
     pub read_bytes: u64,
-    /// Bytes written there since the device was set up.
+    /// Bytes written since the device was set up.
     pub written_bytes: u64,
 }
 
 impl BdStat {
-    /// Parses the line; nothing when it has fewer than three numbers.
+    /// Parses the line; `None` with fewer than three numbers.
     pub fn parse(text: &str) -> Option<BdStat> {
         let columns = counters(text)?;
         let [used, read, written] = *columns.first_chunk()?;
@@ -104,9 +104,9 @@ impl BdStat {
     }
 }
 
-/// What the block layer counted, from `/sys/block/zramN/stat`.
+/// Counters of the block layer, from `/sys/block/zramN/stat`.
 ///
-/// Source: Documentation/block/stat.rst; sectors there are 512 bytes, whatever the device's own.
+/// Source: Documentation/block/stat.rst; sectors are 512 bytes there, for any device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BlockStat {
     /// Read requests completed.
@@ -122,7 +122,7 @@ pub struct BlockStat {
 }
 
 impl BlockStat {
-    /// Parses the line; nothing when it has fewer than the eleven numbers that every kernel has.
+    /// Parses the line; `None` with fewer than the eleven numbers that every kernel has.
     pub fn parse(text: &str) -> Option<BlockStat> {
         let columns = counters(text)?;
         if columns.len() < 11 {
@@ -139,9 +139,9 @@ impl BlockStat {
     }
 }
 
-/// The numbers of a line; nothing when a word is none.
+/// The numbers of a line; `None` if a word is not a number.
 fn counters(text: &str) -> Option<Vec<u64>> {
-    // Columns may be signed in the kernel; a negative peak is a kernel's rounding, not an error.
+    // Columns may be signed in the kernel; a negative peak is a rounding of the kernel, not an error.
     text.split_whitespace()
         .map(|word| word.parse::<i128>().map(|value| u64::try_from(value.max(0)).unwrap_or(u64::MAX)))
         .collect::<Result<_, _>>()

@@ -1,9 +1,9 @@
 //! The first page of a swap area, as mkswap(8) writes it.
 
-/// What [`build`] could not do.
+/// Why [`build`] failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// The area has fewer than the ten pages that the kernel and mkswap(8) want.
+    /// The area has fewer than the ten pages that the kernel and mkswap(8) require.
     #[error("the area is smaller than ten pages")]
     TooSmall,
     /// The label has more than [`LABEL_BYTES`] − 1 bytes.
@@ -11,9 +11,9 @@ pub enum HeaderError {
     LabelTooLong,
 }
 
-/// Room for the label, with its terminating zero.
+/// Size of the label, including its terminating zero.
 pub const LABEL_BYTES: usize = 16;
-/// Pages that mkswap(8) wants at least.
+/// Minimum number of pages, as in mkswap(8).
 const MINIMUM_PAGES: u64 = 10;
 
 /// Builds the header page of a swap area of `size` bytes.
@@ -28,7 +28,7 @@ pub fn build(size: u64, page_size: usize, uuid: [u8; 16], label: &str) -> Result
     if label.len() >= LABEL_BYTES {
         return Err(HeaderError::LabelTooLong);
     }
-    // The field has 32 bits; more than 2^32 pages cannot be addressed, and the kernel uses what it can.
+    // The field has 32 bits; of a larger area, the kernel uses as many pages as it can.
     let last_page = u32::try_from(pages - 1).unwrap_or(u32::MAX - 1);
     let mut page = vec![0; page_size];
     page[1024..1028].copy_from_slice(&1u32.to_ne_bytes());
@@ -39,7 +39,7 @@ pub fn build(size: u64, page_size: usize, uuid: [u8; 16], label: &str) -> Result
     Ok(page)
 }
 
-/// Marks random bytes as a random UUID (RFC 9562, version 4).
+/// Turns random bytes into a random UUID (RFC 9562, version 4).
 fn version_4(mut uuid: [u8; 16]) -> [u8; 16] {
     uuid[6] = (uuid[6] & 0x0F) | 0x40;
     uuid[8] = (uuid[8] & 0x3F) | 0x80;

@@ -1,4 +1,4 @@
-//! The functions of size expressions. Those of fasteval have the same arguments and meaning there.
+//! Functions of size expressions. Those of fasteval have the same arguments and results as there.
 
 use super::{equal, unequal};
 
@@ -6,11 +6,11 @@ use super::{equal, unequal};
 #[derive(Debug)]
 pub(super) struct Function {
     pub name: &'static str,
-    /// How many arguments it takes at least.
+    /// Minimum number of arguments.
     pub least: usize,
-    /// How many arguments it takes at most.
+    /// Maximum number of arguments.
     pub most: usize,
-    /// Its value for as many arguments as it takes.
+    /// Computes its value.
     pub apply: fn(&[f64]) -> f64,
 }
 
@@ -24,10 +24,10 @@ const fn function(name: &'static str, least: usize, most: usize, apply: fn(&[f64
     Function { name, least, most, apply }
 }
 
-/// What `condition ? a : b` stands for.
+/// The function of `condition ? a : b`.
 pub(super) static IF: Function = function("if", 3, 3, |x| if unequal(x[0], 0.0) { x[1] } else { x[2] });
 
-/// Every other one.
+/// All other functions.
 pub(super) static FUNCTIONS: [Function; 23] = [
     function("min", 1, usize::MAX, |x| extreme(x, f64::min)),
     function("max", 1, usize::MAX, |x| extreme(x, f64::max)),
@@ -60,7 +60,7 @@ pub(super) static FUNCTIONS: [Function; 23] = [
     function("atanh", 1, 1, |x| x[0].atanh()),
 ];
 
-/// The least or the greatest. Only a first argument that is undefined makes it undefined, as in fasteval.
+/// The minimum or maximum. The result is undefined only if the first argument is, as in fasteval.
 fn extreme(values: &[f64], choose: fn(f64, f64) -> f64) -> f64 {
     if values[0].is_nan() { f64::NAN } else { values.iter().copied().fold(values[0], choose) }
 }

@@ -1,8 +1,8 @@
 //! Size expressions: `min(ram / 2, 4GiB)`.
 //!
-//! A value is a number of MiB. The language is that of zram-generator 1.2, whose evaluator is fasteval 0.2: the same
-//! operators, functions, brackets and order of evaluation, with the same results. zramd adds units, shares of RAM (`50%`),
-//! `? :`, `if`, `swap` and `cpus`. Three things differ from fasteval, and `import` rewrites them:
+//! Values are numbers of MiB. The language is that of zram-generator 1.2, whose evaluator is fasteval 0.2: the same
+//! operators, functions, brackets and order of evaluation, with the same results. zramd adds units, shares of RAM
+//! (`50%`), `? :`, `if`, `swap` and `cpus`. There are three differences from fasteval, which `import` rewrites:
 //!
 //! * `K`, `M`, `G` and `T` are powers of 1024 bytes. In fasteval `4G` is 4·10⁹, which makes 4·10⁹ MiB. Its other suffix
 //!   letters (`k m u n p`) are errors here, because `512m` would be half a MiB.
@@ -22,14 +22,14 @@ pub struct Expr(Node);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    /// MiB, or just a number.
+    /// A number of MiB, or a plain number.
     Number(f64),
     /// A percentage of RAM.
     Share(f64),
     Variable(Variable),
     Minus(Box<Node>),
     Not(Box<Node>),
-    /// Operands, and the operators between them.
+    /// Operands and the operators between them.
     Chain(Vec<Node>, Vec<Operator>),
     Call(&'static Function, Vec<Node>),
 }
@@ -59,8 +59,8 @@ enum Operator {
     Or,
 }
 
-/// Operators with the same precedence, tightest first, and whether they are applied from right to left. As in fasteval,
-/// each arithmetic operator has a precedence of its own: `10 * 7 % 4` is `10 * (7 % 4)`.
+/// Operators with the same precedence, tightest first, and whether they are right-associative. As in fasteval, each
+/// arithmetic operator has a precedence of its own: `10 * 7 % 4` is `10 * (7 % 4)`.
 const PRECEDENCE: [(&[Operator], bool); 9] = [
     (&[Operator::Power], true),
     (&[Operator::Remainder], false),
@@ -83,10 +83,10 @@ const PRECEDENCE: [(&[Operator], bool); 9] = [
     (&[Operator::Or], false),
 ];
 
-/// What the machine provides: whole MiB, as zram-generator counts them.
+/// Variables of the machine: whole MiB, as in zram-generator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Variables {
-    /// `ram`: MemTotal. Not a number where it is not known.
+    /// `ram`: MemTotal. NaN if unknown.
     pub ram_mib: f64,
     /// `swap`: SwapTotal, before zramd adds any.
     pub swap_mib: f64,
@@ -94,20 +94,20 @@ pub struct Variables {
     pub cpus: f64,
 }
 
-/// Why a text is no expression.
+/// Why a text is not an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExprError {
-    /// First byte of what is wrong.
+    /// Start of the error, in bytes.
     pub start: usize,
-    /// First byte after it.
+    /// End of the error, in bytes.
     pub end: usize,
-    /// What is wrong.
+    /// Description.
     pub message: String,
     /// What to write instead.
     pub hint: Option<String>,
 }
 
-/// Why an expression has no value on this machine.
+/// Why an expression cannot be evaluated on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluationError {
     /// The reason.
@@ -122,12 +122,12 @@ impl EvaluationError {
 
 const MIB: f64 = 1_048_576.0;
 
-/// What is wrong where a size depends on the memory of the machine, and that could not be read.
+/// The error if a size depends on the machine's memory and that could not be read.
 pub const UNKNOWN_MEMORY: &str =
     "how much memory this machine has is not known, because /proc/meminfo cannot be read";
 
 impl Expr {
-    /// Understands a text.
+    /// Parses a text.
     pub fn parse(text: &str) -> Result<Expr, ExprError> {
         parse::parse(text).map(Expr)
     }
@@ -137,7 +137,7 @@ impl Expr {
         Expr(Node::Number(value))
     }
 
-    /// The value in MiB on a machine. Infinite and undefined values are errors.
+    /// Evaluates to MiB. Infinite and undefined values are errors.
     pub fn evaluate(&self, variables: &Variables) -> Result<f64, EvaluationError> {
         if variables.ram_mib.is_nan() && self.0.needs_memory() {
             return Err(EvaluationError::new(UNKNOWN_MEMORY));
@@ -211,7 +211,7 @@ impl Operator {
             Operator::NotEqual => truth(unequal(a, b)),
             Operator::GreaterEqual => truth(a >= b),
             Operator::Greater => truth(a > b),
-            // The value of an operand, not just 0 or 1.
+            // As in fasteval, the value of an operand instead of 0 or 1.
             Operator::And => {
                 if equal(a, 0.0) {
                     a
@@ -230,7 +230,8 @@ impl Operator {
     }
 }
 
-/// The largest difference between numbers that are equal, as in fasteval. Undefined values are neither equal nor unequal.
+/// Maximum difference between numbers that count as equal, as in fasteval. Undefined values are neither equal nor
+/// unequal.
 const NEARLY: f64 = 8.0 * f64::EPSILON;
 
 fn equal(a: f64, b: f64) -> bool {
@@ -245,13 +246,13 @@ fn truth(value: bool) -> f64 {
     f64::from(u8::from(value))
 }
 
-/// MiB → bytes, cut off below the byte.
+/// Converts MiB to bytes, rounded down.
 pub fn size_in_bytes(mib: f64) -> Result<u64, EvaluationError> {
     if mib < 0.0 {
         return Err(EvaluationError::new("a size cannot be negative"));
     }
     let bytes = mib * MIB;
-    // 2^63 is far beyond any memory and still exact in both types.
+    // 2^63 is far above any memory size and exact in both types.
     if bytes.is_nan() || bytes >= 9_223_372_036_854_775_808.0 {
         return Err(EvaluationError::new("a size this large cannot be meant"));
     }

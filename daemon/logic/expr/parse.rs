@@ -1,5 +1,4 @@
-//! Text → tree: tokens by `winnow`, then a value and any number of operators with further values, with the place of every
-//! mistake.
+//! Parser: numbers by `winnow`, then an operand and any number of operators with operands. Errors have positions.
 
 use winnow::Parser;
 use winnow::ascii::float;
@@ -10,11 +9,11 @@ use super::functions::{FUNCTIONS, Function, IF};
 use super::{ExprError, MIB, Node, Operator, Variable};
 use crate::human::{bytes_per, meant_unit};
 
-/// Longest text that is looked at, in bytes. That of fasteval.
+/// Maximum length in bytes, as in fasteval.
 const LONGEST: usize = 4096;
-/// Deepest nesting. That of fasteval.
+/// Maximum nesting, as in fasteval.
 const DEEPEST: usize = 32;
-/// A longer spelling before its beginning.
+/// A longer operator is listed before its prefixes.
 const OPERATORS: [(&str, Operator); 14] = [
     ("<=", Operator::LessEqual),
     ("<", Operator::Less),
@@ -76,7 +75,7 @@ impl<'a> ExprParser<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Takes `token` if it comes next, and the blanks behind it.
+    /// Takes `token` and the blanks after it, if it is next.
     fn take(&mut self, token: &str) -> bool {
         let found = self.rest().starts_with(token);
         if found {
@@ -86,7 +85,7 @@ impl<'a> ExprParser<'a> {
         found
     }
 
-    /// What stands here and should not.
+    /// The error of an unexpected character.
     fn unexpected(&self) -> ExprError {
         let Some(letter) = self.rest().chars().next() else {
             let error = self
@@ -155,7 +154,7 @@ impl<'a> ExprParser<'a> {
         }
     }
 
-    /// Takes an opening bracket, and gives the one that closes it.
+    /// Takes an opening bracket; returns the closing one for it.
     fn open(&mut self) -> Option<&'static str> {
         BRACKETS.iter().find(|(open, _)| self.take(open)).map(|(_, close)| *close)
     }
@@ -201,7 +200,7 @@ impl<'a> ExprParser<'a> {
         }
     }
 
-    /// A `%` directly behind a number is a share of RAM unless an operand follows: then it is a modulo.
+    /// A `%` directly after a number is a share of RAM; if an operand follows, it is a modulo.
     fn is_percent_sign(&self) -> bool {
         let Some(behind) = self.rest().strip_prefix('%') else { return false };
         let next = behind.trim_start().chars().next();
@@ -232,7 +231,7 @@ impl<'a> ExprParser<'a> {
         let Some((_, variable)) = VARIABLES.iter().find(|(known, _)| *known == name) else {
             return Err(self.unknown_name(name, start..end));
         };
-        // zram-generator takes `ram()` for `ram`.
+        // zram-generator accepts `ram()` for `ram`.
         if self.open().is_some_and(|close| !self.take(close)) {
             return Err(self.error(start..end, format!("`{name}` takes no arguments")));
         }

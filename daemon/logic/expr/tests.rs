@@ -135,7 +135,7 @@ fn unknown_memory_matters_only_where_it_is_used() {
     }
 }
 
-/// What zram-generator works out.
+/// The value in zram-generator.
 fn fasteval(text: &str, ram: f64) -> Option<f64> {
     let mut names = |name: &str, arguments: Vec<f64>| (name == "ram" && arguments.is_empty()).then_some(ram);
     fasteval::ez_eval(text, &mut names).ok()
@@ -146,7 +146,7 @@ fn ours(text: &str, ram: f64) -> f64 {
     Expr::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}")).0.value(&variables)
 }
 
-/// To the last bit, but that there is one kind of undefined value.
+/// Whether two values are the same bit by bit; all undefined values are the same.
 fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
 }
@@ -274,7 +274,7 @@ fn what_fasteval_refuses_and_zramd_does_not_add_is_refused() {
     }
 }
 
-/// Where a text means something else here, on purpose.
+/// Intentional differences.
 #[test]
 fn differences_from_fasteval() {
     for (text, theirs, here) in [
@@ -297,7 +297,7 @@ fn differences_from_fasteval() {
     }
 }
 
-/// An expression that fasteval reads.
+/// An expression that is valid in fasteval.
 fn any_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         3 => Just("ram".to_owned()),
@@ -348,7 +348,7 @@ proptest! {
         }
     }
 
-    /// Neither program reads what is no expression, but for what zramd adds.
+    /// Text that fasteval rejects is rejected, apart from the additions of zramd.
     #[test]
     fn any_text_of_fasteval_is_accepted(text in "([0-9]{1,3}|ram|min|log|e|[-+*/^!()\\[\\],;<>=&| .]|\\(|\\)){1,12}") {
         if let Some(expected) = fasteval(&text, 1000.0) {
