@@ -1,4 +1,4 @@
-//! Spans of time in the configuration: `"90s"`, `"1h 30min"`, or a bare number of seconds. The units are systemd's.
+//! Time spans in the configuration: `"90s"`, `"1h 30min"`, or a bare number of seconds. The units are systemd's.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ const UNITS: [(&str, u64); 12] = [
     ("weeks", 604_800),
 ];
 
-/// Whole microseconds; half a million years are as long as it gets.
+/// Whole microseconds; saturates at half a million years.
 pub fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Reads a span of time; nothing when it is none, or too long to count in seconds.
+/// Parses a time span; `None` if it is invalid, or too long to count in seconds.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut total: u64 = 0;
@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(total))
 }
 
-/// As units and people write it: `90s`, `1h 30min`.
+/// As in unit files: `90s`, `1h 30min`.
 pub fn text(span: Duration) -> String {
     let mut seconds = span.as_secs();
     let mut words = Vec::new();

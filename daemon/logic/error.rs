@@ -1,7 +1,7 @@
-//! What can go wrong: one list of kinds, with the exit status and the name on the bus of each.
+//! Errors: the kinds, with exit status and bus name of each.
 //!
-//! An [`Error`] passes between the programs of zramd as JSON and over the bus by name, so its kind reaches the user unchanged.
-//! The sentence is for people: no program looks into it.
+//! An [`Error`] passes between the programs of zramd as JSON and over the bus by name, so its kind reaches the user
+//! unchanged. The message is for people: no program interprets it.
 
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ pub enum ErrorKind {
     Partly,
 }
 
-/// Every kind with the name on the bus and the exit status. The first with a name is what that name is read as.
+/// All kinds with bus name and exit status. If a bus name occurs more than once, the first entry is used to parse it.
 const TABLE: &[(ErrorKind, &str, ExitStatus)] = &[
     (ErrorKind::Failed, "org.zramd1.Error.Failed", ExitStatus::Failure),
     (ErrorKind::NotFound, "org.zramd1.Error.NotFound", ExitStatus::NotFound),
@@ -79,7 +79,7 @@ const TABLE: &[(ErrorKind, &str, ExitStatus)] = &[
     (ErrorKind::NotPermitted, "org.freedesktop.DBus.Error.AccessDenied", ExitStatus::NotPermitted),
     (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.ServiceUnknown", ExitStatus::Failure),
     (ErrorKind::Partly, "org.zramd1.Error.Partly", ExitStatus::Partly),
-    // Names that only the bus or its library uses.
+    // Names used only by the bus or its library.
     (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.NameHasNoOwner", ExitStatus::Failure),
     (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.NoServer", ExitStatus::Failure),
     (ErrorKind::NotPermitted, "org.freedesktop.DBus.Error.AuthFailed", ExitStatus::NotPermitted),
@@ -96,7 +96,7 @@ const TABLE: &[(ErrorKind, &str, ExitStatus)] = &[
 ];
 
 impl ErrorKind {
-    /// Every kind with its name on the bus, for documentation and tests.
+    /// All kinds with their bus names, for documentation and tests.
     pub fn all() -> impl Iterator<Item = (ErrorKind, &'static str)> {
         let mut seen = std::collections::BTreeSet::new();
         TABLE.iter().filter(move |(kind, ..)| seen.insert(*kind)).map(|(kind, name, _)| (*kind, *name))
@@ -106,22 +106,22 @@ impl ErrorKind {
         TABLE.iter().find(|(kind, ..)| *kind == self).unwrap_or(&TABLE[0])
     }
 
-    /// The exit status of a program that ends with it.
+    /// The exit status for this error.
     pub fn exit_status(self) -> ExitStatus {
         self.row().2
     }
 
-    /// The name on the bus.
+    /// The bus name.
     pub fn on_the_bus(self) -> &'static str {
         self.row().1
     }
 
-    /// The kind for a name on the bus. Unknown names are plain failures.
+    /// The kind for a bus name; [`ErrorKind::Failed`] if it is unknown.
     pub fn of_bus(name: &str) -> ErrorKind {
         TABLE.iter().find(|(_, known, _)| *known == name).map_or(ErrorKind::Failed, |(kind, ..)| *kind)
     }
 
-    /// Whether the request was at fault or came at a wrong time, and nothing is wrong with the machine.
+    /// Whether the error is due to the request or its timing, as opposed to a problem of the machine.
     pub fn is_slip(self) -> bool {
         matches!(
             self,
@@ -136,15 +136,16 @@ impl ErrorKind {
     }
 }
 
-/// What went wrong: the kind, and one sentence that names the object.
+/// An error: its kind, and one sentence that names the object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What kind of error.
+    /// Kind.
     pub kind: ErrorKind,
-    /// The sentence. Every user may read it, on the bus and in `/run/zramd`.
+    /// The sentence. It is public: on the bus and in `/run/zramd`.
     pub message: String,
-    /// What only root may read, such as names of files: printed where the error occurs, and not passed on. Often empty.
+    /// Details for root only, such as names of files: printed by the program in which the error occurs, but not passed
+    /// on. Often empty.
     #[serde(skip)]
     pub private: String,
 }
@@ -155,12 +156,12 @@ impl Error {
         Error { kind, message: worded(message), private: String::new() }
     }
 
-    /// A plain failure.
+    /// An error of kind [`ErrorKind::Failed`].
     pub fn failed(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Failed, message)
     }
 
-    /// Both in one sentence, with the kind of the first.
+    /// Joins the sentences of both; the kind is that of the first.
     #[must_use]
     pub fn join(mut self, Error { message, private, .. }: Error) -> Error {
         append(&mut self.message, &message);
@@ -168,21 +169,21 @@ impl Error {
         self
     }
 
-    /// With something that only root may read.
+    /// Adds details for root only.
     #[must_use]
     pub fn with_private(mut self, text: impl Into<String>) -> Error {
         self.private = worded(text);
         self
     }
 
-    /// The sentence and what only root may read.
+    /// The sentence with the details for root.
     pub fn full(&self) -> String {
         let mut full = self.message.clone();
         append(&mut full, &self.private);
         full
     }
 
-    /// The exit status of a program that ends with it.
+    /// The exit status for this error.
     pub fn exit_status(&self) -> ExitStatus {
         self.kind.exit_status()
     }

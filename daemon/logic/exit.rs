@@ -1,29 +1,29 @@
-//! Exit statuses of the programs, by kind. Scripts depend on them, so they never change meaning.
+//! Exit statuses of the programs. Scripts depend on them, so their meaning never changes.
 
-/// How a program ended.
+/// Exit status of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
     /// Done, or nothing to do.
     Success,
-    /// It failed, or the configuration has errors.
+    /// Failed, or the configuration has errors.
     Failure,
     /// Wrong usage.
     Usage,
-    /// A named object is inactive, or there are warnings only.
+    /// A named object is inactive, or there were only warnings.
     Inactive,
     /// There is no such device or disk.
     NotFound,
-    /// This kernel or machine lacks zram or a feature that is needed.
+    /// This kernel or machine lacks zram or a required feature.
     Unsupported,
     /// Some of several targets failed.
     Partly,
-    /// Refused because it would hurt.
+    /// Refused as unsafe.
     Refused,
     /// Not permitted.
     NotPermitted,
 }
 
-/// Every exit status with its meaning, for documentation.
+/// All exit statuses with descriptions, for documentation.
 pub const STATUSES: [(ExitStatus, &str); 9] = [
     (ExitStatus::Success, "Done, or nothing to do."),
     (ExitStatus::Failure, "It failed, or the configuration has mistakes."),

@@ -1,4 +1,4 @@
-//! What this machine is and currently has: plain data, gathered by the engine, read by the planner.
+//! Facts about this machine: plain data, gathered by the engine, read by the planner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,56 +10,56 @@ use super::raw_path::RawPath;
 use super::record::{Damaged, Record, Target};
 use super::vm::{Advice, Tunable};
 
-/// Everything the planner knows about the machine.
+/// All facts that the planner uses.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// `/proc/meminfo`; a total of 0 means that it could not be read.
+    /// `/proc/meminfo`; a total of 0 if it could not be read.
     pub memory: Memory,
     /// CPUs online.
     pub cpus: u32,
     /// Page size in bytes.
     pub page_size: u64,
-    /// Where zram stands in this kernel.
+    /// Availability of zram.
     pub support: Support,
-    /// Every zram device there is, by number.
+    /// All zram devices, by number.
     pub devices: BTreeMap<u32, DeviceFacts>,
     /// `/proc/swaps`.
     pub swaps: Vec<SwapLine>,
     /// `/proc/self/mountinfo`.
     pub mounts: Vec<MountLine>,
-    /// Settings of the kernel, those that it has.
+    /// The kernel settings that exist.
     pub tunables: BTreeMap<Tunable, String>,
-    /// What the benchmark's verdict advises, where `[vm]` may need it, and it holds.
+    /// The suggestions of a valid verdict of the benchmark, if `[vm]` may need them.
     pub advice: Option<Advice>,
-    /// Other programs that set up zram here, by the file that shows it.
+    /// Other programs that set up zram, by the file that indicates this.
     pub other_managers: Vec<OtherManager>,
-    /// What zramd recorded about its own targets.
+    /// Records of targets that zramd set up.
     pub records: BTreeMap<Target, Record>,
-    /// Records that cannot be used.
+    /// Damaged records.
     pub damaged: Vec<Damaged>,
-    /// What is known about each write-back device that the settings name.
+    /// State of each write-back device in the settings.
     pub backing: BTreeMap<String, BackingFacts>,
-    /// What is known about the place of each write-back file that the settings name.
+    /// State of the path of each write-back file in the settings.
     pub files: BTreeMap<String, FileFacts>,
-    /// Ids of the users and groups that the settings name; absent means unknown here.
+    /// IDs of the users and groups in the settings; unknown ones are missing.
     pub users: BTreeMap<String, u32>,
     /// See `users`.
     pub groups: BTreeMap<String, u32>,
-    /// Why the users or groups could not be looked up, if so.
+    /// Why users or groups could not be looked up, if so.
     pub accounts_unread: Option<String>,
-    /// Whether the `mkfs` of a file system type is installed, for those that were looked for.
+    /// Whether the `mkfs` of a file system type is installed, for the types in the settings.
     pub mkfs: BTreeMap<String, bool>,
-    /// Where PID 1 mounted a tmpfs from a unit of ours.
+    /// Mount points of tmpfs units of ours that PID 1 has mounted.
     pub unit_mounts: BTreeSet<String>,
-    /// RAM disks that are not shown, because no snapshot could be loaded and the directory on disk is used instead.
+    /// RAM disks that could not be loaded, and whose directory on disk is used instead.
     pub passthrough: BTreeSet<String>,
     /// Bytes in use on each mounted tmpfs, by mount point.
     pub disk_used: BTreeMap<RawPath, u64>,
-    /// The verdict of the benchmark, for `auto`; or why there is none that holds.
+    /// The verdict of the benchmark for `auto`, or why there is no valid one.
     pub best: Option<Result<Algorithm, Unusable>>,
-    /// What is at each mount point that the settings name.
+    /// Type of the file at each mount point in the settings.
     pub mount_points: BTreeMap<String, PathKind>,
-    /// Where the mount points lead that have a symbolic link on the way.
+    /// Targets of mount points with a symbolic link in their path.
     pub links: BTreeMap<String, String>,
 }
 
@@ -68,31 +68,31 @@ pub struct Facts {
 pub struct OtherManager {
     /// Its name.
     pub name: &'static str,
-    /// What it does here, and what two of that kind can claim at the same time.
+    /// What it sets up, which may conflict with zramd.
     pub does: Does,
-    /// The file or directory that shows that it is at work, unless it is empty; `DIRECTORY/*.conf` is any such file.
+    /// The file or directory that indicates that it is in use, if not empty; `DIRECTORY/*.conf` is any such file.
     pub file: &'static str,
-    /// What has to be there besides, so that something comes of it.
+    /// Further files without which it does nothing.
     needs: &'static [&'static str],
-    /// What hides it or switches it off by being there.
+    /// Files that mask or disable it.
     unless: &'static [&'static str],
-    /// By which name `zramdctl import` knows it, if it does.
+    /// Its name for `zramdctl import`, if supported.
     pub import: Option<&'static str>,
-    /// How to end that.
+    /// How to disable it.
     pub remedy: &'static str,
 }
 
-/// What a program does.
+/// What a program sets up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Does {
-    /// It sets up zram devices.
+    /// Zram devices.
     Devices,
-    /// It keeps directories in memory.
+    /// Directories in memory.
     Directories,
 }
 
 impl Does {
-    /// What follows the name of the program.
+    /// The verb for a sentence about the program.
     pub fn verb(self) -> &'static str {
         match self {
             Does::Devices => "sets up zram",
@@ -100,7 +100,7 @@ impl Does {
         }
     }
 
-    /// What two programs may claim.
+    /// The kind of object that two programs may both set up.
     pub fn claim(self) -> &'static str {
         match self {
             Does::Devices => "device",
@@ -110,7 +110,7 @@ impl Does {
 }
 
 impl OtherManager {
-    /// Those that are at work on a machine that has these paths, and such files in these directories; each once.
+    /// The programs in use on a machine with these paths and directory contents; each at most once.
     pub fn at_work(
         kind: impl Fn(&str) -> PathKind,
         has_file: impl Fn(&str, &str) -> bool,
@@ -132,7 +132,8 @@ impl OtherManager {
     }
 }
 
-/// One of the files of zram-generator. `unless` has the main files that take its place, and what masks the program.
+/// A configuration file of zram-generator. `unless` has the main files with higher precedence, and what masks the
+/// program.
 const fn generator(file: &'static str, unless: &'static [&'static str]) -> OtherManager {
     OtherManager {
         name: "zram-generator",
@@ -148,7 +149,7 @@ const fn generator(file: &'static str, unless: &'static [&'static str]) -> Other
 const GENERATOR_MASKS: [&str; 2] =
     ["/run/systemd/system-generators/zram-generator", "/etc/systemd/system-generators/zram-generator"];
 
-/// Those that zramd knows of. Entries of one program stand together.
+/// All programs known to zramd. Entries of the same program are adjacent.
 pub const OTHER_MANAGERS: [OtherManager; 14] = [
     generator("/run/systemd/zram-generator.conf", &GENERATOR_MASKS),
     generator(
@@ -234,77 +235,77 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
     },
 ];
 
-/// Whether zram can be used here.
+/// Availability of zram.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Support {
     /// `/sys/class/zram-control` exists.
     #[default]
     Ready,
-    /// The driver is not there yet; loading its module may bring it.
+    /// The driver is not loaded; loading its module may help.
     NotLoaded,
-    /// We run in a container of this kind, which has no devices of its own.
+    /// In a container of this type, which has no devices of its own.
     Container(String),
 }
 
-/// What is at a path.
+/// Type of the file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
-    /// Nothing.
+    /// There is none.
     Missing,
     /// A directory.
     Directory,
-    /// A file without content, or `/dev/null`.
+    /// An empty file, or `/dev/null`.
     Empty,
-    /// Something else.
+    /// Any other file.
     Other,
 }
 
-/// What is known about the place of a file that is to be made.
+/// State of the path of a file to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFacts {
-    /// What is at its directory.
+    /// Type of its directory.
     pub directory: PathKind,
-    /// What is at its path.
+    /// Type of an existing file.
     pub kind: PathKind,
     /// Type of the file system of the directory.
     pub fs_type: String,
-    /// Whether that file system is itself on zram.
+    /// Whether that file system is on zram.
     pub on_zram: bool,
-    /// Bytes free there.
+    /// Free bytes of the file system.
     pub free_bytes: u64,
-    /// Bytes there are.
+    /// Total bytes of the file system.
     pub total_bytes: u64,
 }
 
-/// One zram device as the kernel shows it.
+/// State of a zram device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceFacts {
     /// Device number `major:minor`.
     pub device: Option<(u32, u32)>,
-    /// What tells this very device from others of its number ([`Record::diskseq`]).
+    /// Tells it from other devices with the same number ([`Record::diskseq`]).
     pub diskseq: Option<u64>,
     /// `initstate`.
     pub initialised: bool,
     /// `disksize` in bytes.
     pub disk_size: u64,
-    /// `mem_limit` in bytes as `mm_stat` shows it; 0 is none.
+    /// `mem_limit` in bytes, as in `mm_stat`; 0 for none.
     pub memory_limit: u64,
     /// Attributes that this kernel has.
     pub attributes: BTreeSet<Attribute>,
-    /// Algorithms in the order the kernel lists them.
+    /// Algorithms in the order of the kernel.
     pub algorithms: Vec<String>,
-    /// The one in brackets.
+    /// The selected one.
     pub algorithm: Option<String>,
 }
 
-/// What is known about a block device that is to take written-back pages.
+/// State of a block device for write-back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackingFacts {
-    /// Nothing is there.
+    /// It does not exist.
     Missing,
     /// It is not a block device.
     NotABlockDevice,
-    /// It cannot be looked at, for this reason.
+    /// It cannot be examined, for this reason.
     Unreadable(String),
     /// It is a block device.
     Block {
@@ -312,12 +313,12 @@ pub enum BackingFacts {
         device: (u32, u32),
         /// Kind of file system or other signature found on it.
         signature: Option<String>,
-        /// Names of what sits on top of it: partitions, device-mapper, md.
+        /// Names of the devices on top of it: partitions, device-mapper, md.
         holders: Vec<String>,
     },
 }
 
-/// How a zram device is in use, seen from outside.
+/// Use of a zram device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Use {
     /// Active swap.
@@ -329,13 +330,13 @@ pub enum Use {
     },
     /// Mounted.
     Mounted {
-        /// Where.
+        /// Mount point.
         mount_point: String,
     },
 }
 
 impl Facts {
-    /// How device `number` is in use, if it is.
+    /// The use of device `number`, if any.
     pub fn device_use(&self, number: u32) -> Option<Use> {
         if let Some(swap) = self.swaps.iter().find(|swap| swap.zram_number() == Some(number)) {
             return Some(Use::Swap { used_kib: swap.used_kib, priority: swap.priority });
@@ -344,22 +345,22 @@ impl Facts {
         Some(Use::Mounted { mount_point: mount.mount_point.to_string() })
     }
 
-    /// Whether zswap is on: it takes pages before any swap device sees them.
+    /// Whether zswap is enabled: it takes pages before any swap device.
     pub fn zswap_is_on(&self) -> bool {
         self.tunables.get(&Tunable::Zswap).is_some_and(|value| value == "Y")
     }
 
-    /// The record of a target, if it has one that cannot be used.
+    /// The damaged record of a target, if there is one.
     pub fn damaged_record(&self, target: &Target) -> Option<&Damaged> {
         self.damaged.iter().find(|damaged| damaged.target.as_ref() == Some(target))
     }
 
-    /// What is mounted on exactly this path, the topmost of several.
+    /// The topmost mount on exactly this path.
     pub fn mount_at(&self, path: &str) -> Option<&MountLine> {
         self.mounts.iter().rev().find(|mount| mount.mount_point == path)
     }
 
-    /// Any device: the driver gives all of them the same attributes and algorithms.
+    /// Any device: all have the same attributes and algorithms.
     pub fn specimen(&self) -> Option<&DeviceFacts> {
         self.devices.values().next()
     }

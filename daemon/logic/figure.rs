@@ -1,8 +1,8 @@
-//! The figures of a device, each defined once: the bus, `show` and `stats` take them from here.
+//! The figures of a device, each defined once: used for the bus, `show` and `stats`.
 
 use super::sample::DeviceView;
 
-/// What a figure counts.
+/// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -11,12 +11,12 @@ pub enum Unit {
     Pages,
     /// Seconds.
     Seconds,
-    /// Something else, which the name says.
+    /// Another unit, according to the name.
     None,
 }
 
 impl Unit {
-    /// Its word in names; empty where there is none.
+    /// The unit in names; empty if there is none.
     pub fn word(self) -> &'static str {
         match self {
             Unit::Bytes => "bytes",
@@ -30,9 +30,9 @@ impl Unit {
 /// A value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
-    /// A count.
+    /// An integer.
     Count(u64),
-    /// A quotient.
+    /// A real number.
     Real(f64),
 }
 
@@ -54,22 +54,22 @@ impl From<f64> for Value {
     }
 }
 
-/// One metric of a thing of type `T`.
+/// A metric of an object of type `T`.
 #[derive(Debug)]
 pub struct Metric<T> {
     /// Its name, without the unit and `_total`.
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// Whether it only grows.
+    /// Whether it is a counter, which never decreases.
     pub counter: bool,
-    /// What it means.
+    /// Description.
     pub help: &'static str,
-    /// Its value, if it has one.
+    /// Its value, if there is one.
     pub value: fn(&T) -> Option<Value>,
 }
 
-/// A metric that goes up and down.
+/// A metric that may decrease.
 pub const fn gauge<T>(
     name: &'static str,
     unit: Unit,
@@ -79,7 +79,7 @@ pub const fn gauge<T>(
     Metric { name, unit, counter: false, help, value }
 }
 
-/// A metric that only grows.
+/// A metric that never decreases.
 pub const fn counter<T>(
     name: &'static str,
     unit: Unit,
@@ -92,14 +92,14 @@ pub const fn counter<T>(
 /// A figure of a device.
 #[derive(Debug)]
 pub struct Figure {
-    /// Its name in `show`, in the dictionary of GetStats and, where it is one, as a property.
+    /// Its name in `show`, in the dictionary of GetStats and as a property, if it is one.
     pub name: &'static str,
-    /// As a metric; one without a name is not in `stats`.
+    /// The metric; without a name it is not in `stats`.
     pub metric: Metric<DeviceView>,
 }
 
 impl Figure {
-    /// Its value; 0 where it has none.
+    /// Its value; 0 without one.
     pub fn value(&self, view: &DeviceView) -> Value {
         (self.metric.value)(view).unwrap_or_default()
     }
@@ -109,7 +109,7 @@ const fn figure(name: &'static str, metric: Metric<DeviceView>) -> Figure {
     Figure { name, metric }
 }
 
-/// The value, where pages are written back.
+/// The value, if the device has a backing device.
 fn backed(view: &DeviceView, bytes: u64) -> Option<Value> {
     if view.backing_device.is_empty() { None } else { Some(bytes.into()) }
 }

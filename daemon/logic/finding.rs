@@ -1,4 +1,4 @@
-//! One thing that is wrong on a machine, or deserves a look.
+//! A finding: a problem of the machine, or something worth knowing.
 
 use std::fmt;
 
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use super::text::worded;
 
-/// Share of a device, its memory limit or a RAM disk, in percent, from which on it counts as nearly full.
+/// Percentage in use from which a device, its memory limit or a RAM disk counts as nearly full.
 pub const NEARLY_FULL_PERCENT: u64 = 95;
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Something does not work, or data was lost.
     #[default]
     Error,
-    /// It works, but worse than it could, or not for long.
+    /// It works, but worse than it could, or only for a limited time.
     Warning,
-    /// It is as it was asked for, and worth knowing.
+    /// Intended, but worth knowing.
     Note,
 }
 
-/// What a finding is, for programs. A code never changes meaning.
+/// Kind of a finding, for programs. The meaning of a code never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
     /// A section of the configuration is not used.
     ConfigInvalid,
-    /// A setting is ignored, or does harm.
+    /// A setting is ignored or harmful.
     ConfigDoubtful,
-    /// A device of ours is gone, or was reset.
+    /// A managed device is gone, or was reset.
     DeviceLost,
-    /// A record in `/run/zramd` cannot be used.
+    /// A record in `/run/zramd` is damaged.
     RecordDamaged,
     /// A configured device is set up by another program, or its record is lost.
     DeviceUnmanaged,
@@ -42,15 +42,15 @@ pub enum Code {
     Unfinished,
     /// A swap device is not active.
     SwapOff,
-    /// A device has no backing device, and was to have one.
+    /// A device lacks its configured backing device.
     WritebackMissing,
     /// Reads of a device failed.
     ReadsFailed,
     /// Writes to a device failed.
     WritesFailed,
-    /// No swap is left.
+    /// Swap is full.
     SwapFull,
-    /// Little swap is left.
+    /// Swap is nearly full.
     SwapNearlyFull,
     /// A device has nearly reached its memory limit.
     MemoryLimitNear,
@@ -64,11 +64,11 @@ pub enum Code {
     ImportOffered,
     /// Another program sets up zram, too.
     ForeignManager,
-    /// A kernel setting of ours was changed.
+    /// A kernel setting changed by zramd was changed again.
     SettingChanged,
     /// Hibernation has no swap on a disk.
     NoDiskSwapForHibernation,
-    /// The kernel is to resume from zram.
+    /// `resume=` names a zram device.
     ResumeOnZram,
     /// A RAM disk is nearly full.
     DiskNearlyFull,
@@ -78,9 +78,9 @@ pub enum Code {
     DiskPassthrough,
     /// A RAM disk was loaded from an older snapshot.
     DiskFallback,
-    /// A RAM disk began empty, because its snapshot could not be loaded.
+    /// A RAM disk is empty, because its snapshot could not be loaded.
     DiskBeganEmpty,
-    /// The last boot ended without a save.
+    /// The previous boot ended without a last save.
     DiskUnclean,
     /// Snapshots cannot be written.
     StoreNotWritable,
@@ -88,15 +88,15 @@ pub enum Code {
     SaveFailed,
     /// A snapshot cannot be loaded.
     SnapshotBroken,
-    /// A broken snapshot was set aside.
+    /// A damaged snapshot was set aside.
     SnapshotCorrupt,
     /// RAM disks can hold more than there is memory.
     DisksExceedMemory,
-    /// A key is overridden until the next boot.
+    /// A key is overridden at runtime.
     Overridden,
-    /// An override has no section any more.
+    /// The section of an override no longer exists.
     OverrideOrphaned,
-    /// A device was created until the next boot.
+    /// A device was created at runtime.
     CreatedAtRuntime,
     /// The kernel's figures cannot be read.
     Unreadable,
@@ -110,7 +110,7 @@ pub enum Code {
     NotSetUp,
     /// A device is not as configured.
     NotInLine,
-    /// Swap is off for hibernation.
+    /// Swap is drained for hibernation.
     SwapDrained,
     /// This is a container.
     Container,
@@ -131,7 +131,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The word, as in JSON, on the bus and in the journal.
+    /// Its name in JSON, on the bus and in the journal.
     pub const fn word(self) -> &'static str {
         match self {
             Code::ConfigInvalid => "config-invalid",
@@ -195,23 +195,23 @@ impl fmt::Display for Code {
     }
 }
 
-/// One finding.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity.
     pub level: Level,
-    /// What it is.
+    /// Code.
     pub code: Code,
-    /// What it is about: a device, a file, or empty for the machine.
+    /// The object concerned: a device, a file; empty for the machine.
     pub object: String,
-    /// One sentence.
+    /// The message, one sentence.
     pub message: String,
     /// What to do, in one line.
     pub remedy: String,
 }
 
 impl Finding {
-    /// A finding.
+    /// Creates a finding.
     pub fn new(
         level: Level,
         code: Code,
@@ -222,7 +222,7 @@ impl Finding {
         Finding { level, code, object: object.to_owned(), message: worded(message), remedy: worded(remedy) }
     }
 
-    /// Whether both say the same about the same object.
+    /// Whether both have the same code and object.
     pub fn is_same(&self, other: &Finding) -> bool {
         (self.code, &self.object) == (other.code, &other.object)
     }

@@ -1,7 +1,7 @@
-//! What is wrong, or deserves a look, on a running machine, each with what to do about it.
+//! Findings about a running machine: problems and remarks, with remedies.
 //!
-//! The daemon shows these as `Problems`, `zramdctl status` and `doctor` print them. Pure: a [`Snapshot`] and a few facts
-//! in, findings out, worst first.
+//! The daemon returns them as `Problems`; `zramdctl status` and `doctor` print them. Computed from a [`Snapshot`] and a
+//! few facts, worst first.
 
 use super::config::problem::{Problem, Severity};
 use super::facts::OtherManager;
@@ -13,36 +13,36 @@ use super::ramdisk::health::{disk_findings, disks_findings};
 use super::record::{Damaged, Target};
 use super::sample::{DeviceView, RoleView, Snapshot, StateView};
 
-/// What is known besides the snapshot.
+/// Facts besides the snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// `/proc/swaps`.
     pub swaps: Vec<SwapLine>,
-    /// Whether zswap is on.
+    /// Whether zswap is enabled.
     pub zswap: bool,
     /// Other programs that set up zram here.
     pub other_managers: Vec<OtherManager>,
     /// The kernel command line.
     pub cmdline: String,
-    /// Targets that were set up but whose device is gone or empty now, by name.
+    /// Names of targets that were set up, but whose device is gone or was reset.
     pub lost: Vec<String>,
-    /// Records that cannot be used.
+    /// Damaged records.
     pub damaged: Vec<Damaged>,
-    /// What is wrong with the configuration.
+    /// Findings about the configuration.
     pub config: Vec<Finding>,
-    /// Whether it has a section.
+    /// Whether the configuration has a section.
     pub configured: bool,
 }
 
-/// What to do about zswap.
+/// The remedy for zswap.
 pub const ZSWAP_REMEDY: &str = "write zswap = \"off\" into [vm], or boot with zswap.enabled=0";
 
-/// Share of a swap device, in thousandths, above which it counts as full: the kernel keeps the last pages to itself.
+/// Usage of a swap device, in thousandths, from which it counts as full: the kernel reserves the last pages.
 const FULL_PERMILLE: u64 = 995;
-/// Bytes below which the share of incompressible pages says nothing.
+/// Stored bytes below which the share of incompressible pages is not reported.
 const WORTH_JUDGING: u64 = 16 << 20;
 
-/// All findings, worst first, otherwise in a stable order.
+/// All findings, worst first; the order is stable.
 pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(around.config.iter().cloned());
@@ -84,7 +84,7 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     found
 }
 
-/// A problem as a finding.
+/// Converts a problem of the configuration.
 pub fn config_finding(problem: &Problem) -> Finding {
     let origin = &problem.origin;
     let place = match origin.line {
@@ -191,7 +191,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether other swap has at least the priority of the best of ours: the settings of `[vm]` are not for it.
+/// Whether other swap has at least the priority of the best managed one: then the settings of `[vm]` do not fit.
 pub fn is_outranked(snapshot: &Snapshot, swaps: &[SwapLine]) -> bool {
     let is_ours = |swap: &&SwapLine| {
         let number = swap.zram_number();
@@ -282,7 +282,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
     }
 }
 
-/// Whether hibernation is wanted, to a disk, and no swap is there that survives power-off.
+/// Whether hibernation to a disk is configured, and all active swap is on zram.
 fn resumes_without_disk(around: &Surroundings) -> bool {
     let mut words = around.cmdline.split_whitespace();
     let wanted =
@@ -294,7 +294,7 @@ fn resumes_without_disk(around: &Surroundings) -> bool {
         && around.swaps.iter().all(is_memory)
 }
 
-/// The zram device that `resume=` names, if it names one.
+/// The zram device in `resume=`, if it is one.
 fn resume_device(cmdline: &str) -> Option<&str> {
     let path = cmdline.split_whitespace().rev().find_map(|word| word.strip_prefix("resume="))?;
     zram_number(path.strip_prefix("/dev/")?).map(|_| path)

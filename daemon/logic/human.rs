@@ -1,6 +1,6 @@
-//! Amounts of memory: parsing and printing, the same everywhere. All prefixes are powers of 1024.
+//! Amounts of memory: parses and formats them the same way everywhere. All prefixes are powers of 1024.
 
-/// Suffixes with their power of 1024, as people write them: `K`, `KiB` and so on mean the same, as in zramctl(8).
+/// Suffixes and their powers of 1024. As in zramctl(8), `K` and `KiB` mean the same.
 const SUFFIXES: [(&str, u32); 9] =
     [("B", 0), ("K", 1), ("KiB", 1), ("M", 2), ("MiB", 2), ("G", 3), ("GiB", 3), ("T", 4), ("TiB", 4)];
 
@@ -9,14 +9,14 @@ pub fn bytes_per(suffix: &str) -> Option<u64> {
     SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, power)| 1 << (10 * power))
 }
 
-/// What a user who wrote this unit probably meant.
+/// The unit that was probably meant.
 pub fn meant_unit(suffix: &str) -> Option<&'static str> {
     let first = suffix.chars().next()?.to_ascii_uppercase();
     let units = [('B', "B"), ('K', "KiB"), ('M', "MiB"), ('G', "GiB"), ('T', "TiB")];
     units.into_iter().find(|(letter, _)| *letter == first).map(|(_, unit)| unit)
 }
 
-/// An amount for people: one decimal of the largest unit that gives at least 1.
+/// An amount for people: one decimal of the largest unit with a value of at least 1.
 pub fn human(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -25,14 +25,14 @@ pub fn human(bytes: u64) -> String {
     let mut power = bytes.ilog2() / 10;
     let mut tenths = tenths_of(bytes, power);
     if tenths >= 10240 {
-        // 1023.96 MiB rounds to 1024.0 MiB, which is written as 1.0 GiB.
+        // 1023.96 MiB would be rounded to 1024.0 MiB; it is printed as 1.0 GiB.
         power += 1;
         tenths = tenths_of(bytes, power);
     }
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[power as usize - 1])
 }
 
-/// An amount for a table, as zramctl(8) writes it: one decimal where it is not 0, no blank, one letter.
+/// An amount for tables, as in zramctl(8): one decimal unless it is 0, no blank, one letter.
 pub fn short(bytes: u64) -> String {
     let text = human(bytes);
     let (number, unit) = text.split_once(' ').unwrap_or((&text, "B"));
@@ -40,7 +40,7 @@ pub fn short(bytes: u64) -> String {
     format!("{number}{}", &unit[..1])
 }
 
-/// Tenths of 1024 to the `power`, rounded to the nearest.
+/// Tenths of the unit 1024^`power`, rounded.
 fn tenths_of(bytes: u64, power: u32) -> u128 {
     let unit = 1u128 << (10 * power);
     (u128::from(bytes) * 10 + unit / 2) / unit

@@ -1,7 +1,7 @@
-//! Decisions, and nothing else: text and plain data in, plain data out.
+//! Decisions only: text and plain data in, plain data out.
 //!
-//! Nothing below this module does I/O, reads a clock, starts a thread or a process, or knows about a bus.
-//! That is what lets every decision be tested with a table of inputs, and `tests/fast/layers.rs` keeps it so.
+//! Nothing in this crate does I/O, reads a clock, starts a thread or a process, or uses a bus, so every decision can be
+//! tested with a table of inputs. `tests/fast/layers.rs` enforces this.
 
 pub mod benchmark;
 pub mod change;
