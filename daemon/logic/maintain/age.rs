@@ -1,7 +1,7 @@
-//! How long a page must not have been touched to count as idle.
+//! The time without access after which a page counts as idle.
 //!
-//! `age = min + (max − min) · e^(−5u)`, `u = 1 − MemAvailable ÷ MemTotal`: near the longest age on an empty machine, near the
-//! shortest once half of the memory is used. ChromeOS and Android use the same curve.
+//! `age = min + (max − min) · e^(−5u)`, `u = 1 − MemAvailable ÷ MemTotal`: near the maximum if memory is free, near the
+//! minimum once half of it is used. ChromeOS and Android use the same curve.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use super::pressure::Level;
 /// Bounds of the age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// On a machine without free memory.
+    /// With no memory free.
     pub least: Duration,
-    /// On an empty machine.
+    /// With all memory free.
     pub most: Duration,
 }
 
-/// How steeply the age falls as memory fills.
+/// How steeply the age decreases with memory use.
 const STEEPNESS: f64 = 5.0;
 
-/// Share of memory in use, 0 to 1. Figures that cannot be are taken for an empty machine, which changes least.
+/// Share of memory in use, 0 to 1. Inconsistent figures count as 0, which has the least effect.
 pub fn utilisation(total: u64, available: u64) -> f64 {
     if total == 0 || available > total {
         return 0.0;
@@ -27,7 +27,7 @@ pub fn utilisation(total: u64, available: u64) -> f64 {
     1.0 - available as f64 / total as f64
 }
 
-/// The age at this share of memory in use. Under pressure the shortest age is divided further, see [`divisor`].
+/// The age for this share of memory in use. Under pressure the minimum is divided further, see [`divisor`].
 pub fn idle_age(range: Range, utilisation: f64, level: Level) -> Duration {
     let least = range.least.min(range.most);
     if level != Level::None {
@@ -38,7 +38,7 @@ pub fn idle_age(range: Range, utilisation: f64, level: Level) -> Duration {
     (least + spread.mul_f64(exponential(STEEPNESS * used))).min(range.most)
 }
 
-/// By how much the shortest age is divided when memory is this short.
+/// Divisor of the minimum age at this level of memory pressure.
 pub const fn divisor(level: Level) -> u32 {
     match level {
         Level::None | Level::Moderate => 1,
@@ -47,9 +47,10 @@ pub const fn divisor(level: Level) -> u32 {
     }
 }
 
-/// e^(−x) for 0 ≤ x ≤ 5, to seven digits. The C library's takes 300 KiB of a program that otherwise needs none of it.
+/// e^(−x) for 0 ≤ x ≤ 5, to seven digits. The function of the C library would add 300 KiB of memory to a program that
+/// does not need it otherwise.
 fn exponential(x: f64) -> f64 {
-    // e^(−x) = (e^(−x/32))^32, and for an x below 0.16 six terms of the series are exact enough.
+    // e^(−x) = (e^(−x/32))^32; for an x below 0.16, six terms of the series are exact enough.
     let small = x / 32.0;
     let mut term = 1.0;
     let mut sum = 1.0;
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_age_shrinks_as_memory_fills() {
-        // The figures of the published formula.
+        // Values of the published formula.
         for (used, hours) in
             [(0.0, 4.0), (0.2, 2.736), (0.5, 2.164), (0.8, 2.037), (0.95, 2.017), (1.0, 2.013)]
         {

@@ -1,4 +1,4 @@
-//! What must be told at once while memory is short, before the kernel kills something: swap that is full, writes that fail.
+//! Alarms while memory is short, before the kernel kills processes: full swap, failed writes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use crate::sample::Snapshot;
 
 use super::pressure::LOOK;
 
-/// The findings that are worth it.
+/// The findings that cause an alarm.
 const CODES: [Code; 4] = [Code::SwapFull, Code::SwapNearlyFull, Code::WritesFailed, Code::MemoryLimitNear];
-/// Share of our swap in use, in percent, from which on it is looked at more often.
+/// Percentage of managed swap in use from which it is checked more often.
 const FILLING: u64 = 70;
-/// How often then: the last pages are soon gone.
+/// Interval of these checks: the last pages can fill up quickly.
 const OFTEN: Duration = Duration::from_millis(500);
 
-/// What was told.
+/// Alarms that were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Alarms {
-    /// By code and object. For failed writes also their number when memory was last not short: it only grows.
+    /// By code and object. For failed writes, with their number at the end of the last shortage: it never decreases.
     told: BTreeMap<(Code, String), Option<u64>>,
 }
 
 impl Alarms {
-    /// What is to be told now: each thing once about each device.
+    /// The alarms to send now: each once per device.
     pub fn news<'a>(&mut self, snapshot: &'a Snapshot) -> Vec<&'a Finding> {
         let mut news = Vec::new();
         for found in snapshot.problems.iter().filter(|found| CODES.contains(&found.code)) {
@@ -40,7 +40,8 @@ impl Alarms {
         news
     }
 
-    /// Memory is not short any more: what is not so any more, or is so once more, is told again when it is.
+    /// Ends a shortage of memory: findings that are gone, and a further rise of failed writes, cause another alarm
+    /// later.
     pub fn calm(&mut self, snapshot: &Snapshot) {
         self.told.retain(|(code, object), count| {
             *count = (*code == Code::WritesFailed).then(|| failed_writes(snapshot, object));
@@ -53,7 +54,7 @@ fn failed_writes(snapshot: &Snapshot, device: &str) -> u64 {
     snapshot.device(device).map_or(0, |device| device.stats.io.failed_writes)
 }
 
-/// How long to wait for the next look.
+/// Time until the next check.
 pub fn next_look(snapshot: &Snapshot) -> Duration {
     let swaps = snapshot.devices.iter().filter(|device| device.managed).filter_map(|device| device.swap);
     let filling = |swap: &crate::sample::SwapView| {
@@ -70,7 +71,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// A machine whose swap is in use by so many percent.
+    /// A machine whose swap is in use by this percentage.
     fn swap(percent: u64) -> Snapshot {
         let swap = SwapView { priority: 100, size_bytes: GIB, used_bytes: GIB / 100 * percent };
         let device = DeviceView {
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(told(&mut alarms, &swap(97)), [""; 0]);
         assert_eq!(told(&mut alarms, &swap(100)), ["swap-full zram0"]);
         assert_eq!(told(&mut alarms, &swap(96)), [""; 0]);
-        // It stays as full while memory is short now and then.
+        // It remains full during several shortages.
         alarms.calm(&seen(&swap(96)));
         assert_eq!(told(&mut alarms, &swap(96)), [""; 0]);
         alarms.calm(&seen(&swap(10)));
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(told(&mut alarms, &snapshot), ["writes-failed zram0"]);
         snapshot.devices[0].stats.io.failed_writes = 2;
         assert_eq!(told(&mut alarms, &snapshot), [""; 0]);
-        // The number never falls: what counts is whether it grows when memory is short again.
+        // The number never decreases: an alarm depends on whether it has grown when memory is short again.
         alarms.calm(&seen(&snapshot));
         assert_eq!(told(&mut alarms, &snapshot), [""; 0]);
         snapshot.devices[0].stats.io.failed_writes = 3;

@@ -1,8 +1,8 @@
-//! How much may be written to the backing device: at most so much in any 24 hours, whatever happens in between.
+//! The write-back budget: a limit of bytes in a rolling period of 24 hours.
 //!
-//! Each amount grows old only by time that is known to have passed: by the boot-time clock, and between boots by the wall clock if it
-//! was synchronised before and after; the latter may take until long after boot. A clock that jumps, a power cut and a file that is lost
-//! can therefore only delay write-back, never allow more of it. What a run may write is reserved before it begins.
+//! Amounts age only by time that has certainly passed: by the boot-time clock, and between boots by the wall clock if
+//! it was synchronised before and after, which may be long after boot. A clock that jumps, a power failure or a lost
+//! file can therefore delay write-back, but never allow more of it. The bytes of a run are reserved before it begins.
 
 use std::time::Duration;
 
@@ -10,73 +10,73 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the file.
 pub const VERSION: u32 = 1;
-/// The window.
+/// The period.
 pub const WINDOW: Duration = Duration::from_secs(24 * 3600);
-/// Amounts whose first bytes are younger than this are kept as one, so that the file stays small.
+/// Amounts that began less than this ago are merged, to keep the file small.
 const MERGE: Duration = Duration::from_secs(3600);
-/// Most that a synchronised clock is off by, at both ends together.
+/// Maximum error of a synchronised clock, of both readings together.
 const SLACK: Duration = Duration::from_secs(120);
 
-/// The clocks, as far as the budget needs them.
+/// The clocks used by the budget.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Clocks {
-    /// The kernel's id of this boot.
+    /// ID of this boot.
     pub boot_id: String,
-    /// Since boot, with suspend.
+    /// Time since boot, including suspend.
     pub boot: Duration,
-    /// Since 1970, if the clock is synchronised with others.
+    /// Time since 1970; `None` unless the clock is synchronised.
     pub synchronised: Option<Duration>,
 }
 
-/// Bytes written, or reserved, at about the same time.
+/// Bytes that were written, or reserved, at about the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Amount {
-    /// Time known to have passed since the last of them.
+    /// Minimum time since the last of them.
     last: Duration,
-    /// Time known to have passed since the first.
+    /// Minimum time since the first.
     first: Duration,
     bytes: u64,
-    /// Whether all of them were written before the [`Anchor`].
+    /// Whether all of them were written before the time of the [`Anchor`].
     #[serde(default)]
     anchored: bool,
 }
 
-/// The last moment of an earlier boot that is known by the wall clock.
+/// The latest time of an earlier boot at which the wall clock was synchronised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Anchor {
     boot_id: String,
-    /// Since 1970, by a synchronised clock.
+    /// Time since 1970, by a synchronised clock.
     wall: Duration,
-    /// Time by which amounts have grown old since.
+    /// Time by which amounts have aged since.
     counted: Duration,
 }
 
-/// What was written during the last 24 hours, and when.
+/// Bytes written during the last 24 hours, with times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     version: u32,
-    /// When the file was written. All amounts are from before.
+    /// When the file was written. All amounts are older.
     clocks: Clocks,
     #[serde(default)]
     anchor: Option<Anchor>,
-    /// Youngest last.
+    /// Oldest first.
     amounts: Vec<Amount>,
-    /// What the run in progress, or was killed, may have written.
+    /// Bytes that the present run, or one that was killed, may have written.
     reserved: u64,
-    /// Bytes written since there is a ledger, with what runs that were killed may have written.
+    /// Total bytes written since the ledger exists, including those that killed runs may have written.
     #[serde(default)]
     total: u64,
 }
 
 impl Ledger {
-    /// The ledger when nothing is known: as if all had just been spent.
+    /// The ledger without a record: as if everything had just been spent.
     pub fn unknown(now: Clocks) -> Ledger {
         let all = Amount { last: Duration::ZERO, first: Duration::ZERO, bytes: u64::MAX, anchored: false };
         Ledger { version: VERSION, clocks: now, anchor: None, amounts: vec![all], reserved: 0, total: 0 }
     }
 
-    /// Reads the file, and lets the time pass that has passed since it was written. What a run reserved that never came back
-    /// counts as written. The reason, when the file says nothing.
+    /// Reads the file, and ages the amounts by the time since it was written. Bytes reserved by a killed run count as
+    /// written. Also returns why there is no record, if so.
     pub fn read(text: Option<&str>, now: Clocks) -> (Ledger, Option<String>) {
         let read = match text {
             None => Err("there is no record of earlier writes".to_owned()),
@@ -91,7 +91,7 @@ impl Ledger {
             Ok(mut ledger) => {
                 ledger.pass(now);
                 let lost = std::mem::take(&mut ledger.reserved);
-                // Until a moment ago, for all that is known.
+                // They may have been written just before.
                 ledger.add(lost);
                 ledger.total = ledger.total.saturating_add(lost);
                 (ledger, None)
@@ -100,9 +100,9 @@ impl Ledger {
         }
     }
 
-    /// The file.
+    /// Contents of the file.
     pub fn text(&self) -> String {
-        // Plain numbers and texts can always be written; an empty file would be read as unknown.
+        // Numbers and texts can always be serialised; an empty file would be read as no record.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -116,7 +116,7 @@ impl Ledger {
         self.amounts.iter_mut().for_each(|amount| amount.age(passed));
         if let Some(anchor) = &mut self.anchor {
             anchor.counted = anchor.counted.saturating_add(passed);
-            // Within one boot, the wall clock has no say.
+            // Within one boot, the wall clock is not used.
             if let Some(wall) = now.synchronised.filter(|_| anchor.boot_id != now.boot_id) {
                 let since = wall.saturating_sub(anchor.wall).saturating_sub(SLACK);
                 let rest = since.saturating_sub(anchor.counted);
@@ -146,32 +146,32 @@ impl Ledger {
         }
     }
 
-    /// Bytes written in the last 24 hours, or reserved.
+    /// Bytes written or reserved in the last 24 hours.
     pub fn spent(&self) -> u64 {
         self.amounts.iter().fold(self.reserved, |sum, amount| sum.saturating_add(amount.bytes))
     }
 
-    /// Bytes that may still be written.
+    /// Bytes left of the budget.
     pub fn left(&self, daily: u64) -> u64 {
         daily.saturating_sub(self.spent())
     }
 
-    /// Bytes written since there is a ledger, with what runs that were killed may have written.
+    /// Total bytes written since the ledger exists, including those that killed runs may have written.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// When more may be written, if nothing is left: the time until the oldest amount leaves the window.
+    /// Time until the oldest amount leaves the period, when more of the budget is available.
     pub fn wait(&self) -> Duration {
         self.amounts.first().map_or(Duration::ZERO, |oldest| WINDOW.saturating_sub(oldest.last))
     }
 
-    /// Reserves bytes for a run. The ledger has to be on disk before the run begins.
+    /// Reserves bytes for a run. Save the ledger before the run begins.
     pub fn reserve(&mut self, bytes: u64) {
         self.reserved = self.reserved.saturating_add(bytes);
     }
 
-    /// Replaces what was reserved by what was written.
+    /// Replaces the reserved bytes by those actually written.
     pub fn settle(&mut self, written: u64, now: Clocks) {
         self.reserved = 0;
         self.pass(now);
@@ -187,8 +187,8 @@ impl Amount {
     }
 }
 
-/// Time that has passed for certain, by the clock that begins at 0 with each boot: if it shows more than before, no more than the
-/// difference is certain, even in another boot; if it shows less, at least the new boot came after.
+/// Minimum time that has passed, by the boot-time clock. If it shows a later time, only the difference is certain, even
+/// in another boot; an earlier time proves another boot, and so at least the present uptime.
 fn passed(before: &Clocks, now: &Clocks) -> Duration {
     match now.boot.checked_sub(before.boot) {
         Some(passed) => passed,
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(again(&ledger, clocks("b", 0, Some(1025))).left(100 * MIB), 100 * MIB);
         assert_eq!(again(&ledger, clocks("b", 0, Some(1024))).left(100 * MIB), 0, "clocks are never exact");
         assert_eq!(again(&ledger, clocks("b", 0, Some(5))).left(100 * MIB), 0, "backwards");
-        // Within one boot, the wall clock has no say.
+        // Within one boot, the wall clock is not used.
         assert_eq!(again(&ledger, clocks("a", 25, Some(9000))).left(100 * MIB), 0);
     }
 
@@ -289,7 +289,7 @@ mod tests {
         };
         let mut ledger = again(&Ledger::unknown(at("a", 0)), clocks("a", 24, Some(1000)));
         ledger.settle(100 * MIB, clocks("a", 24, Some(1000)));
-        // The daemon looks before the clock is set, and so do other boots in which it never is.
+        // The daemon may run before the clock is synchronised, and there may be boots in which it never is.
         ledger = again(&ledger, clocks("b", 0, None));
         ledger = again(&ledger, clocks("c", 1, None));
         ledger = again(&ledger, clocks("c", 2, None));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever boots do and whenever their clocks are set: nothing is ever taken for older than it is.
+        /// For any sequence of boots and clock changes, no amount is taken for older than it is.
         #[test]
         fn no_amount_is_older_than_it_is(
             steps in prop::collection::vec((0_u32..300, 0_u32..8, 0_u32..900, -60_i64..=60), 1..80),
@@ -361,7 +361,7 @@ mod tests {
                     prop_assert!(age >= WINDOW || younger.map(|(_, bytes)| bytes).sum::<u64>() <= known, "{age:?} {ledger:?}");
                 }
                 ledger.reserve(10);
-                // Or it is killed when it has written everything.
+                // Killed after it has written everything.
                 if what != 7 {
                     ledger.settle(10, clocks);
                 }

@@ -1,35 +1,36 @@
-//! How many pages one write to `recompress` or `writeback` may take: Linux 7 holds statistics back until it has ended.
+//! Number of pages per write to `recompress` or `writeback`: Linux 7 blocks reads of statistics until the write has
+//! ended.
 
 use std::time::Duration;
 
 use crate::duration::micros;
 
-/// How long the pages of one write should take. With one CPU, whoever asks for statistics waits for several: at 8 ms, 7 in 100 answers
-/// took more than 20 ms (tests/lab/scenarios/maintenance-statistics), at 2 ms, 1 in 167.
+/// Target time for the pages of one write. With one CPU, readers of statistics wait for several writes: with 8 ms, 7 of
+/// 100 readings took more than 20 ms (tests/lab/scenarios/maintenance-statistics); with 2 ms, 1 of 167.
 const AIM: Duration = Duration::from_millis(2);
-/// Fewest pages, but for a probe.
+/// Minimum number of pages, except for a probe.
 const LEAST: u32 = 16;
-/// Most pages: 256 MiB.
+/// Maximum number of pages: 256 MiB.
 const MOST: u32 = 65536;
-/// Most of them where pages that would not shrink are tried again and again: 16 MiB.
+/// Maximum number while pages that did not shrink are tried again: 16 MiB.
 const MOST_AGAIN: u32 = 4096;
 /// Chunks between two probes.
 const PROBED: u32 = 16;
-/// In less than this for each page nothing can have been compressed.
+/// With less time per page, nothing can have been compressed.
 const TRY: Duration = Duration::from_micros(1);
 
 /// The chunks of one pass.
 ///
-/// For each write the kernel goes over the whole device first: Linux 6.12 passes by the pages that had their turn, Linux 7 makes a list
-/// of those that had not. A chunk of one page, the probe, takes as long as that. Where it is longer than [`AIM`], pages take as long
-/// again, so that no more than half of a pass is spent on it.
+/// For each write, the kernel first scans the whole device: Linux 6.12 skips the pages that it has processed, Linux 7
+/// makes a list of the others. A chunk of one page, the probe, measures the time of that scan. If it is longer than
+/// [`AIM`], a chunk is made to take as long as the scan, so that scans take at most half of the pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunks {
     /// Pages of the next chunk.
     pub pages: u32,
-    /// Pages that have not had their turn.
+    /// Pages that have not been processed.
     left: u64,
-    /// How long the kernel takes to go over the device.
+    /// Duration of a scan.
     look: Duration,
     /// Chunks until the next probe.
     until_probe: u32,
@@ -40,7 +41,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// The first chunk of a pass over so many pages.
+    /// The first chunk of a pass over this number of pages.
     pub fn begin(pages: u64) -> Chunks {
         Chunks {
             pages: 1,
@@ -53,14 +54,14 @@ impl Chunks {
         }
     }
 
-    /// Pages that would not shrink are tried again by the next chunk, before all others: it has to be larger to come to those.
+    /// Each chunk first tries those pages again that did not shrink: it must be larger to reach the others.
     #[must_use]
     pub fn trying_again(self) -> Chunks {
         Chunks { again: true, ..self }
     }
 
-    /// The next chunk, after one that took so long and in which so many pages shrank. Nothing when all pages had their turn: of pages
-    /// that do not shrink, the first say nothing about the others.
+    /// The chunk after one that took this time and in which this number of pages shrank. `None` once all pages were
+    /// processed: if the first pages do not shrink, others still may.
     pub fn next(self, took: Duration, shrank: u64) -> Option<Chunks> {
         let left = self.left.saturating_sub(u64::from(self.pages));
         if left == 0 {
@@ -69,19 +70,19 @@ impl Chunks {
         if let Some(pages) = self.after_probe {
             return Some(Chunks { pages, left, look: took, until_probe: PROBED, after_probe: None, ..self });
         }
-        // What disturbed a probe did not disturb this one.
+        // This chunk shows that the probe took longer than a scan.
         let look = self.look.min(took);
         let (pages, least) = self.size(took.saturating_sub(look), look, shrank);
         let next = Chunks { pages, left, look, until_probe: self.until_probe - 1, least, ..self };
         Some(if next.until_probe == 0 { Chunks { pages: 1, after_probe: Some(pages), ..next } } else { next })
     }
 
-    /// Pages of the next chunk, and fewest of those that follow, when the pages of this one took so long and the rest `look`.
+    /// Pages of the next chunk, and the minimum for later ones, given the time of this chunk's pages and of the scan.
     fn size(&self, took: Duration, look: Duration, shrank: u64) -> (u32, u32) {
-        // One chunk of pages that were easy says little about the next.
+        // A chunk of pages that were quickly processed tells little about the next.
         let twice = self.pages.saturating_mul(2);
         if shrank == 0 && took < TRY * self.pages {
-            // No such page is left, or hardly one: the end comes soon.
+            // Hardly any such pages are left: the pass is nearly complete.
             return (twice, self.least);
         }
         let least = if self.again && shrank < u64::from(self.pages / 2) {
@@ -100,25 +101,25 @@ mod tests {
 
     const US: Duration = Duration::from_micros(1);
 
-    /// A kernel, and what a pass came to on it.
+    /// A kernel, and the figures of a pass on it.
     #[derive(Debug, Clone, Copy, Default)]
     struct Pass {
-        /// Time for each page of the device, for each that has not had its turn, and for each that has it, in nanoseconds.
+        /// Nanoseconds per page of the device, per page not yet processed, and per page being processed.
         slot: u64,
         candidate: u64,
         page: u64,
         slots: u64,
         candidates: u64,
-        /// How many of them do not shrink, are in front of all others, and stay there.
+        /// Number of pages that do not shrink, and remain before all others.
         hopeless: u64,
-        /// Chunks, their time, and the longest.
+        /// Number of chunks, their total time, and the longest.
         chunks: u64,
         took: Duration,
         longest: Duration,
     }
 
     impl Pass {
-        /// Over all pages that are stored.
+        /// Runs over all stored pages.
         fn run(mut self, mut chunks: Chunks) -> Pass {
             loop {
                 let tried = u64::from(chunks.pages).min(self.candidates);
@@ -148,7 +149,7 @@ mod tests {
         }
     }
 
-    /// 8 GiB in use on a device of 64 GiB. Were chunks as short as can be, going over the device would take minutes, or hours.
+    /// 8 GiB in use on a device of 64 GiB. With minimal chunks, the scans would take minutes or hours.
     #[test]
     fn going_over_a_large_device_takes_as_long_as_compressing() {
         for (slot, candidate) in [(2, 0), (20, 0), (2, 100), (2, 500)] {
@@ -164,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Most pages are in use, and were left out.
+    /// Most pages are recently used, and not selected.
     #[test]
     fn a_pass_ends_soon_when_no_such_page_is_left() {
         for (candidates, most) in [(0, 22), (3, 24), (1000, 40)] {
@@ -195,7 +196,7 @@ mod tests {
         assert!((5000..5400).contains(&turns), "{turns}");
     }
 
-    /// A program of the same CPU, or a disk that had to start.
+    /// Another program on the same CPU, or a disk that had to spin up.
     #[test]
     fn what_disturbs_a_probe_leads_to_no_large_chunk() {
         let mut chunks = Chunks::begin(1 << 20).next(Duration::from_secs(5), 1).unwrap();

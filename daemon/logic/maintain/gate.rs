@@ -1,36 +1,36 @@
-//! When maintenance waits: it is there to save memory, not to be noticed.
+//! Conditions under which maintenance is postponed: it must not disturb other work.
 
 use std::time::Duration;
 
 use super::{Cause, span};
 
-/// The machine as far as the gates look at it. What cannot be read holds nobody up.
+/// State of the machine. Unknown values do not postpone anything.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Conditions {
     /// Load of the last minute, per CPU.
     pub load_per_cpu: Option<f64>,
-    /// Share of the last ten seconds in which somebody waited for a CPU, in percent (PSI, `some`).
+    /// Percentage of the last ten seconds in which some task waited for a CPU (PSI, `some`).
     pub cpu_pressure: Option<f64>,
-    /// Share of the last ten seconds in which everybody waited for memory, in percent (PSI, `full`).
+    /// Percentage of the last ten seconds in which all tasks waited for memory (PSI, `full`).
     pub memory_pressure: Option<f64>,
-    /// How full the battery is in percent, while the machine runs on it.
+    /// Battery charge in percent; `None` on mains power.
     pub on_battery: Option<u8>,
-    /// Waking time since the end of the last suspend, as far as it is known.
+    /// Waking time since the last resume, if known.
     pub since_resume: Option<Duration>,
 }
 
-/// Load above which the machine is busy.
+/// Load per CPU above which the machine is busy.
 const BUSY_LOAD: f64 = 0.9;
-/// Percent of time in which somebody waits for a CPU, above which the machine is busy.
+/// Percentage of time in which some task waits for a CPU, above which the machine is busy.
 const BUSY_CPU: f64 = 25.0;
-/// Percent of time in which everything waits for memory, above which nothing is added.
+/// Percentage of time in which all tasks wait for memory, above which no work is added.
 const THRASHING: f64 = 20.0;
-/// Percent below which a battery is low.
+/// Battery charge in percent below which it is low.
 const LOW_BATTERY: u8 = 30;
-/// How long a machine is left alone after a suspend.
+/// Time after a resume in which nothing is done.
 pub const AFTER_RESUME: Duration = Duration::from_secs(600);
 
-/// Why nothing is done now, if so. A user a request is carried out; memory that is short does not wait for the CPU to be free.
+/// Why to postpone, if so. Requests are never postponed; under memory pressure, busy CPUs are ignored.
 pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
     if cause == Cause::Request {
         return None;

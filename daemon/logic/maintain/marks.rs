@@ -1,9 +1,9 @@
-//! What the idle marks of a device can be trusted to mean.
+//! The age that the idle marks of a device stand for.
 //!
-//! Kernels differ: most mark the pages that are older than an age and clear the marks of the others; some (6.1 to 6.12.1) only
-//! add marks, so that one made for two hours would let pages be written to a disk that should have waited a day; those without
-//! times of access can only mark everything. One number covers all three: the latest moment since when every marked page has
-//! been idle. Touching a page clears its mark everywhere.
+//! Kernels differ. Most mark the pages older than an age and clear the marks of the others. Some (6.1 to 6.12.1) only
+//! add marks, so that with marks for two hours, pages would be written to disk that should be kept for a day. Those
+//! without access times can only mark all pages. One value covers all three: the latest time since which all marked
+//! pages have been idle. On all kernels, an access clears the mark.
 
 use std::time::Duration;
 
@@ -12,55 +12,56 @@ use serde::{Deserialize, Serialize};
 use super::{Moment, span};
 use crate::proc::kernel_version;
 
-/// What writing an age to `idle` does.
+/// How a kernel treats an age written to `idle`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Marking {
-    /// It marks older pages and clears the marks of younger ones.
+    /// Marks older pages and clears the marks of younger ones.
     Exact,
-    /// It marks older pages and leaves other marks as they are.
+    /// Marks older pages and keeps other marks.
     Additive,
-    /// It is refused: only all pages can be marked.
+    /// Rejects it: only all pages can be marked.
     Untracked,
 }
 
-/// Whether a kernel of this release (`/proc/sys/kernel/osrelease`) only adds marks though it takes parameters of algorithms: 6.12.0, from which
-/// distributions have derived theirs, and 6.12.1. The mark is cleared since "zram: clear IDLE flag in mark_idle()" (6.12.2, 6.13).
+/// Whether a kernel of this release (`/proc/sys/kernel/osrelease`) only adds marks although it supports algorithm
+/// parameters: 6.12.0, on which kernels of distributions are based, and 6.12.1. Later ones have "zram: clear IDLE flag
+/// in mark_idle()" (6.12.2, 6.13).
 pub fn only_adds(osrelease: &str) -> bool {
     matches!(kernel_version(osrelease)[..], [6, 12] | [6, 12, 0 | 1, ..])
 }
 
-/// The marks of one device.
+/// State of the marks of one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Marks {
-    /// Waking time since boot from which on every marked page has been idle; nothing while no page is marked.
+    /// Waking time since boot since which all marked pages have been idle; `None` if no page is marked.
     pub idle_since: Option<Duration>,
 }
 
-/// What to do so that the marked pages are those that are idle for an age.
+/// How to get marks for pages that have been idle for an age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Mark pages that are at least as old, then go on.
+    /// Mark pages of at least this age, then process them.
     MarkOlder,
-    /// The marks already mean that: go on.
+    /// The marks fit: process them.
     Ready,
-    /// Mark all pages and come back when they have had time to be touched.
+    /// Mark all pages and come back later, when pages in use have lost their marks.
     MarkAll,
-    /// The marks come to mean that after this much waking time.
+    /// The marks will fit after this much waking time.
     Wait(Duration),
 }
 
 impl Marks {
-    /// Whether every marked page has been idle for `age` of waking time.
+    /// Whether all marked pages have been idle for `age` of waking time.
     pub fn mean(self, age: Duration, now: Moment) -> bool {
         self.idle_since.is_some_and(|since| now.awake.saturating_sub(since) >= age)
     }
 
-    /// What has to be done before pages that are idle for `age` can be processed.
+    /// The step needed before pages that have been idle for `age` can be processed.
     pub fn step(self, marking: Marking, age: Duration, now: Moment) -> Step {
         match marking {
             Marking::Exact => Step::MarkOlder,
-            // An older mark of a shorter age may still be there.
+            // There may be older marks for a shorter age.
             Marking::Additive => match self.idle_since {
                 Some(since) if !self.mean(age, now) => {
                     Step::Wait(age.saturating_sub(now.awake.saturating_sub(since)))
@@ -75,7 +76,7 @@ impl Marks {
         }
     }
 
-    /// The marks after pages older than `age` were marked.
+    /// The state after marking pages older than `age`.
     #[must_use]
     pub fn marked_older(self, marking: Marking, age: Duration, now: Moment) -> Marks {
         let since = now.awake.saturating_sub(age);
@@ -86,15 +87,15 @@ impl Marks {
         Marks { idle_since: Some(idle_since) }
     }
 
-    /// The marks after all pages were marked.
+    /// The state after marking all pages.
     #[must_use]
     pub fn marked_all(now: Moment) -> Marks {
         Marks { idle_since: Some(now.awake) }
     }
 }
 
-/// The age that two policies use which share the marks: where marks are not made anew for each, both have to take the longer one, because
-/// what one of them processes is not marked any more.
+/// The idle age for a policy that shares the marks with another one. Unless the kernel marks anew for each, both must
+/// use the longer age, because pages processed by one lose their marks. Also returns why the age was changed, if so.
 pub fn shared_age(marking: Marking, own: Duration, other: Option<Duration>) -> (Duration, Option<String>) {
     let kernel = match marking {
         Marking::Exact => return (own, None),
@@ -150,9 +151,9 @@ mod tests {
         let marks = Marks::default().marked_older(Marking::Additive, 2 * HOUR, at(30));
         assert_eq!(marks.step(Marking::Additive, 20 * HOUR, at(30)), Step::Wait(18 * HOUR));
         assert_eq!(marks.step(Marking::Additive, 20 * HOUR, at(48)), Step::MarkOlder);
-        // The same age again, or a shorter one, is no trap.
+        // The same or a shorter age is safe.
         assert_eq!(marks.step(Marking::Additive, 2 * HOUR, at(31)), Step::MarkOlder);
-        // A kernel that clears the marks of younger pages has no such trap.
+        // Safe on a kernel that clears the marks of younger pages.
         assert_eq!(marks.step(Marking::Exact, 20 * HOUR, at(30)), Step::MarkOlder);
     }
 
@@ -165,7 +166,7 @@ mod tests {
     }
 
     proptest! {
-        /// A page that is processed was idle for the age of its policy, on every kind of kernel.
+        /// On every kind of kernel, a page is processed only after it was idle for the age of its policy.
         #[test]
         fn no_page_is_processed_too_early(
             kind in 0_usize..3,

@@ -1,7 +1,7 @@
-//! When compressed pages are compressed again, written to a disk or left alone: one file per question, each a function of what
-//! was observed and of the time, with the reason for its answer.
+//! Decides when stored pages are recompressed or written to disk: one question per file, each a function of
+//! observations and time that also returns a reason.
 //!
-//! No file here reads a clock. Times are [`Moment`]s that the caller brings, so that a month can be tried in a second.
+//! Nothing here reads a clock. The caller passes times as [`Moment`]s, so that tests can simulate a month in a second.
 
 pub mod age;
 pub mod alarm;
@@ -24,36 +24,36 @@ use serde::{Deserialize, Serialize};
 
 use super::duration;
 
-/// A moment on the two clocks of the kernel that are never set.
+/// A time on the two clocks of the kernel that are never set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Moment {
-    /// Since boot, with suspend counted (`CLOCK_BOOTTIME`): the clock by which the kernel tells how old a page is.
+    /// Since boot, including suspend (`CLOCK_BOOTTIME`): the kernel's clock for the age of pages.
     pub boot: Duration,
-    /// Since boot, without suspend (`CLOCK_MONOTONIC`).
+    /// Since boot, excluding suspend (`CLOCK_MONOTONIC`).
     pub awake: Duration,
 }
 
 impl Moment {
-    /// How long the machine has been suspended since boot.
+    /// Total time in suspend since boot.
     pub fn suspended(self) -> Duration {
         self.boot.saturating_sub(self.awake)
     }
 }
 
-/// Why a pass over the devices was asked for.
+/// What triggered a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// It is time.
+    /// The timer.
     Timer,
-    /// Memory is short.
+    /// Memory pressure.
     Pressure(pressure::Level),
-    /// On request.
+    /// A request.
     Request,
 }
 
 impl Cause {
-    /// How short memory is.
+    /// The level of memory pressure.
     pub fn level(self) -> pressure::Level {
         match self {
             Cause::Pressure(level) => level,
@@ -87,7 +87,7 @@ impl std::str::FromStr for Cause {
     }
 }
 
-/// A span of time for people; seconds say nothing beside hours.
+/// A time span for people, without seconds if there are hours.
 pub fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     duration::text(Duration::from_secs(if seconds >= 3600 { seconds / 60 * 60 } else { seconds }))

@@ -1,21 +1,21 @@
-//! A pass over the pages of a device, in the kernel's words.
+//! Terms for a pass over the pages of a device.
 
 use serde::{Deserialize, Serialize};
 
-/// Which pages.
+/// A selection of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pages {
-    /// Those that do not compress and are marked idle.
+    /// Incompressible pages marked idle.
     HugeIdle,
-    /// Those that are marked idle.
+    /// Pages marked idle.
     Idle,
-    /// Those that do not compress.
+    /// Incompressible pages.
     Huge,
 }
 
 impl Pages {
-    /// The kernel's word for them, the same in `recompress` and `writeback`.
+    /// The word used by the kernel in `recompress` and `writeback`.
     pub const fn word(self) -> &'static str {
         match self {
             Pages::HugeIdle => "huge_idle",
@@ -24,24 +24,24 @@ impl Pages {
         }
     }
 
-    /// The pages of a word.
+    /// Parses such a word.
     pub fn of_word(word: &str) -> Option<Pages> {
         let word = word.replace('-', "_");
         [Pages::HugeIdle, Pages::Idle, Pages::Huge].into_iter().find(|pages| pages.word() == word)
     }
 }
 
-/// What to do, or why nothing is done.
+/// A decision and its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision<T> {
-    /// This, for this reason.
+    /// Do this, for this reason.
     Do(T, String),
-    /// Nothing, for this reason.
+    /// Do nothing, for this reason.
     Skip(String),
 }
 
 impl<T> Decision<T> {
-    /// The reason, either way.
+    /// The reason in either case.
     pub fn reason(&self) -> &str {
         match self {
             Decision::Do(_, reason) | Decision::Skip(reason) => reason,

@@ -1,7 +1,8 @@
-//! How short memory is: levels with hysteresis, from the time that was lost waiting for it.
+//! Memory pressure: levels with hysteresis, from the time that tasks waited for memory.
 //!
-//! The kernel counts the time in which some task, or all tasks at once, waited for memory (PSI). A level is entered as soon as
-//! the share of time that was lost reaches its threshold, and left when the share has stayed below half of that for a while.
+//! The kernel counts the time in which some task, or all tasks at once, waited for memory (PSI). A level is entered as
+//! soon as the share of this time reaches its threshold, and left when the share has been below half of that for a
+//! while.
 
 use std::time::Duration;
 
@@ -9,23 +10,23 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cause, span};
 
-/// How short memory is.
+/// Level of memory pressure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Not.
+    /// No pressure.
     #[default]
     None,
-    /// Some task waits noticeably often.
+    /// Some tasks wait noticeably often.
     Moderate,
-    /// At times everything waits.
+    /// At times all tasks wait.
     Severe,
-    /// Most of the time everything waits.
+    /// All tasks wait most of the time.
     Critical,
 }
 
 impl Level {
-    /// Its word, on the bus and in files.
+    /// Its name on the bus and in files.
     pub const fn word(self) -> &'static str {
         match self {
             Level::None => "none",
@@ -35,7 +36,7 @@ impl Level {
         }
     }
 
-    /// The level of a word.
+    /// Parses the name.
     pub fn of_word(word: &str) -> Option<Level> {
         [Level::None, Level::Moderate, Level::Severe, Level::Critical]
             .into_iter()
@@ -43,24 +44,24 @@ impl Level {
     }
 }
 
-/// Shares of time, in percent, at which the levels begin.
+/// Percentages of time at which the levels begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thresholds {
-    /// Some task waits.
+    /// Of time in which some task waits.
     pub moderate: u8,
-    /// All tasks wait.
+    /// Of time in which all tasks wait.
     pub severe: u8,
-    /// All tasks wait.
+    /// Of time in which all tasks wait.
     pub critical: u8,
 }
 
-/// What to do about a kernel that does not count (psi=0, or CONFIG_PSI_DEFAULT_DISABLED without psi=1).
+/// The remedy if the kernel lacks PSI (psi=0, or CONFIG_PSI_DEFAULT_DISABLED without psi=1).
 pub const UNKNOWN_REMEDY: &str = "boot with psi=1, or take another kernel";
 
-/// Those of ChromeOS: 200 ms of `some`, 50 ms and 500 ms of `full` in a second.
+/// As in ChromeOS: 200 ms of `some`, 50 ms and 500 ms of `full` per second.
 pub const DEFAULT: Thresholds = Thresholds { moderate: 20, severe: 5, critical: 50 };
 
-/// What the kernel counted (`/proc/pressure/memory`).
+/// The kernel's counters (`/proc/pressure/memory`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Time in which some task waited.
@@ -69,7 +70,7 @@ pub struct Totals {
     pub full: Duration,
 }
 
-/// Understands a PSI file.
+/// Parses a PSI file.
 pub fn totals(text: &str) -> Option<Totals> {
     let total = |name: &str| {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
@@ -79,34 +80,34 @@ pub fn totals(text: &str) -> Option<Totals> {
     Some(Totals { some: total("some")?, full: total("full").unwrap_or_default() })
 }
 
-/// How long the share must stay below half of a threshold before the level is left.
+/// Time for which the share must be below half of a threshold before the level is left.
 const CALM: Duration = Duration::from_secs(10);
-/// How far apart two looks at the totals are.
+/// Interval between two readings of the counters.
 pub const LOOK: Duration = Duration::from_secs(2);
 
-/// The level, and what is needed to follow it.
+/// Tracks the level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Gauge {
-    /// The level.
+    /// The present level.
     pub level: Level,
     last: Option<(Duration, Totals)>,
-    /// Since when the share calls for a lower level, and the highest that it called for since.
+    /// Since when the share has been low enough for a lower level, and the highest such level.
     calm: Option<(Duration, Level)>,
 }
 
-/// A level that was entered or left.
+/// A change of the level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The level before.
+    /// The previous level.
     pub from: Level,
-    /// The level now.
+    /// The new level.
     pub to: Level,
     /// Why.
     pub reason: String,
 }
 
 impl Gauge {
-    /// Looks at the totals at `now` (any clock that is never set). The change, if there is one.
+    /// Evaluates the counters at time `now` (of a clock that is never set); returns a change of the level.
     pub fn look(&mut self, thresholds: Thresholds, now: Duration, totals: Totals) -> Option<Change> {
         let (then, before) = self.last.replace((now, totals))?;
         let passed = now.saturating_sub(then);
@@ -115,7 +116,7 @@ impl Gauge {
             return None;
         }
         let share = |now: Duration, before: Duration| {
-            // Counted with a delay, so it may be more than the time that passed.
+            // The counter is updated with a delay, so it may exceed the time that has passed.
             (now.saturating_sub(before).as_secs_f64() / passed.as_secs_f64() * 100.0).min(100.0)
         };
         let (some, full) = (share(totals.some, before.some), share(totals.full, before.full));
@@ -151,7 +152,7 @@ impl Gauge {
         if calm < CALM {
             return None;
         }
-        // What is below was calm for as long.
+        // Lower levels were calm for the same time.
         self.calm = None;
         Some(self.enter(highest, format!("calm for {}: {measured}", span(calm))))
     }
@@ -166,13 +167,13 @@ fn short(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// The words that arm a trigger in `/proc/pressure/memory`: 2 ms of waiting. Two seconds, because without `CAP_SYS_RESOURCE` the
-/// kernel takes only multiples of that (Documentation/accounting/psi.rst). [`Gauge`] finds the level. It is far below every level because
-/// a swap can fill up without much waiting, and has to be looked at then; the kernel wakes us at most once in two seconds, and never
-/// while nobody reclaims memory.
+/// Arms a trigger in `/proc/pressure/memory` for 2 ms of waiting in 2 s; [`Gauge`] determines the level. Without
+/// `CAP_SYS_RESOURCE`, the kernel accepts only multiples of two seconds (Documentation/accounting/psi.rst). The
+/// threshold is far below that of every level because swap can fill up without much waiting, and needs to be checked
+/// then. The kernel triggers at most once in two seconds, and never without reclaim.
 pub const TRIGGER: &str = "some 2000 2000000";
 
-/// How long to wait between two runs at this level.
+/// Minimum time between two runs at this level.
 pub const fn back_off(level: Level) -> Duration {
     Duration::from_secs(match level {
         Level::None => 0,
@@ -182,17 +183,17 @@ pub const fn back_off(level: Level) -> Duration {
     })
 }
 
-/// The last run of a policy over a device.
+/// The last run of a policy on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Last {
     /// Waking time since then.
     pub ago: Duration,
-    /// How short memory was.
+    /// Memory pressure at that time.
     pub level: Level,
 }
 
-/// Why it is too soon for another run, if so: `timer` is the shortest time between two of the timer. Memory that is shorter than it was
-/// then does not wait.
+/// Why it is too soon for another run, if so; `timer` is the minimum time between runs of the timer. If the pressure is
+/// higher than at the last run, there is no minimum.
 pub fn too_soon(last: Option<Last>, cause: Cause, timer: Duration) -> Option<String> {
     let shortest = match cause {
         Cause::Timer => timer,
@@ -209,7 +210,7 @@ mod tests {
 
     use crate::maintain::pressure::*;
 
-    /// Feeds shares of `some` and `full` in percent, one for each two seconds; the levels entered.
+    /// Feeds shares of `some` and `full` in percent, one pair per two seconds; returns the levels entered.
     fn levels(shares: &[(u64, u64)]) -> Vec<Level> {
         let mut gauge = Gauge::default();
         let (mut now, mut totals) = (Duration::ZERO, Totals::default());
@@ -257,7 +258,7 @@ mod tests {
         assert!(runs(Level::Moderate, 4, severe));
         assert!(runs(Level::None, 56, moderate), "after the timer, or a request");
         assert!(!runs(Level::Moderate, 599, moderate) && runs(Level::Moderate, 600, moderate));
-        // What was done at a higher level was more than this one calls for.
+        // After a run at a higher level, none is needed at a lower one.
         assert!(!runs(Level::Severe, 300, moderate) && runs(Level::Severe, 300, severe));
         assert!(!runs(Level::Severe, 1799, Cause::Timer) && runs(Level::Severe, 1800, Cause::Timer));
         assert!(runs(Level::Critical, 0, Cause::Request));
@@ -281,7 +282,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the machine does, calm ends it, and no level is entered without its threshold being reached.
+        /// For any input, calm ends the pressure, and no level is entered without reaching its threshold.
         #[test]
         fn calm_always_ends_in_no_pressure(shares in prop::collection::vec((0_u64..100, 0_u64..100), 0..60)) {
             let mut shares: Vec<(u64, u64)> = shares.into_iter().map(|(some, full)| (some.max(full), full)).collect();

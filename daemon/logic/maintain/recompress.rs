@@ -1,4 +1,4 @@
-//! Which pages are compressed again with a denser algorithm.
+//! Selects pages to recompress with a denser algorithm.
 
 use std::time::Duration;
 
@@ -8,32 +8,33 @@ use super::pressure::{Last, Level, too_soon};
 use super::{Cause, span, strength};
 use crate::device::algorithm::Algorithm;
 
-/// Idle ages by default (ChromeOS, Android).
+/// Default idle ages (ChromeOS, Android).
 pub const AGE: Range = Range { least: Duration::from_secs(2 * 3600), most: Duration::from_secs(4 * 3600) };
-/// Shortest time between two runs of the timer.
+/// Minimum time between two runs of the timer.
 const BACK_OFF: Duration = Duration::from_secs(30 * 60);
 
-/// What the owner asked for.
+/// The configured settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Idle ages.
     pub age: Range,
-    /// Bytes that an incompressible page has to shrink below; nothing for any gain, which to the kernel begins at an eighth of a page.
+    /// Maximum size in bytes of a recompressed incompressible page; `None` for any gain, which for the kernel is at
+    /// least an eighth of a page.
     pub threshold: Option<u32>,
 }
 
-/// The device.
+/// State of the device.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Seen {
-    /// Primary algorithm, with its parameters as far as they are known.
+    /// Primary algorithm, with its parameters if known.
     pub primary: Option<Algorithm>,
     /// Secondary algorithms by priority.
     pub secondary: Vec<(u32, Algorithm)>,
     /// Pages stored in memory.
     pub stored_pages: u64,
-    /// Pages among them that do not compress.
+    /// Incompressible pages among them.
     pub huge_pages: u64,
-    /// How many there were when trying them gained nothing.
+    /// Their number when recompressing them last gained nothing.
     pub hopeless_huge_pages: u64,
     /// Share of memory in use, 0 to 1.
     pub utilisation: f64,
@@ -41,27 +42,27 @@ pub struct Seen {
     pub last: Option<Last>,
 }
 
-/// One pass.
+/// A pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pass {
-    /// Which pages.
+    /// Selection of pages.
     pub pages: Pages,
-    /// Priority of the secondary algorithm. Always given: without it some kernels try one after the other.
+    /// Priority of the secondary algorithm. Always set: without it, some kernels try all of them in order.
     pub priority: u32,
-    /// Bytes that a page has to shrink below; nothing for any gain.
+    /// Maximum size of a recompressed page in bytes; `None` for any gain.
     pub threshold: Option<u32>,
 }
 
 /// The passes of a run, and the idle age for those that need one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Pages count as idle from this waking time on.
+    /// Idle age in waking time.
     pub age: Duration,
-    /// In this order.
+    /// In order.
     pub passes: Vec<Pass>,
 }
 
-/// What to do with a device.
+/// Decides what to do with a device.
 pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     let level = cause.level();
     if let Some(why) = too_soon(seen.last, cause, BACK_OFF) {
@@ -80,7 +81,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
         Pass { pages: Pages::HugeIdle, priority: last, threshold: None },
         Pass { pages: Pages::Idle, priority: first, threshold: None },
     ];
-    // Tried again only when there are others than those that would not shrink, or somebody asks.
+    // Tried again only if there are more of them than those that did not shrink, or on request.
     let hopeless = if cause == Cause::Request { 0 } else { seen.hopeless_huge_pages };
     if seen.huge_pages > hopeless {
         passes.push(Pass { pages: Pages::Huge, priority: last, threshold: settings.threshold });
@@ -94,8 +95,8 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     Decision::Do(Run { age, passes }, why)
 }
 
-/// Priorities of the loosest and of the tightest secondary algorithm that is worth it: idle pages may be needed again, pages that
-/// do not compress have to be packed as tightly as can be. Where that is not known, the order of the priorities decides.
+/// Priorities of the loosest and the tightest useful secondary algorithm. Idle pages may be needed again,
+/// incompressible ones need the tightest compression. If the strength is unknown, the order of the priorities decides.
 fn usable(seen: &Seen) -> Result<(u32, u32), String> {
     if seen.secondary.is_empty() {
         return Err("it has no secondary algorithm".to_owned());
@@ -164,7 +165,7 @@ mod tests {
         let weak =
             Seen { primary: Some(algorithm("zstd")), secondary: vec![(1, algorithm("lz4"))], ..seen() };
         assert!(skipped(&weak, Cause::Request).contains("is not denser"));
-        // Of several, those that help are used.
+        // Of several, the useful ones are used.
         let both = Seen { secondary: vec![(1, algorithm("lz4")), (2, algorithm("zstd(level=15)"))], ..weak };
         assert!(run(&both, Cause::Timer).passes.iter().all(|pass| pass.priority == 2));
         let none = Seen { secondary: Vec::new(), ..seen() };
@@ -176,7 +177,7 @@ mod tests {
         let seen = Seen { secondary: vec![(1, algorithm("lz4hc")), (2, algorithm("zstd"))], ..seen() };
         let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
         assert_eq!(priorities, [2, 1, 2]);
-        // Whatever the order in which they were given.
+        // Independent of their order.
         let seen = Seen { secondary: vec![(1, algorithm("zstd")), (2, algorithm("lz4hc"))], ..seen };
         let priorities: Vec<u32> = run(&seen, Cause::Timer).passes.iter().map(|pass| pass.priority).collect();
         assert_eq!(priorities, [1, 2, 1]);

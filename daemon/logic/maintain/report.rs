@@ -1,4 +1,4 @@
-//! What maintenance did and why, as it tells others: the `detail` of `/run/zramd/work/maintenance.json`.
+//! Report of a maintenance run: the `detail` of `/run/zramd/work/maintenance.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,23 @@ use super::resize::Resize;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Report {
-    /// Why it ran: `timer`, `request`, `pressure=LEVEL`.
+    /// What triggered it: `timer`, `request`, `pressure=LEVEL`.
     pub cause: String,
     /// When it ended, in microseconds since boot (CLOCK_MONOTONIC).
     pub ended_monotonic_usec: u64,
-    /// What was done, in this order.
+    /// What was done, in order.
     pub actions: Vec<Action>,
-    /// What was not, and why: the device (or empty), the policy, the reason.
+    /// What was skipped: the device (or empty), the policy, the reason.
     pub skipped: Vec<(String, String, String)>,
-    /// The budget of write-back, where write-back is on.
+    /// The write-back budget, if write-back is enabled.
     pub budget: Option<Budget>,
-    /// Devices whose size no longer follows from the machine's memory.
+    /// Devices whose size no longer matches the machine's memory.
     pub resizes: Vec<Resize>,
-    /// Memory that each device used.
+    /// Memory used by each device.
     pub memory: Vec<Used>,
 }
 
-/// Memory that a device used, before a run and after it.
+/// Memory used by a device, before and after a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Used {
@@ -36,29 +36,30 @@ pub struct Used {
     pub after_bytes: u64,
 }
 
-/// What a policy has done since boot.
+/// Totals of a policy since boot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Total {
-    /// Times that it did something, a device at a time.
+    /// Number of operations, counted per device.
     pub runs: u64,
-    /// Bytes of memory that it freed.
+    /// Bytes of memory freed.
     pub freed_bytes: u64,
-    /// Bytes that it wrote to backing devices.
+    /// Bytes written to backing devices.
     pub written_bytes: u64,
-    /// Microseconds that it took.
+    /// Duration in microseconds.
     pub took_usec: u64,
-    /// When it last had its turn, in microseconds since boot (CLOCK_MONOTONIC).
+    /// When it last ran, in microseconds since boot (CLOCK_MONOTONIC).
     pub last_monotonic_usec: u64,
-    /// How that went: `done`, `skipped`, `postponed`, `cancelled` or `failed`.
+    /// Result of that run: `done`, `skipped`, `postponed`, `cancelled` or `failed`.
     pub last_result: String,
 }
 
 impl Total {
-    /// Adds what was just done.
+    /// Adds the actions of a run.
     pub fn add(&mut self, actions: &[Action], result: &str, now_usec: u64) {
         self.runs = self.runs.saturating_add(u64::from(!actions.is_empty()));
-        // What compaction frees may have been taken by the action before it; what others wrote meanwhile is no loss of the policy's.
+        // Memory taken by one action may be freed by the compaction after it; growth caused by other programs does not
+        // count as a loss.
         let freed = actions.iter().fold(0_i64, |sum, action| sum.saturating_add(action.freed_bytes));
         self.freed_bytes = self.freed_bytes.saturating_add(u64::try_from(freed).unwrap_or(0));
         for action in actions {
@@ -70,7 +71,7 @@ impl Total {
     }
 }
 
-/// Something that was done.
+/// An action on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Action {
@@ -78,46 +79,46 @@ pub struct Action {
     pub device: String,
     /// `mark-idle`, `recompress`, `write-back`, `compact`.
     pub action: String,
-    /// Which pages, in the kernel's words, or empty.
+    /// The selection of pages, as the word of the kernel; or empty.
     pub pages: String,
     /// Why.
     pub reason: String,
-    /// What came of it, for people.
+    /// Result, for people.
     pub result: String,
-    /// Bytes of memory that it freed; negative when it took some.
+    /// Bytes of memory freed; negative if it grew.
     pub freed_bytes: i64,
     /// Bytes written to the backing device.
     pub written_bytes: u64,
-    /// Microseconds that it took.
+    /// Duration in microseconds.
     pub took_usec: u64,
 }
 
 impl Action {
-    /// What was done, with which pages.
+    /// Name of the action, and its pages.
     pub fn what(&self) -> String {
         if self.pages.is_empty() { self.action.clone() } else { format!("{} {}", self.action, self.pages) }
     }
 }
 
-/// The budget of write-back.
+/// The write-back budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
-    /// Bytes in any 24 hours.
+    /// Bytes per rolling 24 hours.
     pub daily_bytes: u64,
-    /// Bytes of it that are left.
+    /// Bytes left.
     pub left_bytes: u64,
-    /// Bytes written since they are counted.
+    /// Total bytes written since they are counted.
     pub total_bytes: u64,
 }
 
 impl Report {
-    /// Bytes of memory that the run freed.
+    /// Bytes of memory freed by the run.
     pub fn freed_bytes(&self) -> i64 {
         self.actions.iter().fold(0, |sum, action| sum.saturating_add(action.freed_bytes))
     }
 
-    /// One sentence.
+    /// A summary in one sentence.
     pub fn summary(&self) -> String {
         if self.actions.is_empty() {
             let why = self.skipped.first().map(|(device, policy, reason)| {

@@ -1,77 +1,77 @@
-//! What follows when the machine's memory has grown or shrunk: sizes that depend on it are worked out again.
+//! Recomputes sizes that depend on the machine's memory, when that has changed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Code, Finding, Level};
 use crate::human::human;
 
-/// What the owner wants to happen then.
+/// What to do if the memory has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnChange {
-    /// Say so, and how to bring it about.
+    /// Report it, and how to change the size.
     #[default]
     Report,
-    /// Bring it about where nothing has to move.
+    /// Change the size if no data has to be moved.
     Apply,
 }
 
-/// A device whose size no longer follows from the machine's memory.
+/// A device whose size no longer matches the machine's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resize {
-    /// Its number.
+    /// Number of the device.
     pub number: u32,
-    /// Bytes that it has, with devices that were added to it.
+    /// Its size in bytes, including devices that were added to it.
     pub from: u64,
-    /// Bytes of that which those have.
+    /// Size in bytes of these.
     #[serde(default)]
     pub added: u64,
-    /// Bytes that it should have.
+    /// The size in bytes that it should have.
     pub to: u64,
     /// What to do.
     pub step: Step,
-    /// Whether something is kept on it that would be lost when it is set up again: it is no swap.
+    /// Whether setting it up again would lose contents, because it is not swap.
     #[serde(default)]
     pub keeps: bool,
-    /// Why.
+    /// Why its size should change.
     pub reason: String,
 }
 
-/// What to do about it.
+/// How to change a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// The owner does it, or not.
+    /// Left to the administrator.
     Offer,
     /// Set it up again: it is empty.
     Recreate,
-    /// Add a second device of so many bytes: this one is in use.
+    /// Add a second device of this size in bytes: this one is in use.
     Add(u64),
 }
 
-/// The device as it is.
+/// State of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// Its number.
+    /// Number of the device.
     pub number: u32,
-    /// Bytes that it has.
+    /// Its size in bytes.
     pub size: u64,
-    /// Bytes that its expression gives now.
+    /// The size in bytes of its expression now.
     pub wanted: u64,
     /// Bytes in use.
     pub used: u64,
-    /// Whether it is swap: only swap can be spread over two devices, and loses nothing when it is set up again.
+    /// Whether it is swap: only swap can be spread over two devices, and can be set up again without loss.
     pub swap: bool,
-    /// Bytes that devices have which were added to it earlier.
+    /// Size in bytes of devices that were added to it earlier.
     pub added: u64,
 }
 
-/// Share of the size by which it has to differ: the kernel's count of its own memory changes a little with each boot.
+/// Minimum difference in percent: the kernel's total memory varies a little from boot to boot.
 const NOTICEABLE_PERCENT: u64 = 5;
-/// Least size of a second device.
+/// Minimum size of a second device.
 const LEAST: u64 = 64 << 20;
 
-/// What to do about one device, if its size has to change.
+/// What to do with one device, if its size should change.
 pub fn decide(seen: &Seen, on_change: OnChange) -> Option<Resize> {
     let has = seen.size.saturating_add(seen.added);
     let differs = has.abs_diff(seen.wanted);
@@ -82,7 +82,7 @@ pub fn decide(seen: &Seen, on_change: OnChange) -> Option<Resize> {
     let step = match on_change {
         OnChange::Apply if seen.swap && seen.used == 0 && seen.added == 0 => Step::Recreate,
         OnChange::Apply if seen.swap && grows && differs >= LEAST => Step::Add(differs),
-        // Also when pages in use would have to move, or what is stored would be lost: that is for the owner to decide.
+        // Includes changes that would move pages in use or lose contents: they are left to the administrator.
         OnChange::Report | OnChange::Apply => Step::Offer,
     };
     let what = if grows { "more" } else { "less" };
@@ -96,7 +96,7 @@ pub fn decide(seen: &Seen, on_change: OnChange) -> Option<Resize> {
     Some(Resize { number: seen.number, from: has, added: seen.added, to: seen.wanted, step, keeps, reason })
 }
 
-/// What is left to the owner, as long as it has not been done: `size` is the present size of a device.
+/// Findings about changes left to the administrator, until they are made; `size` returns the present size of a device.
 pub fn findings(resizes: &[Resize], size: impl Fn(u32) -> Option<u64>) -> Vec<Finding> {
     let is_as_it_was =
         |resize: &&Resize| size(resize.number) == Some(resize.from.saturating_sub(resize.added));
@@ -160,10 +160,10 @@ mod tests {
         assert_eq!(findings(&[offered], |_| Some(8 * GIB)), []);
         let applied = decide(&seen(), OnChange::Apply).unwrap();
         assert_eq!(findings(&[applied], |_| Some(4 * GIB)), []);
-        // Nobody is sent to lose what is on a file system.
+        // For a file system, the remedy begins with saving its contents.
         let mounted = decide(&Seen { swap: false, used: 0, ..seen() }, OnChange::Apply).unwrap();
         assert!(findings(&[mounted], |_| Some(4 * GIB))[0].remedy.starts_with("save what is on it"));
-        // Less memory again: which device goes is for the owner to say.
+        // Memory has shrunk again: which device to remove is left to the administrator.
         let less = Seen { wanted: 4 * GIB, used: 0, added: 4 * GIB, ..seen() };
         let offered = decide(&less, OnChange::Apply).unwrap();
         assert_eq!((offered.step, offered.from), (Step::Offer, 8 * GIB));

@@ -1,15 +1,15 @@
-//! Which of two algorithms packs tighter: a secondary one that does not would only waste time.
+//! Compares how tightly two algorithms compress: a secondary one that is not tighter only wastes time.
 
 use crate::device::algorithm::Algorithm;
 
-/// Algorithms by how tightly they pack, loosest first; within one, a higher level packs tighter, and for lz4 looser.
-/// As in the published tables for zram.
+/// Algorithms by compression ratio, loosest first, as in published tables for zram. Higher levels are tighter, except
+/// for lz4.
 const ORDER: [&str; 7] = ["842", "lz4", "lzo", "lzo-rle", "lz4hc", "deflate", "zstd"];
 
-/// Which of these packs tighter depends on the data and on their levels.
+/// Which of these is tighter depends on the data and the levels.
 const CLOSE: [&str; 2] = ["deflate", "zstd"];
 
-/// Level of an algorithm that names none (drivers/block/zram/backend_*.c).
+/// Default level of an algorithm (drivers/block/zram/backend_*.c).
 fn level(algorithm: &Algorithm) -> i64 {
     let given = algorithm.parameters.iter().find(|(key, _)| key == "level");
     let given = given.and_then(|(_, value)| value.parse().ok());
@@ -25,7 +25,7 @@ fn level(algorithm: &Algorithm) -> i64 {
     }
 }
 
-/// Whether `secondary` packs tighter than `primary`; nothing when that is not known.
+/// Whether `secondary` is tighter than `primary`; `None` if unknown.
 pub fn is_tighter(primary: &Algorithm, secondary: &Algorithm) -> Option<bool> {
     let rank = |algorithm: &Algorithm| ORDER.iter().position(|name| *name == algorithm.name);
     let (first, second) = (rank(primary)?, rank(secondary)?);
@@ -35,7 +35,7 @@ pub fn is_tighter(primary: &Algorithm, secondary: &Algorithm) -> Option<bool> {
     Some((second, level(secondary)) > (first, level(primary)))
 }
 
-/// Why `secondary` is of no use beside `primary`, if so.
+/// Why `secondary` is of no use in addition to `primary`, if so.
 pub fn refusal(primary: &Algorithm, secondary: &Algorithm) -> Option<String> {
     (is_tighter(primary, secondary) == Some(false)).then(|| {
         format!("{secondary} is not denser than the primary algorithm {primary}, so it would save nothing")

@@ -1,7 +1,7 @@
-//! How old a page must be by the kernel's clock so that it was idle long enough while the machine was awake.
+//! Converts an idle age in waking time to the kernel's clock, which includes suspend.
 //!
-//! The kernel counts the time of suspend as idle. Comparing its two clocks now and then tells how long the machine slept and
-//! roughly when; what is not known is taken so that pages seem younger than they are.
+//! The kernel counts time in suspend as idle time. Comparing its two clocks from time to time tells how long the
+//! machine was suspended, and roughly when. Where this is uncertain, pages are taken for younger than they are.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Moment;
 
-/// Moments that are remembered. At one an hour, and with those between which nothing happened merged, many days.
+/// Maximum number of records. At one per hour, and with those merged between which there was no suspend, these last
+/// many days.
 const MOST: usize = 64;
 
-/// Moments at which the clocks were compared, oldest first.
+/// Times at which the clocks were compared, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct History {
@@ -21,10 +22,10 @@ pub struct History {
 }
 
 impl History {
-    /// Notes the clocks. Whether the machine has slept since the last time.
+    /// Records the clocks; returns whether the machine was suspended since the last time.
     pub fn note(&mut self, now: Moment) -> bool {
         let slept = now.suspended().saturating_sub(self.last().suspended()) > SLEEP;
-        // Of a stretch without suspend, its two ends tell everything.
+        // Of a period without suspend, its two ends are sufficient.
         let len = self.seen.len();
         if len >= 2 && !slept && same(self.seen[len - 2], self.seen[len - 1]) {
             self.seen.pop_back();
@@ -40,32 +41,32 @@ impl History {
         self.seen.back().copied().unwrap_or_default()
     }
 
-    /// The age by the kernel's clock of what was idle for `awake` of waking time: never less than the true one.
+    /// The age by the kernel's clock for `awake` of waking time; never too short.
     pub fn boottime_age(&self, now: Moment, awake: Duration) -> Duration {
         let Some(target) = now.awake.checked_sub(awake) else {
-            // Longer than the machine has been awake: nothing is that old.
+            // Longer than the total waking time: no page is that old.
             return now.boot.saturating_add(awake);
         };
-        // Both clocks begin at 0, which is the one moment that is always known.
+        // Both clocks start at 0, which serves as the first record.
         let before = self.seen.iter().rev().find(|seen| seen.awake <= target);
         let before = before.copied().unwrap_or_default();
-        // At the earliest, all suspend since then came after the moment that is looked for.
+        // Assume that the suspend since that record came as late as possible.
         let then = before.boot + target.saturating_sub(before.awake);
         now.boot.saturating_sub(then).max(awake)
     }
 
-    /// Moments that are remembered.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.seen.len()
     }
 
-    /// Whether none is.
+    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.seen.is_empty()
     }
 }
 
-/// The clocks are read one after the other; a difference up to this is no suspend.
+/// The clocks are read one after the other; a smaller difference does not count as suspend.
 const SLEEP: Duration = Duration::from_secs(1);
 
 fn same(a: Moment, b: Moment) -> bool {
@@ -99,7 +100,7 @@ mod tests {
         let mut history = History::default();
         history.note(at(10, 0));
         assert!(history.note(at(11, 8)), "it slept");
-        // Two waking hours ago is before the night.
+        // Two hours of waking time ago was before the night.
         assert_eq!(history.boottime_age(at(11, 8), 2 * HOUR), 10 * HOUR);
         history.note(at(14, 8));
         assert_eq!(history.boottime_age(at(14, 8), 2 * HOUR), 2 * HOUR);
@@ -111,7 +112,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the machine did: what is older by the kernel's clock than the answer was idle for the time asked for.
+        /// For any history, a page older than the result by the kernel's clock was idle for at least the requested
+        /// waking time.
         #[test]
         fn pages_never_seem_older_than_they_are(
             steps in prop::collection::vec((1_u32..300, 0_u32..300, any::<bool>()), 1..150),
@@ -135,7 +137,7 @@ mod tests {
             let age = history.boottime_age(now, awake);
             prop_assert!(history.len() <= MOST);
             if let Some(then) = now.boot.checked_sub(age) {
-                // Where the true line is at that moment.
+                // The true waking time at that moment.
                 let after = line.iter().find(|seen| seen.boot >= then).copied().unwrap_or(now);
                 let was_awake = after.awake.saturating_sub(after.boot.saturating_sub(then));
                 let was_awake = was_awake.max(line.iter().rev().find(|seen| seen.boot <= then).map_or(Duration::ZERO, |seen| seen.awake));

@@ -1,4 +1,4 @@
-//! Which pages are written to the backing device, and how many of them.
+//! Selects pages to write to the backing device, and their number.
 
 use std::time::Duration;
 
@@ -9,40 +9,40 @@ use super::{Cause, span};
 use crate::device::stat::BACKING_BLOCK;
 use crate::human::human;
 
-/// Idle ages by default (ChromeOS, Android).
+/// Default idle ages (ChromeOS, Android).
 pub const AGE: Range = Range { least: Duration::from_secs(20 * 3600), most: Duration::from_secs(25 * 3600) };
-/// Most that is written in 24 hours by default.
+/// Default budget for 24 hours.
 pub const DAILY: u64 = 1 << 30;
-/// Most that one run writes by default, on a machine whose memory is full.
+/// Default limit of one run, if all memory is in use.
 pub const PER_RUN: u64 = 300 << 20;
-/// Less than this is not worth waking a disk.
+/// With less than this, a disk is not woken up.
 pub const LEAST: u64 = 5 << 20;
-/// Shortest time between two runs of the timer.
+/// Minimum time between two runs of the timer.
 const BACK_OFF: Duration = Duration::from_secs(10 * 60);
 
-/// What the owner asked for.
+/// The configured settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Idle ages.
     pub age: Range,
-    /// Bytes in any 24 hours.
+    /// Budget in bytes for 24 hours.
     pub daily: u64,
-    /// Bytes in one run.
+    /// Limit of one run in bytes.
     pub per_run: u64,
-    /// Whether incompressible pages are written even if they are not idle.
+    /// Whether to write incompressible pages that are not idle.
     pub huge: bool,
 }
 
-/// The device.
+/// State of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Seen {
-    /// Bytes free on the backing device; nothing without one.
+    /// Bytes free on the backing device; `None` without one.
     pub free: Option<u64>,
-    /// Bytes of the daily budget that are left.
+    /// Bytes left of the budget.
     pub left: u64,
-    /// Time until more is left, when nothing is.
+    /// Time until more of the budget is available.
     pub wait: Duration,
-    /// Bytes of a page.
+    /// Bytes per page.
     pub page_size: u64,
     /// Pages stored in memory.
     pub stored_pages: u64,
@@ -55,22 +55,23 @@ pub struct Seen {
 /// The passes of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Pages count as idle from this waking time on.
+    /// Idle age in waking time.
     pub age: Duration,
-    /// Bytes that may be written: whole pages.
+    /// Limit in bytes: a whole number of pages.
     pub bytes: u64,
-    /// In this order.
+    /// In order.
     pub passes: Vec<Pages>,
 }
 
-/// As many bytes as whole pages have. A limit of part of a page would be none: the kernel takes the blocks of a whole page from it, and
-/// below zero there is much left (`zram_account_writeback_submit` in drivers/block/zram/zram_drv.c; newer kernels round it themselves).
+/// Rounds down to whole pages. With a partial page, there would be no limit: the kernel subtracts the blocks of a whole
+/// page, and the counter wraps below zero (`zram_account_writeback_submit` in drivers/block/zram/zram_drv.c; newer
+/// kernels round it themselves).
 pub fn whole_pages(bytes: u64, page_size: u64) -> u64 {
     let page = page_size.max(BACKING_BLOCK);
     bytes / page * page
 }
 
-/// What to do with a device.
+/// Decides what to do with a device.
 pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     let level = cause.level();
     let Some(free) = seen.free else { return Decision::Skip("it has no backing device".to_owned()) };
@@ -80,7 +81,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     if seen.stored_pages == 0 {
         return Decision::Skip("nothing is stored".to_owned());
     }
-    // Under pressure and on request the share of memory in use does not matter.
+    // Under pressure and on request, the limit does not depend on the memory in use.
     let share = if cause == Cause::Timer { seen.utilisation.clamp(0.0, 1.0) } else { 1.0 };
     let run = part(settings.per_run, share);
     let bytes = whole_pages(run.min(free).min(seen.left), seen.page_size);
@@ -100,7 +101,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     }
     let age = idle_age(settings.age, seen.utilisation, level);
     let mut passes = vec![Pages::HugeIdle, Pages::Idle];
-    // Fresh pages that do not compress are often in use.
+    // Incompressible pages that are not idle are often in use.
     if settings.huge || level >= Level::Severe {
         passes.push(Pages::Huge);
     }
@@ -113,7 +114,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
     Decision::Do(Run { age, bytes, passes }, why)
 }
 
-/// A share, 0 to 1, of an amount, in thousandths.
+/// A fraction, 0 to 1, of an amount, in steps of a thousandth.
 fn part(bytes: u64, share: f64) -> u64 {
     let thousandths = (share * 1000.0).floor();
     let thousandths = (0..=1000_u16).rev().find(|step| f64::from(*step) <= thousandths).unwrap_or(0);
