@@ -1,7 +1,7 @@
-//! Sections that live until the next boot: what `zramdctl create`, `resize` and the like ask for.
+//! Runtime sections until the next boot, as written by `zramdctl create`, `resize` and similar commands.
 //!
-//! They are ordinary drop-ins below `/run/zramd`, so that everything that reads the configuration sees them: the
-//! generator, `zramd-setup up`, `zramdctl cat-config`. This module makes and reads their text.
+//! They are ordinary drop-ins below `/run/zramd`, so everything that reads the configuration uses them: the generator,
+//! `zramd-setup up`, `zramdctl cat-config`. This module writes and parses them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,13 +16,13 @@ use super::finding::{Code, Finding, Level};
 pub struct Overlay {
     /// Key → TOML value, for example `"256MiB"` with its quotation marks.
     pub values: BTreeMap<String, String>,
-    /// Which command assigned a key, where that is recorded.
+    /// The command that assigned a key, if recorded.
     pub commands: BTreeMap<String, Command>,
-    /// Whether the whole section exists only here.
+    /// Whether the whole section was created at runtime.
     pub transient: bool,
 }
 
-/// A command that leaves assignments until the next boot.
+/// A command that assigns keys until the next boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Command {
@@ -52,7 +52,7 @@ impl Command {
         Command::DiskResize,
     ];
 
-    /// As it is typed.
+    /// The command as typed.
     pub const fn words(self) -> &'static str {
         match self {
             Command::Create => "create",
@@ -75,20 +75,20 @@ impl fmt::Display for Command {
     }
 }
 
-/// How an override and the configuration stand to each other.
+/// How an override relates to the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// The section is in the configuration, and this is used instead of what it says.
+    /// Its section is in the configuration, and the override takes precedence.
     #[default]
     InForce,
-    /// The whole section was created at runtime.
+    /// Its whole section was created at runtime.
     Created,
-    /// The section is no longer in the configuration, so this is not used.
+    /// Its section is no longer in the configuration, so the override is ignored.
     Orphaned,
 }
 
-/// One key that was assigned until the next boot.
+/// A key assigned until the next boot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Override {
     /// The section: `zram0`, `ramdisk.logs`.
@@ -97,18 +97,18 @@ pub struct Override {
     pub key: String,
     /// Its value until the next boot, as TOML.
     pub value: String,
-    /// What the configuration says, as TOML; nothing when it does not assign the key.
+    /// Its configured value, as TOML; `None` if it is not configured.
     pub configured: Option<String>,
-    /// Where it says that: file and line.
+    /// Position of the configured value: file and line.
     pub configured_at: Option<String>,
-    /// The command that left it, where that is recorded.
+    /// The command that assigned it, if recorded.
     pub command: Option<Command>,
-    /// Whether it is used.
+    /// How it relates to the configuration.
     pub standing: Standing,
 }
 
 impl Override {
-    /// What is used, and what the configuration says.
+    /// The value in use, and the configured one.
     pub fn sentence(&self) -> String {
         let assignment = format!("{} = {}", self.key, self.value);
         match (self.standing, &self.configured, &self.configured_at) {
@@ -130,17 +130,17 @@ impl Override {
         format!("`zramdctl unset --runtime {}`", self.object)
     }
 
-    /// Whether it switches its section off.
+    /// Whether it disables its section.
     pub fn switches_off(&self) -> bool {
         self.key == ENABLED && self.value == "false"
     }
 }
 
-/// The key that switches a section off. Stopping its unit would not be enough: systemd starts what `swap.target` wants
-/// again with the next service that anybody starts.
+/// The key that disables a section. Stopping its unit is not enough: when any other unit is started, systemd starts
+/// what `swap.target` wants again.
 pub const ENABLED: &str = "enabled";
 
-/// Overrides as notes, each with the command that removes it; what was created has one note.
+/// Overrides as notes, each with the command that removes it; a created section has one note.
 pub fn findings(overrides: &[Override]) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for one in overrides {
@@ -160,25 +160,25 @@ pub fn findings(overrides: &[Override]) -> Vec<Finding> {
 
 const HEAD: &str = "# Written by zramd on request; it lasts until the next boot. `zramdctl overrides` shows it, `zramdctl unset --runtime` removes it.\n";
 const TRANSIENT: &str = "# The whole section exists only here.\n";
-/// Before the command that assigned a key, at the end of the line.
+/// Separates the command that assigned a key, at the end of the line.
 const BY: &str = " # ";
 
-/// The directory of the drop-ins, below the root.
+/// The directory of these drop-ins, below the root.
 pub const DIRECTORY: &str = "run/zramd/zramd.toml.d";
 const PREFIX: &str = "zz-runtime-";
 const SUFFIX: &str = ".toml";
 
-/// Name of the drop-in for `section`; it sorts after what people usually write.
+/// Name of the drop-in for `section`; sorts after usual names.
 pub fn file_name(section: &str) -> String {
     format!("{PREFIX}{section}{SUFFIX}")
 }
 
-/// The section that the drop-in of this name is for; nothing when another program wrote it.
+/// The section of a drop-in, by its name; `None` for files of other programs.
 pub fn section_of(file_name: &str) -> Option<&str> {
     file_name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
 }
 
-/// The section that the drop-in at this path is for; nothing when it is not one of ours.
+/// The section of a drop-in, by its path; `None` for other files.
 pub fn section_of_path(path: &Path) -> Option<&str> {
     path.parent().filter(|directory| directory.ends_with(DIRECTORY))?;
     section_of(path.file_name()?.to_str()?)
@@ -221,7 +221,7 @@ impl Overlay {
         self.values.insert(key.to_owned(), number.to_string());
     }
 
-    /// The text of the drop-in.
+    /// Contents of the drop-in.
     pub fn text(&self, section: &str) -> String {
         let mut out = HEAD.to_owned();
         if self.transient {
@@ -238,7 +238,7 @@ impl Overlay {
         out
     }
 
-    /// Records that this command made the present values of what they were before.
+    /// Records `command` for the values that differ from `before`.
     pub fn record(&mut self, before: &Overlay, command: Command) {
         for (key, value) in &self.values {
             if before.values.get(key) != Some(value) {
@@ -248,12 +248,12 @@ impl Overlay {
         self.commands.retain(|key, _| self.values.contains_key(key));
     }
 
-    /// The commands that assigned something; `None` is what has no record of its command.
+    /// The commands that assigned keys; `None` for keys without a record.
     pub fn by(&self) -> BTreeSet<Option<Command>> {
         self.values.keys().map(|key| self.commands.get(key).copied()).collect()
     }
 
-    /// The rest without what a command assigned.
+    /// A copy without the keys that a command assigned.
     pub fn without(&self, command: Option<Command>) -> Overlay {
         let mut rest = self.clone();
         rest.values.retain(|key, _| self.commands.get(key).copied() != command);
@@ -261,12 +261,12 @@ impl Overlay {
         rest
     }
 
-    /// Reads what [`Overlay::text`] wrote; lines of any other form are left out.
+    /// Parses the output of [`Overlay::text`]; other lines are ignored.
     pub fn parse(text: &str) -> Overlay {
         let mut read = Overlay { transient: text.contains(TRANSIENT), ..Overlay::default() };
         let lines = text.lines().filter(|line| !line.starts_with(['#', '[']));
         for (key, value) in lines.filter_map(|line| line.split_once(" = ")) {
-            // A value never ends with the words of a command: a string ends with its quotation mark.
+            // A value never ends like a command: strings end with a quotation mark.
             let by = value.rsplit_once(BY);
             let by = by.and_then(|(value, words)| Some((value, Command::of_words(words)?)));
             read.commands.remove(key);
@@ -277,7 +277,7 @@ impl Overlay {
     }
 }
 
-/// An amount in the largest unit that needs no fraction.
+/// An amount in the largest unit without a fraction.
 fn exactly(bytes: u64) -> String {
     match bytes.trailing_zeros() {
         _ if bytes == 0 => "0B".to_owned(),
