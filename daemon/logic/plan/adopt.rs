@@ -1,4 +1,4 @@
-//! The record of a device that is in use as configured, but whose record is lost or cannot be used.
+//! Rebuilds the record of a device that is in use as configured, but whose record is missing or damaged.
 
 use super::diff::round_up;
 use super::ownership::{Ownership, ownership};
@@ -10,14 +10,14 @@ use crate::proc::mount_of;
 use crate::record::{Progress, Record, Target, Undo};
 use crate::request::{DeviceRequest, Purpose, Request};
 
-/// What the machine has for write-back of the device.
+/// State of the device's write-back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// `backing_dev`.
     pub backing: String,
-    /// Whether there is a loop device of ours for it.
+    /// Whether it uses a loop device of ours.
     pub has_loop: bool,
-    /// Whether there is an encrypting mapping of ours for it.
+    /// Whether it uses an encrypted mapping of ours.
     pub has_crypt: bool,
 }
 
@@ -27,11 +27,11 @@ impl Found {
     }
 }
 
-/// The record; nothing when the device has a usable one.
+/// The record; `None` if the device has a valid one.
 ///
 /// # Errors
 ///
-/// Why the device is not taken over: it is not there, or is not what is configured.
+/// Why the device is not taken over: it does not exist, or is not as configured.
 pub fn record(
     number: u32,
     plan: &Plan,
@@ -82,7 +82,7 @@ fn is_used(candidate: &Candidate, device: &DeviceFacts) -> bool {
     candidate.algorithm.as_ref().is_none_or(|algorithm| Some(&algorithm.name) == device.algorithm.as_ref())
 }
 
-/// In what the device is not as configured, if so.
+/// How the device differs from the configuration, if so.
 fn differs(request: &DeviceRequest, device: &DeviceFacts, facts: &Facts, found: &Found) -> Option<String> {
     let wanted = round_up(request.disk_size, facts.page_size);
     if device.disk_size != wanted {
@@ -107,7 +107,7 @@ fn differs(request: &DeviceRequest, device: &DeviceFacts, facts: &Facts, found: 
     }
 }
 
-/// How it is taken back. Whether we created the device is not known: it stays, uninitialised, as one that we found.
+/// How to undo it. It is unknown whether we created the device, so it is only reset, not removed.
 fn undo(request: &DeviceRequest, found: &Found, activation: Activation) -> Vec<Undo> {
     let number = request.number;
     let mut undo = Vec::new();

@@ -1,4 +1,4 @@
-//! Where pages are written back to: what fits on this machine, and the steps to it.
+//! Backing stores for write-back: whether they are suitable, and the steps to set them up.
 
 use super::ownership::Ownership;
 use super::{Step, Through};
@@ -7,15 +7,15 @@ use crate::human::human;
 use crate::record::{Progress, Undo};
 use crate::request::{DeviceRequest, Store};
 
-/// Size of the file by default, as ChromeOS and Android have it.
+/// Default size of the file, as in ChromeOS and Android.
 const USUAL_BYTES: u64 = 1 << 30;
-/// Below this a file of a size that was not requested is not worth its wear.
+/// Minimum size of a file without a configured size: a smaller one is not worth the wear.
 const LEAST_BYTES: u64 = 128 << 20;
-/// Largest share of the free space that such a file takes, in percent.
+/// Maximum share of the free space for such a file, in percent.
 const SHARE_PERCENT: u64 = 15;
-/// What stays free whatever is asked for: a tenth of the file system, but at most this.
+/// Space that always remains free: a tenth of the file system, but at most this.
 const FLOOR_BYTES: u64 = 1536 << 20;
-/// File systems that keep files in memory, or may, or get at them with memory that is short when pages are written back.
+/// File systems that keep (or may keep) files in memory, or that need memory to write while it is short.
 const UNFIT: [&str; 12] = [
     "tmpfs",
     "ramfs",
@@ -31,7 +31,7 @@ const UNFIT: [&str; 12] = [
     "fuse",
 ];
 
-/// Size of the file in bytes, or why there is none: `free` of `total` bytes are free where it is to be.
+/// Size of the file in bytes, or why there is none; `free` of `total` bytes are free on its file system.
 pub fn file_size(asked: Option<u64>, free: u64, total: u64) -> Result<u64, String> {
     let spare = free.saturating_sub((total / 10).min(FLOOR_BYTES));
     match asked {
@@ -73,7 +73,7 @@ fn unfit(path: &str, file: &FileFacts) -> Option<String> {
     None
 }
 
-/// The steps that bring the store, and how the device gets at it; or why it does without.
+/// The steps that set up the store, or why there is no write-back.
 pub(super) fn steps(request: &DeviceRequest, facts: &Facts) -> Result<Vec<Step>, String> {
     let Some(writeback) = &request.writeback else { return Ok(Vec::new()) };
     let number = request.number;
@@ -81,7 +81,7 @@ pub(super) fn steps(request: &DeviceRequest, facts: &Facts) -> Result<Vec<Step>,
     let store = match &writeback.store {
         Store::Device(path) => Some(path.clone()),
         Store::File { path, bytes } => {
-            // Nobody has looked, as when units are generated: the set-up will.
+            // Not examined, as when units are generated: that is done at set-up.
             let Some(file) = facts.files.get(path) else { return Ok(Vec::new()) };
             if let Some(why) = unfit(path, file) {
                 return Err(why);
@@ -97,7 +97,7 @@ pub(super) fn steps(request: &DeviceRequest, facts: &Facts) -> Result<Vec<Step>,
     Ok(steps)
 }
 
-/// How a device gets at its store.
+/// The path of the store, and what is between it and the device.
 pub(super) fn through(request: &DeviceRequest) -> Option<(String, Through)> {
     let writeback = request.writeback.as_ref()?;
     let through = match (&writeback.store, writeback.encrypted) {
@@ -108,7 +108,7 @@ pub(super) fn through(request: &DeviceRequest) -> Option<(String, Through)> {
     Some((writeback.path().to_owned(), through))
 }
 
-/// Why a device that is to be made does without write-back, if so.
+/// Why a device to be created has no write-back, if so.
 pub(super) fn left_out(request: &DeviceRequest, owner: &Ownership<'_>, facts: &Facts) -> Option<String> {
     let in_place = matches!(owner, Ownership::Ours(record) if record.progress == Progress::Done
         && record.undo.iter().any(|undo| matches!(undo, Undo::DetachFile { .. })));

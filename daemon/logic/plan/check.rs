@@ -1,4 +1,4 @@
-//! What the planner refuses because it would hurt, or cannot work on this machine.
+//! Reasons to refuse a target: it is unsafe, or impossible on this machine.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
 use crate::record::Target;
 use crate::request::{DeviceRequest, MountRequest, Purpose, RamDiskRequest, Request};
 
-/// Below this a device is not worth its metadata, and mkfs and mkswap begin to refuse.
+/// A smaller device is not worth its metadata, and is refused by mkfs and mkswap.
 const MINIMUM_SIZE: u64 = 1 << 20;
-/// Memory of one entry of the slot table, which the kernel allocates for every page as soon as the size is set
-/// (`struct zram_table_entry` in drivers/block/zram/zram_drv.h).
+/// Memory per entry of the slot table, which the kernel allocates for all pages when the size is set (`struct
+/// zram_table_entry` in drivers/block/zram/zram_drv.h).
 const SLOT_BYTES: u64 = 16;
-/// Largest share of RAM that the slot table may take, as a divisor: 50 is 2 %.
+/// Maximum share of RAM for the slot table, as a divisor: 50 is 2 %.
 const SLOT_TABLE_SHARE: u64 = 50;
-/// Mounting on one of these would hide the running system; below them there is room for others.
+/// A mount on one of these would hide the running system; mounts below them are allowed.
 const CROSSROADS: [&str; 3] = ["/", "/run", "/run/user"];
-/// On these or below, a mount would hide parts of the system, or its owner could change what root runs from there.
+/// A mount on or below these would hide parts of the system, or let its owner change programs that root runs.
 const SYSTEM_DIRECTORIES: [&str; 23] = [
     "/bin",
     "/boot",
@@ -54,7 +54,7 @@ const SYSTEM_DIRECTORIES: [&str; 23] = [
     "/var/spool/cron",
 ];
 
-/// All reasons against a device on its own.
+/// All reasons to refuse a device, without regard to others.
 pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     refusals.extend(damaged(&Target::Device(request.number), &settings.origin, facts));
@@ -72,7 +72,7 @@ pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: 
     refusals
 }
 
-/// A target whose record cannot be used stays as it is.
+/// Refuses a target with a damaged record: it is left as it is.
 pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option<Refusal> {
     let damaged = facts.damaged_record(target)?;
     let refusal = Refusal::new(ErrorKind::Unsafe, origin, damaged.to_string()).hint(damaged.remedy());
@@ -86,7 +86,7 @@ fn mount_origin(settings: &DeviceSettings) -> &Origin {
     }
 }
 
-/// All reasons against a RAM disk on its own.
+/// All reasons to refuse a RAM disk, without regard to others.
 pub(super) fn ramdisk(settings: &RamDiskSettings, request: &RamDiskRequest, facts: &Facts) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     if request.size < MINIMUM_SIZE {
@@ -176,12 +176,12 @@ fn tools(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> O
     Some(Refusal::new(ErrorKind::Unsupported, &settings.origin, reason).hint(mkfs_package(fs_type)))
 }
 
-/// The smallest device that mkfs accepts, for the types where that is much: mkfs.xfs(8), "size"; mkfs.btrfs with one copy of its
-/// metadata, as it says itself.
+/// Minimum sizes for mkfs of the types where they are large: mkfs.xfs(8), "size"; the error message of mkfs.btrfs with
+/// a single copy of its metadata.
 const SMALLEST: [(&str, u64); 2] = [("xfs", 300 << 20), ("btrfs", 45 << 20)];
 
 fn too_small(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Refusal> {
-    // Whoever gives options of their own may know how to make a smaller one.
+    // With options of the user, a smaller one may be possible.
     let (Purpose::Filesystem { fs_type, mkfs_options, .. }
     | Purpose::Raw { fs_type: Some(fs_type), mkfs_options }) = &request.purpose
     else {
@@ -227,7 +227,7 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
     };
     let ours = matches!(ownership(settings.number, facts), Ownership::Ours(_));
     match facts.backing.get(path) {
-        // Nobody has looked, as when units are generated: the set-up will.
+        // Not examined, as when units are generated: that is done at set-up.
         None => None,
         Some(BackingFacts::Missing) => {
             let reason = format!("the write-back device {path} does not exist");
@@ -246,12 +246,12 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
                 let reason = format!("{path} is mounted on {}", mount.mount_point);
                 return Some(Refusal::new(ErrorKind::Unsafe, origin, reason));
             }
-            // Our own mapping, as it should be.
+            // On our own device, the holder is our mapping.
             if let Some(holder) = holders.first().filter(|_| !ours) {
                 let reason = format!("{path} is in use by {holder}");
                 return Some(Refusal::new(ErrorKind::Unsafe, origin, reason));
             }
-            // Pages that were written back look like anything, so our own device is not judged by its contents.
+            // Written-back pages may look like any signature, so it is not checked on our own device.
             let signature = signature.as_ref().filter(|_| !ours)?;
             let reason = format!("{path} holds data ({signature}), which write-back would overwrite");
             let hint = format!("if that data is not needed, run `wipefs --all {path}` first");
@@ -270,7 +270,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
         None if !CROSSROADS.contains(&path) => None,
         _ => Some(format!("mounting on {path} would hide the running system")),
     };
-    // RAM disks are mounted there before they are shown.
+    // The private places of RAM disks are below such a directory.
     if let Some(reason) = reason.filter(|_| disk_at(path).is_none()) {
         let hint = "choose a directory below /srv, /mnt, /var or /run";
         return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
@@ -295,7 +295,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
     )
 }
 
-/// Reasons that concern two targets: the same mount point, or one that would hide what another keeps mounted below it.
+/// Refuses targets that conflict with others: the same mount point, or one that would hide an existing mount below it.
 pub(super) fn between_items(
     items: &mut [Item],
     origins: &BTreeMap<Target, Origin>,
@@ -319,7 +319,7 @@ pub(super) fn between_items(
             );
             continue;
         }
-        // What is below a disk that is mounted was mounted on it: by a user, with FUSE, it may be anything at any time.
+        // Mounts below an active RAM disk were made on top of it, possibly by users with FUSE: they do not count.
         let mounted = facts.mount_at(&path).is_some();
         let below = facts.mounts.iter().find(|mount| is_below(mount.mount_point.as_bytes(), path.as_bytes()));
         if let Some(below) = below.filter(|_| !mounted) {
@@ -336,7 +336,7 @@ pub(super) fn between_items(
     without_device(items, facts);
 }
 
-/// A RAM disk that is not there yet is refused with the zram device that is to hold it; why has been told for that.
+/// A RAM disk is refused with its zram device, unless it is set up already. The reason is reported for the device.
 fn without_device(items: &mut [Item], facts: &Facts) {
     let refused: BTreeMap<Target, Option<ErrorKind>> = items
         .iter()
@@ -356,7 +356,7 @@ fn without_device(items: &mut [Item], facts: &Facts) {
     }
 }
 
-/// Features that are asked for and that this kernel lacks: the device works without them, so these are warnings.
+/// Warnings about configured features that this kernel lacks: the device works without them.
 pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts: &Facts) -> Vec<Problem> {
     let warn = |origin: &Origin, message: String| problem(Severity::Warning, origin, message, None);
     let mut problems = Vec::new();
@@ -390,8 +390,8 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
     problems
 }
 
-/// What stands in the way of a swap device without making it useless: other swap before it, and other programs that do
-/// the same. Nothing of it is touched.
+/// Warnings about obstacles that do not make a swap useless: other swap with a higher priority, and other programs with
+/// the same purpose. They are left alone.
 pub(super) fn neighbours(
     settings: &DeviceSettings,
     request: &DeviceRequest,
@@ -410,7 +410,7 @@ pub(super) fn neighbours(
         );
         problems.push(problem.code(Code::ZswapActive));
     }
-    // One of ours before another is how it was meant.
+    // A priority above another managed swap is intended.
     let is_ours = |number| facts.records.contains_key(&Target::Device(number));
     let better = |swap: &&crate::proc::SwapLine| {
         *priority >= 0 && swap.priority > *priority && !swap.zram_number().is_some_and(is_ours)

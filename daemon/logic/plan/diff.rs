@@ -1,4 +1,4 @@
-//! What is wanted compared with what is there → the steps that are missing.
+//! Compares the wanted state with the present one, and plans the missing steps.
 
 use super::backing;
 use super::ownership::{Ownership, ownership};
@@ -13,7 +13,7 @@ use crate::ramdisk::place::is_below;
 use crate::record::{Progress, Record, Undo};
 use crate::request::{DeviceRequest, Purpose, Request};
 
-/// Plans the steps for all items; a refusal that only shows here is written into its item.
+/// Plans the steps for all items. A refusal found here is stored in its item.
 pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
     let mut groups = Vec::new();
     for item in &mut plan.items {
@@ -43,7 +43,7 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
         .map(|record| Group { retire: Some(record.clone()), ..Group::new(record.target.clone()) })
         .collect();
     groups.extend(abandoned);
-    // A mount point below another one comes after it, whatever the numbers are.
+    // Mount points after those that they are below, regardless of numbers.
     groups.sort_by_key(|group| group.request.as_ref().map_or(0, mount_depth));
     create_directories(&mut groups, facts);
     super::vm::add_groups(&plan.items, &mut groups, facts);
@@ -90,7 +90,7 @@ fn device_group(
     let can = facts.specimen().is_none_or(|device| device.attributes.contains(&Attribute::BackingDev));
     let backing = backing::steps(request, facts).ok().filter(|_| can);
     let through = backing.as_ref().and_then(|_| backing::through(request));
-    // Before the device is claimed: it has to release the store before the store is removed.
+    // Before the device is claimed: on removal, the device must release the store before that is removed.
     group.before.extend(backing.into_iter().flatten());
     if removed || !facts.devices.contains_key(&number) {
         group.before.push(Step::CreateDevice { number });
@@ -106,7 +106,7 @@ fn device_group(
     Ok(group)
 }
 
-/// Whether taking back an unfinished record removes device `number` because it was perhaps created on the way.
+/// Whether rolling back an unfinished record may remove device `number`, because it may have been created as a spare.
 fn may_remove(record: &Record, number: u32) -> bool {
     record.undo.iter().any(|undo| match undo {
         Undo::RemoveNewDevices { before, up_to } => number <= *up_to && !before.contains(&number),
@@ -115,17 +115,17 @@ fn may_remove(record: &Record, number: u32) -> bool {
     })
 }
 
-/// What a changed configuration means for a device that is set up.
+/// How to apply a changed configuration to an existing device.
 enum Change {
-    /// These steps do it; none when nothing has to change.
+    /// With these steps; none if nothing has changed.
     Steps(Vec<Step>),
-    /// It has to be made anew, which loses nothing: the contents of a swap device move to memory.
+    /// By setting it up again, without loss: the contents of a swap device move to memory.
     Recreate,
-    /// It would have to be made anew, and that would lose something.
+    /// Not at all, because setting it up again would lose contents.
     Refuse(String),
 }
 
-/// `present` with everything as in `wanted` that can change without making the device anew. What then still differs cannot.
+/// `present` with those values of `wanted` that can change in use. The device must be set up again if it still differs.
 pub fn changed_in_use(
     present: &DeviceRequest,
     wanted: &DeviceRequest,
@@ -138,12 +138,12 @@ pub fn changed_in_use(
             *priority = *p;
             options.clone_from(o);
         }
-        // PID 1 can mount it again with other options; we do not.
+        // PID 1 can remount it with other options; zramd does not.
         (Purpose::Filesystem { mount, .. }, Purpose::Filesystem { mount: m, .. })
             if activation != Activation::Direct =>
         {
             mount.options.clone_from(&m.options);
-            // When PID 1 has the device prepared, it mounts it where its unit says.
+            // PID 1 mounts the device after it is prepared, at the mount point of the unit.
             if activation == Activation::Systemd {
                 mount.mount_point.clone_from(&m.mount_point);
             }
@@ -168,7 +168,7 @@ fn change(
             Activation::Systemd | Activation::Managed => false,
         };
         return match (&present.purpose, &usage) {
-            // Whether that may lose contents was decided before (logic/change.rs).
+            // Loss of contents was ruled out before (logic/change.rs).
             _ if activation == Activation::Managed => Change::Recreate,
             (Purpose::Swap { .. }, None) => Change::Recreate,
             (Purpose::Swap { .. }, Some(Use::Swap { .. })) if ours_to_stop => Change::Recreate,
@@ -207,7 +207,7 @@ fn live_activation(present: &DeviceRequest, wanted: &DeviceRequest, usage: Optio
     }
 }
 
-/// The steps that configure the device with one algorithm, in the order that all kernel versions accept.
+/// The steps that configure the device with one algorithm, in an order that all kernel versions accept.
 fn way(
     request: &DeviceRequest,
     candidate: &Candidate,
@@ -264,7 +264,7 @@ fn format_steps(request: &DeviceRequest) -> Vec<Step> {
     }
 }
 
-/// Words for `mkfs`: quiet, no questions, no journal where RAM makes it pointless, no discard of an empty device.
+/// Arguments for `mkfs`: quiet, no questions, no journal where it is useless in RAM, no discard of an empty device.
 fn mkfs_arguments(fs_type: &str, label: &str, options: &[String]) -> Vec<String> {
     let fixed: &[&str] = match fs_type {
         "ext2" => &["-q", "-F", "-m", "0", "-L"],
@@ -309,17 +309,16 @@ pub fn ancestors_and_self(path: &str) -> Vec<String> {
     out
 }
 
-/// Creates the directories of mount points: those that are missing or that taking something back removes, and all that a
-/// file system hides which this very plan mounts before. A group of the last kind needs the one that mounts it.
+/// Creates the directories of mount points: those that are missing, those that an undo removes, and those hidden by a
+/// file system that this plan mounts before. In the last case the group needs the one that mounts that.
 fn create_directories(groups: &mut [Group], facts: &Facts) {
-    // A directory that another target of ours created may go with it, so this one creates it as well: whichever of the two
-    // is taken away last removes it.
+    // If another of our targets created the directory, this one creates it as well: the last one to go removes it.
     let created = |path: &String, group: &Group| {
         let undo = Undo::RemoveDirectory { path: path.clone() };
         let goes = |record: &Record| record.target != group.target || group.retire.is_some();
         facts.records.values().any(|record| goes(record) && record.undo.contains(&undo))
     };
-    // But not the directories that lead to a mount point of ours above: they go with what is mounted there.
+    // Except for the parent directories of another mount point of ours: they are removed with that mount.
     let mounted_above = |path: &String| {
         let above = facts.records.values().filter_map(|record| record.request.mount());
         let above =
@@ -358,7 +357,7 @@ fn create_directories(groups: &mut [Group], facts: &Facts) {
             .map(|path| Step::CreateDirectory { path })
             .collect();
         let group = &mut groups[index];
-        // Mounting is the last step.
+        // The mount is the last step.
         let at = group.after.len() - 1;
         group.after.splice(at..at, steps);
         group.needs = covering.map(|(target, _)| target).or(group.needs.take());

@@ -1,8 +1,7 @@
-//! The planner: Settings and Facts in, ordered steps with their undo out. Pure.
+//! The planner: turns Settings and Facts into ordered steps with their undo. No I/O.
 //!
-//! [`wanted`] turns settings into concrete requests and refuses what would hurt; [`diff`] compares a request with what
-//! is there and yields the steps that are missing, none when nothing is; [`step`] says what each step is, how it is taken
-//! back, and explains it in one sentence.
+//! [`wanted`] turns settings into requests and refuses unsafe ones; [`diff`] compares a request with the machine and
+//! returns the missing steps, none if there is no difference; [`step`] describes each step and its undo.
 
 pub mod adopt;
 mod backing;
@@ -29,120 +28,120 @@ use super::record::{Record, Target, Undo};
 use super::request::Request;
 pub use step::Step;
 
-/// Who mounts and activates swap.
+/// Who mounts file systems and activates swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
-    /// We do: `apply`, where there is no systemd.
+    /// zramd: `apply`, without systemd.
     Direct,
-    /// PID 1 does, through units: `up` only prepares the device.
+    /// PID 1, by units: `up` only prepares the device.
     Systemd,
-    /// PID 1 does, and the daemon has it stop what must be made anew.
+    /// PID 1, and the daemon has it stop what must be set up again.
     Managed,
 }
 
-/// How a zram device gets at what takes its pages.
+/// What is between a zram device and its backing store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Through {
-    /// It is a block device.
+    /// Nothing: the store is a block device.
     Itself,
-    /// A loop device on a file.
+    /// A loop device.
     Loop,
-    /// An encrypting mapping, below which may be a loop device.
+    /// An encrypted mapping, possibly on a loop device.
     Crypt,
 }
 
-/// One way to configure a device: an algorithm, or the kernel's default.
+/// A way to configure a device: an algorithm, or the kernel's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The algorithm; nothing leaves what the kernel selects.
+    /// The algorithm; `None` for the kernel's default.
     pub algorithm: Option<Algorithm>,
-    /// Why this one: shown to people.
+    /// Why it was selected, for people.
     pub reason: String,
     /// Whether it is the verdict of the benchmark.
     pub measured: bool,
 }
 
-/// What has been decided about one target.
+/// The decision about a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// It will be, or already is, in place.
+    /// It is to be set up, or is set up already.
     Planned,
     /// It is not wanted on this machine: a size of 0, or a host memory limit.
     Skipped,
-    /// It would hurt, or it cannot work here.
+    /// It is unsafe, or impossible here.
     Refused,
 }
 
-/// What the planner has to say about one target.
+/// The planner's result for one target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// What it is about.
+    /// The target.
     pub target: Target,
-    /// What is asked for; absent when not even that could be worked out.
+    /// The request; `None` if the settings are invalid.
     pub request: Option<Request>,
-    /// Ways to configure a device, best first; empty for a tmpfs.
+    /// Ways to configure a device, best first; empty for other targets.
     pub candidates: Vec<Candidate>,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// Why, when it was not simply planned.
+    /// The reason, unless it is planned without remarks.
     pub reason: String,
-    /// The kind of a refusal.
+    /// The kind of error, if refused.
     pub kind: Option<ErrorKind>,
 }
 
-/// The steps of one target. One may fail and the next is done all the same, unless it [needs](Group::needs) the first.
+/// The steps of one target. Later groups continue after a failure, unless they [need](Group::needs) this one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What it is about.
+    /// The target.
     pub target: Target,
-    /// What is recorded as asked for; nothing for a target that goes away.
+    /// The request to record; `None` if the target is to be removed.
     pub request: Option<Request>,
-    /// An existing record to take back first, because it was left unfinished or no longer fits.
+    /// A record to undo first, because it is unfinished or outdated.
     pub retire: Option<Record>,
-    /// Continue this record instead of beginning one: only something small is missing or different.
+    /// A record to continue, because only some steps are missing or different.
     pub resume: Option<Record>,
-    /// An earlier target on whose file system this one is mounted: without it, this one is not done either.
+    /// An earlier target required by this one, for example because this one is mounted on it.
     pub needs: Option<Target>,
-    /// Steps before an algorithm is chosen.
+    /// Steps before the choice of an algorithm.
     pub before: Vec<Step>,
-    /// Ways to configure the device, best first. When a step of one fails, the device is reset and the next is tried.
+    /// Ways to configure the device, best first. If a step fails, the device is reset and the next one is tried.
     pub ways: Vec<Way>,
-    /// Steps after a way has worked.
+    /// Steps after one of the ways has succeeded.
     pub after: Vec<Step>,
 }
 
-/// One way to configure a device.
+/// The steps of one way to configure a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Way {
-    /// The algorithm, for the record; nothing when the kernel chooses.
+    /// The algorithm to record; `None` for the kernel's default.
     pub algorithm: Option<Algorithm>,
     /// Whether it is the verdict of the benchmark.
     pub measured: bool,
-    /// What to do.
+    /// The steps.
     pub steps: Vec<Step>,
 }
 
-/// Everything that was decided.
+/// A plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// One per target, in the order of the settings.
     pub items: Vec<Item>,
-    /// What is to be done, in this order.
+    /// The groups in the order of execution.
     pub groups: Vec<Group>,
-    /// Problems found while planning, and those of the configuration.
+    /// Problems of the configuration and of planning.
     pub problems: Vec<Problem>,
-    /// When the algorithm of `auto` is measured.
+    /// When the benchmark runs for `auto`.
     pub benchmark: When,
-    /// Which pages it compresses.
+    /// Pages that the benchmark compresses.
     pub sample: PageSource,
-    /// How often maintenance runs, if it is asked for.
+    /// Interval of maintenance, if enabled.
     pub maintenance: Option<Duration>,
 }
 
 impl Group {
-    /// One without steps.
+    /// A group without steps.
     fn new(target: Target) -> Group {
         Group {
             target,
@@ -161,7 +160,7 @@ impl Group {
         self.retire.is_none() && self.before.is_empty() && self.ways.is_empty() && self.after.is_empty()
     }
 
-    /// The steps if nothing fails: what `plan` shows.
+    /// The steps if none fails, as shown by `plan`.
     pub fn expected_steps(&self) -> impl Iterator<Item = Step> + '_ {
         let retire = self.retire.iter().flat_map(|record| record.undo.iter().rev().cloned().map(Step::Undo));
         let first_way = self.ways.first().map(|way| way.steps.as_slice()).unwrap_or_default();
@@ -170,36 +169,36 @@ impl Group {
 }
 
 impl Plan {
-    /// Whether applying it would change nothing.
+    /// Whether applying it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.groups.iter().all(Group::is_empty)
     }
 
-    /// The item about `target`.
+    /// The item of `target`.
     pub fn item(&self, target: &Target) -> Option<&Item> {
         self.items.iter().find(|item| item.target == *target)
     }
 }
 
 impl Item {
-    /// The algorithm that will be tried first.
+    /// The algorithm that is tried first.
     pub fn algorithm(&self) -> Option<&Candidate> {
         self.candidates.first()
     }
 }
 
-/// How one step is taken back.
+/// How a step is undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
-    /// By this.
+    /// By this undo.
     By(Undo),
-    /// By the undo of an earlier step of the same group: `reset` forgets all that was configured.
+    /// By the undo of an earlier step of the same group: `reset` discards the whole configuration.
     WithEarlier,
     /// Not at all, for this reason.
     Never(&'static str),
 }
 
-/// Makes the plan: what is wanted, what is refused, and the steps that are missing.
+/// Makes the plan: requests, refusals, and missing steps.
 pub fn plan(
     settings: &super::config::settings::Settings,
     problems: Vec<Problem>,
@@ -216,12 +215,12 @@ pub fn plan(
     plan
 }
 
-/// Whether swap options in the spelling of fstab ask for discard.
+/// Whether swap options in the form of fstab include discard.
 pub fn wants_discard(options: &str) -> bool {
     options.split(',').any(|option| option.trim().split('=').next() == Some("discard"))
 }
 
-/// How deep the mount point of a request is; 0 when it has none, or is a place that only other mounts show.
+/// Depth of the mount point of a request; 0 without one, and for the private place of a RAM disk.
 pub fn mount_depth(request: &Request) -> usize {
     let parts = |path: &str| path.split('/').filter(|part| !part.is_empty()).count();
     let mount = request.mount().filter(|mount| disk_at(&mount.mount_point).is_none());

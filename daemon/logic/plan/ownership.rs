@@ -1,26 +1,26 @@
-//! Whose device it is.
+//! Who set up a device.
 
 use crate::facts::{Facts, Use};
 use crate::human::human;
 use crate::record::{Record, Target};
 
-/// Whose device it is.
+/// Who set up a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ownership<'a> {
-    /// There is no device of this number.
+    /// There is no device with this number.
     Missing,
-    /// It is there, uninitialised, and nobody has claimed it.
+    /// It exists, is uninitialised, and no program uses it.
     Free,
-    /// We set it up, or began to.
+    /// zramd has set it up, or begun to.
     Ours(&'a Record),
     /// Another program set it up.
     Foreign {
-        /// What it is used for, for messages.
+        /// Its use, for messages.
         user: String,
     },
 }
 
-/// Whose device `number` is.
+/// Determines who set up device `number`.
 pub fn ownership(number: u32, facts: &Facts) -> Ownership<'_> {
     let Some(device) = facts.devices.get(&number) else { return Ownership::Missing };
     if let Some(record) = facts.records.get(&Target::Device(number))

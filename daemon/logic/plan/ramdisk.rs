@@ -1,8 +1,8 @@
-//! RAM disks: what is asked for in concrete numbers, and the steps that are missing.
+//! RAM disks: the missing steps.
 //!
-//! One whose contents are lost on purpose is a tmpfs on its mount point. One that is kept, or lies on zram, is *layered*:
-//! it is mounted at a private place, filled there, and only then appears at its mount point as a bind mount. Nobody sees
-//! it half-filled, and it can be saved while somebody keeps the mount point busy.
+//! A RAM disk that is not kept and not on zram is a tmpfs on its mount point. All others are *layered*: mounted at a
+//! private place, filled there, and only then bind-mounted to the mount point. It is never visible while half-filled,
+//! and it can be saved while processes keep the mount point busy.
 
 use super::{Activation, Group, Step};
 use crate::facts::Facts;
@@ -11,7 +11,7 @@ use crate::ramdisk::place::PLACES;
 use crate::record::{Progress, Target};
 use crate::request::{MountRequest, RamDiskRequest, Request};
 
-/// The steps for a RAM disk. A tmpfs that PID 1 mounted has no record, and no steps.
+/// The steps for a RAM disk. A tmpfs mounted by PID 1 has no record and no steps.
 pub(crate) fn group(
     target: &Target,
     request: &RamDiskRequest,
@@ -47,7 +47,7 @@ pub(crate) fn group(
         if request.number.is_none() && options != tmpfs_options(present) {
             group.after.push(Step::RemountTmpfs { mount_point: place, options });
         }
-        // Taking it away was interrupted after it was hidden.
+        // A removal was interrupted after the bind mount was unmounted.
         let hidden = disk_mount(&facts.mounts, &request.name, now).is_none();
         if hidden && !facts.passthrough.contains(&request.name) {
             group.after.extend(steps(request).pop());
@@ -80,7 +80,7 @@ fn steps(request: &RamDiskRequest) -> Vec<Step> {
     steps
 }
 
-/// Options for a tmpfs (tmpfs(5)): size, inodes, and owner and mode of the root directory.
+/// Options of a tmpfs (tmpfs(5)): size, inodes, and owner and mode of the root directory.
 pub fn tmpfs_options(request: &RamDiskRequest) -> String {
     let MountRequest { options, mode, uid, gid, .. } = &request.mount;
     let mut words: Vec<String> =

@@ -1,4 +1,4 @@
-//! What the planner says against a target.
+//! Refusals of the planner.
 
 use super::{Decision, Item};
 use crate::config::problem::{Origin, Problem, Severity};
@@ -6,7 +6,7 @@ use crate::error::ErrorKind;
 use crate::finding::Code;
 use crate::text::worded;
 
-/// A refusal in the making: what kind, why, and where it was written.
+/// A refusal: its kind, reason, and position in the configuration.
 pub(super) struct Refusal {
     pub kind: ErrorKind,
     pub reason: String,
@@ -31,7 +31,7 @@ impl Refusal {
     }
 }
 
-/// Marks an item as refused, and adds the problem that says so.
+/// Marks an item as refused, and adds the problem.
 pub(super) fn refuse(item: &mut Item, refusal: Refusal, problems: &mut Vec<Problem>) {
     if item.decision != Decision::Planned {
         return;
@@ -46,7 +46,7 @@ pub(super) fn refuse(item: &mut Item, refusal: Refusal, problems: &mut Vec<Probl
     });
 }
 
-/// A problem that the planner found.
+/// A problem found by the planner.
 pub(super) fn problem(
     severity: Severity,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! A plan for people and for programs.
+//! A plan as text and as JSON.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::config::problem::Problem;
 use crate::record::Target;
 use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store, Writeback};
 
-/// Version of the JSON form; it grows by 1 when a key changes its meaning or goes away.
+/// Version of the JSON form; incremented when a key is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The JSON form of a plan.
@@ -84,7 +84,7 @@ struct ProblemReport<'a> {
     hint: Option<&'a str>,
 }
 
-/// Builds the JSON form.
+/// Creates the JSON form.
 pub fn report(plan: &Plan) -> PlanReport<'_> {
     PlanReport {
         schema_version: SCHEMA_VERSION,
@@ -102,7 +102,7 @@ pub fn report(plan: &Plan) -> PlanReport<'_> {
     }
 }
 
-/// All steps that applying the plan is expected to take.
+/// All steps of applying the plan, if none fails.
 pub fn listed_steps(plan: &Plan) -> Vec<ListedStep> {
     let of_group = |group: &super::Group| -> Vec<ListedStep> {
         group.expected_steps().map(|step| ListedStep::new(&group.target, &step)).collect()
@@ -207,7 +207,7 @@ impl Purpose {
         }
     }
 
-    /// The file system type, where there is one.
+    /// The file system type, if there is one.
     pub fn fs_type(&self) -> Option<&str> {
         match self {
             Purpose::Swap { .. } => None,
@@ -217,8 +217,8 @@ impl Purpose {
     }
 }
 
-/// The plan as text: a heading per target with what was decided, and its numbered steps. In the order in which it is done,
-/// which is not that of the numbers when one mount point is below another; what is not done comes last.
+/// The plan as text: a heading with the decision for each target, and its numbered steps. In the order of execution,
+/// which differs from that of the numbers if one mount point is below another; targets without steps are last.
 pub fn text(plan: &Plan) -> String {
     let mut out = String::new();
     let mut number = 0;

@@ -1,4 +1,4 @@
-//! One step: what it does, how it is taken back, and a sentence about it.
+//! Steps: their effect, their undo, and descriptions of both.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use crate::record::{Target, Undo, crypt_name};
 use crate::request::MountRequest;
 use crate::vm::Tunable;
 
-/// One step of a plan.
+/// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "step")]
 pub enum Step {
     /// Load the zram module.
     LoadModule,
-    /// Create `zramN` with `hot_add`, and remove numbers created on the way.
+    /// Create `zramN` with `hot_add`, and remove lower numbers created for that.
     CreateDevice {
         /// N.
         number: u32,
     },
-    /// Note in the record which device this is, and keep udev away from it while it is configured.
+    /// Record which device this is, and lock it against udev while it is configured.
     ClaimDevice {
         /// N.
         number: u32,
@@ -43,7 +43,7 @@ pub enum Step {
         /// Name.
         algorithm: String,
     },
-    /// Write `algorithm_params`, all keys in one write because each write replaces the whole set.
+    /// Write `algorithm_params`, with all keys at once because each write replaces the whole set.
     SetParameters {
         /// N.
         number: u32,
@@ -52,29 +52,29 @@ pub enum Step {
         /// The algorithm with its parameters.
         algorithm: Algorithm,
     },
-    /// Make a file without a name and attach it to a loop device.
+    /// Create an unnamed file and attach it to a loop device.
     AttachFile {
         /// N.
         number: u32,
-        /// Path that it has for the moment in which it is made.
+        /// Its path while it is created.
         path: String,
         /// Its size.
         bytes: u64,
     },
-    /// Map a block device, encrypted with a random key that only the kernel knows.
+    /// Create a mapping encrypted with a random key that only the kernel has.
     OpenCrypt {
         /// N.
         number: u32,
-        /// The block device; the loop device when absent.
+        /// The block device; `None` for the loop device.
         store: Option<String>,
     },
     /// Write `backing_dev` and read it back.
     SetBackingDevice {
         /// N.
         number: u32,
-        /// What is configured.
+        /// The configured path.
         path: String,
-        /// How to get at it.
+        /// What is between them.
         through: Through,
     },
     /// Write `disksize`, which initialises the device, and read it back.
@@ -88,7 +88,7 @@ pub enum Step {
     SetMemoryLimit {
         /// N.
         number: u32,
-        /// Bytes; 0 is none.
+        /// Bytes; 0 for none.
         bytes: u64,
     },
     /// Write pages of three kinds with direct I/O, read them back, compare, discard.
@@ -111,19 +111,19 @@ pub enum Step {
         number: u32,
         /// Type.
         fs_type: String,
-        /// Words for `mkfs`.
+        /// Arguments for `mkfs`.
         arguments: Vec<String>,
     },
-    /// Set owner and mode of the root directory before anyone can see it.
+    /// Set owner and mode of the root directory before it becomes visible.
     SetRoot {
         /// N.
         number: u32,
         /// Type.
         fs_type: String,
-        /// What to set.
+        /// Owner and mode.
         mount: MountRequest,
     },
-    /// Let udev have the device again.
+    /// Release the lock that keeps udev away.
     ReleaseLock {
         /// N.
         number: u32,
@@ -142,7 +142,7 @@ pub enum Step {
         /// Whether freed pages are discarded.
         discard: bool,
     },
-    /// Deactivate swap in order to activate it again with other options.
+    /// Deactivate swap, to activate it again with other options.
     SwapOff {
         /// N.
         number: u32,
@@ -153,54 +153,54 @@ pub enum Step {
         number: u32,
         /// Type.
         fs_type: String,
-        /// Where and how.
+        /// Mount point and options.
         mount: MountRequest,
     },
     /// Mount a tmpfs.
     MountTmpfs {
-        /// Where and how.
+        /// Mount point.
         mount: MountRequest,
-        /// All options, size and mode included.
+        /// All options, including size and mode.
         options: String,
     },
     /// Change size or other options of a mounted tmpfs.
     RemountTmpfs {
-        /// Where.
+        /// Mount point.
         mount_point: String,
         /// All options.
         options: String,
     },
-    /// Fill a RAM disk at its private place from its newest good snapshot.
+    /// Load the newest good snapshot into a RAM disk at its private place.
     LoadDisk {
         /// NAME of `[ramdisk.NAME]`.
         name: String,
     },
-    /// Have a RAM disk appear at its mount point.
+    /// Make a RAM disk visible at its mount point.
     ShowDisk {
         /// NAME of `[ramdisk.NAME]`.
         name: String,
-        /// Where the file system itself is mounted.
+        /// Private mount point.
         place: String,
-        /// Where it appears.
+        /// Public mount point.
         mount_point: String,
-        /// Whether its contents are kept.
+        /// Whether its contents are kept over reboots.
         kept: bool,
     },
-    /// Change a setting of the kernel and read it back.
+    /// Change a kernel setting and read it back.
     SetTunable {
-        /// Which.
+        /// The setting.
         tunable: Tunable,
-        /// What it is before.
+        /// The previous value.
         before: String,
-        /// What it becomes.
+        /// The new value.
         value: String,
     },
-    /// Take back something that was done earlier.
+    /// Undo an earlier step.
     Undo(Undo),
 }
 
 impl Step {
-    /// How it is taken back.
+    /// How the step is undone.
     pub fn taken_back(&self) -> Taken {
         match self {
             Step::LoadModule => Taken::Never("the module stays loaded: others may use it by now"),
@@ -247,7 +247,8 @@ impl Step {
         }
     }
 
-    /// Whether a kernel without the feature only makes this step a warning: swap without write-back beats no swap.
+    /// Whether the step may fail with only a warning on a kernel without the feature: swap without write-back is better
+    /// than none.
     pub fn is_optional(&self) -> bool {
         match self {
             Step::SetRecompression { .. } => true,
@@ -256,14 +257,14 @@ impl Step {
         }
     }
 
-    /// Whether it belongs to write-back: when one of these fails, the others are left out.
+    /// Whether it is a step of write-back: if one of them fails, the others are left out.
     pub fn is_backing(&self) -> bool {
         matches!(self, Step::AttachFile { .. } | Step::OpenCrypt { .. } | Step::SetBackingDevice { .. })
     }
 }
 
 impl fmt::Display for Step {
-    /// One sentence without a full stop.
+    /// A description in one sentence, without a full stop.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::LoadModule => f.write_str("load the zram module"),
@@ -373,14 +374,14 @@ impl fmt::Display for Undo {
     }
 }
 
-/// A step with the target it belongs to, as `plan` lists it.
+/// A step and its target, as listed by `plan`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedStep {
-    /// What it is about.
+    /// The target.
     pub target: Target,
-    /// What it does, in one sentence.
+    /// Description of the step.
     pub sentence: String,
-    /// How it is taken back, in one sentence.
+    /// Description of its undo.
     pub undo: String,
 }
 

@@ -1,4 +1,4 @@
-//! Settings of the kernel that fit compressed swap: what is wanted, and the steps to it.
+//! Kernel settings for compressed swap: the wanted values, and the steps.
 
 use super::check::damaged;
 use super::ownership::{Ownership, ownership};
@@ -11,7 +11,7 @@ use crate::record::{Progress, Record, Target, Undo};
 use crate::request::{Purpose, Request};
 use crate::vm::{Tunable, VmRequest, swappiness, watermark_scale_factor};
 
-/// The items for `[vm]`; `devices` are those of the devices.
+/// The items for `[vm]`; `devices` are the items of the devices.
 pub(super) fn items(
     settings: &VmSettings,
     devices: &[Item],
@@ -48,7 +48,7 @@ pub(super) fn items(
     items
 }
 
-/// Refuses those whose record cannot be used.
+/// Refuses items with a damaged record.
 pub(super) fn refuse_damaged(
     items: &mut [Item],
     settings: &VmSettings,
@@ -73,7 +73,7 @@ fn item(target: Target, request: VmRequest, skipped: Option<String>) -> Item {
     }
 }
 
-/// Priority of the swap that an item is to be.
+/// Priority of an item that is planned as swap.
 fn priority(item: &Item) -> Option<i32> {
     match &item.request {
         Some(Request::Device(device)) if item.decision == Decision::Planned => match &device.purpose {
@@ -84,7 +84,7 @@ fn priority(item: &Item) -> Option<i32> {
     }
 }
 
-/// Numbers and priorities of the swap of ours that is active; a record that cannot be used may be about it.
+/// Numbers and priorities of active swap set up by zramd, including devices with a damaged record.
 fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
     facts.swaps.iter().filter_map(|swap| {
         let number = swap.zram_number()?;
@@ -94,7 +94,7 @@ fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
     })
 }
 
-/// Why none of our swap is, or is about to be, the one that the kernel uses first, and whether another program's is.
+/// Why no swap of zramd has, or is about to have, the highest priority; and whether another program's swap has it.
 fn not_on_top(devices: &[Item], facts: &Facts, activation: Activation) -> Option<(String, bool)> {
     let planned = devices.iter().filter(|_| activation != Activation::Systemd).filter_map(priority);
     let ours = active(facts).map(|(_, priority)| priority).chain(planned).max();
@@ -107,7 +107,7 @@ fn not_on_top(devices: &[Item], facts: &Facts, activation: Activation) -> Option
         .then(|| (format!("{} has priority {}, not below {ours}", best.path, best.priority), true))
 }
 
-/// The target that brings the swap for which the settings are made, if this very plan brings it.
+/// The target whose swap the settings are for, if this plan sets it up.
 fn brings_swap(groups: &[Group]) -> Option<Target> {
     let rank = |group: &&Group| match group.request.as_ref()? {
         Request::Device(device) => match &device.purpose {
@@ -120,7 +120,7 @@ fn brings_swap(groups: &[Group]) -> Option<Target> {
     Some(best.target.clone())
 }
 
-/// Puts the groups for the settings where they belong: zswap goes off before any swap is on, the rest comes last.
+/// Adds the groups for the settings: zswap is disabled before any swap is activated, the rest comes last.
 pub(super) fn add_groups(items: &[Item], groups: &mut Vec<Group>, facts: &Facts) {
     for item in items {
         let Some(group) = group(item, facts) else { continue };
@@ -139,7 +139,7 @@ fn group(item: &Item, facts: &Facts) -> Option<Group> {
             .map(|record| Group { retire: Some(record.clone()), ..Group::new(item.target.clone()) });
     }
     let group = Group { request: item.request.clone(), ..Group::new(item.target.clone()) };
-    // What somebody has changed since stays changed, as long as nothing else is asked for.
+    // Keep changes made by others, as long as the configured values are the same.
     if record.is_some_and(|record| {
         record.progress == Progress::Done && Some(&record.request) == item.request.as_ref()
     }) {
@@ -152,7 +152,7 @@ fn group(item: &Item, facts: &Facts) -> Option<Group> {
     Some(Group { retire: record.cloned(), after: request.values.iter().filter_map(step).collect(), ..group })
 }
 
-/// What a setting is once a record is taken back.
+/// The value of a setting after the record is undone.
 fn value_without(record: Option<&Record>, wanted: Tunable, now: &str) -> String {
     let undos = record.iter().flat_map(|record| record.undo.iter().rev());
     let restored = undos.fold(now, |value, undo| match undo {

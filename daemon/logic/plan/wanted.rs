@@ -1,4 +1,4 @@
-//! Settings and Facts → what is concretely asked for, or why not.
+//! Turns Settings and Facts into requests, or reasons against them.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ use crate::request::{
     Choice, DeviceRequest, KeepRequest, MountRequest, Purpose, RamDiskRequest, Request, Store, Writeback,
 };
 
-/// The algorithms that `auto` tries before it leaves the choice to the kernel.
+/// The algorithms that `auto` tries before the kernel's default.
 ///
-/// lz4 reads back fastest in every published table, and lzo-rle is the best of what every kernel has.
+/// lz4 has the fastest reads in all published tables, and lzo-rle is the best that every kernel has.
 pub const AUTO: [&str; 2] = ["lz4", "lzo-rle"];
 
-/// What the expressions of the configuration can refer to on this machine.
+/// The variables of expressions on this machine.
 pub fn variables(facts: &Facts) -> Variables {
     let is_known = facts.memory.total_kib > 0;
     let mib = |kib: u64| if is_known { (kib / 1024) as f64 } else { f64::NAN };
@@ -137,7 +137,7 @@ fn device_item(
     item
 }
 
-/// Leaves out secondary algorithms that would save nothing, and says why.
+/// Leaves out secondary algorithms that would save nothing; returns why.
 fn tighter_only(
     device: &DeviceSettings,
     mut request: DeviceRequest,
@@ -169,7 +169,7 @@ fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<Stri
         return Err(Refusal::new(ErrorKind::Unsupported, &limit.origin, UNKNOWN_MEMORY));
     }
     let mib = evaluate(limit, facts)?;
-    // A few thousand MiB are far from the 2^53 where f64 would round.
+    // Exact: sizes in MiB are far below 2^53.
     if mib >= ram as f64 {
         return Ok(None);
     }
@@ -196,7 +196,7 @@ fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Refusal> {
     })
 }
 
-/// The size of a device in bytes, by the rule of zram-generator: a fraction counts whole MiB.
+/// The size of a device in bytes, by the rule of zram-generator: a fraction is applied to whole MiB.
 fn disk_size(device: &DeviceSettings, facts: &Facts) -> Result<u64, Refusal> {
     let (size, max) = match &device.size {
         SizeRule::Expression { size, max } => (bytes(size, facts)?, max),
@@ -341,7 +341,7 @@ fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Proble
 pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, String> {
     let specimen = facts.specimen();
     let offered = specimen.map(|device| device.algorithms.as_slice());
-    // Kernels without algorithm_params (up to 6.11) list only part of what they can load.
+    // Kernels without algorithm_params (up to 6.11) list only some of the algorithms that they can load.
     let list_is_complete = specimen.is_some_and(|device| {
         device.attributes.contains(&crate::device::attribute::Attribute::AlgorithmParams)
     });
@@ -361,7 +361,7 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
                 {
                     add(Some(algorithm.clone()), "auto: the verdict of the benchmark".to_owned(), true);
                 }
-                // That no measurement yet is no news.
+                // A missing measurement is not reported.
                 let why = match &facts.best {
                     Some(Err(why)) if *why != Unusable::Absent => format!("; {why}"),
                     _ => String::new(),
