@@ -1,35 +1,36 @@
-//! Which generations may go, and whether there is room for another one.
+//! Selects generations to prune, and checks whether there is space for another one.
 //!
-//! A generation that a user without further rights asked for is an extra: it is the first to go, and which of the others go
-//! does not depend on it. Otherwise such saves could push out all that was kept before.
+//! A generation requested by an unprivileged user is pruned first, and does not influence which others are pruned.
+//! Otherwise such saves could remove all earlier generations.
 
 use super::Mode;
 
-/// A generation that is whole, as far as is known.
+/// A generation that is whole, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     /// N.
     pub number: u64,
     /// Size of its archive.
     pub bytes: u64,
-    /// What it keeps.
+    /// The kind of its contents.
     pub mode: Mode,
     /// Whether it is pinned.
     pub pinned: bool,
-    /// Whether a user without further rights asked for it.
+    /// Whether an unprivileged user requested it.
     pub by_user: bool,
 }
 
-/// How much is kept.
+/// Limits of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The newest so many besides those that are pinned, at least one.
+    /// Number of generations to keep besides pinned ones, at least one.
     pub keep: u32,
-    /// Bytes of all archives together.
+    /// Maximum bytes of all archives.
     pub store_bytes: Option<u64>,
 }
 
-/// Those that may never go by themselves: the newest of each mode, what was loaded in this boot, what is pinned.
+/// Whether a generation is never pruned automatically: the newest of each mode, the one loaded in this boot, pinned
+/// ones.
 fn is_protected(all: &[Kept], one: &Kept, loaded: Option<u64>) -> bool {
     let newest = |by_user: bool| {
         let comparable = all.iter().filter(|other| other.mode == one.mode && other.by_user == by_user);
@@ -38,15 +39,15 @@ fn is_protected(all: &[Kept], one: &Kept, loaded: Option<u64>) -> bool {
     one.pinned || Some(one.number) == newest(false).or_else(|| newest(true)) || Some(one.number) == loaded
 }
 
-/// In the order in which they go: first those that users asked for, the oldest first.
+/// Sorts by the order of pruning: first those requested by users, oldest first.
 fn by_worth(all: &[Kept]) -> Vec<Kept> {
     let mut sorted = all.to_vec();
     sorted.sort_by_key(|kept| (!kept.by_user, kept.number));
     sorted
 }
 
-/// Numbers of the generations that go after a save, oldest first. One that a user asked for is kept besides the others until
-/// there is a newer one of the kind, or as many newer others as are kept.
+/// Numbers of the generations to prune after a save, in ascending order. One requested by a user is kept in addition to
+/// the others until there is a newer such one, or as many newer others as are kept.
 pub fn prune(all: &[Kept], limits: Limits, loaded: Option<u64>) -> Vec<u64> {
     let mut newest_first = all.to_vec();
     newest_first.sort_by_key(|kept| std::cmp::Reverse(kept.number));
@@ -72,19 +73,20 @@ pub fn prune(all: &[Kept], limits: Limits, loaded: Option<u64>) -> Vec<u64> {
     gone
 }
 
-/// What the last generation tells about the next: size of its archive, and bytes of the files in it.
+/// Figures of the last generation, to estimate the size of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Experience {
     /// Size of the archive.
     pub archive_bytes: u64,
-    /// Bytes of all files, without their holes.
+    /// Bytes of all files, without holes.
     pub content_bytes: u64,
 }
 
-/// Bytes of room that a save of `content_bytes` should find: what it is likely to take, and a tenth.
+/// Bytes that should be free for a save of `content_bytes`: the estimated size plus a tenth.
 ///
-/// Without experience files are taken to become half as large. It is only a guess: a save that runs out of room leaves
-/// the generations as they are, one that was refused because of a guess may have been the last before the power went.
+/// Without a previous generation, files are assumed to shrink to half. A low estimate is safe: a save that runs out of
+/// space leaves the existing generations alone, while a save refused because of a high estimate could have been the
+/// last one before a power failure.
 pub fn wanted_room(content_bytes: u64, last: Option<Experience>) -> u64 {
     let content = u128::from(content_bytes);
     let likely = match last {
@@ -96,8 +98,8 @@ pub fn wanted_room(content_bytes: u64, last: Option<Experience>) -> u64 {
     u64::try_from(likely.saturating_add(likely / 10).saturating_add(4096)).unwrap_or(u64::MAX)
 }
 
-/// The generations that have to go before a save so that it finds `wanted` bytes where `free` are: those that users asked for,
-/// then the oldest ones, as far as they are not protected. Nothing when even that would not do.
+/// The generations to remove before a save, so that `wanted` bytes are free, given that `free` are: those requested by
+/// users, then the oldest ones, except protected ones. `None` if that is not enough.
 pub fn make_room(all: &[Kept], wanted: u64, free: u64, loaded: Option<u64>) -> Option<Vec<u64>> {
     let mut room = free;
     let mut gone = Vec::new();
@@ -136,7 +138,7 @@ mod tests {
         assert_eq!(prune(&all, limit(50), None), [0_u64; 0]);
         assert_eq!(prune(&all, limit(49), None), [2]);
         assert_eq!(prune(&all, limit(0), Some(3)), [2, 4]);
-        // A disk that has just been told to keep only the skeleton still has its last contents.
+        // A RAM disk just changed to keep only the skeleton still has its last full generation.
         all[4].mode = Mode::Skeleton;
         assert_eq!(prune(&all, Limits { keep: 1, ..TWO }, None), [2, 3]);
     }
@@ -201,10 +203,10 @@ mod tests {
                     prop_assert!(!kept.pinned && Some(*number) != loaded && Some(*number) != newest);
                 }
             }
-            // Pruning again finds nothing more to do.
+            // Pruning again changes nothing.
             let left: Vec<Kept> = all.iter().copied().filter(|kept| !gone.contains(&kept.number)).collect();
             prop_assert!(prune(&left, limits, loaded).is_empty());
-            // No more than asked for, apart from what is protected.
+            // No more than the limit, apart from protected ones.
             let free_ones = left.iter().filter(|kept| !is_protected(&left, kept, loaded)).count();
             prop_assert!(free_ones <= keep.max(1) as usize + 1);
             if let Some(limit) = limit {
@@ -215,7 +217,7 @@ mod tests {
                 let freed: u64 = all.iter().filter(|kept| room.contains(&kept.number)).map(|kept| kept.bytes).sum();
                 prop_assert!(free + freed >= wanted);
             }
-            // What users asked for makes none of the others go.
+            // Generations requested by users do not cause others to be pruned.
             let of_others = |gone: &[u64]| -> Vec<u64> {
                 gone.iter().copied().filter(|gone| others.iter().any(|kept| kept.number == *gone)).collect()
             };

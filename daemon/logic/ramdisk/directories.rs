@@ -1,10 +1,10 @@
-//! The directories of a tree by number: each knows its name and the directory that it is in, so that memory does not grow with
-//! the depth of a tree.
+//! The directories of a tree by number. Each has only its name and the number of its parent, so that memory does not
+//! grow with the depth of the tree.
 
-/// The number of the top.
+/// Number of the root.
 pub const TOP: usize = 0;
 
-/// Directories. The top is number 0; every other one comes after the one that it is in.
+/// Directories. The root has number 0; every other one has a higher number than its parent.
 #[derive(Debug, Clone)]
 pub struct Directories(Vec<(usize, Box<[u8]>)>);
 
@@ -15,26 +15,26 @@ impl Default for Directories {
 }
 
 impl Directories {
-    /// Adds a directory of this name in another one. Its number.
+    /// Adds a directory with this name and parent; returns its number.
     pub fn add(&mut self, above: usize, name: &[u8]) -> usize {
         self.0.push((above, name.into()));
         self.0.len() - 1
     }
 
-    /// Forgets the last one.
+    /// Removes the last one.
     pub fn remove_last(&mut self) {
         if self.0.len() > 1 {
             self.0.pop();
         }
     }
 
-    /// The directory in which this one is, and its name there. The top is in itself.
+    /// The parent of a directory, and its name there. The root is its own parent.
     pub fn above(&self, number: usize) -> (usize, &[u8]) {
         let (above, name) = &self.0[number];
         (*above, name)
     }
 
-    /// Those on the way from a directory that is above this one down to it, without the former.
+    /// The directories on the path from an ancestor to a descendant, without the ancestor.
     pub fn way(&self, from: usize, to: usize) -> Vec<usize> {
         let mut way = Vec::new();
         let mut at = to;
@@ -46,22 +46,22 @@ impl Directories {
         way
     }
 
-    /// The path of a directory below the top.
+    /// The path of a directory below the root.
     pub fn path(&self, number: usize) -> Vec<u8> {
         self.way(TOP, number).into_iter().map(|at| self.above(at).1).collect::<Vec<_>>().join(&b'/')
     }
 }
 
-/// The path of one directory after the other, in the order of their numbers, without putting each together anew.
+/// Computes the paths of directories in the order of their numbers, reusing the previous path.
 #[derive(Debug, Default)]
 pub struct Trail {
     path: Vec<u8>,
-    /// Those on the way down, and where the path of each ends.
+    /// The directories of the present path, and the length of the path of each.
     ends: Vec<(usize, usize)>,
 }
 
 impl Trail {
-    /// The path of this directory.
+    /// The path of a directory.
     pub fn path(&mut self, directories: &Directories, number: usize) -> &[u8] {
         let (above, name) = directories.above(number);
         while self.ends.last().is_some_and(|(last, _)| *last != above) {

@@ -1,6 +1,6 @@
-//! One thing in a directory tree, as it is read from a disk and as it stands in an archive.
+//! Entries of a directory tree, as read from a disk and as stored in an archive.
 
-/// A moment: seconds since 1970, before it when negative, and nanoseconds after that.
+/// A time: seconds since 1970 (negative for earlier times), and nanoseconds to add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Time {
     /// Whole seconds, rounded down.
@@ -24,13 +24,13 @@ pub enum Kind {
     Character,
     /// Block device.
     Block,
-    /// Socket: its program makes it anew, so it is not kept.
+    /// Socket: not kept, because its program creates it anew.
     Socket,
-    /// What this version does not know.
+    /// Unknown to this version.
     Unknown,
 }
 
-/// What statx(2) says of a file.
+/// Metadata from statx(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
     /// Type.
@@ -43,59 +43,59 @@ pub struct Meta {
     pub gid: u32,
     /// Size in bytes.
     pub size: u64,
-    /// Bytes that it occupies; less than `size` where it has holes.
+    /// Bytes allocated; less than `size` for a file with holes.
     pub occupied: u64,
-    /// When its contents changed.
+    /// Modification time.
     pub mtime: Time,
-    /// When anything of it changed.
+    /// Change time.
     pub ctime: Time,
-    /// When it was made, where that is known.
+    /// Creation time, if known.
     pub born: Time,
-    /// Names that it has.
+    /// Number of hard links.
     pub links: u32,
     /// Inode number.
     pub inode: u64,
-    /// Device that it is on.
+    /// Device of the file system.
     pub device: (u32, u32),
-    /// Device that it is.
+    /// Device number of a device node.
     pub special: (u32, u32),
-    /// The mount through which it was seen.
+    /// ID of the mount.
     pub mount: u64,
 }
 
 impl Meta {
-    /// Whether what was read between these two looks belongs together.
+    /// Whether contents read between these two calls of statx(2) are consistent.
     pub fn is_unchanged(&self, later: &Meta) -> bool {
         (self.inode, self.size, self.mtime, self.ctime) == (later.inode, later.size, later.mtime, later.ctime)
     }
 }
 
-/// A stretch of a file that is not a hole.
+/// A data segment of a sparse file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Where it starts.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
-/// What an entry of an archive is.
+/// Type of an archive entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// Directory.
     Directory,
-    /// Regular file of this many bytes, all of which follow.
+    /// Regular file of this size, all of which follows.
     File(u64),
-    /// Regular file with holes: its size, and the bytes that follow, which begin with the map of its segments.
+    /// Sparse file: its size, and the size of the data that follows, which begins with a map of its segments.
     Sparse {
         /// Size of the file.
         size: u64,
         /// Bytes in the archive.
         stored: u64,
     },
-    /// A further name of a file that came before.
+    /// Hard link to an earlier entry.
     HardLink(Vec<u8>),
-    /// Symbolic link to this.
+    /// Symbolic link with this target.
     Symlink(Vec<u8>),
     /// Named pipe.
     Fifo,
@@ -105,13 +105,13 @@ pub enum Body {
     Block(u32, u32),
 }
 
-/// An extended attribute: its name and its value.
+/// An extended attribute: name and value.
 pub type Attribute = (Vec<u8>, Vec<u8>);
 
 /// An entry of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Path below the disk, without a slash at either end; the disk itself is empty.
+    /// Path below the root, without a slash at either end; empty for the root itself.
     pub path: Vec<u8>,
     /// Permission bits with set-id and sticky bits.
     pub mode: u32,
@@ -119,16 +119,16 @@ pub struct Entry {
     pub uid: u32,
     /// Group id.
     pub gid: u32,
-    /// When its contents changed.
+    /// Modification time.
     pub mtime: Time,
-    /// Extended attributes: ACLs, capabilities and security labels are among them.
+    /// Extended attributes, including ACLs, capabilities and security labels.
     pub attributes: Vec<Attribute>,
-    /// What it is.
+    /// Type.
     pub body: Body,
 }
 
 impl Entry {
-    /// Bytes that follow the header in the archive, without padding.
+    /// Bytes after the header in the archive, without padding.
     pub fn stored(&self) -> u64 {
         match self.body {
             Body::File(size) => size,

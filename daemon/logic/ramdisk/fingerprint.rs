@@ -1,14 +1,14 @@
-//! Whether anything of a tree has changed: a digest over what a walk sees, without reading contents.
+//! Detects changes of a tree: a digest of its metadata, without reading contents.
 
 use super::entry::{Meta, Time};
 
-/// What a walk has seen so far. Two walks that end with another text saw another tree. With the same text it was the same as
-/// far as the kernel tells: the time of the last change of anything of a file (`ctime`) cannot be set by programs.
+/// Digest of the metadata seen by a walk. If two digests differ, so do the trees. If they are equal, so are the trees
+/// as far as the kernel tells: the change time (`ctime`) of a file cannot be set by programs.
 ///
-/// What it cannot see is a write through a shared mapping to a page that may be written to already: only the first write, which
-/// the kernel has to allow, changes the time. ext4, xfs and btrfs take that right away when they write the page to their disk,
-/// so it is enough to have them do so before the walk (`syncfs`). A tmpfs never does, and lets a page that was only read be
-/// written to, too: there the same text proves nothing, and the contents have to be compared.
+/// The exception are writes through a shared mapping to pages that are already writable: only the first write, which
+/// causes a page fault, updates the time. ext4, xfs and btrfs make pages read-only again when they write them to disk,
+/// so `syncfs` before the walk is sufficient. tmpfs never does, and even maps pages writable that were only read:
+/// there, equal digests prove nothing, and contents must be compared.
 #[derive(Debug, Clone, Default)]
 pub struct Fingerprint {
     hash: blake3::Hasher,
@@ -16,7 +16,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// A file in the directory of this number, in an order that depends on nothing but names.
+    /// Adds a file in the directory of this number. The order must depend on names only.
     pub fn add(&mut self, directory: usize, name: &[u8], meta: &Meta) {
         let mut bytes = [0; 72];
         let numbers = [
@@ -38,7 +38,7 @@ impl Fingerprint {
         self.newest = self.newest.max(meta.ctime);
     }
 
-    /// An attribute of the file that was added last.
+    /// Adds an attribute of the last file.
     pub fn add_attribute(&mut self, name: &[u8], value: &[u8]) {
         for part in [name, value] {
             self.hash.update(&(part.len() as u64).to_le_bytes());
@@ -46,21 +46,21 @@ impl Fingerprint {
         }
     }
 
-    /// The digest. Nothing when a file changed so shortly before the walk began that a further change could carry the same
-    /// time: then the next save does not rely on it.
+    /// The digest. `None` if a file changed so shortly before the walk that a later change could have the same time:
+    /// then the next save cannot rely on it.
     pub fn finish(&self, began: Time, tick: Time) -> Option<String> {
         let settled = self.newest.saturating_add(tick) < began;
         settled.then(|| self.hash.finalize().to_hex().to_string())
     }
 
-    /// The digest, for comparing two walks of the same moment.
+    /// The digest, to compare two walks that follow each other.
     pub fn text(&self) -> String {
         self.hash.finalize().to_hex().to_string()
     }
 }
 
 impl Time {
-    /// This much later.
+    /// Adds a time span.
     pub fn saturating_add(self, other: Time) -> Time {
         let nanoseconds = self.nanoseconds + other.nanoseconds;
         let seconds = self.seconds.saturating_add(other.seconds);
@@ -131,7 +131,7 @@ mod tests {
         let began = |nanoseconds| Time { seconds: 101, nanoseconds };
         assert_eq!(fingerprint.finish(began(4_000_007), tick), None);
         assert!(fingerprint.finish(began(4_000_008), tick).is_some());
-        // A clock that was set back.
+        // The clock was set back.
         assert_eq!(fingerprint.finish(Time::default(), tick), None);
     }
 }

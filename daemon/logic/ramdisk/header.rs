@@ -1,7 +1,7 @@
-//! Entries as blocks of a tar archive (ustar with pax extended headers), and back.
+//! Entries as headers of a tar archive (ustar with pax extended headers).
 //!
-//! Only what [`encode`] makes is understood, so that nothing in an archive can mean two things: an extended header comes
-//! directly before its entry, global headers and the extensions of GNU's older formats are refused. Holes are in "PAX
+//! Only the output of [`encode`] is accepted, so that an archive cannot be ambiguous: an extended header directly
+//! precedes its entry; global headers and the extensions of old GNU formats are refused. Sparse files are in "PAX
 //! format, version 1.0" of GNU tar, attributes in `SCHILY.xattr.NAME`; GNU tar and bsdtar read both.
 
 use std::ops::Range;
@@ -12,10 +12,10 @@ use super::{limits, paths, pax};
 /// Size of a block.
 pub const BLOCK: usize = 512;
 
-/// The end of an archive.
+/// End marker of an archive.
 pub const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
-/// Largest time that the ustar field holds.
+/// Maximum time in the ustar field.
 const MAX_FIELD_TIME: i64 = 0o77_777_777_777;
 const ATTRIBUTE: &[u8] = b"SCHILY.xattr.";
 
@@ -34,14 +34,14 @@ const MAJOR: Range<usize> = 329..337;
 const MINOR: Range<usize> = 337..345;
 const USTAR: &[u8] = b"ustar\x0000";
 
-/// What a block can hold. Longer paths and larger times are in records before it.
+/// The fields of a header block. Longer paths and larger times are in records before it.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
-    /// The type, as POSIX has it: `b'0'` is a file.
+    /// The type in POSIX: `b'0'` is a file.
     pub kind: u8,
-    /// As much of the path as fits.
+    /// The beginning of the path, as much as fits.
     pub path: &'a [u8],
-    /// As much of the target as fits.
+    /// The beginning of the target, as much as fits.
     pub link: &'a [u8],
     /// Permission bits.
     pub mode: u32,
@@ -53,12 +53,12 @@ pub struct Fields<'a> {
     pub mtime: u64,
     /// Bytes that follow.
     pub size: u64,
-    /// Device that it is.
+    /// Device number of a device node.
     pub device: Option<(u32, u32)>,
 }
 
 impl Fields<'_> {
-    /// The block.
+    /// The header block.
     pub fn block(&self) -> [u8; BLOCK] {
         let mut block = [0; BLOCK];
         let mut text = |field: Range<usize>, text: &[u8]| {
@@ -83,14 +83,14 @@ impl Fields<'_> {
     }
 }
 
-/// Writes a number into a field: in octal digits, or in binary where those do not suffice (as GNU tar has it).
+/// Writes a number into a field: in octal, or in binary if it is too large for that (as GNU tar does).
 fn put(field: &mut [u8], number: u64) {
     let digits = field.len() - 1;
     let text = format!("{number:0digits$o}");
     if text.len() == digits {
         field[..digits].copy_from_slice(text.as_bytes());
     } else {
-        // A field of 8 bytes holds nothing larger than an id.
+        // A field of 8 bytes never holds more than an ID.
         let (bytes, length) = (number.to_be_bytes(), field.len().min(8));
         let start = field.len() - length;
         field[start..].copy_from_slice(&bytes[8 - length..]);
@@ -98,7 +98,7 @@ fn put(field: &mut [u8], number: u64) {
     }
 }
 
-/// Reads such a number.
+/// Reads a number as written by [`put`].
 fn number(field: &[u8]) -> Option<u64> {
     if field[0] & 0x80 != 0 {
         let bytes = std::iter::once(field[0] & 0x7f).chain(field[1..].iter().copied());
@@ -113,25 +113,25 @@ fn until_zero(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// The sum over a block, with spaces in the place of the sum.
+/// The checksum of a block, computed with blanks in the field of the checksum.
 fn sum(block: &[u8; BLOCK]) -> u32 {
     let byte = |(at, byte): (usize, &u8)| if CHECKSUM.contains(&at) { 32 } else { u32::from(*byte) };
     block.iter().enumerate().map(byte).sum()
 }
 
-/// Gives a block the right checksum.
+/// Sets the checksum of a block.
 pub fn seal(block: &mut [u8; BLOCK]) {
     let sum = sum(block);
     put(&mut block[CHECKSUM], sum.into());
 }
 
-/// Zeros after `length` bytes up to the next block.
+/// Number of zeros after `length` bytes, up to the next block.
 pub fn padding(length: u64) -> usize {
     let over = usize::try_from(length % BLOCK as u64).unwrap_or(0);
     if over == 0 { 0 } else { BLOCK - over }
 }
 
-/// The map of a file with holes, padded to whole blocks.
+/// The map of a sparse file, padded to whole blocks.
 pub fn map_text(segments: &[Segment]) -> Vec<u8> {
     let mut text = format!("{}\n", segments.len()).into_bytes();
     for Segment { offset, length } in segments {
@@ -141,12 +141,12 @@ pub fn map_text(segments: &[Segment]) -> Vec<u8> {
     text
 }
 
-/// A map of segments, read block by block.
+/// Parser for a map of segments, block by block.
 #[derive(Debug)]
 pub struct Map {
     /// Size of the file.
     size: u64,
-    /// What of the last block is the beginning of a number.
+    /// Incomplete number at the end of the last block.
     rest: Vec<u8>,
     count: Option<usize>,
     offset: Option<u64>,
@@ -154,12 +154,12 @@ pub struct Map {
 }
 
 impl Map {
-    /// The map of a file of this size.
+    /// The parser for a file of this size.
     pub fn new(size: u64) -> Map {
         Map { size, rest: Vec::new(), count: None, offset: None, segments: Vec::new() }
     }
 
-    /// Takes one block more. Whether it was the last.
+    /// Parses another block; returns whether it was the last.
     pub fn take(&mut self, block: &[u8; BLOCK]) -> Result<bool, &'static str> {
         for byte in block {
             if self.is_complete() {
@@ -207,7 +207,7 @@ impl Map {
     }
 }
 
-/// Adds the blocks before the contents of `entry` to `out`.
+/// Appends the blocks before the contents of `entry` to `out`.
 pub fn encode(entry: &Entry, out: &mut Vec<u8>) {
     let mut path = match entry.path.as_slice() {
         b"" => b".".to_vec(),
@@ -222,7 +222,7 @@ pub fn encode(entry: &Entry, out: &mut Vec<u8>) {
         pax::push(&mut records, b"GNU.sparse.minor", b"0");
         pax::push(&mut records, b"GNU.sparse.name", &path);
         pax::push(&mut records, b"GNU.sparse.realsize", size.to_string().as_bytes());
-        // What a program that does not know holes extracts: the map and the data, under a name of its own.
+        // The name under which programs without support for sparse files extract map and data.
         path = [b"GNUSparseFile/".as_slice(), &path].concat();
     }
     if path.len() > NAME.len() {
@@ -282,18 +282,18 @@ pub fn encode(entry: &Entry, out: &mut Vec<u8>) {
     out.extend_from_slice(&fields.block());
 }
 
-/// What a header block announces.
+/// Contents of a header block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Head {
-    /// Zeros: the archive ends.
+    /// Zeros: the end of the archive.
     End,
-    /// Records of this many bytes follow, which [`decode`] wants with the next header.
+    /// An extended header; records of this many bytes follow, which [`decode`] takes with the next header.
     Extended(u64),
-    /// An entry, of which this many bytes follow.
+    /// An entry; this many bytes follow.
     Entry(u64),
 }
 
-/// Looks at a header block. What is no such block makes all that follows unreadable.
+/// Examines a header block. After an error, the rest of the archive cannot be read.
 pub fn look(block: &[u8; BLOCK]) -> Result<Head, &'static str> {
     if block.iter().all(|byte| *byte == 0) {
         return Ok(Head::End);
@@ -313,12 +313,12 @@ pub fn look(block: &[u8; BLOCK]) -> Result<Head, &'static str> {
     }
 }
 
-/// What of the path is in a header block.
+/// The part of the path in a header block.
 pub fn name(block: &[u8; BLOCK]) -> &[u8] {
     until_zero(&block[NAME])
 }
 
-/// Makes an entry of a header block and of the records before it.
+/// Decodes a header block and the records before it.
 pub fn decode(block: &[u8; BLOCK], records: &[u8]) -> Result<Entry, String> {
     let wrong = |what: &str| format!("a header with a wrong {what}");
     let number = |field: Range<usize>, what: &str| number(&block[field]).ok_or_else(|| wrong(what));
@@ -347,7 +347,7 @@ pub fn decode(block: &[u8; BLOCK], records: &[u8]) -> Result<Entry, String> {
     let size = number(SIZE, "size")?;
     let device = || -> Result<(u32, u32), String> {
         let (major, minor) = (number(MAJOR, "device number")?, number(MINOR, "device number")?);
-        // What a kernel can have (include/linux/kdev_t.h).
+        // Maximum device numbers of the kernel (include/linux/kdev_t.h).
         match (u32::try_from(major), u32::try_from(minor)) {
             (Ok(major), Ok(minor)) if major < 1 << 12 && minor < 1 << 20 => Ok((major, minor)),
             _ => Err(wrong("device number")),
@@ -403,7 +403,7 @@ pub fn decode(block: &[u8; BLOCK], records: &[u8]) -> Result<Entry, String> {
     })
 }
 
-/// Adds the blocks before the contents of `entry` to `out`, when a reader makes the same entry of them.
+/// As [`encode`], but fails unless the blocks decode to the same entry.
 pub fn encode_checked(entry: &Entry, out: &mut Vec<u8>) -> Result<(), String> {
     let start = out.len();
     encode(entry, out);
@@ -417,7 +417,7 @@ pub fn encode_checked(entry: &Entry, out: &mut Vec<u8>) -> Result<(), String> {
     }
 }
 
-/// Makes an entry of all the blocks before its contents.
+/// Decodes all blocks before the contents of an entry.
 fn decode_whole(blocks: &[u8]) -> Result<Entry, String> {
     let mut records: &[u8] = &[];
     let mut rest = blocks;
@@ -441,13 +441,13 @@ mod tests {
     use crate::ramdisk::header::*;
     use proptest::prelude::*;
 
-    /// `PROPTEST_CASES`, or enough for every day.
+    /// `PROPTEST_CASES`, or a number for everyday use.
     fn config() -> ProptestConfig {
         let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
         ProptestConfig::with_cases(cases.unwrap_or(500))
     }
 
-    /// Numbers on both sides of every boundary, and some others.
+    /// Numbers on both sides of each boundary, and random ones.
     fn around(boundaries: &'static [u64]) -> impl Strategy<Value = u64> {
         let near = (proptest::sample::select(boundaries), 0_u64..3)
             .prop_map(|(boundary, more)| boundary.saturating_sub(1).saturating_add(more));
@@ -466,7 +466,7 @@ mod tests {
         (seconds, nanoseconds).prop_map(|(seconds, nanoseconds)| Time { seconds, nanoseconds })
     }
 
-    /// A name of bytes that the kernel takes, as long as it takes at most, and longer.
+    /// Names of arbitrary bytes, up to the kernel's maximum length and beyond.
     fn name() -> impl Strategy<Value = Vec<u8>> {
         let byte =
             prop_oneof![4 => 1_u8.., 1 => Just(b'%'), 1 => Just(b'='), 1 => Just(b'.'), 1 => Just(b'\n')];
@@ -535,7 +535,7 @@ mod tests {
         )
     }
 
-    /// What has to come back, said in another way than the code does.
+    /// Whether an entry must survive encoding, written independently of the code.
     fn can_be_kept(entry: &Entry) -> bool {
         let is_path = |path: &[u8]| {
             path.split(|byte| *byte == b'/').all(|part| part != b"." && part != b".." && part.len() <= 255)
@@ -586,14 +586,14 @@ mod tests {
             let mut map = Map::new(size);
             let blocks = text.as_chunks::<BLOCK>().0;
             for (at, block) in blocks.iter().enumerate() {
-                // Nothing less than all of it is complete.
+                // Complete only after the last block.
                 prop_assert_eq!(map.take(block), Ok(at + 1 == blocks.len()));
             }
             prop_assert_eq!(map.segments(), segments);
         }
     }
 
-    /// What is kept of the blocks before is less than one number, so no block is parsed twice, however many there are.
+    /// Less than one number is kept between blocks, so that no block is parsed twice.
     #[test]
     fn a_map_of_any_length_is_parsed_once() {
         let segment = |at| Segment { offset: (1 << 60) + 2 * at, length: 1 };
@@ -608,7 +608,7 @@ mod tests {
 
     #[test]
     fn blocks_are_those_of_every_archive_so_far() {
-        // What the crate `tar` 0.4 has made of the same fields.
+        // The output of the crate `tar` 0.4 for the same fields.
         let fields = Fields {
             kind: b'3',
             path: b"a",

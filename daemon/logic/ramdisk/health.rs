@@ -1,4 +1,4 @@
-//! What is wrong with RAM disks, or deserves a look; the rest is in [`crate::health`].
+//! Findings about RAM disks; see also [`crate::health`].
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::finding::{Code, Finding, Level};
 use crate::human::human;
 use crate::sample::{DiskView, Snapshot};
 
-/// What is wrong with one.
+/// Findings about one RAM disk.
 pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     let name = disk.name.as_str();
     let status = &disk.status;
@@ -130,7 +130,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     }
 }
 
-/// What all RAM disks together may take.
+/// Findings about all RAM disks together.
 pub(crate) fn disks_findings(snapshot: &Snapshot, found: &mut Vec<Finding>) {
     let total = snapshot.memory.total_bytes;
     let sum: u64 = snapshot.disks.iter().map(|disk| disk.size_bytes).fold(0, u64::saturating_add);

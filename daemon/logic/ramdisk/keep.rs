@@ -1,18 +1,18 @@
-//! How the contents of a RAM disk are kept over a reboot.
+//! How the contents of a RAM disk are kept over reboots.
 
 use serde::{Deserialize, Serialize};
 
-/// What is kept.
+/// The kind of contents that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Directories, owners, modes, and files without contents.
+    /// Directories, owners, modes, and empty files.
     Skeleton,
     /// Everything.
     Snapshot,
 }
 
-/// What of a RAM disk is kept, if anything.
+/// Which contents of a RAM disk are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Persist {
@@ -28,7 +28,7 @@ pub enum Persist {
 impl Persist {
     const ALL: [Persist; 3] = [Persist::None, Persist::Skeleton, Persist::Snapshot];
 
-    /// The word, as in the configuration and on the bus.
+    /// The word in the configuration and on the bus.
     pub const fn word(self) -> &'static str {
         match self {
             Persist::None => "none",
@@ -37,7 +37,7 @@ impl Persist {
         }
     }
 
-    /// What a word means.
+    /// Parses the word.
     pub fn of_word(word: &str) -> Option<Persist> {
         Persist::ALL.into_iter().find(|persist| persist.word() == word)
     }
@@ -53,14 +53,14 @@ impl From<Option<Mode>> for Persist {
     }
 }
 
-/// What is done when no snapshot can be loaded.
+/// What to do if no snapshot can be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// The disk begins empty.
+    /// Use an empty RAM disk.
     Empty,
-    /// The directory on disk stays visible, and no RAM disk is used until the next boot.
+    /// Use the directory on disk until the next boot, without a RAM disk.
     Passthrough,
-    /// The disk is not mounted, and what needs it fails.
+    /// Do not mount it; units that need it fail.
     Fail,
 }

@@ -1,47 +1,48 @@
-//! How large a file may be to be kept. Walking, packing, verifying and loading use these limits and no others, so what is saved
-//! can be loaded.
+//! Limits of files that can be kept. Walking, packing, verifying and loading use the same limits, so everything that is
+//! saved can be loaded.
 
-/// Longest path, in bytes. Programs cannot use more than 4096 of them at once; deeper trees are made step by step. Every entry
-/// of an archive holds its path, so this is also what bounds the size of an archive.
+/// Maximum length of a path in bytes. A system call takes at most 4096, so deeper trees are processed step by step.
+/// Each entry of an archive has its path, so this also limits the size of an archive.
 pub const PATH: usize = 32 << 10;
 
-/// Longest name in a directory (`NAME_MAX`).
+/// Maximum length of a name (`NAME_MAX`).
 pub const NAME: usize = 255;
 
-/// Longest target of a symbolic link (`PATH_MAX`).
+/// Maximum length of the target of a symbolic link (`PATH_MAX`).
 pub const TARGET: usize = 4096;
 
-/// Largest file: the kernel's own limit.
+/// Maximum size of a file, as in the kernel.
 pub const SIZE: u64 = i64::MAX.cast_unsigned();
 
-/// Names and values of all attributes of one file, in bytes. Values have at most 64 KiB each.
+/// Maximum bytes of names and values of all attributes of a file. A value has at most 64 KiB.
 pub const ATTRIBUTES: usize = 4 << 20;
 
-/// What a reader takes of the extended header of one entry, in bytes.
+/// Maximum bytes of the extended header of an entry.
 pub const RECORDS: u64 = 16 << 20;
 
-/// Stretches of data in a file with holes. A writer joins those that lie closest together when there are more.
+/// Maximum number of data segments of a sparse file. If there are more, the closest ones are joined.
 pub const SEGMENTS: usize = 1 << 16;
 
-/// The smallest hole that is filled to join two stretches, in bytes, doubled as long as there are too many.
+/// Size in bytes below which holes are filled to join segments; doubled while there are too many.
 pub const HOLE: u64 = 8 << 10;
 
-/// Joining stretches may add this many bytes of zeros to a file, and as many as it has data.
+/// Joining segments may add this many bytes of zeros to a file, plus as many as it has data.
 pub const ADDED_ZEROS: u64 = 1 << 20;
 
-/// Manifests, states and other small files, in bytes. What is written has some KiB: names in it are shortened by [`shown`].
+/// Maximum bytes of manifests, states and other small files. Actual ones have some KiB: names are shortened by
+/// [`shown`].
 pub const SMALL_FILE: usize = 8 << 20;
 
-/// Names of files that a report lists; beyond that they are counted.
+/// Maximum number of files named in a report; all of them are counted.
 pub const NAMED: usize = 10;
 
-/// Longest text of [`shown`], in bytes.
+/// Maximum length of the result of [`shown`], in bytes.
 pub const SHOWN: usize = 256;
 
-// A path is in the header twice where a file has holes, an attribute is there with its escaped name and a prefix.
+// The path of a sparse file is in the header twice; an attribute has a prefix and an escaped name.
 const _: () = assert!((3 * (PATH + TARGET + ATTRIBUTES)) as u64 <= RECORDS);
 
-/// A path for people: printable, and of a long one only its beginning and its end.
+/// A path for people: printable, with a long one shortened in the middle.
 pub fn shown(path: &[u8]) -> String {
     if path.is_empty() {
         return ".".to_owned();

@@ -1,71 +1,71 @@
-//! The manifest of a generation, `gen-N.json`: what is in the archive, and how to know that it is still the same.
+//! The manifest of a generation, `gen-N.json`: contents and digest of the archive.
 
 use serde::{Deserialize, Serialize};
 
 use super::Mode;
 use super::omitted::Omitted;
 
-/// The version of archive and manifest that this program writes, and the only one that it reads.
+/// The format version of archives and manifests; no other version is read.
 pub const FORMAT: u32 = 1;
 
-/// The reason of a save that a user other than root asked for.
+/// The reason of a save requested by a user other than root.
 pub const BY_USER: &str = "user";
 
-/// How many of the biggest files are named.
+/// Number of the biggest files that are named.
 pub const BIGGEST: usize = 10;
 
-/// Whether all files are of one moment.
+/// Whether all files are of the same point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Consistency {
-    /// Nothing changed while it was read, or it was read from a snapshot of the file system.
+    /// Nothing changed during the save, or it was made from a snapshot of the file system.
     Exact,
-    /// Something changed meanwhile; see `changed`.
+    /// Some files changed during the save; see `changed`.
     Fuzzy,
 }
 
-/// A file with its size.
+/// A file and its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sized {
-    /// Path below the disk, printable and shortened.
+    /// Path below the root, printable and shortened.
     pub path: String,
-    /// Bytes that it takes.
+    /// Bytes that it occupies.
     pub bytes: u64,
 }
 
-/// What a tree holds.
+/// Totals of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Contents {
-    /// Regular files; further names of the same file do not count.
+    /// Regular files, without additional hard links.
     pub files: u64,
-    /// Directories with the disk itself.
+    /// Directories, including the root.
     pub directories: u64,
     /// Symbolic links, named pipes, device nodes.
     pub others: u64,
-    /// Further names of files.
+    /// Additional hard links.
     pub hard_links: u64,
     /// Sizes of all files, in bytes.
     pub bytes: u64,
-    /// Bytes that all files need on a disk with pages of 4 KiB, without their holes.
+    /// Bytes that all files occupy with pages of 4 KiB, without holes.
     pub occupied_bytes: u64,
     /// The biggest files, biggest first.
     pub biggest: Vec<Sized>,
 }
 
 impl Contents {
-    /// Entries of the archive.
+    /// Number of entries in the archive.
     pub fn entries(&self) -> u64 {
         [self.directories, self.others, self.hard_links]
             .iter()
             .fold(self.files, |sum, more| sum.saturating_add(*more))
     }
 
-    /// Inodes that it takes.
+    /// Number of inodes needed.
     pub fn inodes(&self) -> u64 {
         self.files.saturating_add(self.directories).saturating_add(self.others)
     }
 
-    /// The biggest files by name, for root. Empty when there are none.
+    /// The biggest files by name, for root only. Empty if there are none.
     pub fn biggest_text(&self) -> String {
         let names: Vec<String> = self
             .biggest
@@ -82,28 +82,28 @@ impl Contents {
 pub struct Manifest {
     /// [`FORMAT`].
     pub format_version: u32,
-    /// What was kept.
+    /// Which contents were kept.
     pub mode: Mode,
-    /// When reading began, in microseconds since 1970.
+    /// When the save began, in microseconds since 1970.
     pub began_at_usec: u64,
     /// When the archive was complete, in microseconds since 1970.
     pub finished_at_usec: u64,
-    /// `/proc/sys/kernel/random/boot_id` of the boot in which it was made.
+    /// `/proc/sys/kernel/random/boot_id` of the boot in which it was saved.
     pub boot_id: String,
-    /// Why it was made: `stop`, `timer`, `sleep`, `asked`, `restore`, or [`BY_USER`].
+    /// Reason of the save: `stop`, `timer`, `sleep`, `asked`, `restore`, or [`BY_USER`].
     pub reason: String,
-    /// Whether all files are of one moment.
+    /// Whether all files are of the same point in time.
     pub consistency: Consistency,
-    /// Some of the files that changed while they were read.
+    /// Some of the files that changed during the save.
     #[serde(default)]
     pub changed: Vec<String>,
-    /// Sockets, and mounts of others, that are not in the archive.
+    /// Number of sockets, and of foreign mounts, which are not in the archive.
     #[serde(default)]
     pub skipped: u64,
-    /// What else is not in it, or not as it was.
+    /// Entries that were left out or could not be saved completely.
     #[serde(default)]
     pub omitted: Omitted,
-    /// What the archive holds.
+    /// Totals of the archive.
     pub contents: Contents,
     /// Size of the archive in bytes.
     pub archive_bytes: u64,
@@ -111,23 +111,23 @@ pub struct Manifest {
     pub digest: String,
 }
 
-/// Only the version: a manifest of another one may have other fields.
+/// Only the version: manifests of other versions may have other fields.
 #[derive(Deserialize)]
 struct Version {
     format_version: u32,
 }
 
-/// Why a manifest cannot be used.
+/// Why a manifest is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unusable {
-    /// Another version of zramd has written it. It is not broken.
+    /// It was written by another version of zramd. It is not damaged.
     OtherVersion(u32),
-    /// It is no manifest.
+    /// It is not a manifest.
     Broken(String),
 }
 
 impl Manifest {
-    /// Reads a manifest.
+    /// Parses a manifest.
     pub fn parse(text: &str) -> Result<Manifest, Unusable> {
         let broken =
             |error: serde_json::Error| Unusable::Broken(format!("the manifest cannot be read: {error}"));
@@ -143,12 +143,12 @@ impl Manifest {
         }
     }
 
-    /// Whether a user other than root asked for it.
+    /// Whether a user other than root requested it.
     pub fn is_by_user(&self) -> bool {
         self.reason == BY_USER
     }
 
-    /// As it is written.
+    /// Its JSON.
     pub fn text(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
@@ -156,7 +156,8 @@ impl Manifest {
     }
 }
 
-/// Why what a generation holds does not fit into a disk with this much room. Without names: every user may read it.
+/// Why the contents of a generation do not fit into this much space. Without file names, because every user may read
+/// it.
 pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Option<String> {
     let (bytes, inodes) = (contents.occupied_bytes, contents.inodes());
     let short = if bytes > free_bytes {
@@ -169,7 +170,7 @@ pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Op
     Some(format!("the disk is too small: {short}"))
 }
 
-/// Bytes for people: `3.2 GiB`.
+/// An amount for people: `3.2 GiB`.
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {

@@ -1,7 +1,7 @@
-//! RAM disks whose contents outlive the machine's memory: what a generation is, which one is loaded, which may go.
+//! RAM disks that are kept over reboots: their generations, which one to load, which ones to prune.
 //!
-//! A *generation* is one whole copy of a disk: an archive `gen-N.tar.zst` and a manifest `gen-N.json`. It counts when both
-//! are there. The archive is linked last, so a kill at any moment leaves either no generation N or a complete one.
+//! A *generation* is a complete copy of a RAM disk: an archive `gen-N.tar.zst` and a manifest `gen-N.json`. It exists
+//! only if both do. The archive is linked last, so that after a kill there is either a complete generation N or none.
 
 pub mod choose;
 pub mod directories;
@@ -22,20 +22,20 @@ pub mod status;
 
 pub use keep::{Mode, OnFailure, Persist};
 
-/// What a file of the store is, by its name.
+/// Kind of a file in the store, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFile {
     /// `gen-N.tar.zst`.
     Archive(u64),
     /// `gen-N.json`.
     Manifest(u64),
-    /// `gen-N.pin`: the generation is never pruned; the file says why.
+    /// `gen-N.pin`: the generation is never pruned; the file contains the reason.
     Pin(u64),
     /// Set aside because it could not be loaded.
     Bad(u64),
-    /// What a save that did not end has left.
+    /// Left behind by an interrupted save.
     Partial,
-    /// Everything else.
+    /// Any other file.
     Other,
 }
 
@@ -54,7 +54,7 @@ pub fn pin_name(number: u64) -> String {
     format!("gen-{number}.pin")
 }
 
-/// What the file of this name is. Only the names that the functions above make are ours.
+/// The kind of a file with this name. Only names in exactly the form of the functions above are ours.
 pub fn classify(name: &str) -> StoreFile {
     if name.ends_with(".partial") {
         return StoreFile::Partial;
@@ -73,7 +73,7 @@ pub fn classify(name: &str) -> StoreFile {
     }
 }
 
-/// Whether this can be the name of a disk: it becomes a directory and part of unit names.
+/// Whether this is a valid name of a RAM disk: it is used as a directory and in unit names.
 pub fn is_disk_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.bytes().all(plain)

@@ -1,4 +1,4 @@
-//! What of a tree or of an archive was left out, and why.
+//! Entries left out of an archive or a tree, with reasons.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -7,35 +7,35 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{NAMED, shown};
 
-/// Why a file is left out, or a part of it.
+/// Why a file, or a part of it, was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// A program holds a lease on it and does not give it up.
+    /// A program held a lease on it and did not give it up.
     Lease,
     /// The kernel could not read it.
     Unreadable,
     /// Its path is too long.
     Path,
-    /// It has too many attributes: it is kept without those of users.
+    /// It has too many attributes: it is kept without user attributes.
     Attributes,
-    /// It has too many holes, too far from each other.
+    /// It has too many holes, too far apart.
     Holes,
-    /// Parts of it could not be read: there are zeros in their place.
+    /// Parts of it could not be read and were replaced by zeros.
     Damaged,
-    /// An archive cannot hold it.
+    /// It cannot be represented in an archive.
     Format,
-    /// The archive has something that is no entry that can be loaded.
+    /// The archive has an invalid entry.
     Entry,
-    /// The disk does not take it.
+    /// It could not be created on the RAM disk.
     Refused,
-    /// Something that a later version knows.
+    /// A reason of a later version.
     #[serde(other)]
     Other,
 }
 
 impl Reason {
-    /// The word, as in JSON and on the bus.
+    /// The word in JSON and on the bus.
     pub const fn word(self) -> &'static str {
         match self {
             Reason::Lease => "lease",
@@ -51,7 +51,7 @@ impl Reason {
         }
     }
 
-    /// For people, after a number of files.
+    /// In words, after a number of files.
     pub const fn text(self) -> &'static str {
         match self {
             Reason::Lease => "with a lease of another program",
@@ -68,25 +68,25 @@ impl Reason {
     }
 }
 
-/// One file.
+/// A file that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     /// Its path below the disk, as [`shown`].
     pub path: String,
     /// Why it is left out.
     pub reason: Reason,
-    /// What the kernel or the reader said.
+    /// The error of the kernel or the reader.
     #[serde(default)]
     pub detail: String,
 }
 
-/// All of them.
+/// All files that were left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Omitted {
-    /// How many for which reason. What is below a directory that is left out does not count.
+    /// Number of files by reason. Files below a directory that was left out do not count.
     pub counts: BTreeMap<Reason, u64>,
-    /// The first of them.
+    /// Some of them by name.
     pub named: Vec<Named>,
 }
 
@@ -108,7 +108,7 @@ impl Omitted {
         self.named.extend(other.named.iter().take(room).cloned());
     }
 
-    /// How many files.
+    /// Number of files.
     pub fn count(&self) -> u64 {
         self.counts.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
@@ -118,20 +118,21 @@ impl Omitted {
         self.counts.is_empty()
     }
 
-    /// Whether a further attempt would leave out the same.
+    /// Whether another attempt would leave out the same files.
     pub fn is_lasting(&self) -> bool {
         let passes = |reason: &Reason| matches!(reason, Reason::Lease | Reason::Unreadable | Reason::Damaged);
         !self.counts.keys().any(passes)
     }
 
-    /// How many for which reason, for people: without names, which only those may see who may read the files. Empty for none.
+    /// The numbers by reason, for people. Without names, which are only for users who may read the files. Empty for
+    /// none.
     pub fn summary(&self) -> String {
         let parts: Vec<String> =
             self.counts.iter().map(|(reason, count)| format!("{count} {}", reason.text())).collect();
         parts.join(", ")
     }
 
-    /// With names, for the journal. Empty for none.
+    /// As [`Omitted::summary`] with names, for the journal. Empty for none.
     pub fn report(&self) -> String {
         if self.is_empty() {
             return String::new();

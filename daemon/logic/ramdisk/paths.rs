@@ -1,9 +1,9 @@
-//! Which paths are what they should be: inside an archive, and where a store is.
+//! Validates paths: of entries in an archive, and of a store.
 
 use super::limits;
 use crate::ramdisk::place::is_at_or_below;
 
-/// Why `path` may not be the path of an entry: only what leads straight down is allowed. Empty is the disk itself.
+/// Why `path` is not a valid path of an entry: no component may be `.` or `..`. Empty is the root.
 pub fn refuse_entry(path: &[u8]) -> Option<&'static str> {
     if path.is_empty() {
         return None;
@@ -29,53 +29,53 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Which part of the path of a store it is.
+/// A component of the path of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// A directory above the store.
     Above,
-    /// A symbolic link on the way.
+    /// A symbolic link in the path.
     Link,
     /// The store.
     Last,
 }
 
-/// Who else could change what a path leads to.
+/// Who else could change the target of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
-    /// The user that it belongs to.
+    /// The owner, this user.
     Owner(u32),
-    /// A group or everyone, who can write there.
+    /// A group or all users, by write permission.
     Writable,
 }
 
-/// Whether others than root and user `us` could change what a part of a path leads to, by its owner and its mode. Above the
-/// store they may write where the sticky bit keeps them from renaming what is not theirs.
+/// Whether users other than root and `us` could change the target of a path at this component, by its owner and mode.
+/// Above the store, write permission is accepted with the sticky bit, which prevents renaming files of other users.
 pub fn foreign(part: Part, uid: u32, mode: u32, us: u32) -> Option<Foreign> {
     let is_open = match part {
         Part::Above => mode & 0o022 != 0 && mode & 0o1000 == 0,
-        // Its mode means nothing.
+        // The mode of a link has no effect.
         Part::Link => false,
         Part::Last => mode & 0o022 != 0,
     };
     if uid != 0 && uid != us { Some(Foreign::Owner(uid)) } else { is_open.then_some(Foreign::Writable) }
 }
 
-/// Something that a store lies on.
+/// A layer of storage below a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layer {
-    /// A file system, by its kind as statfs(2) has it, and what of it counts: the store, or a file that is used as a disk.
+    /// A file system, by its type in statfs(2), with the path concerned: the store, or a file used as a disk.
     FileSystem {
         /// The store or the file.
         path: String,
         /// `f_type`.
         magic: u64,
     },
-    /// A block device, as sysfs names it.
+    /// A block device, by its name in sysfs.
     Device(String),
 }
 
-/// Why a store may not be where it is: all that it lies on, and the paths where the disk is seen.
+/// Why a store must not be at this path, given the layers of storage below it and the mount points of the RAM disk.
 pub fn refuse_store(store: &str, layers: &[Layer], disks: &[&str]) -> Option<String> {
     layers.iter().find_map(|layer| refuse_layer(store, layer, disks))
 }

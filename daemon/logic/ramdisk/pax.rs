@@ -1,8 +1,9 @@
-//! Records of pax extended headers (POSIX.1-2017, pax): `LENGTH KEY=VALUE\n`, where LENGTH counts itself.
+//! Records of pax extended headers (POSIX.1-2017, pax): `LENGTH KEY=VALUE
+//! `, where LENGTH includes itself.
 
 use super::entry::Time;
 
-/// Adds a record.
+/// Appends a record.
 pub fn push(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     let rest = key.len() + value.len() + 3;
     let mut length = rest + 1;
@@ -24,7 +25,7 @@ fn digits(number: usize) -> usize {
 /// A key and its value.
 pub type Record<'a> = (&'a [u8], &'a [u8]);
 
-/// All records, up to the first that is broken.
+/// All records, up to the first invalid one.
 pub fn parse(mut text: &[u8]) -> impl Iterator<Item = Result<Record<'_>, &'static str>> {
     std::iter::from_fn(move || {
         if text.is_empty() {
@@ -36,7 +37,7 @@ pub fn parse(mut text: &[u8]) -> impl Iterator<Item = Result<Record<'_>, &'stati
     })
 }
 
-/// The first record, and what follows it.
+/// The first record, and the rest.
 fn first(text: &[u8]) -> Result<(Record<'_>, &[u8]), &'static str> {
     let space = text.iter().take(12).position(|byte| *byte == b' ').ok_or("a pax record without length")?;
     let length = number(&text[..space]).and_then(|length| usize::try_from(length).ok());
@@ -48,19 +49,19 @@ fn first(text: &[u8]) -> Result<(Record<'_>, &[u8]), &'static str> {
     Ok(((&record[..equals], &record[equals + 1..]), rest))
 }
 
-/// A decimal number without sign or spaces.
+/// A decimal number without sign and blanks.
 pub fn number(text: &[u8]) -> Option<u64> {
     let plain = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| plain)?.parse().ok()
 }
 
-/// A time as pax has it: a decimal fraction of seconds since 1970, which is negative before.
+/// A time in pax: a decimal number of seconds since 1970, negative for earlier times.
 pub fn time_text(time: Time) -> String {
     let Time { seconds, nanoseconds } = time;
     if nanoseconds == 0 {
         return seconds.to_string();
     }
-    // −1.75 s are held as −2 s and 250 000 000 ns.
+    // −1.75 s are stored as −2 s and 250 000 000 ns.
     let (sign, whole, part) = if seconds < 0 {
         ("-", (i128::from(seconds) + 1).unsigned_abs(), 1_000_000_000 - nanoseconds)
     } else {
@@ -70,7 +71,7 @@ pub fn time_text(time: Time) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// Reads such a time; digits beyond nanoseconds are cut off.
+/// Parses such a time; digits beyond nanoseconds are ignored.
 pub fn parse_time(text: &[u8]) -> Option<Time> {
     let text = str::from_utf8(text).ok()?;
     let (negative, text) = match text.strip_prefix('-') {
@@ -94,7 +95,7 @@ pub fn parse_time(text: &[u8]) -> Option<Time> {
     Some(Time { seconds: seconds.try_into().ok()?, nanoseconds })
 }
 
-/// The name of an attribute as part of a key: `=` would end the key (as GNU tar has it).
+/// Escapes the name of an attribute for a key, which ends at the first `=` (as GNU tar does).
 pub fn escape_name(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     for byte in name {
@@ -107,7 +108,7 @@ pub fn escape_name(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Takes that back.
+/// Reverses [`escape_name`].
 pub fn unescape_name(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut rest = name;

@@ -1,21 +1,22 @@
-//! Where the parts of a RAM disk are: one place for every path, so that units, engine and programs agree.
+//! Paths of RAM disks, for units, engine and programs alike.
 
-/// Below it, disks are mounted where nobody looks, until they are filled.
+/// Directory of the private mount points, where RAM disks are filled.
 pub const PLACES: &str = "/run/zramd/disk";
-/// Below it are the snapshots, a directory per disk, unless the configuration says otherwise.
+/// Default directory of snapshots, with a directory per RAM disk.
 pub const STORES: &str = "/var/lib/zramd/disks";
 
-/// Where a disk is mounted before it appears at its mount point.
+/// The private mount point of a RAM disk.
 pub fn place(name: &str) -> String {
     format!("{PLACES}/{name}")
 }
 
-/// Exists while the directory on disk stays visible instead of the RAM disk, because no snapshot could be loaded.
+/// The flag file that makes units use the directory on disk instead of the RAM disk, because no snapshot could be
+/// loaded.
 pub fn passthrough(name: &str) -> String {
     format!("/run/zramd/passthrough/{name}")
 }
 
-/// The disk whose place this is.
+/// The RAM disk with this private mount point.
 pub fn disk_at(place: &str) -> Option<&str> {
     place.strip_prefix(PLACES)?.strip_prefix('/').filter(|name| !name.is_empty() && !name.contains('/'))
 }

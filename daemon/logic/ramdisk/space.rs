@@ -1,35 +1,35 @@
-//! When a file system that fills up is worth a word, and when to look at it again: in bytes, or in inodes.
+//! When to warn about a file system that is filling up, in bytes or inodes, and when to check it again.
 
 use std::time::Duration;
 
-/// Percent in use at which somebody is told.
+/// Percentages in use that cause a warning.
 const LEVELS: [u32; 2] = [95, 80];
-/// Percent that it has to fall below a level before that level is reported again.
+/// Percentage points below a level at which it is reset.
 const HYSTERESIS: u32 = 5;
-/// How long it is left alone at most, and at least.
+/// Maximum and minimum time between two checks.
 const LONGEST: Duration = Duration::from_secs(30);
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// What is known of one file system.
+/// State of one file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Watch {
-    /// The level that was told last; 0 is none.
+    /// The highest level warned about; 0 for none.
     told: u32,
-    /// What was in use at the last look, and when.
+    /// Use at the last check, and its time.
     last: Option<(u64, Duration)>,
 }
 
-/// What a look says.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Percent in use, when somebody is to be told.
+    /// Percentage in use, if a warning is due.
     pub low: Option<u32>,
-    /// When to look again.
+    /// Time until the next check.
     pub again: Duration,
 }
 
 impl Watch {
-    /// Takes a look at a file system where `used` of `total` are in use, at the moment `now`.
+    /// Checks a file system where `used` of `total` are in use, at time `now`.
     pub fn look(&mut self, used: u64, total: u64, now: Duration) -> Look {
         let percent = used.saturating_mul(100).checked_div(total).unwrap_or(0);
         let percent = u32::try_from(percent).unwrap_or(100);
@@ -52,7 +52,7 @@ impl Watch {
         Look { low, again }
     }
 
-    /// Half of the time that it takes to `next` if it continues to fill as it did.
+    /// Half of the time in which use grows to `next`, at the rate since the last check.
     fn until(&self, used: u64, next: u64, now: Duration) -> Duration {
         let Some((before, then)) = self.last else { return SHORTEST };
         let (grown, time) = (used.saturating_sub(before), now.saturating_sub(then));

@@ -1,4 +1,4 @@
-//! `state.json` of a store: whether the disk was loaded in this boot, where, and what has become of it since.
+//! `state.json` of a store: whether and where the RAM disk was loaded in this boot, and its last save.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,21 +7,21 @@ use super::entry::Attribute;
 /// The version of the file.
 pub const SCHEMA: u32 = 1;
 
-/// Which directory a disk is: a path alone may show another mount later. Mounts have numbers, but those are given again to
-/// others, and differ between mount namespaces.
+/// Identity of a directory. A path alone may show another mount later; IDs of mounts are reused, and differ between
+/// mount namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Device that it is on.
+    /// Device of the file system.
     pub device: (u32, u32),
     /// Inode.
     pub inode: u64,
-    /// When it was made, in seconds since 1970 and nanoseconds, where the file system knows that.
+    /// Creation time in seconds since 1970 and nanoseconds, if the file system has it.
     pub born: (i64, u32),
-    /// What loading has written on it, where the file system takes attributes.
+    /// The mark set by loading, if the file system supports attributes.
     pub mark: String,
 }
 
-/// The directory at the root of a disk before it was filled.
+/// The root directory of a RAM disk before it was filled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
     /// User id.
@@ -30,27 +30,27 @@ pub struct Root {
     pub gid: u32,
     /// Permission bits with set-id and sticky bits.
     pub mode: u32,
-    /// When its contents changed, in seconds since 1970 and nanoseconds.
+    /// Modification time in seconds since 1970 and nanoseconds.
     pub mtime: (i64, u32),
-    /// Extended attributes, ACLs among them.
+    /// Extended attributes, including ACLs.
     pub attributes: Vec<Attribute>,
 }
 
-/// How loading ended.
+/// Result of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It has not ended: what is in the disk is not whole.
+    /// It has not finished: the contents are incomplete.
     Unfinished,
     /// The newest generation was loaded.
     Loaded,
-    /// An older one was, because those after it could not be.
+    /// An older generation was loaded, because newer ones could not be.
     Fallback,
-    /// There was no generation yet; the disk was filled from a directory, or is empty.
+    /// There was no generation yet; the RAM disk was filled from a directory, or is empty.
     FirstUse,
-    /// No generation could be loaded; the disk is empty.
+    /// No generation could be loaded; the RAM disk is empty.
     Empty,
-    /// No generation could be loaded; the disk is not used.
+    /// No generation could be loaded; the RAM disk is not used.
     Passthrough,
     /// No generation could be loaded.
     Failed,
@@ -59,30 +59,30 @@ pub enum Outcome {
 /// A load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadRecord {
-    /// In which boot.
+    /// ID of the boot.
     pub boot_id: String,
-    /// Where.
+    /// The directory.
     pub place: Place,
-    /// How it ended.
+    /// Result.
     pub outcome: Outcome,
-    /// What was loaded.
+    /// The generation that was loaded.
     pub generation: Option<u64>,
     /// When it ended, in microseconds since 1970.
     pub at_usec: u64,
-    /// What the root was before: a load that was interrupted has changed it.
+    /// State of the root before, to undo an interrupted load.
     #[serde(default)]
     pub root: Option<Root>,
 }
 
-/// How a save ended.
+/// Result of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SaveOutcome {
     /// A generation was written.
     Saved,
-    /// Nothing had changed, nothing was written.
+    /// Nothing had changed, so nothing was written.
     Unchanged,
-    /// It failed: the generations are as they were.
+    /// It failed: the generations are unchanged.
     Failed,
 }
 
@@ -91,20 +91,20 @@ pub enum SaveOutcome {
 pub struct SaveRecord {
     /// When it ended, in microseconds since 1970.
     pub at_usec: u64,
-    /// Why it was made.
+    /// Reason.
     pub reason: String,
-    /// How it ended.
+    /// Result.
     pub outcome: SaveOutcome,
-    /// The generation that holds what is on the disk.
+    /// The generation that matches the RAM disk.
     pub generation: Option<u64>,
-    /// What went wrong.
+    /// The error.
     #[serde(default)]
     pub message: Option<String>,
-    /// How long it took, in microseconds.
+    /// Duration in microseconds.
     pub took_usec: u64,
 }
 
-/// What is known of a disk besides its generations. Losing the file loses no data.
+/// State of a RAM disk besides its generations. If the file is lost, no data is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
@@ -114,18 +114,18 @@ pub struct State {
     pub load: Option<LoadRecord>,
     /// The last save.
     pub save: Option<SaveRecord>,
-    /// Set when the disk is loaded, cleared by the save at the end: set in another boot, that one ended without.
+    /// Set by loading, cleared by the last save of a boot: if set in a later boot, there was no last save.
     pub dirty: bool,
-    /// Whether a boot before the last load ended without, and nothing was saved since.
+    /// Whether a boot before the last load ended without a last save, and there was no save since.
     pub unclean: bool,
-    /// What the tree looked like that `fingerprint_of` holds; nothing when that is not known.
+    /// Fingerprint of the tree saved in `fingerprint_of`; `None` if unknown.
     pub fingerprint: Option<String>,
     /// A generation.
     pub fingerprint_of: Option<u64>,
 }
 
 impl State {
-    /// Reads the file. What cannot be read counts as nothing: then saving waits for the next load.
+    /// Parses the file. Invalid text counts as empty: then nothing is saved until the next load.
     pub fn parse(text: &str) -> State {
         serde_json::from_str(text)
             .ok()
@@ -133,7 +133,7 @@ impl State {
             .unwrap_or_default()
     }
 
-    /// As it is written.
+    /// Its JSON.
     pub fn text(&self) -> String {
         let mut text = serde_json::to_string_pretty(&State { schema_version: SCHEMA, ..self.clone() })
             .unwrap_or_default();
@@ -141,17 +141,17 @@ impl State {
         text
     }
 
-    /// Whether a boot before this one ended without the last save.
+    /// Whether an earlier boot ended without a last save.
     pub fn is_unclean(&self, boot_id: &str) -> bool {
         self.dirty && self.load.as_ref().is_some_and(|load| load.boot_id != boot_id)
     }
 
-    /// What was loaded in this boot.
+    /// The generation loaded in this boot.
     pub fn loaded_now(&self, boot_id: &str) -> Option<u64> {
         self.load.as_ref().filter(|load| load.boot_id == boot_id)?.generation
     }
 
-    /// Why the directory `place` may not be saved: saving what was never loaded would replace good data with nothing.
+    /// Why the directory `place` must not be saved: if it was never loaded, that would replace good data by nothing.
     pub fn refuse_save(&self, boot_id: &str, place: &Place) -> Option<&'static str> {
         let Some(load) = self.load.as_ref().filter(|load| load.boot_id == boot_id) else {
             return Some("it was not loaded in this boot");
@@ -165,12 +165,12 @@ impl State {
         }
     }
 
-    /// Whether this very directory has been loaded in this boot.
+    /// Whether this directory has been loaded in this boot.
     pub fn is_loaded(&self, boot_id: &str, place: &Place) -> bool {
         self.refuse_save(boot_id, place).is_none()
     }
 
-    /// Whether a load into this very directory was interrupted.
+    /// Whether a load into this directory was interrupted.
     pub fn is_half_loaded(&self, boot_id: &str, place: &Place) -> bool {
         let load = self.load.as_ref();
         load.is_some_and(|load| {

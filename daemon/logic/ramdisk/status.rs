@@ -1,6 +1,6 @@
-//! What every user may know about a RAM disk that is kept: `/run/zramd/disks/NAME.json`.
+//! Public status of a RAM disk that is kept: `/run/zramd/disks/NAME.json`.
 //!
-//! `zramd-worker` writes it after everything it does with the disk; the store itself is for root only, and may be slow.
+//! Written by `zramd-worker` after each operation; the store itself is accessible to root only, and may be slow.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,38 @@ use serde::{Deserialize, Serialize};
 
 use super::omitted::Reason;
 
-/// Version of the form of the file.
+/// Version of the file's format.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The directory of these files.
 pub const DIRECTORY: &str = "/run/zramd/disks";
 
-/// The file of a disk.
+/// Path of the file of a RAM disk.
 pub fn path(name: &str) -> String {
     format!("{DIRECTORY}/{name}.json")
 }
 
-/// How far a disk is.
+/// Load state of a RAM disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadState {
-    /// It has not been loaded in this boot, or began empty.
+    /// Not loaded in this boot, or loaded without a snapshot.
     #[default]
     Empty,
-    /// It is being loaded.
+    /// Being loaded.
     Loading,
-    /// It was loaded from its newest snapshot, or from the directory below when there was none yet.
+    /// Loaded from its newest snapshot, or from the directory below if there was none yet.
     Loaded,
-    /// It was loaded from an older snapshot, because newer ones are damaged.
+    /// Loaded from an older snapshot, because newer ones are damaged.
     Fallback,
-    /// No snapshot could be loaded, and the directory on disk is used instead.
+    /// No snapshot could be loaded; the directory on disk is used instead.
     Passthrough,
-    /// It could not be loaded.
+    /// Not loaded, because of an error.
     Failed,
 }
 
 impl LoadState {
-    /// The word, as in JSON and on the bus.
+    /// The word in JSON and on the bus.
     pub const fn word(self) -> &'static str {
         match self {
             LoadState::Empty => "empty",
@@ -52,11 +52,11 @@ impl LoadState {
     }
 }
 
-/// How a save ended.
+/// Result of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SaveResult {
-    /// There was none in this boot.
+    /// No save in this boot.
     #[default]
     #[serde(rename = "")]
     None,
@@ -64,12 +64,12 @@ pub enum SaveResult {
     Ok,
     /// Nothing had changed.
     Unchanged,
-    /// No snapshot could be written.
+    /// The save failed.
     Failed,
 }
 
 impl SaveResult {
-    /// The word, as in JSON and on the bus.
+    /// The word in JSON and on the bus.
     pub const fn word(self) -> &'static str {
         match self {
             SaveResult::None => "",
@@ -80,67 +80,67 @@ impl SaveResult {
     }
 }
 
-/// The contents of the file.
+/// Contents of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiskStatus {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// How far it is.
+    /// Load state.
     pub load_state: LoadState,
-    /// The snapshot that was loaded in this boot; 0 is none.
+    /// The snapshot that was loaded in this boot; 0 for none.
     pub generation: u64,
-    /// When that was made, in microseconds since 1970; 0 is never.
+    /// When that was saved, in microseconds since 1970; 0 for none.
     pub made_usec: u64,
-    /// How old that was when it was loaded, in microseconds.
+    /// The age of that when it was loaded, in microseconds.
     pub made_age_usec: u64,
-    /// Whether the boot before this one ended without a last save: what changed after `made_usec` is lost.
+    /// Whether the boot before this one ended without a last save: changes after `made_usec` are lost.
     pub unclean: bool,
-    /// Why the newest snapshot was not loaded, or empty.
+    /// Why the newest snapshot was not loaded; or empty.
     pub refused: String,
-    /// What there is to say about the load, for people.
+    /// Remarks about the load, for people.
     pub load_message: String,
-    /// Why its store could not be written to when it was loaded, and what that means for saving, or empty.
+    /// Why the store could not be written to during the load, and what that means for saving; or empty.
     pub store_problem: String,
-    /// How long loading took, in microseconds.
+    /// Duration of the load in microseconds.
     pub load_took_usec: u64,
-    /// When it was saved last, with or without anything to write, in microseconds since 1970; 0 is never in this boot.
+    /// Time of the last save, including those without changes, in microseconds since 1970; 0 for none in this boot.
     pub last_save_usec: u64,
-    /// How that ended.
+    /// Result of the last save.
     pub last_save_result: SaveResult,
-    /// What there is to say about it, for people.
+    /// Remarks about it, for people.
     pub last_save_message: String,
-    /// How many entries the last save that did not fail left out or could not keep whole, by reason.
+    /// Number of entries that the last successful save left out or could not save completely, by reason.
     pub last_save_omitted: BTreeMap<Reason, u64>,
-    /// What the files of all snapshots take, in bytes.
+    /// Size of all snapshots in bytes.
     pub store_bytes: u64,
     /// All snapshots, newest first.
     pub snapshots: Vec<SnapshotLine>,
-    /// Names of files that were set aside because they are broken.
+    /// Names of damaged files that were set aside.
     pub set_aside: Vec<String>,
 }
 
-/// One snapshot.
+/// A snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SnapshotLine {
-    /// Its number, as in the names of its files, `gen-N`.
+    /// Its number, as in the names of its files (`gen-N`).
     pub generation: u64,
-    /// When it was made, in microseconds since 1970.
+    /// When it was saved, in microseconds since 1970.
     pub time_usec: u64,
-    /// Bytes of files in it.
+    /// Bytes of its files.
     pub raw_bytes: u64,
     /// Bytes of its archive.
     pub stored_bytes: u64,
-    /// Files, directories and all else in it.
+    /// Number of files, directories and other entries.
     pub entries: u64,
-    /// Why it was made: `stop`, `timer`, `sleep`, `asked`, `restore`, `user`.
+    /// Reason of the save: `stop`, `timer`, `sleep`, `asked`, `restore`, `user`.
     pub reason: String,
-    /// Whether files changed while they were read.
+    /// Whether files changed during the save.
     pub fuzzy: bool,
-    /// Whether its manifest is good.
+    /// Whether its manifest is valid.
     pub good: bool,
-    /// Why it is never pruned, or empty.
+    /// Why it is pinned; or empty.
     pub pinned: String,
 }
 
