@@ -1,4 +1,4 @@
-//! The systemd units that a configuration becomes. Text only; the generator writes it.
+//! Generates the text of systemd units from a plan; the generator writes them.
 
 pub mod ramdisk;
 
@@ -13,12 +13,12 @@ use super::request::{Choice, DeviceRequest, MountRequest, Purpose, Request, Stor
 use super::unit::ramdisk::{disk_files, place_unit, quoted, zram_at_place};
 use super::vm::Tunable;
 
-/// One file below the directory that systemd gives a generator.
+/// A file below the output directory of a generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitFile {
     /// Path relative to that directory.
     pub path: String,
-    /// What it is.
+    /// Contents.
     pub contents: Contents,
 }
 
@@ -31,7 +31,7 @@ pub enum Contents {
     Link(String),
 }
 
-/// All files for the items that are planned, in a stable order.
+/// All files for the planned items, in a stable order.
 pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
     let mut lower = Vec::new();
     let mut files = Vec::new();
@@ -54,12 +54,12 @@ pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
     files.extend(benchmark_files(plan));
     files.extend(plan.maintenance.map(timer_files).into_iter().flatten());
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    // All RAM disks share one unit.
+    // All RAM disks share one of the units.
     files.dedup();
     files
 }
 
-/// What has the benchmark run by itself, where a device leaves its algorithm to it.
+/// Runs the benchmark automatically, if a device uses its verdict.
 fn benchmark_files(plan: &Plan) -> Vec<UnitFile> {
     let link = |path: String, unit: &str| UnitFile {
         path,
@@ -84,7 +84,7 @@ fn benchmark_files(plan: &Plan) -> Vec<UnitFile> {
     if plan.sample == PageSource::Processes {
         files.push(UnitFile {
             path: format!("{BENCHMARK}.d/zramd.conf"),
-            // Added to the capabilities that the unit has.
+            // In addition to the capabilities in the unit.
             contents: Contents::Text(
                 Unit::bare().section("Service").line("CapabilityBoundingSet", "CAP_SYS_PTRACE").finish(),
             ),
@@ -104,12 +104,12 @@ const BENCHMARK: &str = "zramd-benchmark.service";
 const BENCHMARK_TIMER: &str = "zramd-benchmark.timer";
 /// Runs it before devices are set up.
 const BENCHMARK_BOOT: &str = "zramd-benchmark-boot.service";
-/// Mounts on which the verdict may lie. Ordering alone: where there is no such mount, nobody waits.
+/// Mounts that may contain the stored verdict. For ordering only: units without such a mount do not wait.
 const VERDICT_MOUNTS: [(&str, &str); 3] =
     [("/var", "var.mount"), ("/var/lib", "var-lib.mount"), ("/var/lib/zramd", "var-lib-zramd.mount")];
 
-/// The mounts that a device whose algorithm the benchmark chooses is set up after; none when one of them is ours and may need the
-/// device.
+/// The mounts after which a device with an algorithm of the benchmark is set up. Empty if one of them is ours and may
+/// need the device.
 fn verdict_mounts(plan: &Plan) -> Vec<&'static str> {
     let ours = |path: &str| {
         plan.items.iter().any(|item| match &item.request {
@@ -126,7 +126,7 @@ fn verdict_mounts(plan: &Plan) -> Vec<&'static str> {
     VERDICT_MOUNTS.iter().map(|(_, unit)| *unit).collect()
 }
 
-/// The timer of maintenance. First an interval after boot, when there are pages that are old enough.
+/// The timer of maintenance. It first elapses one interval after boot, when some pages are old enough.
 pub const MAINTENANCE_TIMER: &str = "zramd-maintenance.timer";
 
 fn timer_files(interval: Duration) -> Vec<UnitFile> {
@@ -140,9 +140,9 @@ fn timer_files(interval: Duration) -> Vec<UnitFile> {
     wanted_file(MAINTENANCE_TIMER, text, "timers.target")
 }
 
-/// The unit that makes the settings of `[vm]`.
+/// The unit that changes the settings of `[vm]`.
 pub const VM_UNIT: &str = "zramd-vm.service";
-/// The unit that switches zswap off.
+/// The unit that disables zswap.
 pub const ZSWAP_UNIT: &str = "zramd-zswap.service";
 
 /// Name of the unit that activates swap on a device.
@@ -226,10 +226,10 @@ fn store_device(request: &DeviceRequest) -> Option<&String> {
     }
 }
 
-/// What ties the set-up of a device to the unit that uses it, and to the set-ups before it.
+/// Binds the set-up of a device to the unit that uses it, and orders it after the set-ups of lower numbers.
 ///
-/// The kernel hands out the lowest free number. Were a higher one created first, the lower ones would come and go on the
-/// way, and systemd would take the mount units of those for broken.
+/// The kernel assigns the lowest free number. If a higher device were created first, lower ones would appear and
+/// disappear, and systemd would mark their mount units as failed.
 fn bindings_text(request: &DeviceRequest, unit: Option<&str>, lower: &[String]) -> String {
     let mut text = Unit::bare();
     if let Some(unit) = unit {
@@ -240,7 +240,7 @@ fn bindings_text(request: &DeviceRequest, unit: Option<&str>, lower: &[String]) 
     }
     match request.writeback.as_ref().map(|writeback| &writeback.store) {
         Some(Store::File { path, .. }) => {
-            // The root file system is writable only after that service.
+            // The root file system is not writable before that service.
             let after = "systemd-remount-fs.service modprobe@loop.service";
             text = text
                 .line("RequiresMountsFor", &quoted(path))
@@ -253,7 +253,8 @@ fn bindings_text(request: &DeviceRequest, unit: Option<&str>, lower: &[String]) 
         text = text.line("Wants", "modprobe@dm_crypt.service").line("After", "modprobe@dm_crypt.service");
     }
     if request.writeback.is_some() || unit.is_some_and(|unit| unit.ends_with(".mount")) {
-        // What uses the device is stopped in time, and this with it, but nobody would wait: PID 1 kills what is not done when it ends.
+        // The set-up stops after the unit that uses the device. It must also finish before shutdown: PID 1 kills
+        // services that are still running at its end.
         text = text.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
     }
     if let Some(path) = store_device(request) {
@@ -275,21 +276,21 @@ fn swap_text(
         .line("DefaultDependencies", "no")
         .line("Requires", setup)
         .line("After", setup)
-        // systemd-oomd looks at the swap that there is when it starts.
+        // systemd-oomd checks for swap when it starts.
         .line("Before", "swap.target systemd-oomd.service")
         .line("StartLimitIntervalSec", "0");
     if settings.contains(&VM_UNIT) {
         unit = unit.line("Before", VM_UNIT);
     }
     if !settings.is_empty() {
-        // Those units stop when no active swap wants them any more.
+        // These units stop when no active swap wants them any more.
         unit = unit.line("Wants", &settings.join(" "));
     }
     if settings.contains(&ZSWAP_UNIT) {
         unit = unit.line("After", ZSWAP_UNIT);
     }
     if request.writeback.is_some() {
-        // Only a backing device has to be released before its disk; everything else just ends with the kernel.
+        // Only a backing device must be released before its disk is; all else ends with the kernel.
         unit = unit.line("Conflicts", "shutdown.target").line("Before", "shutdown.target");
     }
     unit = unit.section("Swap").line("What", &format!("/dev/zram{number}"));
@@ -302,7 +303,7 @@ fn swap_text(
     unit.finish()
 }
 
-/// A unit file, and the link that makes `target` want it.
+/// A unit file, and the link by which `target` wants it.
 fn wanted_file(unit: &str, text: String, target: &str) -> Vec<UnitFile> {
     vec![
         UnitFile { path: unit.to_owned(), contents: Contents::Text(text) },
@@ -314,7 +315,8 @@ pub(crate) fn mount_unit(mount: &MountRequest) -> String {
     format!("{}.mount", escape_path(&mount.mount_point))
 }
 
-/// Path → unit name, as `systemd-escape --path` has it (systemd.unit(5), "String escaping for inclusion in unit names").
+/// Converts a path to a unit name like `systemd-escape --path` (systemd.unit(5), "String escaping for inclusion in unit
+/// names").
 pub fn escape_path(path: &str) -> String {
     let path = path.trim_matches('/');
     if path.is_empty() {
@@ -337,11 +339,11 @@ pub fn escape_path(path: &str) -> String {
     out
 }
 
-/// First line of every unit that zramd writes: by this it knows its own again.
+/// First line of all units written by zramd, by which they are recognised.
 pub const HEAD: &str =
     "# Written by zramd-setup; change the configuration (see `zramd-setup plan`), not this file.\n";
 
-/// Name of the unit that activates what is asked for: PID 1 stops and starts this one.
+/// Name of the unit that activates a request; PID 1 stops and starts it.
 pub fn activating_unit(request: &Request) -> String {
     match request {
         Request::RamDisk(disk) => mount_unit(&disk.mount),
@@ -357,7 +359,7 @@ pub fn activating_unit(request: &Request) -> String {
     }
 }
 
-/// Name of the unit that mounts the file system itself, whose options are those of the request.
+/// Name of the unit that mounts the file system itself, with the options of the request.
 pub fn mounting_unit(request: &Request) -> String {
     match request {
         Request::RamDisk(disk) if disk.is_layered() => place_unit(&disk.name),
@@ -365,7 +367,7 @@ pub fn mounting_unit(request: &Request) -> String {
     }
 }
 
-/// Mount options in its unit, for what is mounted.
+/// Mount options of that unit, if there is a mount.
 pub fn options_of_mount(request: &Request) -> Option<String> {
     match request {
         Request::RamDisk(disk) => disk.number.is_none().then(|| tmpfs_options(disk)),
@@ -377,7 +379,7 @@ pub fn options_of_mount(request: &Request) -> Option<String> {
     }
 }
 
-/// Builds the text of a unit file.
+/// Builder for a unit file.
 pub(crate) struct Unit {
     text: String,
 }
@@ -396,7 +398,7 @@ impl Unit {
         self
     }
 
-    /// One assignment; `%` is doubled because systemd would expand it.
+    /// Adds an assignment; `%` is doubled because systemd would expand it.
     pub(crate) fn line(mut self, key: &str, value: &str) -> Unit {
         self.text.push_str(&format!("{key}={}\n", value.replace('%', "%%")));
         self

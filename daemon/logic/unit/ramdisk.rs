@@ -1,11 +1,12 @@
-//! The units of RAM disks. One whose contents are kept, or that lies on zram, takes several:
+//! The units of RAM disks. A RAM disk that is kept, or that is on zram, has several:
 //!
-//! * `zramd-disk-places.service`, one for all disks, which makes the directory of the private places;
+//! * `zramd-disk-places.service`, shared by all, which creates the directory of the private places;
 //! * `run-zramd-disk-NAME.mount`, the file system itself at a private place;
-//! * `zramd-disk@NAME.service`, packaged, which loads it there when it starts and saves it when it stops;
-//! * the mount unit of the mount point, a bind mount: nobody sees the path before it is filled, users of the path stop
-//!   before it is saved, and one that does not stop keeps the path busy but not the save;
-//! * a timer that saves it, a wish of `sleep.target`, and for the journal a service that has it leave in time.
+//! * `zramd-disk@NAME.service`, packaged, which loads it there on start and saves it on stop;
+//! * the mount unit of the mount point, a bind mount: the path is not visible before the RAM disk is filled, units that
+//!   use the path stop before it is saved, and a process that keeps the path busy does not block the save;
+//! * a timer that saves it, a link in `sleep.target.wants`, and for the journal a service that makes journald release it
+//!   in time.
 
 use super::{Contents, Unit, UnitFile, escape_path, mount_unit, setup_unit};
 use crate::duration;
@@ -14,33 +15,33 @@ use crate::ramdisk::Persist;
 use crate::ramdisk::place::{disk_at, is_at_or_below, passthrough, place};
 use crate::request::{DeviceRequest, MountRequest, RamDiskRequest};
 
-/// Where journald keeps what survives a reboot.
+/// Directory of the persistent journal.
 const JOURNAL: &str = "/var/log/journal";
 /// Packaged units that the generator links to.
 const PACKAGED: &str = "/usr/lib/systemd/system";
-/// The unit that makes the directory of the private places: PID 1 would make it with mode 0755.
+/// The unit that creates the directory of the private places: PID 1 itself would use mode 0755.
 const PLACES_UNIT: &str = "zramd-disk-places.service";
-/// How the description of a disk begins.
+/// Prefix of descriptions.
 const DISK: &str = "RAM disk ";
-/// The section of a unit in which we note what systemd need not know (systemd.unit(5): `X-` is ignored).
+/// A section of units for our own data (systemd.unit(5): `X-` is ignored).
 const NOTES: &str = "X-Zramd";
 
-/// Name of the unit that mounts a layered disk at its private place.
+/// Name of the unit that mounts a layered RAM disk at its private place.
 pub fn place_unit(name: &str) -> String {
     format!("{}.mount", escape_path(&place(name)))
 }
 
-/// Name of the unit that loads and saves a disk.
+/// Name of the unit that loads and saves a RAM disk.
 pub fn keeping_unit(name: &str) -> String {
     format!("zramd-disk@{name}.service")
 }
 
-/// Name of the timer that has a disk saved.
+/// Name of the timer that saves a RAM disk.
 pub fn saving_timer(name: &str) -> String {
     format!("zramd-disk-save@{name}.timer")
 }
 
-/// Name of the unit that does with a disk what is asked for.
+/// Name of the unit for operations on request.
 pub fn doing_unit(name: &str) -> String {
     format!("zramd-disk-do@{name}.service")
 }
@@ -58,7 +59,7 @@ fn link(path: String, target: String) -> UnitFile {
     UnitFile { path, contents: Contents::Link(target) }
 }
 
-/// A path as one word of a list (systemd.syntax(7), "Quoting").
+/// A path as one word in a list (systemd.syntax(7), "Quoting").
 pub(crate) fn quoted(path: &str) -> String {
     if path.contains([' ', '"', '\'', '\\']) {
         format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
@@ -67,7 +68,7 @@ pub(crate) fn quoted(path: &str) -> String {
     }
 }
 
-/// All files for one disk.
+/// All files for one RAM disk.
 pub(crate) fn disk_files(request: &RamDiskRequest) -> Vec<UnitFile> {
     let mount = &request.mount;
     let unit = mount_unit(mount);
@@ -126,7 +127,7 @@ fn at_place(name: &str) -> Unit {
         .line("StartLimitIntervalSec", "0")
 }
 
-/// It needs no rights: root owns what it changes.
+/// Needs no capabilities: it changes only files of root.
 fn places() -> UnitFile {
     let text = Unit::new("Private Directory of RAM Disks")
         .line("DefaultDependencies", "no")
@@ -159,7 +160,7 @@ fn tmpfs_at_place(request: &RamDiskRequest) -> Unit {
         .line("Options", &tmpfs_options(request))
 }
 
-/// The mount unit of a zram device that holds a RAM disk, if it holds one.
+/// The mount unit of a zram device with a RAM disk on it; `None` for other devices.
 pub(crate) fn zram_at_place(
     request: &DeviceRequest,
     fs_type: &str,
@@ -177,7 +178,7 @@ pub(crate) fn zram_at_place(
     Some(file(mount_unit(mount), text))
 }
 
-/// What loads and saves a disk, and when.
+/// The unit that loads and saves a RAM disk, and its triggers.
 fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<UnitFile> {
     let Some(keep) = &request.keep else { return Vec::new() };
     let name = &request.name;
@@ -215,20 +216,20 @@ fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<
     files
 }
 
-/// What a mount unit of ours says about the disk that it shows.
+/// Data about the RAM disk in our mount units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Noted {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
-    /// Where it appears.
+    /// Mount point.
     pub mount_point: String,
-    /// What of its contents is kept.
+    /// Which contents are kept.
     pub persist: Persist,
     /// Directory of its snapshots, or empty.
     pub store: String,
 }
 
-/// The disk that a mount unit of ours shows, if it shows one.
+/// The RAM disk of one of our mount units; `None` for other units.
 pub fn disk_of_unit(text: &str) -> Option<Noted> {
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
