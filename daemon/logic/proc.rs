@@ -1,14 +1,14 @@
-//! Tolerant parsers of the few kernel text files that provisioning depends on.
+//! Tolerant parsers of the kernel's text files that provisioning depends on.
 //!
-//! A line that cannot be understood is left out rather than an error: these files grow, and a boot must not fail because
-//! one of them got a new column. Names in them are bytes: users choose those of mounts.
+//! Invalid lines are ignored: the format of these files is extended over time, and a new column must not make a boot
+//! fail. Names are bytes: those of mounts are chosen by users.
 
 use std::str::FromStr;
 
 use super::ramdisk::place::place;
 use super::raw_path::RawPath;
 
-/// What `/proc/meminfo` says, in KiB.
+/// Contents of `/proc/meminfo`, in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
     /// `MemTotal`.
@@ -23,7 +23,7 @@ pub struct Memory {
     pub swap_free_kib: u64,
 }
 
-/// Parses `/proc/meminfo` (proc_meminfo(5)). Absent lines count as 0.
+/// Parses `/proc/meminfo` (proc_meminfo(5)). Missing lines count as 0.
 pub fn parse_meminfo(text: &str) -> Memory {
     let mut memory = Memory::default();
     for line in text.lines() {
@@ -43,16 +43,16 @@ pub fn parse_meminfo(text: &str) -> Memory {
     memory
 }
 
-/// Shares of the last ten seconds, in percent, in which work stood still for lack of memory.
+/// Percentages of the last ten seconds in which tasks waited for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Pressure {
-    /// At least one task stood still.
+    /// Some task.
     pub some: f64,
-    /// All of them did.
+    /// All tasks.
     pub full: f64,
 }
 
-/// Parses `/proc/pressure/memory` (Documentation/accounting/psi.rst); nothing where the kernel does not have it.
+/// Parses `/proc/pressure/memory` (Documentation/accounting/psi.rst); `None` on kernels without it.
 pub fn parse_pressure(text: &str) -> Option<Pressure> {
     let share = |kind: &str| -> Option<f64> {
         let line = text.lines().find(|line| line.split(' ').next() == Some(kind))?;
@@ -61,11 +61,11 @@ pub fn parse_pressure(text: &str) -> Option<Pressure> {
     Some(Pressure { some: share("some")?, full: share("full")? })
 }
 
-/// One line of `/proc/swaps`.
+/// A line of `/proc/swaps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapLine {
-    /// The path as the kernel shows it: it may be wrong when the swap was activated in another mount namespace, so
-    /// compare device numbers where it matters.
+    /// The path as shown by the kernel. It may be wrong for swap activated in another mount namespace; compare device
+    /// numbers instead.
     pub path: RawPath,
     /// Size in KiB.
     pub size_kib: u64,
@@ -76,7 +76,7 @@ pub struct SwapLine {
 }
 
 impl SwapLine {
-    /// N when the path names `zramN`, in whatever directory it is shown.
+    /// N if the path names `zramN`, in any directory.
     pub fn zram_number(&self) -> Option<u32> {
         let path = self.path.as_bytes();
         let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
@@ -84,23 +84,23 @@ impl SwapLine {
     }
 }
 
-/// The highest number of a device that zramd makes. The kernel hands out the lowest free one, so that all below are created on
-/// the way to a device, each with a disk of its own.
+/// The highest number of a device that zramd creates. The kernel assigns the lowest free number, so all lower ones have
+/// to be created first.
 pub const HIGHEST_DEVICE: u32 = 255;
 
-/// N of `zramN`, for exactly this spelling.
+/// N of `zramN`, in exactly this form.
 pub fn zram_number(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("zram")?;
     let canonical = digits == "0" || !digits.starts_with(['0', '+']);
     if canonical { digits.parse().ok() } else { None }
 }
 
-/// N of `zramN` or `/dev/zramN`, as people name devices.
+/// N of `zramN` or `/dev/zramN`, as written by users.
 pub fn device_number(name: &str) -> Option<u32> {
     zram_number(name.strip_prefix("/dev/").unwrap_or(name))
 }
 
-/// Whether a kernel event (`ACTION@DEVPATH`, then further strings, all ending with NUL) is about a zram device.
+/// Whether a kernel event (`ACTION@DEVPATH` and further strings, each ending with NUL) concerns a zram device.
 pub fn is_zram_event(event: &[u8]) -> bool {
     let head = event.split(|byte| *byte == 0).next().unwrap_or_default();
     let Some(path) = std::str::from_utf8(head).ok().and_then(|head| head.split_once('@')) else {
@@ -116,8 +116,8 @@ pub fn parse_swaps(text: &[u8]) -> Vec<SwapLine> {
     lines(text)
         .skip(1)
         .filter_map(|line| {
-            // Only these separate columns; other white space is not escaped and may stand in a path. From the right: the
-            // last four columns are fixed.
+            // Only blanks and tabs separate columns; other white space is not escaped and may be part of a path. Split
+            // from the right, where the last four columns are fixed.
             let words = line.split(|byte| matches!(byte, b' ' | b'\t'));
             let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
             let [path, .., _kind, size_kib, used_kib, priority] = *words.as_slice() else { return None };
@@ -143,16 +143,16 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// One line of `/proc/self/mountinfo`.
+/// A line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountLine {
     /// Device number `major:minor`.
     pub device: (u32, u32),
     /// Path within the mounted file system; `/` unless it is a bind mount.
     pub root: RawPath,
-    /// Where it is mounted.
+    /// Mount point.
     pub mount_point: RawPath,
-    /// File system type. Here and below, what is not UTF-8 is replaced.
+    /// File system type. In this and the following fields, invalid UTF-8 is replaced.
     pub fs_type: String,
     /// Source as given to mount(2).
     pub source: String,
@@ -161,21 +161,22 @@ pub struct MountLine {
 }
 
 impl MountLine {
-    /// Whether it is the file system on zram device `number`, whose device number is `device`. What is on btrfs has numbers
-    /// of its own, but tells its source; that of FUSE is what its user says.
+    /// Whether it is the file system on zram device `number` with device number `device`. btrfs has its own device
+    /// numbers, but a reliable source; with FUSE, the source is chosen by the user.
     pub fn is_on(&self, number: u32, device: (u32, u32)) -> bool {
         let tells_source = self.device.0 == 0 && !self.fs_type.starts_with("fuse");
         self.device == device || (tells_source && self.source == format!("/dev/zram{number}"))
     }
 }
 
-/// What is mounted from zram device `number`, whose device number is `device`.
+/// The mount of zram device `number` with device number `device`.
 pub fn mount_of(mounts: &[MountLine], number: u32, device: Option<(u32, u32)>) -> Option<&MountLine> {
     let device = device?;
     mounts.iter().find(|mount| mount.is_on(number, device))
 }
 
-/// What shows RAM disk `name` at `path`: the topmost mount there, if it is a tmpfs or what is at the disk's private place.
+/// The visible mount of RAM disk `name` at `path`: the topmost one there, if it is a tmpfs or that of the private
+/// place.
 pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
     let top = |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path);
     let place = top(&place(name)).map(|mount| mount.device);
@@ -187,14 +188,14 @@ pub fn parse_mountinfo(text: &[u8]) -> Vec<MountLine> {
     lines(text).filter_map(|line| Some(parse_mount(line)?.1)).collect()
 }
 
-/// One line, with the id of the mount.
+/// Parses one line; also returns the ID of the mount.
 fn parse_mount(line: &[u8]) -> Option<(u64, MountLine)> {
     let mut words = line.split(|byte| *byte == b' ');
     let mount = number(words.next()?)?;
     let device = parse_device_number(str::from_utf8(words.nth(1)?).ok()?)?;
     let root = unescape(words.next()?).into();
     let mount_point = unescape(words.next()?).into();
-    // The options of the mount, and optional fields, of which a single hyphen is the end.
+    // Mount options, and optional fields, which end with a single hyphen.
     words.find(|word| *word == b"-")?;
     let line = MountLine {
         device,
@@ -207,7 +208,7 @@ fn parse_mount(line: &[u8]) -> Option<(u64, MountLine)> {
     Some((mount, line))
 }
 
-/// The source of the mount with this id, in the text of `/proc/self/mountinfo`.
+/// The source of the mount with this ID in `/proc/self/mountinfo`.
 pub fn mount_source(text: &[u8], mount: u64) -> Option<String> {
     let found = lines(text).filter_map(parse_mount).find(|(id, _)| *id == mount);
     found.map(|(_, line)| line.source)
@@ -219,14 +220,13 @@ pub fn parse_device_number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The numbers in front of a release of the kernel (`/proc/sys/kernel/osrelease`), up to the first that is none: `6.1.0-31-amd64` has
-/// 6, 1, 0 and 31.
+/// The leading numbers of a kernel release (`/proc/sys/kernel/osrelease`): `6.1.0-31-amd64` has 6, 1, 0 and 31.
 pub fn kernel_version(osrelease: &str) -> Vec<u32> {
     let words = osrelease.trim().split(|letter: char| !letter.is_ascii_digit());
     words.map_while(|word| word.parse().ok()).collect()
 }
 
-/// The numeric id of `name` in text of the form of passwd(5) or group(5): both have the id in the third field.
+/// The numeric ID of `name` in the text of passwd(5) or group(5): it is the third field of both.
 pub fn parse_account(text: &[u8], name: &str) -> Option<u32> {
     lines(text).find_map(|line| {
         let mut fields = line.split(|byte| *byte == b':');
@@ -237,7 +237,7 @@ pub fn parse_account(text: &[u8], name: &str) -> Option<u32> {
     })
 }
 
-/// Undoes the octal escapes (`\040`) that the kernel uses for blanks, tabs, newlines and backslashes.
+/// Decodes the octal escapes (`\040`) that the kernel uses for blanks, tabs, newlines and backslashes.
 fn unescape(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;

@@ -1,14 +1,14 @@
-//! Paths as the kernel shows them: any bytes but NUL.
+//! Paths from the kernel: any bytes except NUL.
 
 use std::borrow::Borrow;
 use std::fmt;
 
-/// A path of any bytes. It is compared byte by byte; as text, what is not UTF-8 is replaced.
+/// A path of arbitrary bytes. Compared byte by byte; as text, invalid UTF-8 is replaced.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RawPath(Vec<u8>);
 
 impl RawPath {
-    /// Its bytes.
+    /// The bytes of the path.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

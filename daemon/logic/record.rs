@@ -1,8 +1,8 @@
-//! The journal of one target: what was asked for, and how to take back what has been done so far.
+//! Record of a target: its request, and how to undo the steps done so far.
 //!
-//! A record is written *before* the step that it can undo, into `/run/zramd`, so that a kill at any moment leaves
-//! nothing unexplained. Taking a target away, recovering after a crash and rolling back a failed step are all the same
-//! thing: the undo list, from its end. Every undo is safe to repeat and checks that the device is still the same one.
+//! A record is written to `/run/zramd` *before* the step that it can undo, so that a kill leaves nothing unrecorded.
+//! Removing a target, recovering after a crash and rolling back a failed step all apply the undo list from its end.
+//! Each undo can be repeated, and checks that the device is still the same.
 
 use crate::error::{Error, ErrorKind};
 use std::fmt;
@@ -14,13 +14,13 @@ use super::proc::zram_number;
 use super::request::Request;
 use super::vm::Tunable;
 
-/// Format version of the record files; a file of another version is not touched.
+/// Format version of record files; files of other versions are not touched.
 pub const VERSION: u32 = 1;
 
-/// End of the names of records of scratch devices; they are not among the records of targets.
+/// Suffix of records of scratch devices; they do not count as records of targets.
 pub const SCRATCH: &str = ".scratch";
 
-/// What a record, a group of steps or a report is about.
+/// Subject of a record, a group of steps or a report.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
@@ -28,9 +28,9 @@ pub enum Target {
     Device(u32),
     /// `[ramdisk.NAME]`.
     RamDisk(String),
-    /// Settings of `[vm]` that hold while compressed swap is in use.
+    /// Settings of `[vm]` for the time in which compressed swap is active.
     Vm,
-    /// `zswap` of `[vm]`, which has to be off before the swap is on.
+    /// `zswap` of `[vm]`, which is disabled before swap is activated.
     Zswap,
 }
 
@@ -55,7 +55,7 @@ impl Target {
 }
 
 impl Target {
-    /// The target whose record file has this name.
+    /// The target of a record file.
     pub fn of_file(name: &str) -> Option<Target> {
         let stem = name.strip_suffix(".json")?;
         let target = match stem {
@@ -81,66 +81,66 @@ impl fmt::Display for Target {
     }
 }
 
-/// Whether the work that a record describes was finished.
+/// Whether the recorded work is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {
-    /// Steps are being done, or whoever did them died.
+    /// Steps are being done, or were interrupted.
     Working,
-    /// Everything that was asked for is in place.
+    /// All steps are done.
     Done,
 }
 
-/// One record file.
+/// Contents of a record file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`VERSION`].
     pub version: u32,
-    /// What it is about.
+    /// The target.
     pub target: Target,
-    /// The kernel's `diskseq` of the device, or the inode of its directory in sysfs where the kernel has no `diskseq`: the number
-    /// alone may be given to a stranger's device later.
+    /// The kernel's `diskseq` of the device, or the inode of its directory in sysfs on kernels without it: its number
+    /// may be reused for a device of another program.
     pub diskseq: Option<u64>,
-    /// How far the work is.
+    /// Whether the work is complete.
     pub progress: Progress,
-    /// The algorithm that is in use, once one works.
+    /// The algorithm in use, once one has succeeded.
     pub algorithm: Option<Algorithm>,
     /// Whether it is the verdict of the benchmark.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub measured: bool,
-    /// The algorithm that a device had which we did not create; kernels before 6.12 keep ours after a reset.
+    /// The previous algorithm of a device that we did not create; kernels before 6.12 keep ours after a reset.
     pub found_algorithm: Option<String>,
-    /// What was asked for, to tell whether the configuration has changed since.
+    /// The request, to detect later changes of the configuration.
     pub request: Request,
-    /// How to take it back; done from the end.
+    /// Undo list, to be applied from its end.
     pub undo: Vec<Undo>,
     /// `MemTotal` in KiB when a device was set up.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub memory_kib: u64,
-    /// A device for measuring, which belongs to the process that keeps [`Record::file_name`] locked, and is nobody's
-    /// target: whoever finds the lock free takes it back.
+    /// A scratch device for measuring. It belongs to the process that keeps [`Record::file_name`] locked, and is not a
+    /// target; a process that gets the lock removes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scratch: bool,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde wants it.
+#[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A record file that cannot be used: it is damaged, or a newer zramd wrote it. Its target stays as it is.
+/// A record file that is damaged or of a newer version. Its target is left as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
     /// Its name, without the directory.
     pub file: String,
-    /// The target that has this file; nothing when its name is that of no target.
+    /// The target of this file; `None` if the name is not that of a target.
     pub target: Option<Target>,
-    /// What is wrong with it.
+    /// Why it cannot be used.
     pub why: String,
 }
 
 impl Damaged {
-    /// The refusal to touch a target whose record cannot be used.
+    /// The error of an operation on a target with a damaged record.
     pub fn refusal(&self) -> Error {
         let name = self.target.as_ref().map_or_else(|| self.file.clone(), Target::to_string);
         Error::new(ErrorKind::Unsafe, format!("{name}: {self}; {}", self.remedy()))
@@ -167,75 +167,75 @@ impl fmt::Display for Damaged {
     }
 }
 
-/// How to take back one step. Each is safe to repeat.
+/// How to undo a step. Each can be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undo {
-    /// Remove uninitialised devices up to and including `up_to` that are not in `before`: what a `hot_add` that was
-    /// interrupted may have left.
+    /// Remove uninitialised devices up to `up_to` that are not in `before`: an interrupted `hot_add` may have left them
+    /// behind.
     RemoveNewDevices {
         /// Numbers that existed before.
         before: Vec<u32>,
-        /// The number that was wanted.
+        /// The wanted number.
         up_to: u32,
     },
-    /// `hot_remove` a device that was created on the way to another number, if it is still the same and uninitialised.
+    /// `hot_remove` a device created only to reach a higher number, if it is the same one and uninitialised.
     RemoveSpare {
         /// N of `zramN`.
         number: u32,
         /// As [`Record::diskseq`].
         diskseq: Option<u64>,
     },
-    /// `hot_remove` the device, which we created.
+    /// `hot_remove` a device that we created.
     RemoveDevice {
         /// N of `zramN`.
         number: u32,
     },
-    /// `reset` the device: forgets algorithms, parameters, backing device, size, limits and contents.
+    /// `reset` the device, which discards its configuration and contents.
     Reset {
         /// N of `zramN`.
         number: u32,
     },
-    /// `swapoff`, after checking that memory can take the pages.
+    /// `swapoff`, after checking that memory has space for the pages.
     SwapOff {
         /// N of `zramN`.
         number: u32,
     },
-    /// Unmount, if what is mounted there is still ours.
+    /// Unmount, if the visible mount is still ours.
     Unmount {
-        /// Where.
+        /// Mount point.
         mount_point: String,
-        /// The zram device, or nothing for a tmpfs.
+        /// The zram device; `None` for a tmpfs.
         number: Option<u32>,
     },
-    /// Take a RAM disk away from its mount point, and save what is in it.
+    /// Unmount a RAM disk from its mount point, and save its contents.
     HideDisk {
         /// NAME of `[ramdisk.NAME]`.
         name: String,
-        /// Where the file system itself is mounted.
+        /// Private mount point.
         place: String,
-        /// Where it appears.
+        /// Public mount point.
         mount_point: String,
-        /// Whether its contents are kept.
+        /// Whether its contents are kept over reboots.
         kept: bool,
     },
-    /// Detach the file that takes the pages of a device; it has no name, so that ends it.
+    /// Detach the backing file of a device. It has no name, so this deletes it.
     DetachFile {
         /// N of `zramN`.
         number: u32,
     },
-    /// Remove the encrypting mapping of a device.
+    /// Remove the encrypted mapping of a device.
     CloseCrypt {
         /// N of `zramN`.
         number: u32,
     },
-    /// Give a setting its earlier value back, unless another program has changed it in the meantime.
+    /// Restore a setting, unless another program has changed it since.
     RestoreTunable {
-        /// Which.
+        /// The setting.
         tunable: Tunable,
-        /// What it was.
+        /// The previous value.
         before: String,
-        /// What we set it to.
+        /// The value that we set.
         ours: String,
     },
     /// Remove a directory that we created, if it is empty.
@@ -245,13 +245,13 @@ pub enum Undo {
     },
 }
 
-/// Name of the encrypting mapping of `zramN`, and of the loop device of its file: by this we know them again.
+/// Name of the encrypted mapping for `zramN`, and of the loop device of its file, by which they are recognised.
 pub fn crypt_name(number: u32) -> String {
     format!("zramd-zram{number}")
 }
 
 impl Record {
-    /// Reads the file of this name. `text` is its contents, or why they cannot be read.
+    /// Parses a record file. `text` is its contents, or why they cannot be read.
     pub fn parse(file: &str, text: Result<&str, String>) -> Result<Record, Damaged> {
         let read = || {
             let record: Record = serde_json::from_str(text?).map_err(|error| error.to_string())?;
@@ -264,12 +264,13 @@ impl Record {
         read().map_err(|why| Damaged { file: file.to_owned(), target: Target::of_file(file), why })
     }
 
-    /// Whether the device with this `diskseq` is the one of the record. Without one nothing tells it from a stranger's.
+    /// Whether the record is about the device with this `diskseq`; false without one, because devices cannot be told
+    /// apart then.
     pub fn is_about(&self, diskseq: Option<u64>) -> bool {
         diskseq.is_some() && diskseq == self.diskseq
     }
 
-    /// Whether what was asked for is what the target can be.
+    /// Whether the request is of the kind of the target.
     fn is_of_one_kind(&self) -> bool {
         match (&self.target, &self.request) {
             (Target::Device(number), Request::Device(request)) => request.number == *number,
@@ -279,7 +280,7 @@ impl Record {
         }
     }
 
-    /// A record of work that is about to begin.
+    /// A record for work that is about to begin.
     pub fn begin(target: Target, request: Request) -> Record {
         Record {
             version: VERSION,
@@ -296,19 +297,19 @@ impl Record {
         }
     }
 
-    /// Name of the file that it is in, below `/run/zramd`.
+    /// Name of its file below `/run/zramd`.
     pub fn file_name(&self) -> String {
         if self.scratch { format!("{}{SCRATCH}", self.target) } else { self.target.file_name() }
     }
 
-    /// Adds an undo unless it is there already.
+    /// Adds an undo, unless it is in the list already.
     pub fn push(&mut self, undo: Undo) {
         if !self.undo.contains(&undo) {
             self.undo.push(undo);
         }
     }
 
-    /// Whether releasing the target also removes the device node, because we created it.
+    /// Whether removing the target also removes the device, because we created it.
     pub fn owns_device(&self) -> bool {
         self.undo.iter().any(|undo| matches!(undo, Undo::RemoveDevice { .. }))
     }

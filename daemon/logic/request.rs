@@ -1,4 +1,4 @@
-//! What is asked for, in concrete numbers: what the planner makes of the configuration, and what a record keeps.
+//! Requests: settings with all values computed, as used by the planner and stored in records.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::ramdisk::place::place;
 use super::ramdisk::{Mode, OnFailure, Persist};
 use super::vm::VmRequest;
 
-/// What is asked for one target, in concrete numbers. Recorded, so that a later run can tell what has changed.
+/// The request for one target. Recorded, so that later runs can detect changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -18,12 +18,12 @@ pub enum Request {
     Device(DeviceRequest),
     /// A RAM disk.
     RamDisk(RamDiskRequest),
-    /// Settings of the kernel.
+    /// Kernel settings.
     Vm(VmRequest),
 }
 
 impl Request {
-    /// Where and how it is mounted.
+    /// Its mount, if any.
     pub fn mount(&self) -> Option<&MountRequest> {
         match self {
             Request::Device(DeviceRequest { purpose: Purpose::Filesystem { mount, .. }, .. }) => Some(mount),
@@ -33,53 +33,53 @@ impl Request {
     }
 }
 
-/// A zram device that is asked for.
+/// A request for a zram device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceRequest {
     /// N of `zramN`.
     pub number: u32,
     /// `disksize` in bytes, before the kernel rounds it up to pages.
     pub disk_size: u64,
-    /// `mem_limit` in bytes; 0 is none.
+    /// `mem_limit` in bytes; 0 for none.
     pub memory_limit: u64,
-    /// Algorithms in order of preference, as written.
+    /// Algorithms in order of preference, as configured.
     pub algorithms: Vec<Choice>,
     /// Secondary algorithms, priorities 1, 2, 3.
     pub recompression: Vec<Algorithm>,
-    /// Where pages are written back to.
+    /// Destination of write-back.
     pub writeback: Option<Writeback>,
-    /// What it is for.
+    /// Use of the device.
     pub purpose: Purpose,
     /// Label of the swap area or file system.
     pub label: String,
 }
 
-/// Where pages are written back to.
+/// Destination of write-back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Writeback {
     /// A block device, or a file.
     pub store: Store,
-    /// Whether everything on it is encrypted, with a key that nobody keeps.
+    /// Encrypt everything on it with a random key that is not stored.
     pub encrypted: bool,
 }
 
-/// What takes pages that are written back.
+/// Kind of a backing store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Store {
-    /// A block device of its own.
+    /// A block device.
     Device(String),
-    /// A file that zramd makes.
+    /// A file created by zramd.
     File {
-        /// Where.
+        /// Path.
         path: String,
-        /// Its size in bytes; what fits when absent.
+        /// Its size in bytes; `None` to choose one that fits.
         bytes: Option<u64>,
     },
 }
 
 impl Writeback {
-    /// The device or file.
+    /// The path of the device or file.
     pub fn path(&self) -> &str {
         match &self.store {
             Store::Device(path) | Store::File { path, .. } => path,
@@ -97,17 +97,17 @@ impl fmt::Display for Writeback {
     }
 }
 
-/// One algorithm that is asked for.
+/// A configured algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
     /// Let zramd choose.
     Auto,
-    /// This one.
+    /// This algorithm.
     Named(Algorithm),
 }
 
-/// What a device is for.
+/// Use of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -115,91 +115,91 @@ pub enum Purpose {
     Swap {
         /// Priority; −1 lets the kernel choose.
         priority: i32,
-        /// Options in the spelling of fstab.
+        /// Options in the form of fstab.
         options: String,
     },
     /// A mounted file system.
     Filesystem {
         /// Type.
         fs_type: String,
-        /// Further words for `mkfs`.
+        /// Additional arguments for `mkfs`.
         mkfs_options: Vec<String>,
-        /// Where and how.
+        /// Mount point and options.
         mount: MountRequest,
     },
     /// Not used by zramd.
     Raw {
-        /// Type, or nothing for an unformatted device.
+        /// Type; `None` for an unformatted device.
         fs_type: Option<String>,
-        /// Further words for `mkfs`.
+        /// Additional arguments for `mkfs`.
         mkfs_options: Vec<String>,
     },
 }
 
-/// Where and how something is mounted.
+/// A mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountRequest {
-    /// Where.
+    /// Mount point.
     pub mount_point: String,
-    /// Options in the spelling of fstab.
+    /// Options in the form of fstab.
     pub options: String,
     /// Permission bits of the root directory.
     pub mode: Option<u32>,
-    /// Its owner.
+    /// Owner of the root directory.
     pub uid: Option<u32>,
-    /// Its group.
+    /// Group of the root directory.
     pub gid: Option<u32>,
 }
 
-/// A RAM disk that is asked for.
+/// A request for a RAM disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RamDiskRequest {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
     /// Size in bytes.
     pub size: u64,
-    /// Upper bound of inodes; the kernel's own when absent.
+    /// Maximum number of inodes; `None` for the kernel's default.
     pub inodes: Option<u64>,
-    /// Where and how.
+    /// Mount point and options.
     pub mount: MountRequest,
     /// `huge=` of tmpfs(5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge: Option<String>,
-    /// N of the zram device that holds it; nothing for a tmpfs.
+    /// N of its zram device; `None` for a tmpfs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
     /// Whether boot fails without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// How its contents are kept; nothing loses them.
+    /// How its contents are kept over reboots; `None` if they are lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<KeepRequest>,
 }
 
-/// How the contents of a RAM disk are kept, in concrete numbers: all that loading and saving needs to know.
+/// How the contents of a RAM disk are kept: everything that loading and saving needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepRequest {
-    /// What of them.
+    /// Which contents.
     pub mode: Mode,
     /// Directory of the snapshots.
     pub store: String,
-    /// Bytes that all snapshots may take together; nothing is no limit.
+    /// Maximum size of all snapshots in bytes; `None` for no limit.
     pub store_limit: Option<u64>,
-    /// How many good snapshots are kept besides pinned ones.
+    /// Number of good snapshots to keep besides pinned ones.
     pub generations: u32,
-    /// Seconds between saves; nothing is never.
+    /// Seconds between saves; `None` for never.
     pub save_interval: Option<u64>,
-    /// What is done when no snapshot can be loaded; nothing decides by whether the directory below is empty.
+    /// What to do if no snapshot can be loaded; `None` to decide by whether the directory below is empty.
     pub on_failure: Option<OnFailure>,
-    /// Whether the first use begins with what is in the directory below.
+    /// Whether to copy the contents of the directory below at the first use.
     pub seed: bool,
-    /// Run before it is saved.
+    /// Command to run before a save.
     pub pre_save: Vec<String>,
-    /// Run after it was loaded.
+    /// Command to run after a load.
     pub post_restore: Vec<String>,
-    /// Seconds that each of these may take.
+    /// Time limit for each of these commands, in seconds.
     pub hook_time_limit: u64,
-    /// Seconds that loading or saving may take.
+    /// Time limit for loading or saving, in seconds.
     pub time_limit: u64,
 }
 
@@ -209,12 +209,12 @@ impl RamDiskRequest {
         self.number.is_some() || self.keep.is_some()
     }
 
-    /// Where the file system itself is mounted.
+    /// The mount point of the file system itself.
     pub fn place(&self) -> String {
         if self.is_layered() { place(&self.name) } else { self.mount.mount_point.clone() }
     }
 
-    /// What of it is kept.
+    /// Which contents are kept.
     pub fn persist(&self) -> Persist {
         self.keep.as_ref().map(|keep| keep.mode).into()
     }

@@ -1,7 +1,7 @@
-//! Everything there is to know about compressed memory on this machine at one moment.
+//! The state of compressed memory on this machine at one moment.
 //!
-//! One type for all readers: the daemon publishes it on the bus, `Describe` is its JSON, `zramdctl` prints it. Bytes are
-//! bytes, pages are pages, and every amount says which in its name. [`super::device::derived`] adds what follows from the counters.
+//! One type for all readers: the daemon publishes it on the bus, `Describe` is its JSON, `zramdctl` prints it. All
+//! names of amounts include the unit. [`super::device::derived`] computes further figures from the counters.
 
 use std::collections::BTreeMap;
 
@@ -16,43 +16,43 @@ use super::ramdisk::Persist;
 use super::ramdisk::status::DiskStatus;
 use super::vm::VmView;
 
-/// Version of the JSON form; it changes when a field changes meaning or goes away.
+/// Version of the JSON form; incremented when a field is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The machine at one moment.
+/// State of the machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// When it was taken: microseconds since boot, without suspend (`CLOCK_MONOTONIC`).
+    /// Time of the snapshot: microseconds since boot, excluding suspend (`CLOCK_MONOTONIC`).
     pub timestamp_monotonic_usec: u64,
-    /// Memory of the whole machine.
+    /// Memory of the machine.
     pub memory: MemoryView,
-    /// Bytes of a page.
+    /// Bytes per page.
     pub page_size_bytes: u64,
-    /// What this kernel can do, as far as a device shows it.
+    /// Features of the kernel, as far as a device shows them.
     pub capabilities: Vec<String>,
-    /// Every zram device, ascending, managed or not.
+    /// All zram devices in ascending order, managed or not.
     pub devices: Vec<DeviceView>,
-    /// tmpfs disks that zramd mounted, by name.
+    /// RAM disks of zramd, by name.
     pub disks: Vec<DiskView>,
-    /// Settings of the kernel that zramd has changed.
+    /// Kernel settings changed by zramd.
     #[serde(default)]
     pub vm: Vec<VmView>,
-    /// What maintenance did when it last ran.
+    /// Report of the last maintenance run.
     #[serde(default)]
     pub maintenance: Report,
-    /// How short memory is, where that is followed.
+    /// Memory pressure, if it is monitored.
     #[serde(default)]
     pub pressure: Level,
-    /// What is wrong, or deserves a look.
+    /// Findings.
     pub problems: Vec<Finding>,
-    /// Whether the kernel prefers swap of another program, on whatever it lies, to all of ours.
+    /// Whether swap of another program has at least the priority of all of ours.
     #[serde(skip)]
     pub is_outranked: bool,
 }
 
-/// Memory and swap of the whole machine, from `/proc/meminfo`.
+/// Memory and swap of the machine, from `/proc/meminfo`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MemoryView {
     /// `MemTotal` in bytes.
@@ -65,7 +65,7 @@ pub struct MemoryView {
     pub swap_free_bytes: u64,
 }
 
-/// What a device is for.
+/// Use of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoleView {
@@ -73,7 +73,7 @@ pub enum RoleView {
     Swap,
     /// A file system.
     Filesystem,
-    /// Set up, but neither of the two.
+    /// Set up for another use.
     Raw,
     /// Not set up.
     #[default]
@@ -81,7 +81,7 @@ pub enum RoleView {
 }
 
 impl RoleView {
-    /// The word, as in JSON and on the bus.
+    /// The word in JSON and on the bus.
     pub const fn word(self) -> &'static str {
         match self {
             RoleView::Swap => "swap",
@@ -92,17 +92,17 @@ impl RoleView {
     }
 }
 
-/// How far a device is.
+/// State of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StateView {
-    /// Swap is on.
+    /// Active as swap.
     Active,
-    /// It is mounted.
+    /// Mounted.
     Mounted,
     /// Set up, but not in use.
     Ready,
-    /// zramd is at work on it, or was interrupted.
+    /// Being set up, or the set-up was interrupted.
     Unfinished,
     /// Not set up.
     #[default]
@@ -110,7 +110,7 @@ pub enum StateView {
 }
 
 impl StateView {
-    /// The word, as in JSON and on the bus.
+    /// The word in JSON and on the bus.
     pub const fn word(self) -> &'static str {
         match self {
             StateView::Active => "active",
@@ -126,23 +126,23 @@ impl StateView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReasonView {
-    /// It is the first that the configuration names.
+    /// It is the first in the configuration.
     Config,
-    /// The configuration leaves it to zramd, and the benchmark has found it to be the best.
+    /// The configuration has `auto`, and the benchmark chose it.
     Benchmark,
-    /// The configuration leaves it to zramd.
+    /// The configuration has `auto`.
     Auto,
-    /// What was preferred is not offered by this kernel, or did not work.
+    /// A preferred algorithm is not available in this kernel, or did not work.
     Fallback,
-    /// The kernel chose.
+    /// It is the kernel's default.
     KernelDefault,
-    /// Another program set the device up.
+    /// The device was set up by another program.
     #[default]
     Unknown,
 }
 
 impl ReasonView {
-    /// The word, as in JSON and on the bus.
+    /// The word in JSON and on the bus.
     pub const fn word(self) -> &'static str {
         match self {
             ReasonView::Config => "config",
@@ -155,47 +155,47 @@ impl ReasonView {
     }
 }
 
-/// One zram device.
+/// A zram device.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeviceView {
     /// `zramN`.
     pub name: String,
     /// N.
     pub number: u32,
-    /// Device number, `major << 8 | minor` in the form of makedev(3) of the C library.
+    /// Device number, `major << 8 | minor`, encoded as by makedev(3) of the C library.
     pub device_number: u64,
     /// Whether zramd set it up.
     pub managed: bool,
-    /// What it is for.
+    /// Use.
     pub role: RoleView,
-    /// How far it is.
+    /// State.
     pub state: StateView,
-    /// Section of the configuration, or empty.
+    /// Section of the configuration; or empty.
     pub config_section: String,
-    /// `disksize`: uncompressed bytes that fit.
+    /// `disksize`: capacity in uncompressed bytes.
     pub disk_size_bytes: u64,
-    /// `mem_limit`; 0 is none.
+    /// `mem_limit`; 0 for none.
     pub memory_limit_bytes: u64,
     /// Primary algorithm.
     pub algorithm: String,
-    /// Why this one.
+    /// Why it was selected.
     pub algorithm_reason: ReasonView,
     /// Its parameters, as configured: the kernel does not show them.
     pub algorithm_parameters: BTreeMap<String, String>,
-    /// What the kernel offers.
+    /// Algorithms offered by the kernel.
     pub available_algorithms: Vec<String>,
-    /// Secondary algorithms with their priorities.
+    /// Secondary algorithms and their priorities.
     pub recompression_algorithms: Vec<(u32, String)>,
-    /// Where written-back pages go, or empty.
+    /// Path of the backing device; or empty.
     pub backing_device: String,
-    /// Whether it was to have such a place, and has none.
+    /// Whether it lacks its configured backing device.
     #[serde(default)]
     pub writeback_missing: bool,
-    /// What may still be written back, in bytes; nothing when there is no limit.
+    /// Write-back limit left, in bytes; `None` without a limit.
     pub writeback_limit_bytes: Option<u64>,
-    /// How it is used as swap.
+    /// Its swap, if it is active.
     pub swap: Option<SwapView>,
-    /// Where it is mounted.
+    /// Its mount, if it is mounted.
     pub mount: Option<MountView>,
     /// Counters.
     pub stats: Stats,
@@ -206,72 +206,73 @@ pub struct DeviceView {
 pub struct SwapView {
     /// Priority.
     pub priority: i32,
-    /// Bytes that fit.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// Bytes of swap slots in use. Not equal to what the device stores: a page that was read back keeps its slot, and
-    /// one that was freed is discarded later.
+    /// Bytes of swap slots in use. Differs from the bytes stored: a page that was read back keeps its slot, and a freed
+    /// one is discarded later.
     pub used_bytes: u64,
 }
 
 /// A device as a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MountView {
-    /// Where.
+    /// Mount point.
     pub mount_point: String,
     /// Type.
     pub fs_type: String,
     /// Options of the file system.
     pub options: String,
-    /// Bytes that fit, as the file system counts.
+    /// Size in bytes according to the file system.
     pub size_bytes: u64,
-    /// Bytes in use, as the file system counts.
+    /// Bytes in use according to the file system.
     pub used_bytes: u64,
 }
 
-/// A RAM disk that zramd mounted.
+/// A RAM disk set up by zramd.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DiskView {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
-    /// Where.
+    /// Mount point.
     pub mount_point: String,
-    /// Its type of file system.
+    /// File system type.
     pub fs_type: String,
     /// Options of the file system.
     pub options: String,
     /// Whether it is mounted.
     pub mounted: bool,
-    /// Bytes that fit.
+    /// Size in bytes.
     pub size_bytes: u64,
     /// Bytes in use.
     pub used_bytes: u64,
-    /// Bytes free.
+    /// Free bytes.
     pub free_bytes: u64,
-    /// Inodes free.
+    /// Free inodes.
     pub free_inodes: u64,
-    /// `zramN` that holds it, or empty for a tmpfs.
+    /// Its `zramN`; empty for a tmpfs.
     #[serde(default)]
     pub device: String,
-    /// What of its contents is kept over a reboot.
+    /// Which contents are kept over reboots.
     #[serde(default)]
     pub persistence: Persist,
-    /// How keeping it goes.
+    /// Status of its snapshots.
     #[serde(default)]
     pub status: DiskStatus,
 }
 
 impl DiskView {
-    /// What holds it: `tmpfs` or `zram`.
+    /// Its backend: `tmpfs` or `zram`.
     pub fn backend(&self) -> &'static str {
         if self.device.is_empty() { "tmpfs" } else { "zram" }
     }
 
-    /// Files that still fit; nothing where there is no limit: a btrfs makes inodes as it needs them.
+    /// Number of files that can still be created; `None` without a limit, as on btrfs, which allocates inodes as
+    /// needed.
     pub fn files_left(&self) -> Option<u64> {
         (self.fs_type != "btrfs").then_some(self.free_inodes)
     }
 
-    /// Whether its contents are kept.
+    /// Whether its contents are kept over reboots.
     pub fn is_kept(&self) -> bool {
         self.persistence != Persist::None
     }
@@ -280,7 +281,7 @@ impl DiskView {
 /// Counters of a device at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stats {
-    /// When they were read: microseconds since boot, without suspend (`CLOCK_MONOTONIC`).
+    /// Time of reading: microseconds since boot, excluding suspend (`CLOCK_MONOTONIC`).
     pub timestamp_monotonic_usec: u64,
     /// `mm_stat`.
     pub memory: MmStat,
@@ -290,22 +291,22 @@ pub struct Stats {
     pub backing: BdStat,
     /// `stat`.
     pub block: BlockStat,
-    /// What follows from them.
+    /// Figures derived from them.
     pub derived: Derived,
 }
 
 impl Snapshot {
-    /// The device of this name.
+    /// Looks up a device by name.
     pub fn device(&self, name: &str) -> Option<&DeviceView> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The tmpfs disk of this name.
+    /// Looks up a RAM disk by name.
     pub fn disk(&self, name: &str) -> Option<&DiskView> {
         self.disks.iter().find(|disk| disk.name == name)
     }
 
-    /// Sum over the devices that zramd set up.
+    /// Sum over the managed devices.
     pub fn total(&self, amount: impl Fn(&Stats) -> u64) -> u64 {
         self.devices.iter().filter(|device| device.managed).map(|device| amount(&device.stats)).sum()
     }

@@ -1,11 +1,11 @@
-//! A plain table: columns as wide as their widest cell, blanks in between.
+//! Plain tables: columns as wide as their widest cell.
 
-/// Renders rows under a heading; cells are left-aligned, the named columns right-aligned, with two blanks in between.
+/// Formats rows with a heading. Cells are left-aligned, except in the given columns; two blanks separate columns.
 pub fn render(heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -> String {
     render_with_gap("  ", heading, right_aligned, rows)
 }
 
-/// As [`render`], with `gap` between the columns.
+/// As [`render`], with `gap` between columns.
 pub fn render_with_gap(gap: &str, heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|&cell| cell.to_owned()).collect();
     let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();

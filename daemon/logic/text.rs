@@ -1,7 +1,7 @@
-//! Texts for people: sentences in errors, findings and reports. No decision depends on them.
+//! Texts for people: messages in errors, findings and reports. No decision depends on them.
 //!
-//! They pass through [`worded`] on their way into these types. In debug builds a test has every letter replaced there
-//! (`tests/texts.rs`), and nothing else may change.
+//! Types store the result of [`worded`]. In debug builds, a test makes it replace all letters (`tests/machine/texts.rs`),
+//! which must not change anything else.
 
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(debug_assertions)]
 static REPLACED: AtomicBool = AtomicBool::new(false);
 
-/// From now on, other letters are shown.
+/// From now on, letters are replaced.
 #[cfg(debug_assertions)]
 pub fn replace_letters() {
     REPLACED.store(true, Ordering::Relaxed);
 }
 
-/// A text as people see it.
+/// A text as shown to people.
 pub fn worded(text: impl Into<String>) -> String {
     #[cfg(debug_assertions)]
     if REPLACED.load(Ordering::Relaxed) {
@@ -24,7 +24,7 @@ pub fn worded(text: impl Into<String>) -> String {
     text.into()
 }
 
-/// The fifth letter after this one: a text that passes here twice does not become itself again.
+/// The fifth letter after this one, so that replacing twice does not restore the text.
 #[cfg(debug_assertions)]
 fn next(letter: char) -> char {
     let base = match letter {
@@ -32,11 +32,11 @@ fn next(letter: char) -> char {
         'A'..='Z' => b'A',
         _ => return letter,
     };
-    // A letter is one byte, and stays below 128.
+    // A letter is one byte below 128.
     u8::try_from(letter).map_or(letter, |byte| char::from(base + (byte - base + 5) % 26))
 }
 
-/// The known word that is nearest to `word`, if one is near.
+/// The known word most similar to `word`, if any is similar enough.
 pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let word = word.to_ascii_lowercase().replace('_', "-");
     known

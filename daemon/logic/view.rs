@@ -1,7 +1,7 @@
-//! What the daemon knows about the configuration, and what it is asked to do: plain data, made by `zramd-setup`.
+//! Summaries of the configuration and of pending changes for the daemon: plain data, computed by `zramd-setup`.
 //!
-//! Reading TOML, planning and carrying out take most of the program text of zramd and are needed for moments only. The
-//! resident daemon has them done by `zramd-setup`, which it starts when there is something to do, and reads these as JSON.
+//! Parsing TOML, planning and carrying out plans make up most of the program text of zramd and are rarely needed. The
+//! resident daemon runs `zramd-setup` for that, and reads these types as JSON.
 
 use std::collections::BTreeMap;
 
@@ -24,55 +24,55 @@ use super::unit::{
     VM_UNIT, ZSWAP_UNIT, activating_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
 };
 
-/// The configuration, as far as others than the planner need it.
+/// The parts of the configuration that other programs than the planner need.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct View {
-    /// Files that it was read from, lowest precedence first.
+    /// The files, lowest precedence first.
     pub files: Vec<String>,
-    /// What is wrong with it.
+    /// Its problems.
     pub findings: Vec<Finding>,
-    /// The errors among that, one line each.
+    /// The errors among them, one line each.
     pub errors: Vec<String>,
-    /// Every section, by name.
+    /// All sections, by name.
     pub sections: BTreeMap<String, SectionView>,
-    /// What holds until the next boot instead.
+    /// Runtime overrides.
     #[serde(default)]
     pub overrides: Vec<Override>,
-    /// The RAM disks that it asks for.
+    /// RAM disks in the configuration.
     pub disks: Vec<UnitDisk>,
-    /// What of `[maintenance]` concerns the daemon.
+    /// The settings of `[maintenance]` for the daemon.
     #[serde(default)]
     pub maintenance: MaintenanceView,
-    /// What `[benchmark]` wants.
+    /// The profile of `[benchmark]`.
     #[serde(default)]
     pub profile: Profile,
 }
 
-/// What of `[maintenance]` concerns the daemon.
+/// The settings of `[maintenance]` for the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MaintenanceView {
-    /// Seconds between two runs; nothing when there are none.
+    /// Seconds between two runs; `None` without a timer.
     pub every_seconds: Option<u64>,
-    /// Follow how short memory is.
+    /// React to memory pressure.
     pub pressure: Option<Thresholds>,
-    /// Whether pages are written back, within a budget.
+    /// Whether write-back is enabled.
     #[serde(default)]
     pub writeback: bool,
 }
 
-/// One section.
+/// A section.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SectionView {
-    /// The file that it begins in.
+    /// The file in which it begins.
     pub file: String,
-    /// Its own errors and warnings, one line each, with the file in which each is.
+    /// Its errors and warnings, one line each, with the file of each.
     pub problems: Vec<(String, String)>,
     /// The errors among them.
     pub errors: Vec<String>,
 }
 
 impl View {
-    /// The view of a configuration that was read.
+    /// The view of a configuration.
     pub fn of(loaded: &Loaded, files: Vec<String>) -> View {
         let is_error = |problem: &&Problem| problem.severity == Severity::Error;
         let mut sections: BTreeMap<String, SectionView> = BTreeMap::new();
@@ -129,32 +129,32 @@ pub fn section_of(key: &str) -> Option<String> {
     }
 }
 
-/// What is to happen to one target, with the units that it takes.
+/// A change to one target, with the units involved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// What it is about.
+    /// The target.
     pub target: Target,
-    /// What happens.
+    /// The change.
     pub action: Action,
-    /// What differs, or why.
+    /// The differences, or the reason.
     pub detail: String,
-    /// The kind of a refusal.
+    /// The kind of error, if refused.
     pub kind: Option<ErrorKind>,
-    /// Whether only the verdict of the benchmark asks for it.
+    /// Whether only the verdict of the benchmark requires it.
     #[serde(default)]
     pub by_verdict: bool,
-    /// The unit that uses what is there now.
+    /// The unit to stop.
     pub stop: Option<String>,
-    /// The unit that prepared it.
+    /// The unit that set it up.
     pub setup: Option<String>,
-    /// The unit that is to use what is wanted.
+    /// The unit to start.
     pub start: Option<String>,
-    /// The mount unit whose options change.
+    /// The mount unit with changed options.
     pub remount: Option<String>,
 }
 
 impl Task {
-    /// The task for a change; `unit_of` knows the mount units of disks that have no record.
+    /// The task for a change; `unit_of` returns the mount unit of a RAM disk without a record.
     pub fn of(change: &Change, unit_of: impl Fn(&str) -> Option<String>) -> Task {
         let options = |request| options_of_mount(request);
         let (present, wanted) = (change.present.as_ref(), change.wanted.as_ref());
@@ -166,7 +166,7 @@ impl Task {
         });
         let setup = match change.target {
             Target::Device(number) => Some(setup_unit(number)),
-            // Once nobody sees it any more, it is saved, and then goes.
+            // The private mount, stopped after the bind mount; the contents are saved in between.
             Target::RamDisk(ref name) => Some(place_unit(name)),
             Target::Vm | Target::Zswap => None,
         };
@@ -187,30 +187,30 @@ impl Task {
     }
 }
 
-/// What a reload would do, in the order in which it is to be done.
+/// The changes of a reload, in the order of execution.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Proposal {
-    /// The configuration.
+    /// The new configuration.
     pub view: View,
-    /// Target by target.
+    /// The change to each target.
     pub tasks: Vec<Task>,
-    /// Overrides that change nothing any more, if there are any.
+    /// Overrides that have no effect any more, if there are any.
     pub obsolete: Option<Obsolete>,
-    /// How the units have to change; nothing when PID 1 knows the right ones.
+    /// Changes of units; `None` if PID 1 has the right ones.
     pub units: Option<UnitChange>,
 }
 
-/// Overrides that change nothing any more.
+/// Overrides that have no effect any more.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Obsolete {
-    /// What remains of the drop-in of each section.
+    /// The remaining drop-in of each section.
     pub sections: BTreeMap<String, Option<String>>,
-    /// The configuration without them.
+    /// The configuration without these overrides.
     pub view: View,
 }
 
-/// Units that are written and removed before PID 1 reloads, by their paths below its directory; `None` removes. Empty where the
-/// generator writes them all.
+/// Units to write and remove before PID 1 reloads, by their paths below its directory; `None` removes. Empty if the
+/// generator writes all units.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UnitChange {
     /// Texts of files.
@@ -227,11 +227,11 @@ impl Proposal {
     }
 }
 
-/// What became of one target.
+/// Result for one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// What it is about.
+    /// The target.
     pub target: Target,
-    /// What went wrong; nothing when all is well.
+    /// Errors; empty on success.
     pub errors: Vec<Error>,
 }

@@ -1,27 +1,27 @@
-//! Virtual-memory settings of the kernel that fit a compressed swap, and what they should be on this machine.
+//! Kernel settings for memory management that suit compressed swap, and their values on this machine.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One setting of the running kernel.
+/// A kernel setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tunable {
-    /// How much swapping costs compared with reading files again: 0 to 200.
+    /// Cost of swapping relative to reading files: 0 to 200.
     Swappiness,
-    /// How many pages are read from swap at once, as a power of two.
+    /// Number of pages per read from swap, as a power of two.
     PageCluster,
-    /// How much more is reclaimed after memory has become fragmented, in 1/10000.
+    /// Increase of the watermarks after fragmentation, in 1/10000.
     WatermarkBoostFactor,
-    /// How much memory is kept free by reclaim in the background, in 1/10000.
+    /// Memory kept free by background reclaim, in 1/10000.
     WatermarkScaleFactor,
-    /// Whether zswap is on: `Y` or `N`.
+    /// Whether zswap is enabled: `Y` or `N`.
     Zswap,
 }
 
 impl Tunable {
-    /// All of them.
+    /// All settings.
     pub const ALL: [Tunable; 5] = [
         Tunable::Swappiness,
         Tunable::PageCluster,
@@ -30,7 +30,7 @@ impl Tunable {
         Tunable::Zswap,
     ];
 
-    /// The file that shows and takes it.
+    /// The file of the setting.
     pub const fn path(self) -> &'static str {
         match self {
             Tunable::Swappiness => "/proc/sys/vm/swappiness",
@@ -41,7 +41,7 @@ impl Tunable {
         }
     }
 
-    /// What people call it.
+    /// Its usual name.
     pub const fn name(self) -> &'static str {
         match self {
             Tunable::Swappiness => "vm.swappiness",
@@ -59,10 +59,10 @@ impl fmt::Display for Tunable {
     }
 }
 
-/// Settings that are asked for: what is recorded, so that a later run can tell what has changed.
+/// A request for settings: recorded, so that later runs can detect changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct VmRequest {
-    /// What is to be set, and to what.
+    /// Settings and their values.
     pub values: Vec<(Tunable, String)>,
 }
 
@@ -77,47 +77,48 @@ impl fmt::Display for VmRequest {
     }
 }
 
-/// One setting that zramd has changed, for people and for the bus.
+/// A setting changed by zramd, for people and for the bus.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct VmView {
     /// Name, such as `vm.swappiness`.
     pub name: String,
-    /// What it is now.
+    /// The present value.
     pub value: String,
-    /// What zramd set it to.
+    /// The value set by zramd.
     pub set_to: String,
-    /// What it was before, and will be again.
+    /// The value before, which will be restored.
     pub before: String,
 }
 
 impl VmView {
-    /// Whether another program has changed it since: zramd leaves it alone then.
+    /// Whether another program has changed it since: then zramd leaves it alone.
     pub fn is_changed(&self) -> bool {
         self.value != self.set_to
     }
 }
 
-/// What a random read of 4 KiB from a solid-state disk takes, in nanoseconds: the other side of the balance.
+/// Assumed time of a random read of 4 KiB from a solid-state disk, in nanoseconds.
 const DISK_READ_NS: u64 = 90_000;
-/// What holds when nothing was measured.
+/// Value without a measurement.
 const SWAPPINESS: u64 = 150;
-/// Bounds of what a measurement may lead to.
+/// Range of values that follow from a measurement.
 const SWAPPINESS_RANGE: (u64, u64) = (100, 180);
 
-/// What a verdict of the benchmark that holds says about swapping.
+/// The suggestions of a valid verdict of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Advice {
-    /// What it suggests, where it knows the time of the disk.
+    /// The suggested value, if the read time of the disk is known.
     pub swappiness: Option<u64>,
-    /// Usual time of a page-in, in nanoseconds; 0 when it is not known.
+    /// Usual time of a page-in, in nanoseconds; 0 if unknown.
     pub page_in_ns: u64,
 }
 
-/// `vm.swappiness` that the benchmark's verdict calls for, or what holds when nothing was measured.
+/// `vm.swappiness` according to the verdict of the benchmark, or the default without a measurement.
 ///
-/// The verdict has a value where it knows the time of the disk. Otherwise the kernel's own model
-/// (Documentation/admin-guide/sysctl/vm.rst) with the usual time of a disk: file reads that cost r times a page-in balance at
-/// 200·r / (1 + r), so r = 2 gives 133. Bounded, because files are read less randomly than swap.
+/// The verdict has a value if the read time of the disk is known. Otherwise it follows from the kernel's own model
+/// (Documentation/admin-guide/sysctl/vm.rst) with the usual time of a disk: if a file read costs r times a page-in, the
+/// balance is at 200·r / (1 + r), so r = 2 gives 133. Bounded, because reads of files are less random than those of
+/// swap.
 pub fn swappiness(advice: Option<Advice>) -> u64 {
     let modelled = |advice: Advice| {
         let page_in = Some(advice.page_in_ns).filter(|page_in| *page_in > 0)?;
@@ -127,7 +128,8 @@ pub fn swappiness(advice: Option<Advice>) -> u64 {
     measured.map_or(SWAPPINESS, |value| value.clamp(SWAPPINESS_RANGE.0, SWAPPINESS_RANGE.1))
 }
 
-/// `vm.watermark_scale_factor`: 1.25 % of RAM between the marks, but at most 512 MiB, and no less than the kernel's own.
+/// `vm.watermark_scale_factor`: 1.25 % of RAM between the watermarks, but at most 512 MiB, and at least the kernel's
+/// default.
 pub fn watermark_scale_factor(ram_kib: u64) -> u64 {
     const MOST_KIB: u64 = 512 << 10;
     (MOST_KIB * 10_000).checked_div(ram_kib).unwrap_or(125).clamp(10, 125)

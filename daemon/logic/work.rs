@@ -1,31 +1,31 @@
-//! What `zramd-worker` says about the work it does: one small JSON file per work, `/run/zramd/work/NAME.json`.
+//! Progress and result of a job of `zramd-worker`: one small JSON file per job, `/run/zramd/work/NAME.json`.
 //!
-//! It is written again at most four times a second while the work runs, and stays after its end until the next of the
-//! same name begins. Whoever starts the work, or watches it, reads the file.
+//! It is updated at most four times per second while the job runs, and is kept until the next job of that name begins.
+//! The programs that start or watch a job read it.
 
 use serde::{Deserialize, Serialize};
 
 use super::error::ErrorKind;
 
-/// Version of the form of the file.
+/// Version of the file's format.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// How work ended.
+/// Result of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// As it should.
+    /// Success.
     Done,
-    /// It could not be done.
+    /// Failure.
     Failed,
     /// Its cancellation was requested.
     Cancelled,
-    /// The machine had better things to do; it is tried again later.
+    /// The machine was busy; the job is tried again later.
     Postponed,
 }
 
 impl Outcome {
-    /// Its word, in files and on the bus.
+    /// The word in files and on the bus.
     pub const fn word(self) -> &'static str {
         match self {
             Outcome::Done => "done",
@@ -36,7 +36,7 @@ impl Outcome {
     }
 }
 
-/// The contents of the file. `D` is what only this kind of work has to say; readers that do not want it take
+/// Contents of the file. `D` are the details of this kind of job; readers that do not need them use
 /// [`serde::de::IgnoredAny`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Work<D> {
@@ -44,28 +44,28 @@ pub struct Work<D> {
     pub schema_version: u32,
     /// Verb of `zramd-worker`.
     pub verb: String,
-    /// The process that does it.
+    /// The process that runs it.
     pub pid: u32,
     /// When it began, in microseconds since boot (CLOCK_MONOTONIC).
     pub started_monotonic_usec: u64,
-    /// How far it is, 0 to 1.
+    /// Progress, 0 to 1.
     pub progress: f64,
-    /// What it is doing at the moment, for people.
+    /// The current operation, for people.
     pub doing: String,
-    /// How it ended; nothing while it has not.
+    /// Result; `None` while it runs.
     pub result: Option<Outcome>,
-    /// What there is to say about its end, for people.
+    /// Message about the result, for people.
     pub message: String,
-    /// The kind of a failure.
+    /// The kind of error, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorKind>,
-    /// What only this kind of work has to say.
+    /// Details of this kind of job.
     #[serde(default = "Default::default", bound(deserialize = "D: Default + Deserialize<'de>"))]
     pub detail: D,
 }
 
-/// How work ended that was asked for at `asked_usec` and does not run any more, as its file tells it. One that says nothing
-/// about its end was killed; one that is older is not about this work at all.
+/// The result of a job that was requested at `asked_usec` and no longer runs, according to its file. A file without a
+/// result means that the job was killed; an older file belongs to another job.
 pub fn ending<D>(file: Option<&Work<D>>, asked_usec: u64) -> (Outcome, String) {
     match file.filter(|work| work.started_monotonic_usec >= asked_usec) {
         Some(work) => match work.result {
