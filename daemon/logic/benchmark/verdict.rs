@@ -240,7 +240,7 @@ mod tests {
         let first = choose(&list, &Before::default(), &algorithm("zstd"), Profile::Latency);
         assert!(first.reason.ends_with("; zstd cannot be chosen: too slow"), "{}", first.reason);
         let asked = balanced(&[("lzo", 100.0)], &Before::default());
-        assert!(!asked.reason.contains("lz4"), "nobody asked for it: {}", asked.reason);
+        assert!(!asked.reason.contains("lz4"), "not requested: {}", asked.reason);
         let alike = balanced(&[("lz4", 100.0), ("lzo", 100.1)], &Before::default());
         assert!(alike.reason.ends_with(", as with lzo"), "{}", alike.reason);
         let none = [(algorithm("zstd"), Err("too slow".to_owned()))];

@@ -1,4 +1,4 @@
-//! Pop!_OS: `/etc/pop-zram`, and `/etc/default/pop-zram`, which its program does not read.
+//! `Pop!_OS`: `/etc/pop-zram`, and `/etc/default/pop-zram`, which its program does not read.
 
 use std::path::{Path, PathBuf};
 
