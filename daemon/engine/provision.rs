@@ -44,7 +44,7 @@ pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
     })
 }
 
-/// As [`apply`] for some targets. Unfinished work on others is left alone: their unit may be running.
+/// As [`apply()`] for some targets. Unfinished work on others is left alone: their unit may be running.
 pub fn apply_some<H: Host>(host: &mut H, some: &Loaded) -> Result<Applied, Error> {
     locked(host, |host| {
         let ours: Vec<Target> = targets(&some.settings);

@@ -285,7 +285,7 @@ fn unchanged<'a>(
     newest(disk, listing).filter(|(number, _)| same && state.fingerprint_of == Some(*number))
 }
 
-/// The newest generation, if it is whole and of the present mode.
+/// The newest generation, if it is whole and of the configured mode.
 fn newest<'a>(disk: &Disk, listing: &'a Listing) -> Option<(u64, &'a Manifest)> {
     let newest = listing.generations.first().filter(|newest| newest.is_whole())?;
     let manifest = newest.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
