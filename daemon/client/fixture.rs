@@ -29,7 +29,13 @@ pub fn golden(name: &str, found: &str) {
         std::fs::write(&path, found).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, expected, "{name}.txt is not current; UPDATE_GOLDEN=1 writes it anew");
+    let same = found.lines().zip(expected.lines()).take_while(|(new, old)| new == old).count();
+    let [new, old] = [found, &expected].map(|text| text.lines().nth(same).unwrap_or("(end)"));
+    assert!(
+        found == expected,
+        "{name}.txt:{}: not current; UPDATE_GOLDEN=1 writes it anew\n  old: {old}\n  new: {new}",
+        same + 1
+    );
 }
 
 fn stats(memory: MmStat, backing: BdStat, free_bytes: u64) -> Stats {

@@ -18,12 +18,12 @@ const SCHEMA: &str = "config/zramd.schema.json";
 const VALIDATE: &str = r"
 import json, sys, tomllib
 from jsonschema import Draft7Validator
-schema = json.load(open(sys.argv[1]))
+schema, texts = json.load(sys.stdin)
 Draft7Validator.check_schema(schema)
 validator = Draft7Validator(schema)
 def complaint(text):
     return next((error.message for error in validator.iter_errors(tomllib.loads(text))), None)
-json.dump([[name, complaint(text)] for name, text in json.load(sys.stdin)], sys.stdout)
+json.dump([[name, complaint(text)] for name, text in texts], sys.stdout)
 ";
 
 fn examples() -> Vec<(String, String)> {
@@ -113,13 +113,12 @@ fn a_validator_agrees() {
         .collect();
     let mut child = Command::new("python3")
         .args(["-c", VALIDATE])
-        .arg(repository(SCHEMA))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(Value::from(documents).to_string().as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(json!([json_schema(), documents]).to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", texts(&output).1);
     let found: Vec<(String, Option<String>)> = serde_json::from_slice(&output.stdout).unwrap();

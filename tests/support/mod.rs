@@ -158,13 +158,19 @@ pub fn real_kernel_lock() -> File {
     file
 }
 
-/// Compares text with a file of the repository, which `UPDATE_GOLDEN=1` writes anew. A file that is not there is stale too.
+/// Compares text with a file of the repository, which `UPDATE_GOLDEN=1` writes anew. A missing file is outdated as well.
 #[track_caller]
 pub fn golden(path: &str, found: &str) {
     let file = repository(path);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&file, found).unwrap();
     }
-    let expected = std::fs::read_to_string(&file).ok();
-    assert_eq!(Some(found), expected.as_deref(), "{path} is not current; UPDATE_GOLDEN=1 writes it anew");
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    let same = found.lines().zip(expected.lines()).take_while(|(new, old)| new == old).count();
+    let [new, old] = [found, &expected].map(|text| text.lines().nth(same).unwrap_or("(end)"));
+    assert!(
+        found == expected,
+        "{path}:{}: not current; UPDATE_GOLDEN=1 writes it anew\n  old: {old}\n  new: {new}",
+        same + 1
+    );
 }

@@ -1,5 +1,5 @@
-//! The table of keys: name, type, default, example and description of each. The parser uses it, and the example file,
-//! the manual page, the JSON schema and `--set` of the client are generated from it.
+//! The table of keys: name, type, default, example and description of each. The parser uses it; the example file, the
+//! manual page and the JSON schema are generated from it. `zramdctl create --set` takes the keys of a device.
 
 use super::key::DefaultValue::{Bool, Integer, Text, Unset};
 use super::key::{Key, Type, key};
