@@ -1,4 +1,4 @@
-//! What a verb of the machine can fail with.
+//! Errors of the verbs of [`Host`](crate::Host).
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::Holder;
 use logic::error::{Error, ErrorKind};
 use logic::text::worded;
 
-/// An error number, with the few names that decisions depend on.
+/// An error number, with names for those that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
@@ -49,7 +49,7 @@ impl fmt::Display for Errno {
         let text = text.split(" (os error").next().unwrap_or(&text);
         let mut letters = text.chars();
         match letters.next() {
-            // "Input/output error" becomes lower case, "I/O error" and other abbreviations stay.
+            // "Input/output error" becomes lower case; "I/O error" and other abbreviations stay.
             Some(first) if letters.clone().next().is_some_and(char::is_lowercase) => {
                 write!(f, "{}{}", first.to_lowercase(), letters.as_str())
             }
@@ -79,18 +79,18 @@ pub struct HostError {
 /// Why a verb failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
-    /// The kernel said so.
+    /// The kernel returned an error number.
     #[error("{0}")]
     Errno(Errno),
     /// Another process holds the lock.
     #[error("{} holds the lock, and has not released it within {seconds} seconds; try again later", name(.holder.as_ref()))]
     Locked {
-        /// How long it was waited for.
+        /// How long the lock was waited for.
         seconds: u64,
         /// The process, if `/proc` shows it.
         holder: Option<Holder>,
     },
-    /// A program that was run said so, or we did.
+    /// A description, from a program that was run or of our own.
     #[error("{0}")]
     Text(String),
 }
@@ -109,7 +109,7 @@ impl HostError {
         HostError { object: object.into(), operation: operation.into(), cause: Cause::Errno(errno.into()) }
     }
 
-    /// An error in words.
+    /// An error with a text as its cause.
     pub fn text(
         object: impl Into<String>,
         operation: impl Into<String>,

@@ -1,7 +1,7 @@
 //! The machine, as a set of plain verbs. No verb decides anything.
 //!
-//! [`linux::LinuxHost`] touches the real one, [`sim::SimHost`] is a state machine with the kernel's rules. The same
-//! scenarios run on both and are compared (`tests/machine/conformance.rs`), which keeps the simulator honest.
+//! [`linux::LinuxHost`] is the real machine, [`sim::SimHost`] a state machine with the kernel's rules. The same scenarios
+//! run on both and are compared (`tests/machine/conformance.rs`), so the simulator cannot drift from the kernel.
 
 pub mod error;
 pub mod linux;
@@ -80,14 +80,14 @@ impl std::fmt::Display for Holder {
 /// Name of a record file, and its text, or why that cannot be read.
 pub type RecordFile = (String, Result<String, HostError>);
 
-/// What is known about a path that should be a block device.
+/// What a path leads to that should be a block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockProbe {
-    /// Device number, or nothing when it is not a block device.
+    /// Device number; `None` if it is not a block device.
     pub device: Option<(u32, u32)>,
     /// Its first bytes, at most [`logic::device::signature::PROBE_BYTES`].
     pub head: Vec<u8>,
-    /// Names of what sits on top of it.
+    /// Names of the partitions and devices on top of it.
     pub holders: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ pub struct BlockProbe {
 pub struct MkfsSpec {
     /// Type, as in `mkfs.TYPE`.
     pub fs_type: String,
-    /// Words between the program and the device.
+    /// Arguments between the program and the device.
     pub arguments: Vec<String>,
 }
 
@@ -109,12 +109,12 @@ pub struct SwapSpec {
     pub discard: bool,
 }
 
-/// What to mount where.
+/// A mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountSpec {
     /// Source: a device node, or a word for file systems without one.
     pub source: String,
-    /// Where.
+    /// Mount point.
     pub mount_point: String,
     /// File system type.
     pub fs_type: String,
@@ -142,11 +142,11 @@ pub struct Space {
     pub total_bytes: u64,
     /// Files that still fit.
     pub free_inodes: u64,
-    /// Files that fit into it when it is empty; 0 where there is no such limit.
+    /// Inodes of the empty file system; 0 if there is no such limit.
     pub total_inodes: u64,
 }
 
-/// What engine code may ask of a machine. Looking first, acting below.
+/// What the engine may ask of a machine: first the verbs that only look, then those that act.
 pub trait Host {
     /// The contents of one file about the machine.
     fn bytes(&self, file: MachineFile) -> Result<Vec<u8>, HostError>;
@@ -162,7 +162,7 @@ pub trait Host {
     fn page_size(&self) -> u64;
     /// Whether we may administer the machine.
     fn is_privileged(&self) -> bool;
-    /// The kind of container that we run in, if we do.
+    /// The kind of container that we run in; `None` outside of one.
     fn container(&self) -> Option<String>;
     /// Whether `/sys/class/zram-control` exists.
     fn has_control(&self) -> bool;
@@ -176,23 +176,23 @@ pub trait Host {
     fn holders(&self, number: u32) -> Vec<Holder>;
     /// Processes other than this one that use the file system mounted at `path`.
     fn mount_users(&self, path: &str) -> Vec<Holder>;
-    /// What is at `path`, which should be a block device; nothing when there is nothing.
+    /// What is at `path`, which should be a block device; `None` if the path does not exist.
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError>;
     /// The loop device that [`Host::attach_file`] made for device `number`, if it is there.
     fn loop_device(&self, number: u32) -> Result<Option<String>, HostError>;
     /// The mapping that [`Host::open_crypt`] made for device `number`, if it is there.
     fn crypt_device(&self, number: u32) -> Result<Option<String>, HostError>;
-    /// Where the program is that makes file systems of this type.
+    /// Path of the program that makes file systems of this type.
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf>;
     /// What is at `path`.
     fn path_kind(&self, path: &str) -> PathKind;
-    /// Where `path` leads, if there is a symbolic link on the way, or in its place.
+    /// Where `path` leads if it is a symbolic link or has one on the way.
     fn link(&self, path: &str) -> Option<String>;
-    /// Whether there is a file in `directory` whose name ends with `suffix`, and that is neither hidden nor empty.
+    /// Whether `directory` has a file whose name ends with `suffix` and that is neither hidden nor empty.
     fn has_file(&self, directory: &str, suffix: &str) -> bool;
     /// How full the file system mounted at `path` is.
     fn space(&self, path: &[u8]) -> Result<Space, HostError>;
-    /// What `zramd-worker` has written about a RAM disk that is kept, or nothing.
+    /// The state file of a persistent RAM disk, as `zramd-worker` wrote it; empty without one.
     fn disk_status(&self, name: &str) -> String;
     /// Inode of the directory of a device in `/sys/block`.
     fn device_inode(&self, number: u32) -> Result<u64, HostError>;
@@ -202,14 +202,14 @@ pub trait Host {
     fn scratch_records(&self) -> Result<Vec<RecordFile>, HostError>;
     /// Numbers of the swaps that are off for hibernation ([`logic::device::drain`]), ascending.
     fn drained(&self) -> Result<Vec<u32>, HostError>;
-    /// Time since boot, with suspend counted.
+    /// Time since boot, including suspend.
     fn now(&self) -> Duration;
-    /// Time since boot, without suspend: what time stamps on the bus are in.
+    /// Time since boot without suspend, which time stamps on the bus use.
     fn monotonic(&self) -> Duration;
 
-    /// Takes the lock that lets only one process change things, waiting for it.
+    /// Takes the lock that serialises changes, waiting for it.
     fn lock_run(&mut self) -> Result<(), HostError>;
-    /// Gives that lock back, and removes the record directory if nothing is recorded.
+    /// Releases that lock, and removes the record directory if it is empty.
     fn unlock_run(&mut self);
     /// Writes a record atomically.
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError>;
@@ -217,7 +217,7 @@ pub trait Host {
     fn remove_record(&mut self, name: &str) -> Result<(), HostError>;
     /// Writes or removes the drop-in that keeps a swap off for hibernation.
     fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError>;
-    /// Takes the right over a scratch record, which one process at a time has until it ends; whether we have it now.
+    /// Locks a scratch record until this process ends; false if another process has it.
     fn own_scratch(&mut self, name: &str) -> Result<bool, HostError>;
     /// Waits.
     fn sleep(&mut self, time: Duration);
@@ -231,18 +231,18 @@ pub trait Host {
     fn hot_remove(&mut self, number: u32) -> Result<(), HostError>;
     /// Writes an attribute.
     fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError>;
-    /// Makes a file of this size, takes its name away, and attaches it to a loop device with direct I/O for device `number`.
-    /// Only root can read it, and it ends with the loop device.
+    /// Creates a file of this size, unlinks it, and attaches it to a loop device with direct I/O for device `number`. Only
+    /// root can read it, and it ends with the loop device.
     fn attach_file(&mut self, number: u32, path: &str, bytes: u64) -> Result<(), HostError>;
-    /// Detaches it.
+    /// Detaches that file.
     fn detach_file(&mut self, number: u32) -> Result<(), HostError>;
-    /// Maps a block device, encrypted with a random key that is kept nowhere else, for device `number`.
+    /// Maps a block device for device `number`, encrypted with a random key that is stored nowhere.
     fn open_crypt(&mut self, number: u32, store: &str) -> Result<(), HostError>;
-    /// Removes that mapping; one that is not there is fine.
+    /// Removes that mapping; a missing one is not an error.
     fn close_crypt(&mut self, number: u32) -> Result<(), HostError>;
     /// Keeps udev from probing the device: an exclusive BSD lock on its node.
     fn lock_device(&mut self, number: u32) -> Result<(), HostError>;
-    /// Gives that lock back.
+    /// Releases that lock.
     fn unlock_device(&mut self, number: u32) -> Result<(), HostError>;
     /// Writes whole pages with direct I/O.
     fn write_pages(&mut self, number: u32, offset: u64, data: &[u8]) -> Result<(), HostError>;
@@ -252,19 +252,19 @@ pub trait Host {
     fn discard(&mut self, number: u32, offset: u64, length: u64) -> Result<(), HostError>;
     /// Makes a file system.
     fn mkfs(&mut self, number: u32, spec: &MkfsSpec) -> Result<(), HostError>;
-    /// Sets owner and mode of the root directory of the file system on the device, without showing it anywhere.
+    /// Sets owner and mode of the root directory of the file system on the device, without mounting it at any path.
     fn set_root(&mut self, number: u32, fs_type: &str, root: &RootSpec) -> Result<(), HostError>;
     /// Activates swap.
     fn swap_on(&mut self, number: u32, spec: SwapSpec) -> Result<(), HostError>;
-    /// Deactivates swap, in a child process: the kernel makes the caller the preferred victim of the OOM killer.
+    /// Deactivates swap, in a child process: during swapoff(2) the caller is the preferred victim of the OOM killer.
     fn swap_off(&mut self, number: u32) -> Result<(), HostError>;
     /// Mounts.
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
     /// Changes the options of a mounted file system.
     fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
-    /// Shows what is mounted at one path at another one as well.
+    /// Bind-mounts `from` at `to`.
     fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError>;
-    /// Has `zramd-worker` do something, and waits for its end.
+    /// Runs `zramd-worker` and waits for its end.
     fn run_worker(&mut self, words: &[&str]) -> Result<(), Error>;
     /// Unmounts, never lazily.
     fn unmount(&mut self, path: &str) -> Result<(), HostError>;

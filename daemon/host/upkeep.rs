@@ -1,10 +1,10 @@
-//! What maintenance asks of a machine besides what everybody asks.
+//! What maintenance asks of a machine in addition to [`Host`].
 
 use std::time::Duration;
 
 use super::{Host, HostError};
 
-/// What there can be too little of (Documentation/accounting/psi.rst).
+/// A resource with pressure stall information (Documentation/accounting/psi.rst).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// `/proc/pressure/cpu`.
@@ -13,12 +13,12 @@ pub enum Resource {
     Memory,
 }
 
-/// What maintenance remembers.
+/// State of maintenance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StateFile {
-    /// Until the next boot: `/run/zramd/work/maintenance.state`.
+    /// Kept until the next boot, in `/run/zramd/work/maintenance.state`.
     Boot,
-    /// What was written to backing devices: `/var/lib/zramd/budget.json`. It is on disk before a write of it returns.
+    /// Bytes written to backing devices, in `/var/lib/zramd/budget.json`. Synced before a write returns.
     Budget,
 }
 
@@ -34,20 +34,20 @@ impl StateFile {
 
 /// A machine that can be maintained.
 pub trait Upkeep: Host {
-    /// What the kernel counted of the time that was lost for lack of something; nothing where it does not count.
+    /// Pressure stall information of a resource; `None` if the kernel does not provide it.
     fn pressure(&self, resource: Resource) -> Option<String>;
     /// `/proc/loadavg`.
     fn load(&self) -> Option<String>;
     /// The kernel's id of this boot.
     fn boot_id(&self) -> String;
-    /// How full the battery is in percent, while the machine runs on it.
+    /// Capacity of the battery in percent while the machine runs on it.
     fn on_battery(&self) -> Option<u8>;
-    /// Time since 1970, if the kernel takes its clock for synchronised (adjtimex(2)).
+    /// Time since 1970 if the kernel considers its clock synchronised (adjtimex(2)).
     fn synchronised_clock(&self) -> Option<Duration>;
     /// Size of a block device in bytes.
     fn block_bytes(&self, path: &str) -> Result<u64, HostError>;
-    /// What is remembered; nothing when there is none, or when it cannot be read.
+    /// The stored state; `None` if there is none, or if it cannot be read.
     fn read_state(&self, file: StateFile) -> Option<String>;
-    /// Remembers something instead.
+    /// Replaces the stored state.
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError>;
 }

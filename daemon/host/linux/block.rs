@@ -42,20 +42,20 @@ fn open(node: &Path, object: &str, flags: OFlags) -> Result<OwnedFd, HostError> 
         .map_err(|errno| HostError::new(object, "open the device node", errno))
 }
 
-/// Opens the node read-only and takes the exclusive BSD lock that udevd honours (systemd's block device locking
-/// protocol). A read-only descriptor, because closing a writable one makes udev probe the device again. The node is open to root
-/// and the group disk alone, and this does not wait: the caller tries again for as long as it does when a device is busy.
+/// Opens the node read-only and takes the exclusive BSD lock that udevd honours (systemd's block device locking protocol).
+/// Read-only, because closing a writable descriptor makes udev probe the device again. Only root and the group disk can open
+/// the node. This does not wait; the caller retries as with any busy device.
 pub fn lock(node: &Path, object: &str) -> Result<OwnedFd, HostError> {
     let fd = open(node, object, OFlags::RDONLY)?;
     rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
-        // EWOULDBLOCK here means that somebody probes or configures it: busy, like every other such answer.
+        // EWOULDBLOCK: another program probes or configures the device.
         let errno = if errno == rustix::io::Errno::WOULDBLOCK { Errno::BUSY } else { errno.into() };
         HostError::new(object, "lock the device node", errno)
     })?;
     Ok(fd)
 }
 
-/// Writes whole pages past the page cache.
+/// Writes whole pages with direct I/O.
 pub fn write(node: &Path, object: &str, offset: u64, data: &[u8]) -> Result<(), HostError> {
     let fd = open(node, object, OFlags::WRONLY | OFlags::DIRECT)?;
     let mut buffer = Aligned::new(data.len());
@@ -72,7 +72,7 @@ pub fn write(node: &Path, object: &str, offset: u64, data: &[u8]) -> Result<(), 
     Ok(())
 }
 
-/// Reads whole pages past the page cache.
+/// Reads whole pages with direct I/O.
 pub fn read(node: &Path, object: &str, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
     let fd = open(node, object, OFlags::RDONLY | OFlags::DIRECT)?;
     let mut buffer = Aligned::new(length);
@@ -88,7 +88,7 @@ pub fn read(node: &Path, object: &str, offset: u64, length: usize) -> Result<Vec
     Ok(buffer.as_ref().to_vec())
 }
 
-/// Discards a range, which gives its memory back.
+/// Discards a range, which releases its memory.
 #[allow(unsafe_code)]
 pub fn discard(node: &Path, object: &str, offset: u64, length: u64) -> Result<(), HostError> {
     let fd = open(node, object, OFlags::WRONLY)?;
@@ -101,7 +101,7 @@ pub fn discard(node: &Path, object: &str, offset: u64, length: u64) -> Result<()
     Err(HostError::io(object, "discard", &std::io::Error::last_os_error()))
 }
 
-/// Looks at what should be a block device, without changing anything.
+/// Reads what should be a block device, without changing anything.
 pub fn probe(root: &Path, path: &Path, shown: &str) -> Result<Option<BlockProbe>, HostError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -123,7 +123,7 @@ pub fn probe(root: &Path, path: &Path, shown: &str) -> Result<Option<BlockProbe>
     Ok(Some(BlockProbe { device: Some(device), head, holders: block_holders(root, device) }))
 }
 
-/// What sits on top of a block device: its partitions and the devices in its `holders` directory.
+/// What is on top of a block device: its partitions and the devices in its `holders` directory.
 fn block_holders(root: &Path, (major, minor): (u32, u32)) -> Vec<String> {
     let directory = root.join(format!("sys/dev/block/{major}:{minor}"));
     let names = |path: &Path| -> Vec<String> {

@@ -1,18 +1,18 @@
-//! Ending a `swapoff` that takes long, without ending the program that waits for it.
+//! Ending a long `swapoff` without ending the program that waits for it.
 //!
-//! The daemon sends SIGTERM to `zramd-setup carry-out`, which hands it on to its child. `swapoff` looks for signals between
-//! two pages and then gives up (mm/swapfile.c, `try_to_unuse`): the swap stays active with all that was not yet moved, and
-//! whoever waited takes back what it had begun.
+//! The daemon sends SIGTERM to `zramd-setup carry-out`, which forwards it to its child. `swapoff` checks for signals after
+//! each page and then gives up (mm/swapfile.c, `try_to_unuse`): the swap stays active with the pages that were not moved
+//! yet, and `zramd-setup` undoes the steps before it.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// The child that is being waited for; 0 is none. A signal handler can only reach what is global.
+/// Process id of the child that is being waited for; 0 for none. Static, because a signal handler can reach nothing else.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
-/// Whether SIGTERM has come: a child that is started afterwards has to be ended, too.
+/// Whether SIGTERM was received. A child that is started afterwards is ended as well.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGTERM ends the child that is being waited for instead of this program.
+/// From now on SIGTERM ends the child that is being waited for, not this program.
 #[allow(unsafe_code)]
 pub fn hand_termination_on() {
     let handler = hand_on as extern "C" fn(libc::c_int);
@@ -28,7 +28,7 @@ extern "C" fn hand_on(_signal: libc::c_int) {
     end_child();
 }
 
-/// Whether it has come.
+/// Whether SIGTERM was received.
 pub(super) fn is_asked() -> bool {
     ASKED.load(Ordering::SeqCst)
 }
@@ -44,16 +44,16 @@ fn end_child() {
     }
 }
 
-/// A child is about to be waited for.
+/// Registers a child before waiting for it.
 pub(super) fn watch(child: i32) {
     CHILD.store(child, Ordering::SeqCst);
     if is_asked() {
-        // It came before there was a child that it could be handed on to.
+        // SIGTERM was received before the child was registered.
         end_child();
     }
 }
 
-/// It was waited for: its number may belong to another process from now on.
+/// Unregisters the child: once it is waited for, its process id may be reused.
 pub(super) fn forget() {
     CHILD.store(0, Ordering::SeqCst);
 }
@@ -62,7 +62,7 @@ pub(super) fn forget() {
 pub(super) mod tests {
     use super::*;
 
-    /// As if SIGTERM came while `work` is not yet waiting for a child.
+    /// Runs `work` as if SIGTERM had been received before it starts a child.
     pub fn after_termination<T>(work: impl FnOnce() -> T) -> T {
         hand_on(libc::SIGTERM);
         let done = work();

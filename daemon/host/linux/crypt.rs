@@ -1,5 +1,5 @@
-//! A block device behind a mapping of dm-crypt, with a key that is made here and forgotten at once
-//! (include/uapi/linux/dm-ioctl.h; Documentation/admin-guide/device-mapper/dm-crypt.rst).
+//! A dm-crypt mapping of a block device, with a random key that this program does not keep (include/uapi/linux/dm-ioctl.h;
+//! Documentation/admin-guide/device-mapper/dm-crypt.rst).
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -29,13 +29,13 @@ const AT_NAME: usize = 48;
 const TARGET: usize = 40;
 const AT_LENGTH: usize = 8;
 const AT_TYPE: usize = 24;
-/// Two AES-256 keys: one for the text, one for the place.
+/// XTS takes two AES-256 keys: for the data and for the tweak.
 const KEY_BYTES: usize = 64;
 const SECTOR: u64 = 512;
-/// Pages are encrypted whole.
+/// Sector size of the mapping: one page.
 const BLOCK: u64 = 4096;
 
-/// One call to the device mapper, in memory that is wiped.
+/// One device mapper call, in memory that is wiped.
 struct Call {
     pages: Pages,
     used: usize,
@@ -44,7 +44,7 @@ struct Call {
 impl Call {
     fn about(name: &str) -> Result<Call, HostError> {
         let mut call = Call { pages: Pages::new(1)?, used: HEADER };
-        // The kernel takes every 4.x.
+        // The kernel accepts any 4.x.
         call.number(0, 4);
         call.number(AT_START, u32::try_from(HEADER).unwrap_or(u32::MAX));
         call.number(AT_FLAGS, SECURE_DATA);
@@ -62,8 +62,8 @@ impl Call {
         self.used = end;
     }
 
-    /// The table: all of the device `(major, minor)`, encrypted with a new key. The key is written as digits straight into
-    /// the call, and exists nowhere else in this program.
+    /// Writes the table: the whole device `(major, minor)`, encrypted with a new key. The key is written as hexadecimal
+    /// digits into the call, and exists nowhere else in this program.
     fn crypt_table(&mut self, sectors: u64, (major, minor): (u32, u32)) -> Result<(), HostError> {
         let target = self.used;
         self.used += TARGET;
@@ -76,7 +76,7 @@ impl Call {
         let key = &mut key.bytes_mut()[..KEY_BYTES];
         let mut made = 0;
         while made < KEY_BYTES {
-            // Waits until the kernel's generator is ready, early at boot: a key that can be guessed is none.
+            // Blocks until the kernel's generator is seeded, early at boot: a key from before that could be guessed.
             match rustix::rand::getrandom(&mut key[made..], rustix::rand::GetRandomFlags::empty()) {
                 Ok(count) => made += count,
                 Err(rustix::io::Errno::INTR) => {}
@@ -102,7 +102,7 @@ impl Call {
         self.number(AT_SIZE, u32::try_from(self.pages.page_size()).unwrap_or(u32::MAX));
         let opcode = rustix::ioctl::opcode::read_write::<[u8; HEADER]>(0xfd, number);
         let at = self.pages.bytes_mut().as_mut_ptr();
-        // SAFETY: the memory is as long as the call says, which the kernel neither reads nor writes beyond, and outlives it.
+        // SAFETY: the kernel reads and writes at most the length that the call states, which is that of the memory.
         let answer = unsafe { libc::ioctl(control.as_fd().as_raw_fd(), opcode as _, at) };
         if answer == 0 {
             return Ok(());
@@ -147,7 +147,7 @@ pub fn open(root: &Path, name: &str, store: &str) -> Result<(), HostError> {
     let active =
         loaded.and_then(|()| Call::about(name)?.make(&control, DEV_SUSPEND, "activate the mapping", name));
     if active.is_err() {
-        // The first error says why.
+        // The first error is the one to report.
         close(root, name).ok();
     }
     active

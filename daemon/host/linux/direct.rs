@@ -1,4 +1,4 @@
-//! A block device or file past the page cache: each request goes to the device, and comes back when it is done.
+//! Block devices and files with direct I/O: a request returns when the device has completed it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -14,8 +14,8 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Opens a device node for reading, and for writing too when that is asked for. Closing one that is open for writing has
-    /// udev look at the device.
+    /// Opens a device node for reading, and for writing if `writable`. Closing a writable descriptor makes udev probe the
+    /// device.
     pub fn open(path: &Path, writable: bool) -> Result<Direct, HostError> {
         let file = OpenOptions::new()
             .read(true)

@@ -1,4 +1,4 @@
-//! Files that have to be there after a power cut: below `/var/lib/zramd`.
+//! Files that survive a power cut, below `/var/lib/zramd`.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::files;
 use crate::HostError;
 
-/// Replaces a file as a whole, with its directory, so that after a power cut either the old or the new text is there.
+/// Replaces a file atomically and syncs it and its directory: after a power cut either the old or the new text is there.
 pub fn replace(root: &Path, path: &str, text: &str) -> Result<(), HostError> {
     let full = files::below(root, path);
     let failed =
@@ -24,7 +24,7 @@ pub fn replace(root: &Path, path: &str, text: &str) -> Result<(), HostError> {
         .map_err(failed("write the directory of"))
 }
 
-/// Removes a file; whether it was there.
+/// Removes a file; true if it existed.
 pub fn remove(root: &Path, path: &str) -> Result<bool, HostError> {
     match fs::remove_file(files::below(root, path)) {
         Ok(()) => Ok(true),

@@ -1,7 +1,6 @@
-//! Files outside the trait: configuration in, generated units out.
+//! Files outside of [`Host`](crate::Host): configuration and generated units.
 //!
-//! The pure commands (`plan`, `check`, `generate`) read below a root directory and never touch devices, so these are plain
-//! functions rather than verbs of the host.
+//! `plan`, `check` and `generate` read below a root directory and never touch devices, so these are plain functions.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -18,15 +17,15 @@ use logic::config::problem::{Origin, Problem};
 use logic::overlay::{DIRECTORY, section_of_path};
 use logic::unit::{Contents, UnitFile};
 
-/// Files in the order of precedence, and what is wrong with the others.
+/// Files by precedence, and problems with files that could not be read.
 pub type Sources = (Vec<(PathBuf, String)>, Vec<Problem>);
 
-/// Most bytes that are read of a file of the kernel or in `/etc`.
+/// Maximum length in bytes of a file of the kernel or in `/etc`.
 const LARGEST: usize = 64 << 20;
-/// Most bytes of a line of `/proc/self/mountinfo`: four times `PATH_MAX`, because each byte may be escaped. Users can make
-/// longer ones, by moving a directory that has a mount in it; no mount of ours has such a path.
+/// Maximum length in bytes of a line of `/proc/self/mountinfo`: four times `PATH_MAX`, because each byte may be escaped.
+/// Users can make longer ones by moving a directory that has a mount in it, but no mount of ours has such a path.
 const LONGEST_MOUNT: usize = 4 * 4096;
-/// Most bytes of a configuration file.
+/// Maximum length in bytes of a configuration file.
 const LARGEST_CONFIGURATION: u64 = 1 << 20;
 
 /// The text of a file below `root`; a missing one is empty, and what is not UTF-8 is replaced.
@@ -44,7 +43,7 @@ pub(super) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     read_lines(open_regular(path)?, LARGEST)
 }
 
-/// Reads until the end or until `data` is full; how many bytes that is.
+/// Reads until the end or until `data` is full, and returns the number of bytes.
 pub(super) fn fill(mut file: File, data: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < data.len() {
@@ -63,7 +62,7 @@ pub(super) fn read_mountinfo(root: &Path) -> io::Result<Vec<u8>> {
     read_lines(open_regular(&below(root, "/proc/self/mountinfo"))?, LONGEST_MOUNT)
 }
 
-/// Everything but lines of more than `longest` bytes. Not by `read_to_end`: the kernel gives most of its files no size.
+/// All lines of at most `longest` bytes. Not with `read_to_end`: most files of the kernel have no size.
 fn read_lines(mut file: impl Read, longest: usize) -> io::Result<Vec<u8>> {
     let (mut kept, mut line, mut skipped) = (Vec::new(), 0, false);
     let mut buffer = [0; 4096];
@@ -92,7 +91,7 @@ fn read_lines(mut file: impl Read, longest: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Opens a file for reading, if it is a regular one: opening a pipe may wait for ever, and opening a device may change it.
+/// Opens a file for reading if it is regular: opening a pipe may block, and opening a device may have side effects.
 fn open_regular(path: &Path) -> io::Result<File> {
     must_be_regular(&fs::metadata(path)?)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -154,8 +153,8 @@ pub fn find_sources(root: &Path) -> Sources {
     (files, problems)
 }
 
-/// The configuration below `root`, or one file with the runtime sections: naming a file does not hide those, because
-/// whoever asked for them asked for them to last until the next boot.
+/// The configuration below `root`, or one named file; in both cases with the runtime sections, which last until the next
+/// boot.
 pub fn sources(root: &Path, file: Option<&PathBuf>) -> Sources {
     let Some(file) = file else { return find_sources(root) };
     let mut paths = vec![file.clone()];
@@ -163,7 +162,7 @@ pub fn sources(root: &Path, file: Option<&PathBuf>) -> Sources {
     read_sources(&paths)
 }
 
-/// Files that were named, as they are.
+/// The named files, without any others.
 pub fn read_sources(paths: &[PathBuf]) -> Sources {
     let mut files = Vec::new();
     let mut problems = Vec::new();
@@ -182,7 +181,7 @@ pub fn read_sources(paths: &[PathBuf]) -> Sources {
     (files, problems)
 }
 
-/// An I/O error without the number that Rust adds.
+/// An I/O error without the number that Rust appends.
 pub fn describe(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(number) => crate::Errno(number).to_string(),
@@ -223,17 +222,17 @@ pub fn read_overlay(root: &Path, name: &str) -> Option<String> {
     read_configuration(&root.join(DIRECTORY).join(name)).ok().map(|(text, _)| text)
 }
 
-/// Writes a runtime drop-in, or removes it, as a whole.
+/// Writes a runtime drop-in atomically; `None` removes it.
 pub fn write_overlay(root: &Path, name: &str, text: Option<&str>) -> Result<(), String> {
     replace(root, &format!("/{DIRECTORY}/{name}"), text)?;
     if text.is_none() {
-        // It stays while other drop-ins are in it, or when another program has removed it.
+        // The directory stays while it holds other drop-ins; another program may have removed it.
         fs::remove_dir(root.join(DIRECTORY)).ok();
     }
     Ok(())
 }
 
-/// Replaces a file below `/run` as a whole, creating its directory, or removes it.
+/// Replaces a file below `/run` atomically, creating its directory; `None` removes it.
 pub fn replace(root: &Path, path: &str, text: Option<&str>) -> Result<(), String> {
     let path = below(root, path);
     let written = match (text, path.parent(), path.file_name().and_then(|name| name.to_str())) {
@@ -250,11 +249,11 @@ pub fn replace(root: &Path, path: &str, text: Option<&str>) -> Result<(), String
     written.map_err(|error| format!("{}: {}", path.display(), describe(&error)))
 }
 
-/// Whether a directory has a file with such a name that is neither hidden nor empty, as a link to `/dev/null` is.
+/// Whether a directory has a file with this suffix that is neither hidden nor empty (a link to `/dev/null` is empty).
 pub fn has_file(directory: &Path, suffix: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(opened) = rustix::fs::open(directory, flags, Mode::empty()) else { return false };
-    // Not on the heap: the generator has little.
+    // On the stack, because the generator uses little heap.
     let mut buffer = [MaybeUninit::uninit(); 1024];
     let mut entries = RawDir::new(&opened, &mut buffer);
     while let Some(Ok(entry)) = entries.next() {
@@ -268,7 +267,7 @@ pub fn has_file(directory: &Path, suffix: &str) -> bool {
     false
 }
 
-/// Whether a directory is there and has something in it.
+/// Whether a directory exists and has entries.
 pub fn has_entries(directory: &Path) -> bool {
     fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
 }
@@ -284,7 +283,7 @@ pub fn write_units(directory: &Path, files: &[UnitFile]) -> Result<(), String> {
         let path = directory.join(&file.path);
         write_unit(&path, &file.contents).map_err(|error| format!("{}: {}", path.display(), describe(&error)))
     };
-    // One that cannot be written does not keep the others from being written.
+    // A unit that cannot be written does not prevent the others.
     let failed: Vec<String> = files.iter().filter_map(|file| write(file).err()).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
@@ -305,13 +304,12 @@ fn write_unit(path: &Path, contents: &Contents) -> io::Result<()> {
     }
 }
 
-/// Directories in which systemd looks for units, highest first.
+/// Directories in which systemd looks for units, by precedence.
 const UNIT_DIRECTORIES: [&str; 4] =
     ["etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system"];
 
-/// Whether some `*.wants` or `*.requires` directory has a link to `zramd.service`, and the service is not masked.
-///
-/// The same rule as systemd's own generators use for "is it enabled": the links are what `systemctl enable` makes.
+/// Whether a `*.wants` or `*.requires` directory has a link to `zramd.service`, and the service is not masked.
+/// These links are what `systemctl enable` makes; systemd's own generators use the same rule.
 pub fn is_enabled(root: &Path) -> bool {
     let masked = UNIT_DIRECTORIES.iter().any(|directory| {
         let unit = root.join(directory).join("zramd.service");
@@ -320,7 +318,7 @@ pub fn is_enabled(root: &Path) -> bool {
     !masked && UNIT_DIRECTORIES.iter().any(|directory| is_wanted_in(&root.join(directory)))
 }
 
-/// Directories in which systemd looks for generators, highest first (systemd.generator(7)).
+/// Directories in which systemd looks for generators, by precedence (systemd.generator(7)).
 const GENERATOR_DIRECTORIES: [&str; 5] = [
     "run/systemd/system-generators",
     "etc/systemd/system-generators",
@@ -359,7 +357,7 @@ mod tests {
         let ours = b"36 35 252:7 / /a rw - ext4 /dev/zram7 rw\n";
         let long = |length: usize| [vec![b'x'; length], b"\n".to_vec()].concat();
         let (fits, too_long) = (long(LONGEST_MOUNT - 1), long(LONGEST_MOUNT));
-        // Together more than is kept of a file.
+        // More in total than the largest file that is read.
         let many = Again(long(1 << 20), 0).take(65 * ((1 << 20) + 1));
         let text = ours.chain(&fits[..]).chain(&too_long[..]).chain(many).chain(&ours[..]);
         assert_eq!(read_lines(text, LONGEST_MOUNT).unwrap(), [&ours[..], &fits, ours].concat());
@@ -367,7 +365,7 @@ mod tests {
         assert!(read_lines(Again(fits, 0), LONGEST_MOUNT).is_err());
     }
 
-    /// These bytes again and again.
+    /// Repeats these bytes.
     struct Again(Vec<u8>, usize);
 
     impl Read for Again {

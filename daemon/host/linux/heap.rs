@@ -1,12 +1,12 @@
-//! Memory that was freed. How much of it the GNU library keeps is set in `zramd.service`.
+//! Freed memory. `zramd.service` sets how much of it glibc keeps.
 
-/// Gives back what was freed between pieces that are in use, which the library keeps otherwise.
+/// Returns free memory between blocks that are in use to the kernel, which glibc would keep.
 pub fn give_back_now() {
     #[cfg(target_env = "gnu")]
     #[allow(unsafe_code)]
-    // SAFETY: it touches free memory only, under the lock of the library.
+    // SAFETY: malloc_trim touches free memory only, under the lock of the library.
     unsafe {
-        // Whether there was any does not matter.
+        // The result only says whether there was any.
         libc::malloc_trim(0);
     }
 }

@@ -1,4 +1,4 @@
-//! Commands of the owner of the machine that we run, and end when they take too long.
+//! Commands from the configuration, which are ended when they take too long.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -9,12 +9,12 @@ use rustix::process::{Signal, test_kill_process_group};
 use super::process;
 use crate::HostError;
 
-/// How often it is looked at.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long it has to end once it was asked to.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs a program with its words, `limit` at most, and no longer than `go_on` says so, which is asked while it runs.
+/// Runs a program for at most `limit`, and only while `go_on` returns true; `go_on` is called at every poll.
 pub fn run(
     words: &[String],
     variables: &[(&str, &str)],
@@ -24,9 +24,9 @@ pub fn run(
     let Some((program, words)) = words.split_first() else { return Ok(()) };
     let mut command = Command::new(program);
     command.args(words).envs(variables.iter().copied()).stdin(Stdio::null());
-    // What we print is for whoever asked us; what it prints is for whoever reads messages.
+    // Our standard output carries our own reply, so the output of the program goes to standard error.
     command.stdout(std::io::stderr());
-    // A group of its own, so that its children end with it.
+    // A process group of its own, so that its children are ended with it.
     let mut child =
         command.process_group(0).spawn().map_err(|error| HostError::io(program.as_str(), "run", &error))?;
     let group = process::group(&child);
@@ -40,7 +40,7 @@ pub fn run(
     let is_late = Instant::now() >= last;
     let deadline = Instant::now() + GRACE;
     process::end_group(group, Signal::TERM);
-    // Also of its children some may take their time to end, or not listen.
+    // Children may outlive the program, or ignore SIGTERM.
     let is_left = || group.is_some_and(|group| test_kill_process_group(group).is_ok());
     wait(program, &mut child, deadline, &mut || {
         go_on();
@@ -60,7 +60,7 @@ pub fn run(
     Err(HostError::text(program.as_str(), "failed", message))
 }
 
-/// Waits for the end of a process; nothing when it has not ended in time, or is not to go on.
+/// Waits for the end of a process; `None` if it is still running at the deadline, or if `go_on` returned false.
 fn wait(
     program: &str,
     child: &mut Child,
@@ -113,14 +113,14 @@ mod tests {
     fn children_that_do_not_listen_are_killed_although_their_parent_has_ended() {
         let directory = tempfile::tempdir().unwrap();
         let note = directory.path().join("pid");
-        // Who ignores SIGTERM passes that on to what it runs.
+        // An ignored SIGTERM is inherited by children.
         let stubborn = format!(
             "(trap '' TERM; exec >/dev/null 2>&1; sh -c 'echo $$ >{0}.new; mv {0}.new {0}; exec sleep 600') &",
             note.display()
         );
         let waits = format!("{stubborn} while ! test -e {}; do sleep 0.01; done; wait", note.display());
         let words = ["/bin/sh", "-c", &waits].map(str::to_owned);
-        // On a busy machine it takes its time to begin.
+        // On a busy machine the start of the child may take longer than the limit.
         let pid = [1, 4, 16, 64].into_iter().find_map(|limit| {
             let error = run(&words, &[], Duration::from_secs(limit), || true).unwrap_err();
             assert!(error.to_string().contains(&format!("longer than {limit} s")), "{error}");
@@ -129,7 +129,7 @@ mod tests {
         let pid = pid.expect("the child begins");
         let is_alive = || {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-            // Nobody waits for it here: dead is as good as gone.
+            // A zombie counts as ended: nothing in the test reaps it.
             stat.is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
         };
         let deadline = Instant::now() + Duration::from_secs(30);

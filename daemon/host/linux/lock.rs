@@ -1,4 +1,4 @@
-//! Lock files that only their owner can lock: flock(2) needs an open file, and every user may open a public directory.
+//! Lock files that only their owner can open: flock(2) takes any open file, and every user can open a public directory.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,14 +11,14 @@ use rustix::io::Errno;
 use super::process;
 use crate::{Cause, Holder, HostError};
 
-/// Between two attempts.
+/// Interval between two attempts.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Locks the file `name` in `directory`, which it creates with mode 0600. `shown` is its path, for messages.
 ///
 /// # Errors
 ///
-/// [`Cause::Locked`] when another process still holds the lock after `patience`, with that process if `/proc` shows it.
+/// [`Cause::Locked`] if another process still holds the lock after `patience`, with that process if `/proc` shows it.
 pub fn take(directory: impl AsFd, name: &str, shown: &str, patience: Duration) -> Result<OwnedFd, HostError> {
     let deadline = Instant::now() + patience;
     loop {
@@ -35,7 +35,7 @@ pub fn take(directory: impl AsFd, name: &str, shown: &str, patience: Duration) -
     }
 }
 
-/// Locks an open file or directory. Only where others cannot open it: whoever can open it can lock it.
+/// Locks an open file or directory. Only for files that other users cannot open, because an open file can be locked.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub fn wait(file: impl AsFd, shown: &str, patience: Duration) -> Result<(), Host
     Ok(())
 }
 
-/// As [`take`], without waiting: nothing when another process holds the lock.
+/// As [`take`], without waiting; `None` if another process holds the lock.
 pub fn try_take(directory: impl AsFd, name: &str, shown: &str) -> Result<Option<OwnedFd>, HostError> {
     loop {
         let file = open(&directory, name, shown)?;
@@ -65,7 +65,7 @@ pub fn try_take(directory: impl AsFd, name: &str, shown: &str) -> Result<Option<
 }
 
 fn open(directory: impl AsFd, name: &str, shown: &str) -> Result<OwnedFd, HostError> {
-    // NONBLOCK: the wait for a lease, which an owner can take, has no limit of ours.
+    // NONBLOCK: without it, open(2) would wait for the lease that an owner of the file may hold.
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
         .map_err(|errno| HostError::new(shown, "open", errno))?;
@@ -88,7 +88,7 @@ fn held(file: impl AsFd, shown: &str, patience: Duration) -> HostError {
     HostError { object: shown.to_owned(), operation: "lock".to_owned(), cause }
 }
 
-/// Whether the lock was free.
+/// Tries to lock; false if the lock is taken.
 fn lock(file: impl AsFd, shown: &str) -> Result<bool, HostError> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -97,7 +97,7 @@ fn lock(file: impl AsFd, shown: &str) -> Result<bool, HostError> {
     }
 }
 
-/// Whether others find the same file under the name: an earlier owner may have removed it before releasing it.
+/// Whether the name still leads to this file: a previous owner may have removed it before releasing it.
 fn is_current(directory: impl AsFd, name: &str, file: &OwnedFd) -> bool {
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     let ours = rustix::fs::fstat(file);
@@ -106,8 +106,8 @@ fn is_current(directory: impl AsFd, name: &str, file: &OwnedFd) -> bool {
 
 /// The process that holds the lock of a file.
 ///
-/// The device in `/proc/locks` is not that of stat(2) on every file system (btrfs), so the inode selects the processes, and
-/// what they have open decides.
+/// On some file systems (btrfs) the device in `/proc/locks` is not that of stat(2). So candidates are selected by inode, and
+/// confirmed by their open files.
 fn holder(file: impl AsFd) -> Option<Holder> {
     let stat = rustix::fs::fstat(file).ok()?;
     let locks = fs::read("/proc/locks").ok()?;
@@ -120,9 +120,8 @@ fn holder(file: impl AsFd) -> Option<Holder> {
     })
 }
 
-/// The process in a line of `/proc/locks` that holds an flock of an inode:
-/// `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`. One that waits has `->` before the kind, one of another PID namespace
-/// the number 0.
+/// The process in a line of `/proc/locks` that holds an flock of an inode: `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0
+/// EOF`. A waiting process has `->` before the kind; a process of another PID namespace has the number 0.
 fn flock_owner(line: &[u8], inode: u64) -> Option<u32> {
     let words: Vec<&str> = std::str::from_utf8(line).ok()?.split_ascii_whitespace().collect();
     let [_, "FLOCK", _, _, pid, place, ..] = words[..] else { return None };
@@ -130,9 +129,9 @@ fn flock_owner(line: &[u8], inode: u64) -> Option<u32> {
     pid.parse().ok().filter(|pid| *pid > 0 && found == inode)
 }
 
-/// Removes a lock file. Its owner may do so before the release; the next process then locks a new file.
+/// Removes a lock file. The owner may do so before the release; the next process then creates and locks a new file.
 pub fn remove(directory: impl AsFd, name: &str) {
-    // A file that stays is locked again next time.
+    // A file that could not be removed is used again.
     rustix::fs::unlinkat(directory, name, AtFlags::empty()).ok();
 }
 

@@ -1,4 +1,4 @@
-//! A file without a name, on a loop device (Documentation/admin-guide/blockdev; include/uapi/linux/loop.h).
+//! Loop devices on unlinked files (Documentation/admin-guide/blockdev; include/uapi/linux/loop.h).
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,11 +12,11 @@ const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
-/// `LO_FLAGS_DIRECT_IO`: pages that are written back do not stay in memory a second time.
+/// `LO_FLAGS_DIRECT_IO`: without it, written-back pages would be in the page cache again.
 const DIRECT_IO: u32 = 16;
-/// zram writes and reads whole blocks of this size.
+/// Block size of zram's reads and writes.
 const BLOCK: u32 = 4096;
-/// How often another program may be faster in taking a free loop device.
+/// Attempts to get a free loop device; another program may take it first.
 const ATTEMPTS: u32 = 16;
 
 /// `struct loop_info64`.
@@ -65,7 +65,7 @@ struct Config {
     reserved: [u64; 8],
 }
 
-/// Makes the file, takes its name away, and attaches it under the name `tag`.
+/// Creates the file, unlinks it, and attaches it under the name `tag`.
 pub fn attach(root: &Path, tag: &str, path: &str, bytes: u64) -> Result<(), HostError> {
     let file = make(root, path, bytes)?;
     let control = open(&root.join("dev/loop-control"), "/dev/loop-control", OFlags::RDWR)?;
@@ -88,7 +88,7 @@ pub fn attach(root: &Path, tag: &str, path: &str, bytes: u64) -> Result<(), Host
     Err(HostError::new(path, "find a free loop device", Errno::BUSY))
 }
 
-/// A file that only root can read and that nobody can find: it ends with whoever has it open.
+/// Creates an unlinked file with mode 0600. It is freed when the last descriptor is closed.
 fn make(root: &Path, path: &str, bytes: u64) -> Result<OwnedFd, HostError> {
     let full = root.join(path.trim_start_matches('/'));
     let failed =
@@ -99,7 +99,7 @@ fn make(root: &Path, path: &str, bytes: u64) -> Result<OwnedFd, HostError> {
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC | OFlags::LARGEFILE, Mode::RUSR | Mode::WUSR);
     let directory = full.parent().unwrap_or(root);
     let file = match rustix::fs::open(directory, flags | OFlags::TMPFILE | OFlags::EXCL, mode) {
-        // A file system that makes none without a name (open(2), O_TMPFILE).
+        // The file system does not support O_TMPFILE (open(2)).
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
             let named = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             let file = rustix::fs::open(&full, named, mode).map_err(failed("create"))?;
@@ -108,7 +108,7 @@ fn make(root: &Path, path: &str, bytes: u64) -> Result<OwnedFd, HostError> {
         }
         other => other.map_err(failed("create"))?,
     };
-    // Only btrfs and its like have the flag, and need it: in-place writes without checksums or compression.
+    // For copy-on-write file systems such as btrfs: write in place, without checksums or compression.
     if let Ok(flags) = rustix::fs::ioctl_getflags(&file) {
         rustix::fs::ioctl_setflags(&file, flags | IFlags::NOCOW).ok();
     }
@@ -163,7 +163,7 @@ fn find_open(root: &Path, tag: &str) -> Result<Option<(String, OwnedFd)>, HostEr
         if !name.starts_with("loop") || !entry.path().join("loop").is_dir() {
             continue;
         }
-        // It may have been detached since.
+        // It may have been detached meanwhile.
         let Ok(device) = open(&root.join("dev").join(&name), &name, OFlags::RDONLY) else { continue };
         let is_ours = |info: Info| {
             let end = info.file_name.iter().position(|byte| *byte == 0).unwrap_or(info.file_name.len());
@@ -180,7 +180,7 @@ fn is_block(device: &OwnedFd) -> bool {
     rustix::fs::fstat(device).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
 }
 
-/// Detaches the file, which ends it. The kernel does so when the last user has closed the device.
+/// Detaches the file, which frees it. The kernel does so when the last user has closed the device.
 #[allow(unsafe_code)]
 pub fn detach(root: &Path, tag: &str) -> Result<(), HostError> {
     let Some((name, device)) = find_open(root, tag)? else { return Ok(()) };
@@ -189,7 +189,7 @@ pub fn detach(root: &Path, tag: &str) -> Result<(), HostError> {
         return Ok(());
     }
     let error = std::io::Error::last_os_error();
-    // Another program has detached it in the meantime.
+    // Another program has detached it already.
     if error.raw_os_error() == Some(libc::ENXIO) {
         Ok(())
     } else {

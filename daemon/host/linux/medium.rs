@@ -1,5 +1,5 @@
-//! Files and block devices to measure on. No path leads to the files and mounts made here, so the kernel takes them away when
-//! their descriptors are closed, however we end.
+//! Files and block devices for measurements. No path leads to the files and mounts made here, so the kernel removes them
+//! with their descriptors, also after a crash.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,7 +20,7 @@ pub struct Medium {
     shown: String,
 }
 
-/// A directory in which files without a name can be made.
+/// A directory for files without a name.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
@@ -28,7 +28,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A directory that is there.
+    /// Opens an existing directory.
     pub fn open(path: &Path) -> Result<Directory, HostError> {
         let shown = path.display().to_string();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -53,7 +53,7 @@ impl Directory {
         let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         let mounted = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
             .map_err(fail("mount"))?;
-        // A mount descriptor is an O_PATH descriptor; making files wants an ordinary one.
+        // A mount descriptor is an O_PATH descriptor; O_TMPFILE needs an ordinary one.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&mounted, ".", flags, Mode::empty())
             .map_err(fail("open the root directory"))?;
@@ -65,7 +65,7 @@ impl Directory {
         let (read_write, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
         let made = match rustix::fs::openat(&self.fd, ".", read_write | OFlags::TMPFILE, mode) {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
-                // A file system without O_TMPFILE (FAT, NFS): the name is there for a moment only.
+                // No O_TMPFILE (FAT, NFS): create and unlink.
                 let name = format!(".zramd-{}", std::process::id());
                 let made =
                     rustix::fs::openat(&self.fd, &name, read_write | OFlags::CREATE | OFlags::EXCL, mode);
@@ -81,7 +81,7 @@ impl Directory {
         }
     }
 
-    /// Bytes that an ordinary user can still store there.
+    /// Bytes available to users without privileges.
     pub fn free_bytes(&self) -> Result<u64, HostError> {
         let space =
             rustix::fs::fstatvfs(&self.fd).map_err(|errno| HostError::new(&self.shown, "statvfs", errno))?;
@@ -103,7 +103,7 @@ impl Directory {
 }
 
 impl Medium {
-    /// A block device, reached past the page cache.
+    /// Opens a block device with direct I/O.
     pub fn device(path: &Path) -> Result<Medium, HostError> {
         let shown = path.display().to_string();
         match rustix::fs::open(path, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()) {
@@ -112,7 +112,7 @@ impl Medium {
         }
     }
 
-    /// The same file past the page cache; nothing where its file system has no `O_DIRECT`.
+    /// Opens the same file with direct I/O; `None` if its file system does not support it.
     pub fn direct(&self) -> Result<Option<Medium>, HostError> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match rustix::fs::open(path, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()) {
@@ -137,14 +137,14 @@ impl Medium {
         self.file.sync_data().map_err(|error| HostError::io(&self.shown, "sync", &error))
     }
 
-    /// Has the page cache forget it, as far as it is on the device.
+    /// Drops its clean pages from the page cache.
     pub fn drop_cache(&self) -> Result<(), HostError> {
         rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed)
             .map_err(|errno| HostError::new(&self.shown, "drop the page cache", errno))
     }
 }
 
-/// Reads the beginning of a file; how many bytes that is.
+/// Reads the beginning of a file, and returns the number of bytes.
 pub fn read_file(path: &Path, data: &mut [u8]) -> Result<usize, HostError> {
     let read = File::open(path).and_then(|file| fill(file, data));
     read.map_err(|error| HostError::io(path.display().to_string(), "read", &error))

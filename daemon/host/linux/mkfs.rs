@@ -1,4 +1,4 @@
-//! Running `mkfs`: the one program that provisioning runs.
+//! Running `mkfs`, the only external program that setting up a device runs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::process;
 use crate::{HostError, MkfsSpec};
 
-/// How long it may take: the unit that prepares a device ends after 60 s, and would not say why.
+/// Time limit. The unit that sets up a device ends after 60 s, without a reason.
 const LIMIT: Duration = Duration::from_secs(45);
 
 /// Absolute path of `mkfs.TYPE`, if it is installed.
@@ -15,7 +15,7 @@ pub fn find(root: &Path, fs_type: &str) -> Option<PathBuf> {
     process::find_program(root, &format!("mkfs.{fs_type}"))
 }
 
-/// Makes a file system, and says what the program said when it fails.
+/// Makes a file system; the error has the output of the program.
 pub fn run(root: &Path, node: &Path, object: &str, spec: &MkfsSpec) -> Result<(), HostError> {
     let name = format!("mkfs.{}", spec.fs_type);
     let operation = format!("make an {} file system", spec.fs_type);
@@ -39,7 +39,7 @@ pub fn run(root: &Path, node: &Path, object: &str, spec: &MkfsSpec) -> Result<()
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    // mkfs.xfs explains all its options after the reason.
+    // mkfs.xfs prints its usage after the reason.
     let said = said.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let said: Vec<&str> = said.filter(|line| !line.is_empty()).collect();
     let said = said.last().copied().unwrap_or("it said nothing");

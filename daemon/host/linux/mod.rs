@@ -1,8 +1,8 @@
 //! The real machine.
 //!
-//! All paths are taken below a root directory, which is `/` except in tests, so that path building and parsing can be tried
-//! on a copied tree. The only module with `unsafe`: loop devices, the device mapper, `swapon`, `swapoff`, `fork`,
-//! `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate wraps.
+//! All paths are below a root directory, which is `/` except in tests. This is the only module with `unsafe`: loop devices,
+//! the device mapper, `swapon`, `swapoff`, `fork`, `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate
+//! wraps.
 
 mod block;
 pub mod cancel;
@@ -58,7 +58,7 @@ use logic::ramdisk::place::disk_at;
 use logic::record::{SCRATCH, crypt_name};
 use logic::vm::Tunable;
 
-/// Where the daemon says how short memory is, for others than its callers.
+/// File with the memory pressure level, for programs that do not use D-Bus.
 pub const PRESSURE_LEVEL: &str = "/run/zramd/work/pressure";
 
 /// The machine we run on.
@@ -81,7 +81,7 @@ impl LinuxHost {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Whether something is mounted there.
+    /// Whether `path` is a mount point.
     pub fn is_mount_point(&self, path: &str) -> bool {
         mount::is_mounted(rustix::fs::CWD, &self.path(path)).unwrap_or(false)
     }
@@ -100,7 +100,7 @@ impl LinuxHost {
     }
 }
 
-/// Writes `value` in one write(2), as sysfs wants it, without creating the file.
+/// Writes `value` in one write(2), as sysfs requires, without creating the file.
 fn write_existing(path: &Path, value: &str) -> Result<(), std::io::Error> {
     use std::io::Write;
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
@@ -233,7 +233,7 @@ impl Host for LinuxHost {
     fn link(&self, path: &str) -> Option<String> {
         let root = self.root.canonicalize().ok()?;
         let full = self.path(path);
-        // What is missing has no links in it.
+        // The part that does not exist has no links in it.
         let (real, there) = full.ancestors().find_map(|above| Some((above.canonicalize().ok()?, above)))?;
         let real = real.join(full.strip_prefix(there).ok()?);
         let real = Path::new("/").join(real.strip_prefix(&root).unwrap_or(&real));
@@ -330,7 +330,7 @@ impl Host for LinuxHost {
 
     fn random(&mut self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        // A short read cannot happen for 16 bytes once the pool is ready; before that, a UUID with zeros is still one.
+        // With an initialised pool 16 bytes are never read short; before, the rest of the UUID is zeros.
         if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK).is_err() {
             let now = self.now().as_nanos().to_ne_bytes();
             bytes.copy_from_slice(&now);

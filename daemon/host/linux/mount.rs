@@ -33,7 +33,7 @@ const FLAGS: [(&str, MountFlags, bool); 20] = [
     ("nolazytime", MountFlags::LAZYTIME, false),
 ];
 
-/// Words that mean something to mount(8) or systemd only.
+/// Options for mount(8) or systemd, which the kernel does not know.
 const USER_SPACE: [&str; 7] = ["defaults", "auto", "noauto", "nofail", "user", "nouser", "_netdev"];
 
 /// Whether something is mounted at `path` below an open directory, or at the directory itself where `path` is empty.
@@ -60,8 +60,8 @@ fn data(spec: &MountSpec, words: String) -> Result<CString, HostError> {
     CString::new(words).map_err(|_| HostError::new(&spec.mount_point, "read the mount options", Errno::INVAL))
 }
 
-/// Opens a directory below `root` without following a symbolic link. Who owns a directory on the way could otherwise lead
-/// what is done there to any other place, at any moment. Component by component: openat2(2) is missing before Linux 5.6.
+/// Opens a directory below `root` without following symbolic links: the owner of a directory on the way could redirect them
+/// at any time. Component by component, because openat2(2) is missing before Linux 5.6.
 fn open(root: &Path, path: &str) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut directory = rustix::fs::open(root, flags, Mode::empty())?;
@@ -71,13 +71,13 @@ fn open(root: &Path, path: &str) -> rustix::io::Result<OwnedFd> {
     Ok(directory)
 }
 
-/// The directory that `path` is in, opened in the same way, and its name there.
+/// Opens the parent of `path` in the same way, and returns it with the last component.
 fn open_parent<'a>(root: &Path, path: &'a str) -> rustix::io::Result<(OwnedFd, &'a str)> {
     let (parent, name) = path.rsplit_once('/').ok_or(rustix::io::Errno::INVAL)?;
     Ok((open(root, parent)?, name))
 }
 
-/// A path that leads to an open directory whatever becomes of its names.
+/// A path in `/proc` that leads to an open directory, also after it was renamed.
 fn path_of(directory: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", directory.as_raw_fd())
 }
@@ -102,7 +102,7 @@ pub fn remount(root: &Path, spec: &MountSpec) -> Result<(), HostError> {
         .map_err(|errno| HostError::new(&spec.mount_point, format!("remount with `{}`", spec.options), errno))
 }
 
-/// Shows what is mounted at one path at another one as well.
+/// Bind-mounts `from` at `to`.
 pub fn bind(root: &Path, from: &str, to: &str) -> Result<(), HostError> {
     let bound = open(root, from).and_then(|from| {
         let to = open(root, to)?;
@@ -111,7 +111,7 @@ pub fn bind(root: &Path, from: &str, to: &str) -> Result<(), HostError> {
     bound.map_err(|errno| HostError::new(to, format!("bind {from}"), errno))
 }
 
-/// Unmounts, never lazily. By its name in the open directory that it is in: what is open itself cannot be unmounted.
+/// Unmounts, never lazily. By name in the open parent: an open descriptor of the mount itself would keep it busy.
 pub fn unmount(root: &Path, path: &str) -> Result<(), HostError> {
     open_parent(root, path)
         .and_then(|(parent, name)| {
@@ -134,8 +134,8 @@ pub fn remove_directory(root: &Path, path: &str) -> Result<(), HostError> {
         .map_err(|errno| HostError::new(path, "remove directory", errno))
 }
 
-/// Mounts the device nowhere (fsopen(2), fsmount(2)), and sets owner and mode of its root directory there. When the
-/// descriptor is closed the mount is gone: no path shows it, not even for a moment.
+/// Mounts the device at no path (fsopen(2), fsmount(2)), and sets owner and mode of its root directory. Closing the
+/// descriptor unmounts it.
 pub fn set_root(node: &Path, object: &str, fs_type: &str, root: &RootSpec) -> Result<(), HostError> {
     let fail = |what: &str| {
         let what = format!("{what} to set the owner of its root directory");
@@ -153,7 +153,7 @@ pub fn set_root(node: &Path, object: &str, fs_type: &str, root: &RootSpec) -> Re
 
 /// `fchown` before `fchmod`: chown clears the set-id bits.
 fn apply_root(mounted: &OwnedFd, object: &str, root: &RootSpec) -> Result<(), HostError> {
-    // A mount descriptor is an O_PATH descriptor; fchown and fchmod want an ordinary one.
+    // A mount descriptor is an O_PATH descriptor; fchown and fchmod need an ordinary one.
     let directory =
         rustix::fs::openat(mounted, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| HostError::new(object, "open the root directory", errno))?;

@@ -1,4 +1,4 @@
-//! Memory for the contents of other programs' memory: page-aligned, kept out of swap and core dumps, wiped in the end.
+//! Memory for pages of other processes: page-aligned, locked, excluded from core dumps, and wiped when dropped.
 
 use std::ptr::NonNull;
 
@@ -23,7 +23,7 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// `count` pages. Kept in memory as far as our limits let us (`RLIMIT_MEMLOCK`).
+    /// `count` pages, locked as far as `RLIMIT_MEMLOCK` allows.
     #[allow(unsafe_code)]
     pub fn new(count: usize) -> Result<Pages, HostError> {
         let page = rustix::param::page_size();
@@ -40,8 +40,8 @@ impl Pages {
         }
         .map_err(failed)?;
         let start = NonNull::new(mapped.cast::<u8>()).ok_or_else(|| failed(rustix::io::Errno::NOMEM))?;
-        // SAFETY: the range is the mapping from above. Neither call changes what it holds; where they are refused, the
-        // contents are as safe as the memory they came from.
+        // SAFETY: the range is the mapping from above. Neither call changes its contents; if they fail, the contents are as
+        // protected as in the process that they came from.
         unsafe {
             rustix::mm::madvise(mapped, length, Advice::LinuxDontDump).ok();
             rustix::mm::mlock(mapped, length).ok();
@@ -49,12 +49,12 @@ impl Pages {
         Ok(Pages { start, count, page, mapped: length })
     }
 
-    /// How many pages.
+    /// Number of pages.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Bytes in a page.
+    /// Page size in bytes.
     pub fn page_size(&self) -> usize {
         self.page
     }
@@ -66,7 +66,7 @@ impl Pages {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count * self.page) }
     }
 
-    /// All bytes, to be changed.
+    /// All bytes, mutable.
     #[allow(unsafe_code)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `bytes`, and `self` is borrowed exclusively.
@@ -78,7 +78,7 @@ impl Pages {
         &self.bytes()[index * self.page..][..self.page]
     }
 
-    /// One page, to be changed.
+    /// One page, mutable.
     pub fn page_mut(&mut self, index: usize) -> &mut [u8] {
         let page = self.page;
         &mut self.bytes_mut()[index * page..][..page]
@@ -98,12 +98,12 @@ impl Drop for Pages {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         wipe(self.bytes_mut());
-        // SAFETY: nobody has a reference into the mapping any more.
+        // SAFETY: no reference into the mapping outlives the value that is dropped.
         unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.mapped).ok() };
     }
 }
 
-/// Overwrites with zeros, also when nobody reads them afterwards.
+/// Overwrites with zeros, in a way that the compiler does not remove.
 #[allow(unsafe_code)]
 fn wipe(bytes: &mut [u8]) {
     // SAFETY: the pointer and the length are those of a slice that is borrowed exclusively.

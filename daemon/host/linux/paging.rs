@@ -1,4 +1,4 @@
-//! Sending memory of our own to swap, and telling when it comes back.
+//! Moving our own memory to swap, and counting page faults.
 
 use std::ffi::c_void;
 
@@ -6,13 +6,13 @@ use rustix::mm::Advice;
 
 use crate::HostError;
 
-/// Has the kernel give this process single pages only, no huge ones.
+/// Disables transparent huge pages for this process.
 pub fn single_pages() -> Result<(), HostError> {
     rustix::thread::disable_transparent_huge_pages(true)
         .map_err(|errno| HostError::new("process", "refuse huge pages", errno))
 }
 
-/// Sends the whole pages in `memory` to swap (`MADV_PAGEOUT`, Linux 5.4). The kernel keeps those that find no room there.
+/// Moves the whole pages in `memory` to swap (`MADV_PAGEOUT`, Linux 5.4). Pages that do not fit stay in memory.
 #[allow(unsafe_code)]
 pub fn page_out(memory: &mut [u8]) -> Result<(), HostError> {
     let page = rustix::param::page_size();
@@ -24,7 +24,7 @@ pub fn page_out(memory: &mut [u8]) -> Result<(), HostError> {
         .map_err(|errno| HostError::new("memory", "page out", errno))
 }
 
-/// Page faults of this thread that had to wait for a device so far.
+/// Major page faults of this thread.
 #[allow(unsafe_code)]
 pub fn major_faults() -> u64 {
     // SAFETY: all fields of `rusage` are numbers, for which zeros are valid.

@@ -1,4 +1,4 @@
-//! The configuration files of other programs, and ours written beside them: below a root that no link leads out of.
+//! Configuration files of other programs, and ours written beside them, below a root that no link leads out of.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::files::{describe, must_be_regular, read_text};
 use logic::import::files::{Content, Found};
 
-/// A directory that is taken for `/`.
+/// A directory that is treated as `/`.
 #[derive(Debug)]
 pub struct Root(OwnedFd);
 
@@ -56,7 +56,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Opens a path as seen from inside.
+    /// Opens a path as seen from inside the root.
     fn at(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let mode = if flags.contains(OFlags::CREATE) { Mode::from(0o644) } else { Mode::empty() };
         let flags = flags | OFlags::CLOEXEC;
@@ -72,7 +72,7 @@ impl Root {
             }
         };
         let target = link_target(itself.as_fd());
-        // A link to /dev/null is empty, also where the root has no devices.
+        // A link to /dev/null is empty, also if the root has no /dev.
         let is_null = target.as_ref().is_some_and(|target| target.ends_with("/dev/null"));
         let text = if is_null { Ok(String::new()) } else { self.text(&path) };
         let content = match (target, text) {
@@ -91,8 +91,8 @@ impl Root {
         read_text(file)
     }
 
-    /// Writes a new file, with the directories it needs; one that is there is an error ([`io::ErrorKind::AlreadyExists`]), and
-    /// stays as it is.
+    /// Writes a new file, with the directories it needs. An existing one is an error ([`io::ErrorKind::AlreadyExists`]) and
+    /// is not changed.
     pub fn create(&self, path: &Path, text: &str) -> io::Result<()> {
         let (directory, name) = match (path.parent(), path.file_name()) {
             (Some(directory), Some(name)) => (self.directory(directory)?, name),
@@ -108,7 +108,7 @@ impl Root {
         written
     }
 
-    /// Opens a directory, and makes what is missing of it.
+    /// Opens a directory, creating it and its parents.
     fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         if path.as_os_str().is_empty() {
             return self.0.try_clone();
@@ -117,7 +117,7 @@ impl Root {
         match (open(), path.parent(), path.file_name()) {
             (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
                 match rustix::fs::mkdirat(self.directory(parent)?, name, Mode::from(0o755)) {
-                    // A link that leads nowhere, or another program was faster.
+                    // A dangling link, or another program created it first.
                     Ok(()) | Err(Errno::EXIST) => open(),
                     Err(error) => Err(error.into()),
                 }

@@ -1,4 +1,4 @@
-//! Asking PID 1 by systemctl(1), for programs that are there for moments and hold no conversation with it.
+//! PID 1 through systemctl(1), for short-lived programs without a D-Bus connection.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::process;
 use crate::HostError;
 use logic::error::Error;
 
-/// How long it may take: as long as the unit that drains may. PID 1 has limits for what it starts and stops.
+/// Time limit, as for the unit that drains. PID 1 has its own limits for what it starts and stops.
 const LIMIT: Duration = Duration::from_secs(300);
 
 fn systemctl(verb: &str, words: &[&str]) -> Result<String, HostError> {
@@ -24,8 +24,8 @@ fn systemctl(verb: &str, words: &[&str]) -> Result<String, HostError> {
     Err(HostError::text("systemctl", format!("{verb} {}", words.join(" ")), said))
 }
 
-/// Brings the units in line with the configuration: those of the generator, and those that `zramd-setup` writes where it does not
-/// run.
+/// Brings the units in line with the configuration: those of the generator, or those that `zramd-setup` writes if the
+/// generator does not run.
 pub fn follow_configuration() -> Result<(), Error> {
     process::ask::<()>(process::ours("zramd-setup").arg("write-units"), LIMIT, |_| {})?;
     Ok(systemctl("daemon-reload", &[]).map(drop)?)
@@ -41,7 +41,7 @@ pub fn stop(units: &[&str]) -> Result<(), HostError> {
     systemctl("stop", units).map(drop)
 }
 
-/// A property of a unit (org.freedesktop.systemd1(5)); empty when there is no such property.
+/// A property of a unit (org.freedesktop.systemd1(5)); empty if it does not exist.
 pub fn property(unit: &str, name: &str) -> Result<String, HostError> {
     let property = format!("--property={name}");
     systemctl("show", &["--value", &property, unit])

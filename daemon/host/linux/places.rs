@@ -9,18 +9,18 @@ use rustix::io::Errno;
 use crate::HostError;
 use logic::ramdisk::place::PLACES;
 
-/// Its parts below the root directory with their modes: only root can look below the last one.
+/// Its components below the root directory, with their modes: only root can enter the last one.
 const PARTS: [(&str, Mode); 3] = [
     ("run", Mode::from_raw_mode(0o755)),
     ("zramd", Mode::from_raw_mode(0o755)),
     ("disk", Mode::from_raw_mode(0o700)),
 ];
 
-/// Makes [`PLACES`] below `root`, or gives it the mode 0700 if it has another one. No link is followed.
+/// Creates [`PLACES`] below `root`, or sets its mode to 0700. Does not follow links.
 ///
 /// # Errors
 ///
-/// Also when it belongs to another user than ours.
+/// Also if it belongs to another user than ours.
 pub fn make(root: &Path) -> Result<(), HostError> {
     let fail = |operation: &'static str| move |errno: Errno| HostError::new(PLACES, operation, errno);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -34,7 +34,7 @@ pub fn make(root: &Path) -> Result<(), HostError> {
         let opened = rustix::fs::openat(&directory, name, flags | OFlags::NOFOLLOW, Mode::empty());
         directory = opened.map_err(fail("open"))?;
         if made {
-            // Whatever the umask is.
+            // Independent of the umask.
             rustix::fs::fchmod(&directory, mode).map_err(fail("set the mode of"))?;
         }
     }

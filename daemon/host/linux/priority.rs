@@ -1,6 +1,6 @@
-//! Standing back: the CPU, and the disk, for everybody else first.
+//! Idle CPU and I/O priority.
 
-/// Makes this process, and what it starts from now on, run only where nothing else wants to. What the kernel refuses is left.
+/// Gives this process and its later children the idle CPU and I/O priority. Errors are ignored.
 #[allow(unsafe_code)]
 pub fn lowest() {
     let parameters = libc::sched_param { sched_priority: 0 };

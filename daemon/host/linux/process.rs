@@ -1,4 +1,4 @@
-//! Who we are, where we run, who holds a device open, and loading a module.
+//! Our privileges, containers, holders of a device, running programs, loading a module.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -18,16 +18,16 @@ use logic::error::Error;
 /// Bit of `CAP_SYS_ADMIN` in include/uapi/linux/capability.h.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
-/// Where system programs are; deliberately not `$PATH`.
+/// Directories of system programs; not `$PATH`, which the caller controls.
 const DIRECTORIES: [&str; 4] = ["usr/sbin", "usr/bin", "sbin", "bin"];
-/// How long modprobe may take: the driver has to be read from a slow medium, and no more.
+/// Time limit for modprobe, which may read the driver from a slow medium.
 const MODPROBE_LIMIT: Duration = Duration::from_secs(30);
-/// How long `zramd-worker` may take to load or save a RAM disk; it has limits of its own, which its configuration can raise.
+/// Time limit for `zramd-worker` to load or save a RAM disk. It has limits of its own, which the configuration can raise.
 pub const WORKER_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Whether we have `CAP_SYS_ADMIN`, without which neither swap nor mounts nor zram can be changed.
 pub fn is_privileged() -> bool {
-    // It has the name of this process, of any bytes.
+    // The file contains the name of this process, which need not be UTF-8.
     let Ok(status) = fs::read("/proc/self/status").map(lossy) else { return false };
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     effective
@@ -37,8 +37,8 @@ pub fn is_privileged() -> bool {
 
 /// The kind of container that we run in, if it keeps us from the machine's devices.
 ///
-/// A container that has rights and a writable `/sys` counts as a machine: whoever made it wanted that, and images of
-/// virtual machines that were built from container images keep the marker files of docker and podman.
+/// A container with `CAP_SYS_ADMIN` and a writable `/sys` counts as a machine: such rights were given on purpose, and
+/// virtual machines that were built from container images have the marker files of docker and podman.
 pub fn container(root: &Path) -> Option<String> {
     let marker = |path: &str, kind: &str| root.join(path).exists().then(|| kind.to_owned());
     let kind = systemd_container(root)
@@ -49,7 +49,7 @@ pub fn container(root: &Path) -> Option<String> {
 
 /// The kind of container by systemd's container interface: `/run/systemd/container`, `container=` of PID 1.
 ///
-/// Found without running anything; zram-generator runs `systemd-detect-virt` for it, which takes most of its time.
+/// zram-generator runs `systemd-detect-virt` for this, which takes most of its time.
 pub fn systemd_container(root: &Path) -> Option<String> {
     let named = || {
         let text = read_small(&root.join("run/systemd/container")).ok()?;
@@ -88,7 +88,7 @@ pub fn mount_users(root: &Path, path: &Path) -> Vec<Holder> {
     })
 }
 
-/// What a process has open. Processes come and go while we look, and we may not look into all of them.
+/// The open files of a process. Processes may end meanwhile, and some may not be inspected.
 pub(super) fn descriptors(process: &Path) -> impl Iterator<Item = fs::Metadata> {
     fs::read_dir(process.join("fd"))
         .into_iter()
@@ -96,7 +96,7 @@ pub(super) fn descriptors(process: &Path) -> impl Iterator<Item = fs::Metadata> 
         .filter_map(|descriptor| fs::metadata(descriptor.ok()?.path()).ok())
 }
 
-/// The name of a process, which it can choose; empty when it has ended.
+/// The name of a process, which the process can choose; empty if it has ended.
 pub(super) fn comm(process: &Path) -> String {
     let name = fs::read(process.join("comm")).unwrap_or_default();
     name.trim_ascii_end().escape_ascii().to_string()
@@ -123,15 +123,15 @@ pub fn group(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-/// Signals all of a group. It may just have ended, which is as good.
+/// Signals a process group. One that has just ended is not an error.
 pub fn end_group(group: Option<Pid>, signal: Signal) {
     if let Some(group) = group {
         kill_process_group(group, signal).ok();
     }
 }
 
-/// Runs a program to its end and returns what it prints to pipes. One that takes longer than `limit` is killed with its
-/// children; `name` is its name, for messages, and `watch` sees its number while it runs, then 0.
+/// Runs a program to its end and returns its output. A program that takes longer than `limit` is killed with its children;
+/// `name` is its name for messages, and `watch` is called with its process id, and with 0 when it has ended.
 pub fn output(
     command: &mut Command,
     name: &str,
@@ -139,7 +139,7 @@ pub fn output(
     watch: impl Fn(u32),
 ) -> Result<Output, HostError> {
     let failed = |error: std::io::Error| HostError::io(name, "run", &error);
-    // A group of its own, so that its children end with it.
+    // A process group of its own, so that its children are killed with it.
     let child = command.process_group(0).spawn().map_err(failed)?;
     let group = group(&child);
     watch(child.id());
@@ -171,7 +171,7 @@ pub fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
     DIRECTORIES.iter().map(|directory| root.join(directory).join(name)).find(|path| path.is_file())
 }
 
-/// Loads a module with modprobe(8), which resolves dependencies; only direct mode does this, units use
+/// Loads a module with modprobe(8), which resolves dependencies. Only direct mode does this; units use
 /// `modprobe@zram.service`.
 pub fn load_module(root: &Path, name: &str) -> Result<(), HostError> {
     let program = find_program(root, "modprobe")
@@ -187,7 +187,7 @@ pub fn load_module(root: &Path, name: &str) -> Result<(), HostError> {
     Err(HostError::text(name, "load the module", said))
 }
 
-/// A command that runs a program of zramd that is installed beside this one.
+/// A command for a program of zramd in the directory of this one.
 pub fn ours(name: &str) -> Command {
     let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join(name)));
     Command::new(
@@ -195,8 +195,8 @@ pub fn ours(name: &str) -> Command {
     )
 }
 
-/// Runs a program of zramd, and returns its reply: a [`Result`] as JSON on standard output. What it writes on standard error
-/// appears on ours. `limit` and `watch` are those of [`output`].
+/// Runs a program of zramd, and returns its reply: a [`Result`] as JSON on standard output. Standard error is inherited.
+/// `limit` and `watch` are those of [`output`].
 pub fn ask<T: DeserializeOwned>(
     command: &mut Command,
     limit: Duration,
@@ -214,7 +214,7 @@ pub fn reply<T: DeserializeOwned>(name: &str, output: &Output) -> Result<T, Erro
     })
 }
 
-/// A command that runs `zramd-worker`, and has it reply to [`ask`].
+/// A command that runs `zramd-worker` with a reply for [`ask`].
 pub fn worker() -> Command {
     let mut command = ours("zramd-worker");
     command.arg("--reply");
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_end_is_killed_with_its_children() {
-        // The end of the pipe is that of the child.
+        // The child keeps the pipe open.
         let refused = shell("sleep 600 & wait", Duration::from_millis(50)).unwrap_err();
         assert_eq!(refused.object, "sh");
         let done = shell("echo said; echo why >&2; exit 3", Duration::from_secs(60)).unwrap();

@@ -1,4 +1,4 @@
-//! The memory of other processes, without disturbing it: only pages that are in memory are read.
+//! The memory of other processes. Only resident pages are read, so nothing is swapped in.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::lossy;
 
-/// Every process but this one.
+/// All processes except this one.
 pub fn others(root: &Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(root.join("proc")) else { return Vec::new() };
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -14,7 +14,7 @@ pub fn others(root: &Path) -> Vec<u32> {
     ids.filter(|id| *id != own).collect()
 }
 
-/// Its mappings; nothing for threads of the kernel, for what has ended, and for what we may not see.
+/// The mappings of a process; `None` for kernel threads, ended processes, and those that we may not inspect.
 pub fn maps(root: &Path, process: u32) -> Option<String> {
     let bytes = fs::read(directory(root, process).join("maps")).ok()?;
     Some(lossy(bytes)).filter(|text| !text.is_empty())
@@ -33,7 +33,7 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// Opens it; nothing when it has ended or we may not look into it (`PTRACE_MODE_ATTACH`).
+    /// Opens a process; `None` if it has ended or we may not inspect it (`PTRACE_MODE_ATTACH`).
     pub fn open(root: &Path, process: u32) -> Option<ProcessMemory> {
         let directory = directory(root, process);
         Some(ProcessMemory {
@@ -51,7 +51,7 @@ impl ProcessMemory {
         Some(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
     }
 
-    /// Reads memory. Whether it was there.
+    /// Reads memory; false if it is not mapped.
     pub fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
         self.memory.read_exact_at(buffer, address).is_ok()
     }

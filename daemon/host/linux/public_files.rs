@@ -6,15 +6,16 @@ use std::path::Path;
 
 use super::files::fill;
 
-/// Most that is taken of one file, so that a sample has many kinds.
+/// Maximum bytes of one file, so that a sample contains many files.
 const MOST_OF_FILE: usize = 64 << 10;
 /// Others may list a directory and reach what is in it.
 const OPEN_DIRECTORY: u32 = 0o005;
 /// Others may read a file.
 const READABLE: u32 = 0o004;
 
-/// Fills `data` with the beginnings of regular files below `directory`, in the order of their names; how many bytes it got. Only files
-/// that every user may read count: each directory from the root on has to be open to others, and no symbolic link is followed.
+/// Fills `data` with the beginnings of regular files below `directory`, sorted by name, and returns the number of bytes.
+/// Only files that every user may read: all directories from the root on have to be open to others, and links are not
+/// followed.
 pub fn read_below(directory: &Path, data: &mut [u8]) -> usize {
     if !directory.ancestors().skip(1).all(is_open_directory) {
         return 0;
@@ -32,7 +33,7 @@ pub fn read_below(directory: &Path, data: &mut [u8]) -> usize {
             left.extend(inside);
         } else if let Some(file) = open(&path) {
             let most = (data.len() - filled).min(MOST_OF_FILE);
-            // One that cannot be read to its end is left out.
+            // A file with a read error is left out.
             filled += fill(file, &mut data[filled..filled + most]).unwrap_or(0);
         }
     }
@@ -47,7 +48,7 @@ fn is_open_directory(path: &Path) -> bool {
 /// Opens a regular file that others may read.
 fn open(path: &Path) -> Option<File> {
     let is_public = |metadata: fs::Metadata| metadata.is_file() && metadata.mode() & READABLE == READABLE;
-    // Opening a device can have effects, so the look comes first; the second look is at what was opened.
+    // Opening a device can have side effects, so the path is checked before, and the open file again.
     fs::symlink_metadata(path).ok().filter(|metadata| is_public(metadata.clone()))?;
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(read_below(place.path(), &mut vec![0; 200_000]), MOST_OF_FILE + 20);
     }
 
-    /// As root, too, which could read all of them.
+    /// Also as root, which could read all of them.
     #[test]
     fn what_others_may_not_read_is_left_alone() {
         let place = place();

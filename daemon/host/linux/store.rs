@@ -1,4 +1,4 @@
-//! The record directory, `/run/zramd`: small files, each replaced as a whole.
+//! The record directory, `/run/zramd`: small files, each replaced atomically.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -12,10 +12,10 @@ use rustix::fs::{Mode, OFlags};
 use super::lock;
 use crate::{Errno, HostError, RecordFile};
 
-/// Where the verdict of the benchmark is kept from boot to boot.
+/// The verdict of the benchmark, which is kept over reboots.
 pub const VERDICT: &str = logic::benchmark::cache::FILE;
 
-/// The directory, for messages.
+/// The record directory, for messages.
 pub const DIRECTORY: &str = "/run/zramd";
 
 fn directory(root: &Path) -> PathBuf {
@@ -31,14 +31,14 @@ fn create_directory(root: &Path) -> Result<PathBuf, HostError> {
     loop {
         match fs::DirBuilder::new().recursive(true).mode(0o755).create(&directory) {
             Ok(()) => return Ok(directory),
-            // It was there, and its last user has removed it before it was looked at.
+            // Its last user removed it after mkdir and before the check.
             Err(error) if error.kind() == ErrorKind::AlreadyExists && !is_file(&directory) => {}
             Err(error) => return Err(HostError::io(DIRECTORY, "create", &error)),
         }
     }
 }
 
-/// All records whose names end so. A directory that is not there has none.
+/// All records with this suffix; none if the directory does not exist.
 pub fn list(root: &Path, suffix: &str) -> Result<Vec<RecordFile>, HostError> {
     let directory = directory(root);
     let entries = match fs::read_dir(&directory) {
@@ -54,7 +54,7 @@ pub fn list(root: &Path, suffix: &str) -> Result<Vec<RecordFile>, HostError> {
             continue;
         }
         match read(&entry.path()) {
-            // It has gone away while we looked.
+            // Removed since the directory was read.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             text => {
                 let text = text.map_err(|error| HostError::io(format!("{DIRECTORY}/{name}"), "read", &error));
@@ -66,14 +66,14 @@ pub fn list(root: &Path, suffix: &str) -> Result<Vec<RecordFile>, HostError> {
     Ok(records)
 }
 
-/// A pipe is read as empty: waiting for its writer would stop every command.
+/// Reads a record. A pipe is read as empty: waiting for a writer would block every command.
 fn read(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// Replaces a record. `/run` does not outlive a power cut, so rename is enough and nothing is synced.
+/// Replaces a record atomically. `/run` does not survive a power cut, so nothing is synced.
 pub fn write(root: &Path, name: &str, text: &str) -> Result<(), HostError> {
     let directory = create_directory(root)?;
     let partial = directory.join(format!(".{name}.new"));
@@ -89,7 +89,7 @@ pub fn write(root: &Path, name: &str, text: &str) -> Result<(), HostError> {
     written.map_err(|error| HostError::io(shown, "write", &error))
 }
 
-/// Removes a record; an absent one is fine.
+/// Removes a record; a missing one is not an error.
 pub fn remove(root: &Path, name: &str) -> Result<(), HostError> {
     match fs::remove_file(directory(root).join(name)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -99,19 +99,19 @@ pub fn remove(root: &Path, name: &str) -> Result<(), HostError> {
     }
 }
 
-/// The lock file, in [`DIRECTORY`].
+/// Name of the lock file, in [`DIRECTORY`].
 const LOCK: &str = ".lock";
 
-/// How long the lock is waited for. The units that provision end after 60 s, and would not say why.
+/// How long the lock is waited for. The units that set up devices end after 60 s, without a reason.
 const PATIENCE: Duration = Duration::from_secs(50);
 
-/// Takes the lock under which the machine is changed.
+/// Takes the lock that serialises changes to the machine.
 pub fn lock(root: &Path) -> Result<OwnedFd, HostError> {
     loop {
         let taken = open_directory(&create_directory(root)?)
             .and_then(|directory| lock::take(directory, LOCK, &format!("{DIRECTORY}/{LOCK}"), PATIENCE));
         match taken {
-            // Its last owner has removed the directory.
+            // Its last owner removed the directory.
             Err(error) if error.is(Errno::NOENT) => {}
             taken => return taken,
         }
@@ -123,11 +123,11 @@ fn open_directory(path: &Path) -> Result<OwnedFd, HostError> {
     rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| HostError::new(DIRECTORY, "open", errno))
 }
 
-/// Releases the lock, and removes the directory if it is empty: nothing stays behind when everything was taken away.
+/// Releases the lock, and removes the directory if it is empty.
 pub fn unlock(root: &Path, lock: OwnedFd) {
     if let Ok(directory) = open_directory(&directory(root)) {
         lock::remove(directory, LOCK);
-        // It stays while something is in it.
+        // The directory stays while it has files.
         fs::remove_dir(self::directory(root)).ok();
     }
     drop(lock);
@@ -141,7 +141,7 @@ mod tests {
     fn records_that_go_away_meanwhile_are_not_there() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "zram0.json", "{}").unwrap();
-        // Listed, and nothing to be read.
+        // A record that is listed but cannot be read.
         std::os::unix::fs::symlink("gone", directory(root.path()).join("zram1.json")).unwrap();
         assert_eq!(list(root.path(), ".json"), Ok(vec![("zram0.json".to_owned(), Ok("{}".to_owned()))]));
     }

@@ -34,21 +34,21 @@ pub fn on(node: &Path, object: &str, spec: SwapSpec) -> Result<(), HostError> {
 
 /// Deactivates swap in a child process.
 ///
-/// While it runs, the kernel treats the caller of `swapoff` as the preferred victim of the OOM killer, whatever its
-/// `oom_score_adj` (mm/swapfile.c, mm/oom_kill.c). The child is expendable, we are not.
+/// During swapoff(2) the kernel treats the caller as the preferred victim of the OOM killer, whatever its `oom_score_adj`
+/// (mm/swapfile.c, mm/oom_kill.c). The child is expendable.
 #[allow(unsafe_code)]
 pub fn off(node: &Path, object: &str) -> Result<(), HostError> {
     let path = c_path(node, object)?;
-    // SAFETY: between fork and _exit the child makes system calls and reads an atomic, so it does not matter which locks other
-    // threads held.
+    // SAFETY: between fork and _exit the child only makes system calls and reads an atomic, so locks held by other threads
+    // do not matter.
     let child = unsafe { libc::fork() };
     if child < 0 {
         return Err(HostError::io(object, "start a child for swapoff", &std::io::Error::last_os_error()));
     }
     if child == 0 {
-        // SAFETY: as above; errno of this thread is what swapoff left.
+        // SAFETY: as above; errno of this thread is that of swapoff.
         unsafe {
-            // From here on SIGTERM ends the child; until here the inherited handler has noted it.
+            // From here on SIGTERM ends the child; until here the inherited handler recorded it.
             libc::signal(libc::SIGTERM, libc::SIG_DFL);
             if cancel::is_asked() {
                 libc::_exit(libc::EINTR);

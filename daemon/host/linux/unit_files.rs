@@ -1,4 +1,4 @@
-//! The units on this machine that zramd wrote: by the generator, and by the daemon where the generator does not run.
+//! Units written by zramd: by the generator, or by the daemon if the generator does not run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,9 +10,9 @@ use logic::unit::ramdisk::{Noted, disk_of_unit};
 use logic::unit::{Contents, HEAD, UnitFile, setup_unit};
 use logic::view::UnitChange;
 
-/// Where systemd puts what generators write.
+/// Directory of generated units.
 const GENERATED: &str = "run/systemd/generator";
-/// Where units go that exist until the next boot; they win over generated ones.
+/// Directory of units that last until the next boot. They override generated ones.
 const RUNTIME: &str = "run/systemd/system";
 
 /// Whether PID 1 is systemd (sd_booted(3)).
@@ -20,13 +20,13 @@ pub fn is_booted(root: &Path) -> bool {
     root.join(RUNTIME).is_dir()
 }
 
-/// Whether there are units that set a device up and activate it.
+/// Whether there are units that set up and activate a device.
 pub fn activates(root: &Path, number: u32) -> bool {
     let bindings = format!("{}.d/bindings.conf", setup_unit(number));
     [GENERATED, RUNTIME].iter().any(|directory| root.join(directory).join(&bindings).exists())
 }
 
-/// Whether all these files are in place: below the runtime directory, which hides generated files, or else generated.
+/// Whether all these files exist: in the runtime directory, which overrides generated files, or else generated.
 pub fn are_in_place(root: &Path, wanted: &[UnitFile]) -> bool {
     let [generated, runtime] = [GENERATED, RUNTIME].map(|directory| root.join(directory));
     let is_hidden = |file: &UnitFile| runtime.join(&file.path).symlink_metadata().is_ok();
@@ -41,8 +41,7 @@ fn is_same(directory: &Path, file: &UnitFile) -> bool {
     }
 }
 
-/// What changes when these are to be the units that exist until the next boot: those that differ are written, and other units of
-/// ours are removed.
+/// The changes that make `wanted` the runtime units: files that differ are written, other units of ours are removed.
 pub fn runtime_change(root: &Path, wanted: &[UnitFile]) -> UnitChange {
     let directory = root.join(RUNTIME);
     let name = |path: PathBuf| Some((path.strip_prefix(&directory).ok()?.to_str()?.to_owned(), None));
@@ -64,12 +63,12 @@ pub fn runtime_change(root: &Path, wanted: &[UnitFile]) -> UnitChange {
     change
 }
 
-/// Makes such a change.
+/// Applies such a change.
 pub fn apply(root: &Path, change: &UnitChange) -> Result<(), String> {
     for (name, text) in &change.files {
         files::replace(root, &format!("{RUNTIME}/{name}"), text.as_deref())?;
         if let (None, Some((directory, _))) = (text, name.split_once('/')) {
-            // Others may have drop-ins there too.
+            // Another program may have drop-ins there.
             fs::remove_dir(root.join(RUNTIME).join(directory)).ok();
         }
     }
@@ -85,7 +84,7 @@ pub fn apply(root: &Path, change: &UnitChange) -> Result<(), String> {
     Ok(())
 }
 
-/// Links with which targets and units want units of ours: files of ours, and instances of packaged units of ours.
+/// Links that make targets and units want units of ours: generated files, and instances of packaged templates.
 fn links_below(directory: &Path) -> Vec<PathBuf> {
     let ours: Vec<PathBuf> = ours_below(directory);
     let wants = |path: &Path| {
@@ -106,7 +105,7 @@ fn links_below(directory: &Path) -> Vec<PathBuf> {
     links.filter(is_ours).collect()
 }
 
-/// Files with our heading, in the directory itself and in its directories of drop-ins.
+/// Files with our header, in the directory itself and in its drop-in directories.
 fn ours_below(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(directory) else { return found };
@@ -132,7 +131,7 @@ pub fn disks(root: &Path) -> Vec<(UnitDisk, String)> {
         .collect()
 }
 
-/// Name and text of every mount unit of ours, generated ones and others.
+/// Name and text of every mount unit of ours, generated or not.
 pub fn mounts(root: &Path) -> Vec<(String, String)> {
     let directories = [GENERATED, RUNTIME].map(|directory| root.join(directory));
     let paths = directories.iter().flat_map(|directory| ours_below(directory));

@@ -1,4 +1,4 @@
-//! What maintenance asks of the real machine.
+//! [`Upkeep`](crate::upkeep::Upkeep) of the real machine.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::{LinuxHost, durable, files};
 use crate::upkeep::{Resource, StateFile, Upkeep};
 use crate::{Host, HostError};
 
-/// Bytes of a sector in `/sys/dev/block/*/size`, whatever the device's own are.
+/// Bytes per sector in `/sys/dev/block/*/size`, independent of the device.
 const SECTOR: u64 = 512;
 
 impl Upkeep for LinuxHost {
@@ -64,7 +64,8 @@ impl Upkeep for LinuxHost {
     }
 }
 
-/// Whether there is a battery, and no mains that is plugged in (Documentation/ABI/testing/sysfs-class-power).
+/// The capacity of the battery in percent if it is discharging, and no mains is online
+/// (Documentation/ABI/testing/sysfs-class-power).
 fn on_battery(directory: &Path) -> Option<u8> {
     let mut least = None;
     for supply in fs::read_dir(directory).ok()?.filter_map(Result::ok) {
@@ -72,7 +73,7 @@ fn on_battery(directory: &Path) -> Option<u8> {
             |name: &str| fs::read_to_string(supply.path().join(name)).unwrap_or_default().trim().to_owned();
         match text("type").as_str() {
             "Mains" | "USB" if text("online") == "1" => return None,
-            // Batteries of mice and keyboards are none of ours.
+            // Batteries with scope `Device` belong to mice and keyboards.
             "Battery" if text("scope") != "Device" && text("status") == "Discharging" => {
                 if let Ok(percent) = text("capacity").parse::<u8>() {
                     least = Some(least.map_or(percent, |other: u8| other.min(percent)));

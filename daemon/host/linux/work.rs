@@ -1,4 +1,4 @@
-//! The directory `/run/zramd/work`: what `zramd-worker` says about its work, and what it was asked for.
+//! The directory `/run/zramd/work`: state and arguments of `zramd-worker`.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -10,17 +10,17 @@ use crate::{Errno, HostError};
 /// The directory.
 pub const DIRECTORY: &str = "/run/zramd/work";
 
-/// The file of a work.
+/// Path of the state file of a work.
 pub fn path(name: &str) -> String {
     format!("{DIRECTORY}/{name}.json")
 }
 
-/// What it says, if it is there.
+/// The text of its state file.
 pub fn read(root: &Path, name: &str) -> Option<String> {
     fs::read_to_string(files::below(root, &path(name))).ok()
 }
 
-/// Replaces it as a whole.
+/// Replaces its state file atomically.
 pub fn write(root: &Path, name: &str, text: &str) -> Result<(), String> {
     files::replace(root, &path(name), Some(text))
 }
@@ -29,13 +29,13 @@ fn words_path(name: &str) -> String {
     format!("{DIRECTORY}/{name}.words")
 }
 
-/// Notes the words that a work is asked for with, where PID 1 starts it and cannot hand them on; nothing removes them.
+/// Stores the arguments of a work that PID 1 starts, because it cannot pass them on; `None` removes them.
 pub fn ask(root: &Path, name: &str, words: Option<&[String]>) -> Result<(), String> {
     let text = words.map(|words| words.join("\0"));
     files::replace(root, &words_path(name), text.as_deref())
 }
 
-/// Takes the words that a work was asked for with; none when nobody asked for anything particular.
+/// Takes the stored arguments of a work; empty if there are none.
 pub fn asked(root: &Path, name: &str) -> Result<Vec<String>, String> {
     let words = files::read_optional(root, &words_path(name))?;
     ask(root, name, None)?;
@@ -46,7 +46,7 @@ fn lock_file(name: &str) -> String {
     format!(".{name}.lock")
 }
 
-/// Takes the right to do a work, which one process at a time has as long as it keeps the value. Nothing when another has it.
+/// Locks a work for as long as the value lives; `None` if another process has it.
 pub fn take(root: &Path, name: &str) -> Result<Option<OwnedFd>, HostError> {
     let directory = files::below(root, DIRECTORY);
     let name = lock_file(name);
@@ -56,18 +56,18 @@ pub fn take(root: &Path, name: &str) -> Result<Option<OwnedFd>, HostError> {
             .map_err(|error| HostError::io(DIRECTORY, "open", &error))
             .and_then(|directory| lock::try_take(directory, &name, &format!("{DIRECTORY}/{name}")));
         match taken {
-            // Its last owner has removed the directory.
+            // Its last owner removed the directory.
             Err(error) if error.is(Errno::NOENT) => {}
             taken => return taken,
         }
     }
 }
 
-/// Gives the right back, and removes its file.
+/// Releases the lock and removes its file.
 pub fn give_up(root: &Path, name: &str, right: OwnedFd) {
     if let Ok(directory) = fs::File::open(files::below(root, DIRECTORY)) {
         lock::remove(directory, &lock_file(name));
-        // It stays while something is in it.
+        // The directory stays while it has files.
         fs::remove_dir(files::below(root, DIRECTORY)).ok();
     }
     drop(right);

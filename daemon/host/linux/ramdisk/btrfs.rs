@@ -1,4 +1,4 @@
-//! Snapshots of btrfs (`linux/btrfs.h`): a view that does not change while it is read.
+//! Snapshots of btrfs (`linux/btrfs.h`), which do not change while they are read.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -21,11 +21,11 @@ const SNAP_CREATE_V2: u64 = 0x5000_9417;
 /// `_IOW(0x94, 63, struct btrfs_ioctl_vol_args_v2)`.
 const SNAP_DESTROY_V2: u64 = 0x5000_943f;
 
-/// The number of the root directory of every subvolume.
+/// Inode number of the root directory of every subvolume.
 pub const SUBVOLUME_ROOT: u64 = 256;
 
 impl Calls {
-    /// Makes a read-only snapshot of the subvolume whose root directory is open, under this name in it.
+    /// Creates a read-only snapshot `name` of an open subvolume, in that subvolume.
     pub fn make_snapshot(&self, subvolume: BorrowedFd<'_>, name: &str) -> Result<()> {
         self.enter("ioctl(SNAP_CREATE)", || name.to_owned())?;
         ask(subvolume, SNAP_CREATE_V2, READ_ONLY, name, subvolume)
@@ -56,7 +56,7 @@ fn ask(
     let field = arguments.name.get_mut(..name.len()).ok_or(Errno::INVAL)?;
     field.copy_from_slice(name.as_bytes());
     #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
-    // Its type differs between C libraries.
+    // The type differs between C libraries.
     let request = request as libc::Ioctl;
     // SAFETY: both requests read one structure of the layout above, which lives until the call ends.
     match unsafe { libc::ioctl(directory.as_raw_fd(), request, &raw const *arguments) } {

@@ -1,4 +1,4 @@
-//! What a file system lies on: devices, the devices below those, and files that are used as disks.
+//! What a file system is stored on: block devices, the devices below those, and files on loop devices.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use super::{Calls, FileSystem};
 use logic::ramdisk::paths::Layer;
 
-/// Nobody stacks as many devices; what sysfs says is looked at once each.
+/// Limit of the depth. More are not used in practice; each is looked up once.
 const MOST: usize = 64;
 
 impl Calls {
-    /// All that a file system lies on, from the top down; `path` is what matters on it. What cannot be found out is left out.
+    /// All layers below a file system, from the top down; `path` is the file or directory that matters. Unknown layers are
+    /// left out.
     pub fn layers(&self, path: &str, found: &FileSystem) -> Vec<Layer> {
         let mut layers = vec![Layer::FileSystem { path: path.to_owned(), magic: found.magic }];
         let mut pending: Vec<String> = found.device.iter().cloned().collect();
@@ -43,7 +44,7 @@ impl Calls {
         layers
     }
 
-    /// The file system of the directory of a file, which may have been removed while it is in use.
+    /// The file system that contains the directory of a file, which may have been unlinked.
     fn around(&self, file: &Path) -> Option<FileSystem> {
         let directory = self.open_directory(file.parent()?).ok()?;
         self.file_system(directory.as_fd()).ok()

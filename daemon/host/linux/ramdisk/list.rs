@@ -11,23 +11,23 @@ use super::{Calls, Result};
 /// A name in a directory.
 pub type Name = Vec<u8>;
 
-/// Room for names: for nearly all directories, for large ones, and for those with hundreds of thousands.
+/// Buffer sizes: for nearly all directories, for large ones, and for hundreds of thousands of names.
 const ROOM: [usize; 3] = [32 << 10, 1 << 20, 32 << 20];
-/// What `struct linux_dirent64` takes before the name, and with the longest one.
+/// Size of `struct linux_dirent64` before the name, and with the longest name.
 const HEAD: usize = 19;
 const LONGEST: usize = (HEAD + 256).next_multiple_of(8);
 
 impl Calls {
     /// All names in a directory but `.` and `..`, sorted.
     ///
-    /// The kernel lets nobody change a directory during one call of getdents(2), but between two it does, and a name that
-    /// another file takes over then may be in neither (seen with tmpfs). What one call does not hold is asked for again with
-    /// more room, so that only directories beyond all of it are at the mercy of that.
+    /// The kernel locks a directory during one call of getdents(2), but not between two. A file that is renamed over another
+    /// name in between may be in neither result (seen with tmpfs). So a listing that needs a second call is repeated with a
+    /// larger buffer, and only directories larger than all of them are exposed to this.
     pub fn list(&self, directory: BorrowedFd<'_>) -> Result<Vec<Name>> {
         let mut names = Vec::new();
         for room in ROOM {
             self.enter("getdents", String::new)?;
-            // Its own position, so that a second listing starts anew.
+            // Opened again for a position of its own, so that each listing begins at the start.
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let own = rustix::fs::openat(directory, ".", flags, Mode::empty())?;
             names.clear();
@@ -37,14 +37,14 @@ impl Calls {
             }
         }
         names.sort_unstable();
-        // One that was renamed between two calls may be in both.
+        // A file that is renamed between two calls may be listed twice.
         names.dedup();
         Ok(names)
     }
 }
 
-/// Reads names. Whether all of them came with one call, which had room for one more; if not, the rest is read only if they are
-/// wanted `anyway`.
+/// Reads names. Returns true if one call returned all of them, with room for one more. If not, the rest is read only with
+/// `anyway`.
 fn read(
     directory: OwnedFd,
     buffer: &mut [MaybeUninit<u8>],

@@ -1,6 +1,6 @@
-//! The system calls with which directory trees are saved and loaded, each as a method of [`Calls`].
+//! System calls for saving and loading directory trees, as methods of [`Calls`].
 //!
-//! Every one of them can be made to fail by a [`Script`](script::Script): tests walk through all of them.
+//! A [`Script`](script::Script) can make any of them fail: tests iterate over all of them.
 
 mod btrfs;
 mod layers;
@@ -29,10 +29,10 @@ pub use trusted::Untrusted;
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// An attribute of the root of a disk, which tells it from others.
+/// Extended attribute of the root of a disk, by which a loaded disk is recognised.
 const MARK: &[u8] = b"trusted.zramd.disk";
 
-/// Attributes that only root can set, or that say who may do what: they are asked for by name where there are too many to list.
+/// Attributes for access control, or that only root can set: they are read by name if there are too many to list.
 const KNOWN: [&[u8]; 8] = [
     b"security.SMACK64",
     b"security.apparmor",
@@ -44,7 +44,7 @@ const KNOWN: [&[u8]; 8] = [
     b"system.posix_acl_default",
 ];
 
-/// How deep paths of openat2(2) may be in one step (`PATH_MAX` with room to spare).
+/// Maximum length of one path for openat2(2), a little below `PATH_MAX`.
 const STEP: usize = 4000;
 
 fn time(stamp: rustix::fs::StatxTimestamp) -> Time {
@@ -64,8 +64,8 @@ fn kind(mode: u16) -> Kind {
     }
 }
 
-/// The path under which the name in a directory can be given to calls that take no descriptor. It follows no symbolic link
-/// but that of procfs itself, which is the descriptor.
+/// A path for a name in an open directory, for calls that take no descriptor. The only link in it is that of procfs to the
+/// descriptor.
 fn proc_path(directory: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
     let mut path = format!("/proc/self/fd/{}", directory.as_raw_fd()).into_bytes();
     if !name.is_empty() {
@@ -75,16 +75,16 @@ fn proc_path(directory: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// What attributes are asked of or given to.
+/// A file of which attributes are read or set.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
     /// An open file or directory.
     Open(BorrowedFd<'a>),
-    /// A name in a directory, itself even when it is a symbolic link.
+    /// A name in a directory. Symbolic links are not followed.
     Named(BorrowedFd<'a>, &'a [u8]),
 }
 
-/// The names of all attributes, each with a zero at its end.
+/// The names of all attributes, each with a terminating zero.
 fn list_attributes(subject: Subject<'_>) -> Result<Vec<u8>> {
     let list = |buffer: &mut [u8]| match subject {
         Subject::Open(file) => rustix::fs::flistxattr(file, buffer),
@@ -95,7 +95,7 @@ fn list_attributes(subject: Subject<'_>) -> Result<Vec<u8>> {
         Err(rustix::io::Errno::OPNOTSUPP) => Ok(Vec::new()),
         Ok(length) => Ok(small[..length].to_vec()),
         Err(rustix::io::Errno::RANGE) => {
-            // The kernel's largest list (XATTR_LIST_MAX).
+            // The largest list of the kernel (XATTR_LIST_MAX).
             let mut large = vec![0; 64 << 10];
             let length = list(&mut large)?;
             large.truncate(length);
@@ -113,7 +113,7 @@ impl Calls {
         Ok(rustix::fs::open(path, flags, Mode::empty())?)
     }
 
-    /// Opens a directory below another one. No part of the path may be a symbolic link or another mount.
+    /// Opens a directory below another one. No component may be a symbolic link or another mount.
     pub fn open_below(&self, root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let mut at: Option<OwnedFd> = None;
@@ -141,7 +141,7 @@ impl Calls {
         }
     }
 
-    /// Opens the file of this name for reading, not following a link and not changing when it was read where that can be.
+    /// Opens a file for reading, without following links, and without updating its access time if permitted.
     pub fn open_file(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd> {
         self.enter("openat", || name.escape_ascii().to_string())?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -151,14 +151,14 @@ impl Calls {
         }
     }
 
-    /// Makes a file that must not be there yet, and opens it for reading and writing.
+    /// Creates a file, which must not exist, and opens it for reading and writing.
     pub fn create(&self, directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> Result<OwnedFd> {
         self.enter("create", || name.escape_ascii().to_string())?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(mode))?)
     }
 
-    /// Makes a file without a name, and opens it for reading and writing.
+    /// Creates a file without a name, and opens it for reading and writing.
     pub fn create_unnamed(&self, directory: BorrowedFd<'_>) -> Result<OwnedFd> {
         self.enter("open(O_TMPFILE)", String::new)?;
         if !self.has_unnamed() {
@@ -168,7 +168,7 @@ impl Calls {
         Ok(rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600))?)
     }
 
-    /// Gives an unnamed file a name, which must be free.
+    /// Links an unnamed file to a name, which must be free.
     pub fn name(&self, file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &str) -> Result<()> {
         self.enter("linkat", || name.to_owned())?;
         let from = proc_path(file, b"");
@@ -176,19 +176,19 @@ impl Calls {
         self.leave()
     }
 
-    /// Makes a further name of a file.
+    /// Makes a hard link.
     pub fn link(&self, from: BorrowedFd<'_>, old: &[u8], to: BorrowedFd<'_>, new: &[u8]) -> Result<()> {
         self.enter("linkat", || new.escape_ascii().to_string())?;
         Ok(rustix::fs::linkat(from, old, to, new, AtFlags::empty())?)
     }
 
-    /// Renames within a directory; what has the new name is replaced, unless `keep`.
+    /// Renames within a directory; an existing `new` is replaced, unless `keep`.
     pub fn rename(&self, directory: BorrowedFd<'_>, old: &str, new: &str, keep: bool) -> Result<()> {
         self.enter("renameat", || format!("{old} -> {new}"))?;
         if keep {
             let flags = rustix::fs::RenameFlags::NOREPLACE;
             match rustix::fs::renameat_with(directory, old, directory, new, flags) {
-                // Not every file system knows the flag.
+                // Not every file system supports the flag.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
                     if rustix::fs::statat(directory, new, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
                         return Err(Errno::EXIST);
@@ -203,7 +203,7 @@ impl Calls {
         self.leave()
     }
 
-    /// Removes a name: a directory when `is_directory`.
+    /// Removes a name; `is_directory` selects rmdir.
     pub fn remove(&self, directory: BorrowedFd<'_>, name: &[u8], is_directory: bool) -> Result<()> {
         self.enter("unlinkat", || name.escape_ascii().to_string())?;
         let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
@@ -217,7 +217,7 @@ impl Calls {
         Ok(rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(mode))?)
     }
 
-    /// Makes a directory and those above it.
+    /// Creates a directory and its parents.
     pub fn make_directories(&self, path: &Path, mode: u32) -> Result<()> {
         use std::os::unix::fs::DirBuilderExt;
         self.enter("mkdir", || path.display().to_string())?;
@@ -250,7 +250,7 @@ impl Calls {
         Ok(rustix::fs::mknodat(directory, name, kind, Mode::from_raw_mode(0o600), device)?)
     }
 
-    /// What statx(2) says of a name in a directory, or of the directory when the name is empty.
+    /// statx(2) of a name in a directory, or of the directory if the name is empty.
     pub fn look(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Meta> {
         self.enter("statx", || name.escape_ascii().to_string())?;
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
@@ -275,7 +275,7 @@ impl Calls {
         })
     }
 
-    /// Reads; 0 at the end.
+    /// Reads; 0 at the end of the file.
     pub fn read(&self, file: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
         let most = self.transfer("read", buffer.len())?;
         loop {
@@ -286,14 +286,14 @@ impl Calls {
         }
     }
 
-    /// Starts at the beginning again.
+    /// Seeks to the start.
     pub fn rewind(&self, file: BorrowedFd<'_>) -> Result<()> {
         self.enter("lseek", String::new)?;
         rustix::fs::seek(file, SeekFrom::Start(0))?;
         Ok(())
     }
 
-    /// Writes some of it; how much.
+    /// Writes some of `data`, and returns the number of bytes.
     pub fn write(&self, file: BorrowedFd<'_>, data: &[u8]) -> Result<usize> {
         let most = self.transfer("write", data.len())?;
         loop {
@@ -305,7 +305,7 @@ impl Calls {
         }
     }
 
-    /// Writes all of it.
+    /// Writes all of `data`.
     pub fn write_all(&self, file: BorrowedFd<'_>, mut data: &[u8]) -> Result<()> {
         while !data.is_empty() {
             data = &data[self.write(file, data)?..];
@@ -313,7 +313,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Reads from `offset` on; 0 at the end.
+    /// Reads at `offset`; 0 at the end of the file.
     pub fn read_at(&self, file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let most = self.transfer("pread", buffer.len())?;
         loop {
@@ -324,7 +324,7 @@ impl Calls {
         }
     }
 
-    /// Writes all of it from `offset` on.
+    /// Writes all of `data` at `offset`.
     pub fn write_all_at(&self, file: BorrowedFd<'_>, mut data: &[u8], mut offset: u64) -> Result<()> {
         while !data.is_empty() {
             let most = self.transfer("pwrite", data.len())?;
@@ -341,7 +341,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Where the next data is from `offset` on, and where the hole after it begins; nothing when only a hole is left.
+    /// The next range of data from `offset` on: start and end; `None` if only a hole is left.
     pub fn next_data(&self, file: BorrowedFd<'_>, offset: u64) -> Result<Option<(u64, u64)>> {
         self.enter("lseek(SEEK_DATA)", || offset.to_string())?;
         let data = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
@@ -376,7 +376,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Sets the permission bits; not of symbolic links, which have none.
+    /// Sets the permission bits. Symbolic links have none.
     pub fn set_mode(&self, subject: Subject<'_>, mode: u32) -> Result<()> {
         self.enter("fchmodat", String::new)?;
         let mode = Mode::from_raw_mode(mode);
@@ -387,7 +387,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Sets when the contents changed, and when they were read to the same.
+    /// Sets modification and access time to the same value.
     pub fn set_time(&self, subject: Subject<'_>, time: Time) -> Result<()> {
         self.enter("utimensat", String::new)?;
         let stamp = Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() };
@@ -401,8 +401,8 @@ impl Calls {
         Ok(())
     }
 
-    /// All extended attributes but our mark, sorted by name, and whether these are all: those of users are left out when the
-    /// kernel cannot list them, or when there are more than the limit. A file system without attributes has none.
+    /// All extended attributes but our mark, sorted by name, and whether the list is complete: user attributes are left out
+    /// if the kernel cannot list them, or if there are too many. Empty on file systems without attributes.
     pub fn attributes(&self, subject: Subject<'_>) -> Result<(Vec<Attribute>, bool)> {
         let listed = self.enter("listxattr", String::new).and_then(|()| list_attributes(subject));
         let (names, mut complete) = match listed {
@@ -412,7 +412,7 @@ impl Calls {
         let mut attributes = Vec::new();
         let mut total = 0;
         let is_of_user = |name: &[u8]| name.starts_with(b"user.");
-        // The kernel's largest value (XATTR_SIZE_MAX).
+        // The largest value of the kernel (XATTR_SIZE_MAX).
         let mut value = vec![0; if names.is_empty() { 0 } else { 64 << 10 }];
         for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != MARK) {
             if is_of_user(name) && !complete {
@@ -430,7 +430,7 @@ impl Calls {
                     total += name.len() + length;
                     attributes.push((name.to_vec(), value[..length].to_vec()));
                 }
-                // Removed meanwhile, or one that this file system does not have.
+                // Removed meanwhile, or not supported by this file system.
                 Err(rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -462,13 +462,13 @@ impl Calls {
         rustix::rand::getrandom(&mut mark, rustix::rand::GetRandomFlags::empty())?;
         let text = format!("{:032x}", u128::from_ne_bytes(mark));
         match rustix::fs::fsetxattr(directory, MARK, text.as_bytes(), XattrFlags::empty()) {
-            // Without attributes, and without privileges, there are other ways to know it again.
+            // Without attributes or privileges the disk is recognised in other ways.
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The mark on a directory; empty without one.
+    /// The mark on a directory; empty if there is none.
     pub fn mark(&self, directory: BorrowedFd<'_>) -> Result<String> {
         self.enter("fgetxattr", || "mark".to_owned())?;
         let mut mark = [0; 64];
@@ -481,7 +481,7 @@ impl Calls {
         }
     }
 
-    /// Removes an extended attribute; one that is not there is fine.
+    /// Removes an extended attribute; a missing one is not an error.
     pub fn remove_attribute(&self, file: BorrowedFd<'_>, name: &[u8]) -> Result<()> {
         self.enter("fremovexattr", || name.escape_ascii().to_string())?;
         match rustix::fs::fremovexattr(file, name) {
@@ -490,26 +490,26 @@ impl Calls {
         }
     }
 
-    /// The owner that new files get anyway: nothing with privileges, where mount options may say otherwise.
+    /// The owner of new files; `None` with privileges, because mount options may set another one.
     pub fn identity(&self) -> Option<(u32, u32)> {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         (!uid.is_root()).then_some((uid.as_raw(), gid.as_raw()))
     }
 
-    /// Waits until a file or a directory is on its disk.
+    /// Waits until a file or directory is on disk.
     pub fn sync(&self, file: BorrowedFd<'_>) -> Result<()> {
         self.enter("fsync", String::new)?;
         rustix::fs::fsync(file)?;
         self.leave()
     }
 
-    /// Waits until all of the file system of an open directory is on its disk.
+    /// Waits until the whole file system of an open directory is on disk.
     pub fn sync_file_system(&self, directory: BorrowedFd<'_>) -> Result<()> {
         self.enter("syncfs", String::new)?;
         Ok(rustix::fs::syncfs(directory)?)
     }
 
-    /// Waits for the lock of a directory, which one save or load has at a time; `shown` is its path, for messages.
+    /// Waits for the lock of a directory, which allows one save or load at a time; `shown` is its path, for messages.
     pub fn lock(
         &self,
         directory: BorrowedFd<'_>,

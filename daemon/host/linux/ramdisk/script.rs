@@ -1,70 +1,70 @@
-//! What goes wrong, and when: every system call has a number, and a script says what happens at which number.
+//! Fault injection: system calls are numbered, and a script says which fault happens at which number.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Errno;
 
-/// One thing that goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The call fails without having done anything.
     Fail(Errno),
-    /// The call moves only half of the bytes, where it moves any.
+    /// The call transfers only half of the bytes. No effect on calls that transfer none.
     Short,
-    /// The process is killed before the call: neither this call nor any later one does anything.
+    /// The process is killed before the call: it and all later calls have no effect.
     KillBefore,
-    /// The same after the call, where the call changes the store; elsewhere before it.
+    /// The process is killed after the call if it changes the store, otherwise before it.
     KillAfter,
 }
 
-/// The calls so far, and what is to happen at the next ones. Calls count from 1.
+/// The calls so far, and the planned fault. Calls count from 1.
 #[derive(Debug, Default)]
 pub struct Script {
     transcript: Vec<String>,
     fault: Option<(usize, Fault)>,
-    /// The file system of the store has no files without a name.
+    /// The file system of the store does not support files without a name.
     all_named: bool,
-    /// After this call the process is dead.
+    /// The process is killed after this call.
     dying: bool,
     dead: bool,
 }
 
-/// What a dead process gets instead of an answer; nobody ever sees it.
+/// The error of all calls after the kill. No code of the product sees it, because its process would not exist.
 const DEAD: Errno = Errno(libc::EOWNERDEAD);
 
-/// The system calls of one job. Cloned, it is the same job.
+/// The system calls of one job. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub struct Calls(Option<Arc<Mutex<Script>>>);
 
 impl Calls {
-    /// The kernel, and nothing that goes wrong on purpose.
+    /// Calls without a script.
     pub fn new() -> Calls {
         Calls::default()
     }
 
-    /// With something that goes wrong at call `number`; with none the calls are only counted.
+    /// With a fault at call `number`; `None` only counts the calls.
     pub fn with_fault(fault: Option<(usize, Fault)>) -> Calls {
         Calls(Some(Arc::new(Mutex::new(Script { fault, ..Script::default() }))))
     }
 
-    /// The same on a file system where every file has a name, as on many of FUSE and on some of networks.
+    /// The same without support for unnamed files, as on many FUSE and some network file systems.
     pub fn all_named(fault: Option<(usize, Fault)>) -> Calls {
         Calls(Some(Arc::new(Mutex::new(Script { fault, all_named: true, ..Script::default() }))))
     }
 
-    /// All calls so far, in words; empty without a script.
+    /// All calls so far, as text; empty without a script.
     pub fn transcript(&self) -> Vec<String> {
         let Some(script) = &self.0 else { return Vec::new() };
         script.lock().unwrap_or_else(PoisonError::into_inner).transcript.clone()
     }
 
-    /// Whether the file system has files without a name, as far as the script has a say in it.
+    /// Whether files without a name are supported, as far as the script decides this.
     pub(super) fn has_unnamed(&self) -> bool {
         let Some(script) = &self.0 else { return true };
         !script.lock().unwrap_or_else(PoisonError::into_inner).all_named
     }
 
-    /// Before a call.
+    /// Called before a system call.
     pub(super) fn enter(&self, call: &'static str, object: impl FnOnce() -> String) -> Result<(), Errno> {
         match &self.0 {
             None => Ok(()),
@@ -72,7 +72,7 @@ impl Calls {
         }
     }
 
-    /// Before a call that moves bytes: how many it may move.
+    /// Called before a system call that transfers bytes; returns how many it may transfer.
     pub(super) fn transfer(&self, call: &'static str, bytes: usize) -> Result<usize, Errno> {
         match &self.0 {
             None => Ok(bytes),
@@ -83,7 +83,7 @@ impl Calls {
         }
     }
 
-    /// After a call that changed the store.
+    /// Called after a system call that changed the store.
     pub(super) fn leave(&self) -> Result<(), Errno> {
         let Some(script) = &self.0 else { return Ok(()) };
         let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ impl Calls {
     }
 }
 
-/// Counts a call; whether it is to be short.
+/// Counts a call; true if it is to be short.
 fn step(script: &Mutex<Script>, call: &str, object: &str) -> Result<bool, Errno> {
     let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
     if script.dead || script.dying {

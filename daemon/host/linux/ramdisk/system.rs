@@ -1,4 +1,4 @@
-//! What saving and loading want to know of the machine: file systems, room, boots, clocks.
+//! Facts for saving and loading: file systems, space, boot id, clocks.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -22,16 +22,16 @@ pub struct FileSystem {
     pub magic: u64,
     /// The name of its block device in sysfs, where it has one.
     pub device: Option<String>,
-    /// Bytes and files that fit.
+    /// Its size and usage.
     pub space: Space,
-    /// Bytes that are left for programs without privileges.
+    /// Bytes available to programs without privileges.
     pub available_bytes: u64,
-    /// Files that fit altogether.
+    /// All inodes.
     pub total_inodes: u64,
 }
 
 impl FileSystem {
-    /// Bytes that are left. A tmpfs without a limit says that it has no room at all.
+    /// Bytes free. A tmpfs without a limit reports a size of 0.
     pub fn free_bytes(&self) -> u64 {
         match self.space.total_bytes {
             0 => u64::MAX,
@@ -50,7 +50,8 @@ fn errno(error: &std::io::Error) -> Errno {
 }
 
 impl Calls {
-    /// The file system of an open directory. A device that is not seen through its number (btrfs) is looked up by mount.
+    /// The file system of an open directory. If its device number is not that of the block device (btrfs), the mount table
+    /// is used.
     pub fn file_system(&self, directory: BorrowedFd<'_>) -> Result<FileSystem> {
         self.enter("fstatfs", String::new)?;
         let found = rustix::fs::fstatfs(directory)?;
@@ -61,7 +62,7 @@ impl Calls {
             by_number.ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let unit = room.f_frsize;
         #[allow(clippy::cast_sign_loss, clippy::cast_lossless, clippy::useless_conversion)]
-        // Not the same on all machines.
+        // The type differs between machines.
         let magic = found.f_type as u64 & 0xffff_ffff;
         Ok(FileSystem {
             magic,
@@ -69,7 +70,7 @@ impl Calls {
             space: Space {
                 used_bytes: room.f_blocks.saturating_sub(room.f_bfree).saturating_mul(unit),
                 total_bytes: room.f_blocks.saturating_mul(unit),
-                // btrfs makes inodes as it needs them and says 0 of 0.
+                // btrfs allocates inodes dynamically and reports 0 of 0.
                 free_inodes: if room.f_files == 0 { u64::MAX } else { room.f_ffree },
                 total_inodes: room.f_files,
             },
@@ -85,7 +86,7 @@ impl Calls {
         text.map(|text| text.trim().to_owned()).map_err(|error| errno(&error))
     }
 
-    /// The text of a small file in a directory; nothing when it is not there.
+    /// The text of a small file in a directory; `None` if it does not exist.
     pub fn read_text(&self, directory: BorrowedFd<'_>, name: &str) -> Result<Option<String>> {
         let file = match self.open_file(directory, name.as_bytes()) {
             Err(Errno::NOENT) => return Ok(None),
@@ -97,7 +98,7 @@ impl Calls {
             use std::os::fd::AsFd;
             let length = self.read(file.as_fd(), &mut buffer)?;
             text.extend_from_slice(&buffer[..length]);
-            // What is longer is none of ours, and cut off it is not taken for one.
+            // Longer files are not ours; truncated, they do not parse.
             if length == 0 || text.len() > limits::SMALL_FILE {
                 return Ok(Some(String::from_utf8_lossy(&text).into_owned()));
             }
@@ -109,22 +110,22 @@ impl Calls {
         clock::unix_usec()
     }
 
-    /// The time that a file gets that changes now, and the step in which that clock moves.
+    /// The current time of file time stamps, and their resolution.
     pub fn file_clock(&self) -> (Time, Time) {
         let clock = rustix::time::ClockId::RealtimeCoarse;
         let step = rustix::time::clock_getres(clock);
         (from_timespec(rustix::time::clock_gettime(clock)), from_timespec(step))
     }
 
-    /// Whether an open directory is where something is mounted.
+    /// Whether an open directory is a mount point.
     pub fn is_mount_point(&self, directory: BorrowedFd<'_>) -> Result<bool> {
         self.enter("statx", || "mount".to_owned())?;
         Ok(is_mounted(directory, Path::new(""))?)
     }
 
-    /// Waits until the clock of files is more than a step beyond now: a change after that carries another time than one before it,
-    /// also where the kernel has given that one a finer time (Linux 6.13). On a busy machine the clock moves late; after a fifth of a
-    /// second nobody waits any more.
+    /// Waits until the clock of file time stamps is more than one step ahead, so that later changes get a different time
+    /// than earlier ones, also with the fine-grained time stamps of Linux 6.13. Gives up after 50 steps: on a busy machine
+    /// the clock is late.
     pub fn wait_for_tick(&self) {
         let now = from_timespec(rustix::time::clock_gettime(rustix::time::ClockId::Realtime));
         let (_, step) = self.file_clock();
@@ -137,20 +138,20 @@ impl Calls {
         }
     }
 
-    /// Has the kernel begin to write this part of the file to its disk, without waiting for it.
+    /// Starts writing this range of the file to disk, without waiting.
     pub fn start_writing(&self, file: BorrowedFd<'_>, offset: u64, length: u64) {
         sync_range(file, offset, length, libc::SYNC_FILE_RANGE_WRITE);
     }
 
-    /// Waits until this part of the file is on its disk, and lets its memory go.
+    /// Waits until this range of the file is on disk, and drops it from the page cache.
     pub fn let_go(&self, file: BorrowedFd<'_>, offset: u64, length: u64) {
         sync_range(file, offset, length, WRITE_AND_WAIT);
         rustix::fs::fadvise(file, offset, NonZeroU64::new(length), rustix::fs::Advice::DontNeed).ok();
     }
 
-    /// Tells the kernel that the file will be read from its start to its end.
+    /// Advises the kernel that the file will be read sequentially and completely.
     pub fn will_read(&self, file: BorrowedFd<'_>) {
-        // Advice again.
+        // Also advice; errors are ignored.
         rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential).ok();
         rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::WillNeed).ok();
     }
@@ -162,16 +163,16 @@ const WRITE_AND_WAIT: libc::c_uint =
 #[allow(unsafe_code)]
 fn sync_range(file: BorrowedFd<'_>, offset: u64, length: u64, flags: libc::c_uint) {
     let (Ok(offset), Ok(length)) = (offset.try_into(), length.try_into()) else { return };
-    // SAFETY: the call takes numbers only. It is advice: what it would have done, fsync does later and tells what failed.
+    // SAFETY: the call takes numbers only. Errors are ignored: fsync repeats the write and reports them.
     unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) };
 }
 
-/// From now on this program reads and writes its files only when no other does (ioprio_set(2), `IOPRIO_CLASS_IDLE`).
+/// Sets the idle I/O priority for this process (ioprio_set(2), `IOPRIO_CLASS_IDLE`).
 #[allow(unsafe_code)]
 pub fn be_idle() {
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_IDLE: libc::c_int = 3 << 13;
-    // SAFETY: the call takes numbers only. Kernels without I/O priorities refuse, and nothing is lost.
+    // SAFETY: the call takes numbers only. Kernels without I/O priorities return an error, which is ignored.
     unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) };
 }
 
@@ -179,7 +180,7 @@ fn from_timespec(time: rustix::fs::Timespec) -> Time {
     Time { seconds: time.tv_sec, nanoseconds: u32::try_from(time.tv_nsec).unwrap_or(0) }
 }
 
-/// The name of the device that is mounted, from its line in `/proc/self/mountinfo`.
+/// The source of the mount with this id, from `/proc/self/mountinfo`.
 fn source_of(mount: u64) -> Option<String> {
     let source = mount_source(&read_mountinfo(Path::new("/")).ok()?, mount)?;
     let path = fs::canonicalize(source).ok()?;

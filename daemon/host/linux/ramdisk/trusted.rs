@@ -11,21 +11,21 @@ use super::Calls;
 use crate::Errno;
 use logic::ramdisk::paths::{Foreign, Part, foreign};
 
-/// As many links as the kernel follows in a path.
+/// Maximum number of links in a path, as in the kernel.
 const LINKS: usize = 40;
 
 /// Why a directory was not opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Untrusted {
-    /// The kernel said so of this path.
+    /// The kernel returned an error for this path.
     Errno(PathBuf, Errno),
-    /// Others could change where this path leads to.
+    /// Other users could change what this path leads to.
     Foreign(PathBuf, Foreign),
 }
 
 impl Calls {
-    /// Opens a directory of ours for reading when only root and we can change what its path leads to: every part of it, and
-    /// every link on the way, is looked at once it is open. With `create`, parts that are missing are made with mode 0700.
+    /// Opens a directory for reading if only root and we can change what its path leads to: every component, and every link
+    /// on the way, is checked after it was opened. `create` makes missing components with mode 0700.
     pub fn open_trusted(&self, path: &Path, create: bool) -> Result<OwnedFd, Untrusted> {
         let mut shown = PathBuf::from("/");
         let fail = |shown: &Path| {
@@ -106,7 +106,7 @@ impl Calls {
     }
 }
 
-/// The names in a path, the last one first.
+/// The components of a path, last one first.
 fn parts(path: &Path) -> Vec<std::ffi::OsString> {
     let names = path.components().rev().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),
