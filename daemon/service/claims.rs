@@ -1,4 +1,4 @@
-//! What is being worked on: the same work is not done twice at the same time.
+//! Exclusive work: prevents that the same work is done twice at the same time.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -6,32 +6,32 @@ use std::sync::{Arc, Mutex};
 use super::bus::error::{Error, ErrorKind, Result};
 use super::lock::lock;
 
-/// The work that is going on, by name: `benchmark`, `disk-NAME`, `maintenance`.
+/// Work in progress, by name: `benchmark`, `disk-NAME`, `maintenance`.
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
     names: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// Work that is going on, as long as this value lives.
+/// Work in progress; ends when it is dropped.
 #[derive(Debug)]
 pub struct Claim {
     claims: Claims,
     name: String,
 }
 
-/// Name of the work on a disk.
+/// Name of work on a disk.
 pub fn of_disk(name: &str) -> String {
     format!("disk-{name}")
 }
 
 impl Claims {
-    /// Whether it is going on.
+    /// Whether work of this name is in progress.
     pub fn has(&self, name: &str) -> bool {
         lock(&self.names).contains(name)
     }
 
-    /// Has something to itself until the claim is dropped. What another one works on is refused at once: what it is about
-    /// to do takes long, and may make this one pointless.
+    /// Claims a name until the claim is dropped. If it is claimed already, this fails at once instead of waiting: the work
+    /// in progress may take long, and may make the new one unnecessary.
     pub fn claim(&self, name: &str) -> Result<Arc<Claim>> {
         if lock(&self.names).insert(name.to_owned()) {
             return Ok(Arc::new(Claim { claims: self.clone(), name: name.to_owned() }));
@@ -45,7 +45,7 @@ impl Claims {
 }
 
 impl Claim {
-    /// Whether it is for the work of this name.
+    /// Whether the claim has this name.
     pub fn is_for(&self, name: &str) -> bool {
         self.name == name
     }

@@ -1,4 +1,4 @@
-//! What all parts of the daemon share: the latest sample, the configuration, the jobs, the subscribers.
+//! Shared state of the daemon: the latest sample, the configuration, jobs, subscribers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,118 +22,119 @@ use logic::maintain::pressure::Thresholds;
 use logic::sample::Snapshot;
 use logic::view::View;
 
-/// How old a sample may be for whoever asks. It bounds what ten thousand callers in a second can cost.
+/// Maximum age of a sample that is returned without a new read. This bounds the cost of callers that ask in a loop.
 const FRESH: Duration = Duration::from_millis(20);
-/// How long a caller waits for a new sample, at most, before it gets the last one, which says how old it is. Linux holds back
-/// the reading of statistics while it recompresses or writes pages back.
+/// Maximum time that a caller waits for a new sample. After that it gets the last one, with its age: Linux blocks reads of
+/// statistics during recompression and write-back.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// And at least. In between it is a tenth of the age of the last one: whoever asks every 50 ms loses little with the one before, and
-/// is answered within 20 ms during a whole pass of recompression (tests/lab/scenarios/maintenance-statistics).
+/// Minimum of the same. In between, callers wait a tenth of the age of the last sample: one that asks every 50 ms gets a
+/// reply within 20 ms during a pass of recompression (tests/lab/scenarios/maintenance-statistics).
 const SHORT_PATIENCE: Duration = Duration::from_millis(5);
 
-/// How long after a sample freed memory is given back.
+/// Time between a sample and the trimming of the heap.
 const TIDY: Duration = Duration::from_secs(2);
 
-/// How often [`PATIENCE`] is had with the kernel before what has happened is published.
+/// Number of waits of [`PATIENCE`] before a change is published with old figures.
 const TRIES: u32 = 20;
 
-/// How long somebody waits for the objects on the bus to be brought up to date.
+/// Maximum time to wait until the objects on the bus are updated.
 const PUBLISHING: Duration = Duration::from_secs(2);
 
-/// Who activates swap and mounts.
+/// The program that activates swap and mounts file systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// PID 1.
     Systemd,
-    /// We do.
+    /// `zramd-setup`.
     Direct,
 }
 
-/// How the daemon is doing as a whole.
+/// Phase of the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// It has not looked around yet.
+    /// The state of the machine is not known yet.
     Starting,
-    /// All is well, or not: that depends on the problems.
+    /// Running; whether it is degraded depends on the problems.
     Running,
-    /// A reload is going on.
+    /// A reload is in progress.
     Reloading,
-    /// It is about to end.
+    /// The daemon is about to exit.
     Stopping,
 }
 
-/// How many jobs there are.
+/// Counters of jobs.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    /// Number of the last one.
+    /// Number of the last job.
     pub last: u32,
-    /// Those that have not ended.
+    /// Jobs that have not ended.
     pub unfinished: usize,
-    /// Those on the bus that have ended, oldest first.
+    /// Ended jobs that are still on the bus, oldest first.
     pub ended: VecDeque<u32>,
-    /// The change that has the lane, in words.
+    /// Description of the change that holds the lane.
     pub changing: String,
 }
 
-/// The subscribed callers.
+/// Callers that are subscribed.
 #[derive(Debug, Default)]
 pub struct Subscribers {
-    /// By their unique name on the bus, with the user that each belongs to.
+    /// Their tasks, by unique bus name, with the user.
     pub live: BTreeMap<String, (u32, JoinHandle<()>)>,
-    /// Whether somebody looks who leaves the bus, or is about to.
+    /// Whether the task that follows departures from the bus is started.
     pub watched: bool,
-    /// Whether nobody leaves unseen any more.
+    /// True once that task receives signals: from then on no departure is missed.
     pub ready: watch::Sender<bool>,
-    /// Somebody has unsubscribed.
+    /// Notified when a subscription ends.
     pub fewer: Arc<Notify>,
 }
 
 /// The shared state.
 #[derive(Debug)]
 pub struct Core {
-    /// Where the configuration comes from.
+    /// Source of the configuration.
     pub source: Source,
-    /// Who activates.
+    /// The program that activates.
     pub mode: Mode,
-    /// One change to the machine at a time.
+    /// Serialises changes to the machine.
     pub lane: tokio::sync::Mutex<()>,
-    /// How many changes have begun.
+    /// Number of changes begun.
     pub changes: AtomicU64,
-    /// One plan at a time: every user may have one made, and each takes a process, and a thread that samples are read on, too.
+    /// Serialises plans: every user may ask for one, and each takes a process and a blocking thread, which samples need as
+    /// well.
     pub planning: tokio::sync::Mutex<()>,
-    /// Calls that wait, by caller.
+    /// Waiting calls, by caller.
     pub turns: Turns,
-    /// What is being worked on.
+    /// Work in progress.
     pub claims: Claims,
-    /// Work that takes long.
+    /// Jobs.
     pub jobs: Mutex<Jobs>,
-    /// Who wants statistics without asking.
+    /// Subscribers to statistics.
     pub subscribers: Mutex<Subscribers>,
-    /// Asks for the published objects to be brought up to date.
+    /// Notified to update the published objects.
     pub changed: Notify,
-    /// Another configuration is in force.
+    /// Notified when the configuration in force changes.
     pub view_changed: Notify,
-    /// How often publishing was asked for.
+    /// Number of requests for publishing.
     requests: AtomicU64,
-    /// The last of those requests that was fulfilled.
+    /// Number of the last fulfilled request.
     fulfilled: watch::Sender<u64>,
     latest: watch::Sender<Arc<Snapshot>>,
     reading: AtomicBool,
-    /// Whether freed memory is going to be given back.
+    /// Whether trimming of the heap is scheduled.
     tidying: AtomicBool,
-    /// When the read in progress began, in microseconds since boot.
+    /// Start of the read in progress, in microseconds since boot.
     read_began: AtomicU64,
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
-    /// Who follows that.
+    /// The task that follows memory pressure.
     pub pressure_watch: Mutex<Option<(Thresholds, JoinHandle<()>)>>,
-    /// Who lets maintenance run now and then where there is no systemd.
+    /// The timer of maintenance without systemd.
     pub timer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Core {
-    /// A daemon that knows nothing yet.
+    /// Initial state.
     pub fn new(source: Source, mode: Mode) -> Arc<Core> {
         Arc::new(Core {
             source,
@@ -166,13 +167,13 @@ impl Core {
         Arc::clone(&lock(&self.view))
     }
 
-    /// Puts another configuration in force.
+    /// Replaces the configuration in force.
     pub fn set_view(&self, view: View) {
         *lock(&self.view) = Arc::new(view);
         self.view_changed.notify_one();
     }
 
-    /// How the daemon is doing: `starting`, `running`, `degraded`, `reloading` or `stopping`.
+    /// `starting`, `running`, `degraded`, `reloading` or `stopping`.
     pub fn state(&self) -> &'static str {
         match *lock(&self.phase) {
             Phase::Starting => "starting",
@@ -185,44 +186,43 @@ impl Core {
         }
     }
 
-    /// Enters a phase, and has that published.
+    /// Changes the phase and publishes it.
     pub fn enter(&self, phase: Phase) {
         *lock(&self.phase) = phase;
         self.changed.notify_one();
     }
 
-    /// Has the objects on the bus brought up to date, and waits until they are: whoever is told that something is done
-    /// can look at it.
+    /// Updates the objects on the bus and waits for it, so that a caller sees a change when the job reports it as done.
     pub async fn publish_changes(&self) {
         let request = self.requests.fetch_add(1, Ordering::SeqCst) + 1;
         let mut fulfilled = self.fulfilled.subscribe();
         self.changed.notify_one();
         let wait = fulfilled.wait_for(|done| *done >= request);
-        // At worst the caller sees what was before for a moment.
+        // After a timeout the caller may see the previous state for a moment.
         tokio::time::timeout(PUBLISHING, wait).await.ok();
     }
 
-    /// The last request for publishing; what is published from now on fulfils it.
+    /// Number of the last request for publishing; the next update fulfils it.
     pub fn request(&self) -> u64 {
         self.requests.load(Ordering::SeqCst)
     }
 
-    /// A request is fulfilled.
+    /// Marks a request as fulfilled.
     pub fn fulfil(&self, request: u64) {
         self.fulfilled.send_replace(request);
     }
 
-    /// The connection to the bus, once there is one.
+    /// The connection to the bus, if it is open.
     pub fn connection(&self) -> Option<Connection> {
         lock(&self.connection).clone()
     }
 
-    /// Notes the connection to the bus.
+    /// Stores the connection to the bus.
     pub fn connect(&self, connection: Connection) {
         *lock(&self.connection) = Some(connection);
     }
 
-    /// The last sample, however old.
+    /// The last sample, of any age.
     pub fn latest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.latest.borrow())
     }
@@ -230,7 +230,7 @@ impl Core {
     /// A sample that is at most [`FRESH`] old, or the last one if the kernel takes longer than [`patience`].
     pub async fn sample(self: &Arc<Self>) -> Arc<Snapshot> {
         let last = self.latest();
-        // A read that the kernel holds back was waited for once; whoever comes later need not wait again.
+        // The wait for a blocked read is paid once; later callers get the last sample at once.
         let age = age(&last);
         if age <= FRESH || self.is_held_back(patience(age)) {
             return last;
@@ -238,14 +238,14 @@ impl Core {
         self.resample_within(patience(age)).await
     }
 
-    /// Whether the read in progress has taken so long already.
+    /// Whether the read in progress takes longer than `patience`.
     fn is_held_back(&self, patience: Duration) -> bool {
         let began = Duration::from_micros(self.read_began.load(Ordering::SeqCst));
         let now = LinuxHost::new("/").monotonic();
         self.reading.load(Ordering::SeqCst) && now.saturating_sub(began) > patience
     }
 
-    /// A sample that was begun after this was called, unless the kernel takes longer than [`PATIENCE`].
+    /// A sample begun after this call, or the last one if the kernel takes longer than [`PATIENCE`].
     pub async fn resample(self: &Arc<Self>) -> Arc<Snapshot> {
         self.resample_within(PATIENCE).await
     }
@@ -266,13 +266,13 @@ impl Core {
                 }
             }
         };
-        // Whether it came in time or not, the last one is what there is.
+        // With or without a timeout, the last sample is the best there is.
         tokio::time::timeout(patience, wait).await.ok();
         self.latest()
     }
 
-    /// As [`Core::resample`], for whoever must not miss what has just happened: waits until the kernel answers, within reason,
-    /// and has that tried again if it does not.
+    /// As [`Core::resample`], for callers that have to see the latest change: waits longer, and if the kernel still does not
+    /// answer, schedules another update.
     pub async fn resample_patiently(self: &Arc<Self>) -> Arc<Snapshot> {
         let asked = micros(LinuxHost::new("/").monotonic());
         for _ in 0..TRIES {
@@ -285,7 +285,7 @@ impl Core {
         self.latest()
     }
 
-    /// Has the memory that answers took given back in a moment; once for all that happen until then.
+    /// Schedules trimming of the heap; at most one is scheduled.
     fn tidy_up_later(self: &Arc<Self>) {
         if !self.tidying.swap(true, Ordering::SeqCst) {
             let core = Arc::clone(self);
@@ -297,7 +297,7 @@ impl Core {
         }
     }
 
-    /// Reads the machine; on a thread of its own.
+    /// Reads the machine, on a blocking thread.
     fn read(&self) {
         let begun = LinuxHost::new("/").monotonic();
         let snapshot = match sample::snapshot(&LinuxHost::new("/"), &self.view()) {
@@ -306,18 +306,18 @@ impl Core {
         };
         let mut snapshot = snapshot;
         if *lock(&self.phase) == Phase::Reloading {
-            // What is half-done because we are doing it is no problem of anybody.
+            // Devices in transition during a reload are not problems.
             snapshot.problems.clone_from(&self.latest().problems);
         }
-        // In this order: whoever finds this sample too old must be able to begin another read.
+        // In this order, so that a caller for which this sample is too old can start another read.
         self.reading.store(false, Ordering::SeqCst);
         self.latest.send_replace(Arc::new(snapshot));
     }
 }
 
-/// What was known last, and that nothing newer can be had.
+/// The last sample with the finding that reading failed.
 fn unreadable(last: &Snapshot, begun: Duration, error: &Error) -> Snapshot {
-    // The counters keep the time stamps of their own.
+    // The counters have time stamps of their own.
     let mut snapshot = Snapshot { timestamp_monotonic_usec: micros(begun), ..last.clone() };
     snapshot.problems.retain(|found| found.code != Code::Unreadable);
     snapshot.problems.insert(
@@ -338,7 +338,7 @@ fn age(snapshot: &Snapshot) -> Duration {
     now.saturating_sub(Duration::from_micros(snapshot.timestamp_monotonic_usec))
 }
 
-/// How long whoever has a sample of this age waits for a newer one.
+/// How long to wait for a newer sample than one of this age.
 fn patience(age: Duration) -> Duration {
     (age / 10).clamp(SHORT_PATIENCE, PATIENCE)
 }

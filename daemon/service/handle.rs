@@ -1,4 +1,4 @@
-//! A job, from the point of view of the code that does it.
+//! A job, as seen by the code that runs it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,28 +11,28 @@ use super::lock::lock;
 use super::setup::Cancel;
 use logic::outcome::Outcome;
 
-/// How often progress is looked at.
+/// Interval of progress updates.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
-/// One job, from the point of view of whoever does it.
+/// The running side of a job.
 #[derive(Clone)]
 pub struct Handle {
     /// Its number.
     pub number: u32,
-    /// Ends it early.
+    /// Cancels the job.
     pub cancel: Cancel,
-    /// Wakes whoever waits for something else than the kernel.
+    /// Notified when the job is cancelled, for code that does not run another program.
     pub cancelled: Arc<tokio::sync::Notify>,
-    /// What it has to itself already.
+    /// The claim that the job holds.
     pub claim: Option<Arc<Claim>>,
-    /// What is published about it.
+    /// Its published state.
     pub state: Arc<Mutex<State>>,
     /// Its object on the bus.
     pub object: Option<InterfaceRef<Job>>,
 }
 
 impl Handle {
-    /// A handle for work that nobody watches.
+    /// A handle without a job, for internal work: no progress is published.
     pub fn unwatched() -> Handle {
         Handle {
             number: 0,
@@ -44,22 +44,22 @@ impl Handle {
         }
     }
 
-    /// The same with something to itself.
+    /// The same with a claim.
     pub fn with(self, claim: Arc<Claim>) -> Handle {
         Handle { claim: Some(claim), ..self }
     }
 
-    /// A handle for what is to be put right after the job: nobody watches it, and what the job has to itself stays so.
+    /// A handle for cleaning up after the job: it keeps the claim, but publishes no progress and cannot be cancelled.
     pub fn quietly(&self) -> Handle {
         Handle { claim: self.claim.clone(), ..Handle::unwatched() }
     }
 
-    /// Notes what became of each target, for the end of the job. With none, its sentence is the outcome.
+    /// Sets the outcome of each target, published when the job ends. Without any, the message of the job is the outcome.
     pub fn outcomes(&self, outcomes: Vec<Outcome>) {
         lock(&self.state).outcomes = outcomes;
     }
 
-    /// Publishes what `look` finds now and then until `work` ends: how far it is, 0 to 1, or nothing.
+    /// Publishes the progress that `look` returns (0 to 1) until `work` ends.
     pub async fn watch<T, F>(&self, work: impl Future<Output = T>, look: impl Fn() -> F) -> T
     where
         F: Future<Output = Option<f64>>,
@@ -76,12 +76,12 @@ impl Handle {
         }
     }
 
-    /// Publishes how far it is, 0 to 1; at most a few times a second.
+    /// Publishes the progress, 0 to 1; limited to a few times a second.
     pub async fn progress(&self, share: f64) {
         let Some(object) = &self.object else { return };
         lock(&self.state).progress = share.clamp(0.0, 1.0);
         let job = object.get().await;
-        // Nobody has to listen.
+        // Errors are ignored: the signal is optional.
         job.progress_changed(object.signal_emitter()).await.ok();
     }
 }

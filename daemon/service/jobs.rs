@@ -1,4 +1,4 @@
-//! Work that takes longer than a method call should: each is an object with progress, and can be cancelled.
+//! Jobs: work that takes longer than a method call may. Each is an object with progress, and can be cancelled.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use logic::outcome::Outcome;
 use logic::text::worded;
 use logic::work::Outcome as Ending;
 
-/// Jobs that may be waiting or running at the same time.
+/// Maximum number of jobs that wait or run.
 const MOST: usize = 16;
-/// How long a job stays on the bus after its end, for callers that come late.
+/// Time that an ended job stays on the bus.
 const MEMORY: Duration = Duration::from_secs(30);
-/// How many of those stay at most.
+/// Maximum number of ended jobs on the bus.
 const MOST_ENDED: usize = 64;
 
-/// How long a method without a job waits for its turn: less than callers usually wait for an answer (25 s).
+/// Time that a method without a job waits for other changes; less than the usual timeout of callers (25 s).
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a job does, once it has begun.
+/// The work of a job.
 type Doing = Pin<Box<dyn Future<Output = Result<String>> + Send>>;
 
 /// The path of a job.
@@ -39,7 +39,7 @@ pub fn path(number: u32) -> String {
 }
 
 impl Core {
-    /// Puts a job on the bus and lets it run, one after another with all other changes. Returns its path at once.
+    /// Starts a job that is serialised with all other changes. Returns its path at once.
     pub async fn start<F>(
         self: &Arc<Self>,
         kind: &'static str,
@@ -52,7 +52,7 @@ impl Core {
         self.begin(kind, object, true, Box::new(|core, handle| Box::pin(work(core, handle)))).await
     }
 
-    /// Puts a job on the bus that `zramd-worker` does, beside changes and other work. Refused at once while the same work is running.
+    /// Starts a job that `zramd-worker` does, in parallel to changes. Fails at once if the same work is in progress.
     pub async fn start_work(
         self: &Arc<Self>,
         kind: &'static str,
@@ -64,7 +64,7 @@ impl Core {
         self.start_beside(kind, object, work).await
     }
 
-    /// Puts a job on the bus that runs beside changes and other work: what it works on it has to claim ([`Core::claims`]).
+    /// Starts a job that runs in parallel to changes. It has to claim what it works on ([`Core::claims`]).
     pub async fn start_beside<F>(
         self: &Arc<Self>,
         kind: &'static str,
@@ -77,18 +77,18 @@ impl Core {
         self.begin(kind, object, false, Box::new(|core, handle| Box::pin(work(core, handle)))).await
     }
 
-    /// Notes that the caller asked for this job, and may cancel it.
+    /// Makes the caller the owner of the job, who may cancel it.
     pub async fn owned(&self, call: &Header<'_>, job: OwnedObjectPath) -> Result<OwnedObjectPath> {
         let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
         let user = caller::user_of(&connection, &caller::name_of(call)?).await?;
-        // It may have ended, and be gone from the bus.
+        // It may have ended and left the bus already.
         if let Ok(object) = connection.object_server().interface::<_, Job>(&job).await {
             lock(&object.get().await.state).owner.get_or_insert(user);
         }
         Ok(job)
     }
 
-    /// The turn of a method that has no job: waits for other changes, but not so long that the caller is gone before it begins.
+    /// Waits for other changes, for methods without a job; fails before the caller would time out.
     pub async fn turn(&self) -> Result<MutexGuard<'_, ()>> {
         self.turn_within(PATIENCE).await
     }
@@ -136,7 +136,7 @@ impl Core {
                 lock(&core.jobs).changing = what;
                 Some(guard)
             };
-            // Whoever cancels a job that waits does not wait for its turn.
+            // A waiting job can be cancelled before it begins.
             let guard = tokio::select! {
                 guard = turn => guard,
                 () = handle.cancelled.notified() => None,
@@ -167,7 +167,7 @@ impl Core {
         Ok(handle)
     }
 
-    /// Tells how it ended, and takes it off the bus a while later.
+    /// Publishes how the job ended, and schedules its removal.
     async fn finish(self: &Arc<Self>, kind: &'static str, handle: &Handle, result: Result<String>) {
         self.changed.notify_one();
         lock(&self.jobs).unfinished -= 1;
@@ -188,7 +188,7 @@ impl Core {
             state.result = result.word().to_owned();
             state.message.clone_from(&message);
             state.error = error;
-            // Without an outcome that says it, the sentence is one.
+            // If no outcome has the message, the message becomes one.
             if state.outcomes.is_empty() || error.is_some() && state.outcomes.iter().all(Outcome::is_done) {
                 state.outcomes = vec![Outcome::whole(error, message.clone())];
             }
@@ -200,7 +200,7 @@ impl Core {
         let emitter: SignalEmitter<'_> = object.signal_emitter().clone();
         {
             let job = object.get().await;
-            // Nobody has to listen to any of these.
+            // Errors are ignored: there may be no receiver.
             job.progress_changed(&emitter).await.ok();
             job.result_changed(&emitter).await.ok();
             job.message_changed(&emitter).await.ok();
@@ -228,7 +228,7 @@ impl Core {
     /// Takes a job off the bus.
     async fn forget(&self, number: u32) {
         if let Some(connection) = self.connection() {
-            // At worst it stays, and costs a few hundred bytes.
+            // On failure the object stays and costs a few hundred bytes.
             connection.object_server().remove::<Job, _>(path(number)).await.ok();
         }
     }

@@ -1,4 +1,4 @@
-//! The journal: one message id for each kind of event that somebody may want to find, explained in `units/zramd.catalog`.
+//! The journal: one message id per kind of event, explained in `units/zramd.catalog`.
 
 use log::{LevelFilter, Log, Metadata, Record};
 use systemd_journal_logger::{JournalLog, connected_to_journal};
@@ -10,7 +10,7 @@ use logic::work::Outcome;
 
 /// The daemon serves.
 pub const STARTED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d01";
-/// A job ended as it should.
+/// A job was done.
 pub const JOB_DONE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d02";
 /// A job failed, was cancelled or postponed.
 pub const JOB_FAILED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d03";
@@ -18,19 +18,19 @@ pub const JOB_FAILED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d03";
 pub const PROBLEM: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d04";
 /// A problem is gone.
 pub const PROBLEM_GONE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d05";
-/// Work that an earlier daemon left unfinished is finished now.
+/// Unfinished work of a previous daemon was completed.
 pub const RESUMED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d06";
 
 /// A RAM disk is getting full.
 pub const SPACE_LOW: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d20";
 /// Memory pressure has another level.
 pub const PRESSURE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d11";
-/// Something was done to the pages of a device.
+/// Maintenance changed pages of a device.
 pub const MAINTAINED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d12";
 /// A device is full or fails while memory is short.
 pub const ALARM: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d13";
 
-/// Where messages go when the daemon runs outside of systemd.
+/// Logger for a daemon that runs outside of systemd.
 struct StandardError;
 
 impl Log for StandardError {
@@ -45,10 +45,10 @@ impl Log for StandardError {
     fn flush(&self) {}
 }
 
-/// Sends messages to the journal when systemd connected the daemon to it, and otherwise to standard error.
+/// Logs to the journal if systemd connected the daemon to it, otherwise to standard error.
 pub fn open() {
     let journal = connected_to_journal().then(JournalLog::new).and_then(Result::ok);
-    // Either fails only when a logger is installed already.
+    // Fails only if a logger is installed already.
     match journal {
         Some(journal) => journal.install().ok(),
         None => log::set_logger(&StandardError).ok(),
@@ -61,7 +61,7 @@ pub fn started(devices: usize) {
     log::info!(MESSAGE_ID = STARTED; "zramd {} serves {devices} zram devices", env!("CARGO_PKG_VERSION"));
 }
 
-/// Work of an earlier daemon is finished.
+/// Unfinished work of a previous daemon was completed.
 pub fn resumed(what: &str) {
     log::info!(MESSAGE_ID = RESUMED; "completed an interrupted change: {what}");
 }
@@ -88,7 +88,7 @@ pub fn alarm(found: &Finding) {
     );
 }
 
-/// Something was done to the pages of a device.
+/// Maintenance changed pages of a device.
 pub fn maintained(action: &Action) {
     log::info!(
         MESSAGE_ID = MAINTAINED,
@@ -107,7 +107,7 @@ pub fn job_ended(kind: &str, result: Outcome, message: &str) {
     ended(kind, result, message, false);
 }
 
-/// A job has ended; what is only a slip of whoever asked for it is no error of the machine.
+/// A job has ended. `slip`: it failed because of a mistake of the caller, which is no error of the machine.
 pub fn ended(kind: &str, result: Outcome, message: &str, slip: bool) {
     let word = result.word();
     if result == Outcome::Done {
@@ -118,10 +118,10 @@ pub fn ended(kind: &str, result: Outcome, message: &str, slip: bool) {
     }
 }
 
-/// How much the result of a job matters.
+/// Log level for the result of a job.
 fn level_of(result: Outcome, slip: bool) -> log::Level {
     match result {
-        // Nothing is wrong: somebody wants it so, or the machine has better things to do.
+        // Not a fault: cancelled by a user, or postponed because the machine is busy.
         Outcome::Done | Outcome::Cancelled | Outcome::Postponed => log::Level::Info,
         _ if slip => log::Level::Warn,
         Outcome::Failed => log::Level::Error,
@@ -138,7 +138,7 @@ pub fn space_low(name: &str, mount_point: &str, percent: u32, free: u64) {
     );
 }
 
-/// A RAM disk has hardly any inodes left, however many bytes are free.
+/// A RAM disk is running out of inodes.
 pub fn inodes_low(name: &str, mount_point: &str, percent: u32, free: u64) {
     log::warn!(
         MESSAGE_ID = SPACE_LOW,
@@ -147,9 +147,9 @@ pub fn inodes_low(name: &str, mount_point: &str, percent: u32, free: u64) {
     );
 }
 
-/// Logs what has come up and what is gone between two looks.
+/// Logs problems that have appeared or are gone.
 pub fn problems(before: &[Finding], now: &[Finding]) {
-    // The sentence holds figures that change; the problem is the same by code and object.
+    // The text has changing figures; a problem is identified by code and object.
     let has = |list: &[Finding], found: &Finding| list.iter().any(|other| other.is_same(found));
     for found in now.iter().filter(|found| !has(before, found)) {
         let (code, object) = (found.code.word(), found.object.as_str());

@@ -1,4 +1,4 @@
-//! Work that blocks, beside the thread that answers callers.
+//! Blocking work outside of the thread that serves callers.
 
 use tokio::task::JoinError;
 
@@ -15,7 +15,7 @@ where
     joined(tokio::task::spawn_blocking(work).await)
 }
 
-/// What a task returns.
+/// The result of a joined task.
 pub fn joined<T, E: Into<Error>>(done: Result<Result<T, E>, JoinError>) -> Result<T, Error> {
     match done {
         Ok(result) => result.map_err(Into::into),

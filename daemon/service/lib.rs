@@ -1,7 +1,7 @@
-//! The daemon: publishes statistics and control on the bus. Nothing here decides anything.
+//! The daemon: publishes statistics and control on the bus, without any policy of its own.
 //!
-//! One thread, and no timer while nobody asks: what is read or changed runs on a blocking thread that goes away again.
-//! Boot does not depend on any of this; stopping, crashing or upgrading it never touches a device.
+//! One thread, and no timers while there are no callers; blocking threads exist only while they work. Booting does not
+//! depend on the daemon, and stopping, upgrading or a crash of it does not change any device.
 
 pub mod bus;
 mod claims;
@@ -31,7 +31,7 @@ pub mod timer;
 mod watch;
 mod work;
 
-/// Bus name, root of the interface names and of the error names. Never changed once released.
+/// Bus name and prefix of interface and error names. Stable once released.
 pub const NAME: &str = "org.zramd1";
-/// The object that everything hangs below.
+/// Path of the root object.
 pub const ROOT: &str = "/org/zramd1";

@@ -1,8 +1,8 @@
-//! Locking what threads share.
+//! Locking shared state.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks; a thread that panicked while it held the lock leaves data that is still whole, because each is replaced at once.
+/// Locks, also after a panic of another holder: values are replaced in one step, so they are never half-written.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

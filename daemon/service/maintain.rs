@@ -1,4 +1,4 @@
-//! Maintenance from the daemon's side: `zramd-worker maintain` does it, and a unit of systemd's lets it run now and then.
+//! Maintenance in the daemon: jobs and timers. `zramd-worker maintain` does the work.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub const NAME: &str = "maintenance";
 const UNIT: &str = "zramd-maintenance.service";
 
 impl Core {
-    /// Has a run made, and returns its job.
+    /// Starts a run of maintenance, and returns its job.
     pub async fn maintain(self: &Arc<Self>, object: &str, words: Vec<String>) -> Result<OwnedObjectPath> {
         let mut verb = vec!["maintain".to_owned()];
         if let (Mode::Direct, Some(file)) = (self.mode, &self.source.file) {
@@ -35,7 +35,7 @@ impl Core {
         self.start_work("maintain", object.to_owned(), order).await
     }
 
-    /// Whether a run continues, whoever started it.
+    /// Whether a run is in progress, including those of the timer.
     pub fn is_maintaining(&self) -> bool {
         let goes_on = |work: Work<IgnoredAny>| {
             work.result.is_none() && Path::new(&format!("/proc/{}", work.pid)).exists()
@@ -43,7 +43,7 @@ impl Core {
         self.claims.has(NAME) || super::work::read(NAME).is_some_and(goes_on)
     }
 
-    /// What the configuration asks for, for all devices or for some.
+    /// Runs the configured policies, for all devices or the named ones.
     pub async fn maintain_now(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
         let mut words = ["--reason", "request"].map(str::to_owned).to_vec();
         for (key, value) in options.iter() {
@@ -59,7 +59,7 @@ impl Core {
         self.maintain("", words).await
     }
 
-    /// One thing for one device.
+    /// Runs one action on one device.
     pub async fn maintain_device(
         self: &Arc<Self>,
         name: &str,
@@ -89,12 +89,12 @@ fn not_devices() -> Error {
     invalid("the only option is `devices` (as)")
 }
 
-/// Brings timers in line with the configuration.
+/// Applies the timers of the configuration.
 pub async fn follow_configuration(core: &Arc<Core>) {
     let asked = core.view().maintenance;
     super::pressure::follow(core, asked.pressure);
     if asked.writeback && core.latest().maintenance.budget.is_none() && !core.is_maintaining() {
-        // It outlives boots in a file that only a run reads. One that continues reads it, too.
+        // The budget is kept over reboots in a file that only a run reads. A run in progress reads it as well.
         let words = ["--only", "budget"].map(str::to_owned).to_vec();
         core.maintain("", words).await.ok();
     }
@@ -125,7 +125,7 @@ async fn timer(core: &Core, wanted: bool) -> Result<()> {
     done.map(drop)
 }
 
-/// Without systemd.
+/// The timer without systemd.
 async fn now_and_then(core: Arc<Core>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;

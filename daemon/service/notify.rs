@@ -1,18 +1,18 @@
-//! Telling systemd how we are (sd_notify(3)). Without systemd nobody listens, which is fine.
+//! Notifications for the service manager (sd_notify(3)); without one they have no effect.
 
 use sd_notify::NotifyState;
 
-/// Sends; a service manager that does not listen is no reason to fail.
+/// Sends a notification; errors are ignored.
 fn send(states: &[NotifyState]) {
     sd_notify::notify(states).ok();
 }
 
-/// We serve.
+/// READY=1.
 pub fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// A reload begins.
+/// RELOADING=1.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
@@ -20,12 +20,12 @@ pub fn reloading() {
     }
 }
 
-/// We are about to end.
+/// STOPPING=1.
 pub fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
-/// Answers the watchdog half as often again as it asks for, if it does; one wake-up in minutes.
+/// Notifies the watchdog twice per interval, if it is enabled.
 pub async fn keep_watchdog_fed() {
     let Some(interval) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
     loop {

@@ -1,4 +1,4 @@
-//! What callers can ask for: each is turned into a configuration that is then brought about (`reconcile`).
+//! Operations on the bus: each becomes a change of the configuration, which `reconcile` applies.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use logic::overlay::{Command, ENABLED, Overlay};
 use logic::proc::device_number;
 use logic::record::Target;
 
-/// How long the caller of `Reload` waits for the plan. Linux holds back who looks at a device while it recompresses its pages.
+/// How long `Reload` waits for the plan before it returns a job. Linux blocks reads of a device during recompression.
 const PLANNING: Duration = Duration::from_secs(2);
 
-/// N of `zramN`, or `/dev/zramN`.
+/// N of `zramN` or `/dev/zramN`.
 fn number_of(name: &str) -> Result<u32> {
     device_number(name)
         .ok_or_else(|| invalid(format!("{name:?} is no zram device; write for example `zram0`")))
@@ -32,14 +32,14 @@ fn number_of(name: &str) -> Result<u32> {
 
 /// A value of a configuration key, as it came from the bus.
 fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
-    // It is written into a file as it is.
+    // The key is written into a file verbatim.
     if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || key.is_empty() {
         return Err(invalid(format!("there is no key {key:?}")));
     }
     match value {
         Variant::Str(text) if text.len() <= LONGEST => overlay.set_text(key, text.as_str()),
         Variant::Str(_) => return Err(invalid(format!("`{key}` is longer than {LONGEST} bytes"))),
-        // Sizes on the bus are bytes, everywhere.
+        // Sizes on the bus are in bytes.
         Variant::U64(bytes) => overlay.set_bytes(key, *bytes),
         Variant::I32(number) => overlay.set_number(key, i64::from(*number)),
         Variant::I64(number) => overlay.set_number(key, *number),
@@ -48,7 +48,7 @@ fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
             overlay.values.insert(key.to_owned(), value.to_string());
         }
         Variant::F64(number) if number.is_finite() => {
-            // With a point even where there is no fraction, as TOML wants it.
+            // With a decimal point, so that TOML reads a float.
             overlay.values.insert(key.to_owned(), format!("{number:?}"));
         }
         Variant::Array(words) => overlay.set_list(key, &texts(key, words)?),
@@ -62,7 +62,7 @@ fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
 }
 
 impl Core {
-    /// What a reload would do.
+    /// The changes that a reload would make.
     pub async fn planned(self: &Arc<Self>, options: &Options) -> Result<Vec<(String, String, String)>> {
         let forced = only_force(options)?;
         let proposal = propose(self, &Wish::everything(forced)).await?;
@@ -73,7 +73,7 @@ impl Core {
             .collect())
     }
 
-    /// Reads the configuration again and brings it about.
+    /// Reads and applies the configuration.
     pub async fn reload(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
         let wish = Wish::everything(only_force(options)?);
         let changes = self.changes.load(Ordering::SeqCst);
@@ -82,14 +82,14 @@ impl Core {
             let _alone = core.planning.lock().await;
             propose(&core, &planned).await
         });
-        // Mistakes are refused before there is a job, so that the caller sees why at once.
+        // Mistakes are reported by the call itself, before there is a job.
         let proposal = match tokio::time::timeout(PLANNING, &mut planning).await {
             Ok(done) => Some(Box::new(lane::joined(done)?)),
             Err(_) => None,
         };
         self.start("reload", String::new(), move |core, handle| async move {
             let with = if core.changes.load(Ordering::SeqCst) != changes {
-                // Another change, for which this job has waited, makes the proposal out of date.
+                // Another change has run before this job, so the proposal is out of date.
                 With::Nothing
             } else if let Some(proposal) = proposal {
                 With::Proposal(proposal)
@@ -101,7 +101,7 @@ impl Core {
         .await
     }
 
-    /// Creates a device that lasts until the next boot. Returns its name when it is in use.
+    /// Creates a device that lasts until the next boot. Returns its name once it is in use.
     pub async fn create(self: &Arc<Self>, options: &Options) -> Result<String> {
         let mut overlay = Overlay { transient: true, ..Overlay::default() };
         let mut wanted = None;
@@ -138,11 +138,11 @@ impl Core {
         Ok(section)
     }
 
-    /// Takes a device away, until the next boot if a file asks for it.
+    /// Removes a device; a configured one until the next boot.
     pub async fn remove(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         let forced = only_force(options)?;
         let number = match self.ours(name).await {
-            // Switched off: only its runtime section is left.
+            // The device is off, only its runtime section is left.
             Err(error) if error.kind == ErrorKind::NotFound && is_transient(number_of(name)?) => {
                 number_of(name)?
             }
@@ -154,8 +154,8 @@ impl Core {
         .await
     }
 
-    /// Switches the section of a device off, which takes the device away. `remove` takes a section with it that was created at
-    /// runtime.
+    /// Disables the section of a device, which removes the device. `Command::Remove` also deletes a section that was created
+    /// at runtime.
     async fn switch_off(
         self: &Arc<Self>,
         handle: &Handle,
@@ -170,14 +170,14 @@ impl Core {
         let mut overlay = before.clone();
         overlay.values.insert(ENABLED.to_owned(), "false".to_owned());
         overlay.record(&before, command);
-        // When it stays in use, it stays configured so.
+        // If the device stays in use, the section is restored.
         let before = Before { section: section.clone(), text, creates: false };
         let wish = Wish { before: Some(before), ..Wish::gone(Target::Device(number), forced) };
         let text = drop_in(&section, &overlay).filter(|_| !forget);
         reconcile(self, handle, wish, With::Section(text)).await?;
-        // The sentence below says more.
+        // The message below has more detail.
         handle.outcomes(Vec::new());
-        // One that was there before it was ours stays.
+        // A device that existed before zramd used it is not removed.
         let left = Path::new("/sys/block").join(&section).exists();
         Ok(if forget {
             format!("{section} is {}", if left { "no longer in use" } else { "gone" })
@@ -186,7 +186,7 @@ impl Core {
         })
     }
 
-    /// Gives a device another size until the next boot.
+    /// Changes the size of a device until the next boot.
     pub async fn resize(
         self: &Arc<Self>,
         name: &str,
@@ -237,14 +237,14 @@ impl Core {
         lane::run(move || control::compact(&mut LinuxHost::new("/"), number)).await
     }
 
-    /// Forgets the peak of a device.
+    /// Resets the peak of a device.
     pub async fn reset_peak(self: &Arc<Self>, name: &str) -> Result<()> {
         let number = self.ours(name).await?;
         let _guard = self.turn().await?;
         lane::run(move || control::reset_peak(&mut LinuxHost::new("/"), number)).await
     }
 
-    /// Brings a device into use that was switched off.
+    /// Activates a device that was switched off.
     pub async fn activate(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         none(options)?;
         let number = number_of(name)?;
@@ -255,7 +255,7 @@ impl Core {
                 overlay.values.remove(ENABLED);
             });
             match done.await {
-                // That another program has set it up says more than that it is not configured.
+                // "Set up by another program" is more specific than "not configured".
                 Err(error) if error.kind == ErrorKind::NotFound => match set_up_by_us(number).await {
                     Err(foreign) if foreign.kind == ErrorKind::Unmanaged => Err(foreign),
                     _ => Err(error),
@@ -266,7 +266,7 @@ impl Core {
         .await
     }
 
-    /// Takes a device out of use and gives its memory back.
+    /// Deactivates a device and frees its memory.
     pub async fn deactivate(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         none(options)?;
         let number = self.ours(name).await?;
@@ -276,7 +276,7 @@ impl Core {
         .await
     }
 
-    /// Makes those swaps anew for which the verdict of the benchmark is another algorithm, and that are as good as empty.
+    /// Recreates swaps whose algorithm differs from the verdict of the benchmark, if they are nearly empty.
     pub async fn adopt(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
         none(options)?;
         self.start("adopt", String::new(), async |core, handle| {
@@ -292,7 +292,7 @@ impl Core {
         .await
     }
 
-    /// Removes what was asked for until the next boot of a device or RAM disk, and brings that one in line with the configuration.
+    /// Removes the runtime section of a device or RAM disk, and applies the configuration to it.
     pub async fn unset_override(self: &Arc<Self>, name: &str, options: &Options) -> Result<OwnedObjectPath> {
         let forced = only_force(options)?;
         let target = match device_number(name) {
@@ -311,7 +311,7 @@ impl Core {
         .await
     }
 
-    /// The number of a device that zramd set up.
+    /// The number of a device, if zramd set it up.
     pub(super) async fn ours(self: &Arc<Self>, name: &str) -> Result<u32> {
         let number = number_of(name)?;
         let found = set_up_by_us(number).await;
@@ -323,7 +323,7 @@ async fn set_up_by_us(number: u32) -> Result<()> {
     lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await
 }
 
-/// Changes the runtime section and applies it. When that fails, the section is restored.
+/// Changes the runtime section and applies it; on failure the section is restored.
 pub(super) async fn with_overlay(
     core: &Arc<Core>,
     handle: &Handle,

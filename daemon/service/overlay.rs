@@ -1,4 +1,4 @@
-//! Runtime sections: what was asked for until the next boot.
+//! Runtime sections: overrides until the next boot.
 
 use std::path::Path;
 
@@ -6,29 +6,29 @@ use super::bus::error::{Error, ErrorKind};
 use host::linux::files;
 use logic::overlay::{ENABLED, Overlay, file_name};
 
-/// The error of an operation on a device that is switched off until the next boot; nothing when it is not.
+/// The error for an operation on a device that is switched off until the next boot; `None` if it is not.
 pub fn switched_off(number: u32) -> Option<Error> {
     let name = format!("zram{number}");
     let overlay = Overlay::parse(&text_of(&name)?);
     overlay.values.get(ENABLED).filter(|value| *value == "false")?;
-    // Without its override, a device that was created would be gone.
+    // A device that was created at runtime has no configuration to return to.
     let command = if overlay.transient { "swap on" } else { "unset --runtime" };
     let message =
         format!("{name} is switched off until the next boot; `zramdctl {command} {name}` switches it on");
     Some(Error::new(ErrorKind::NotFound, message))
 }
 
-/// The file of the runtime section.
+/// The text of a runtime section.
 pub fn text_of(section: &str) -> Option<String> {
     files::read_overlay(Path::new("/"), &file_name(section))
 }
 
-/// Whether the section of a device exists only for the moment.
+/// Whether the section of a device exists only at runtime.
 pub fn is_transient(number: u32) -> bool {
     text_of(&format!("zram{number}")).is_some_and(|text| Overlay::parse(&text).transient)
 }
 
-/// The text of a runtime section; none if it sets nothing.
+/// The text of a runtime section; `None` if it is empty.
 pub fn drop_in(section: &str, overlay: &Overlay) -> Option<String> {
     (!overlay.values.is_empty()).then(|| overlay.text(section))
 }

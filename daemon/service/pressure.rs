@@ -1,4 +1,4 @@
-//! Following how short memory is: asleep until the kernel says that tasks wait for memory, then looking until that is over.
+//! Memory pressure: waits for the kernel to report stalls, then polls until the pressure is over.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -22,12 +22,12 @@ use logic::maintain::alarm::{Alarms, next_look};
 use logic::maintain::pressure::{Gauge, LOOK, Level, TRIGGER, Thresholds, UNKNOWN_REMEDY, back_off, totals};
 
 const FILE: &str = "/proc/pressure/memory";
-/// The first look after the kernel has woken us.
+/// Delay of the first poll after a wake-up.
 const FIRST: Duration = Duration::from_millis(500);
-/// Looks without pressure after which we sleep again.
+/// Polls without pressure before waiting for the kernel again.
 const QUIET: u32 = 4;
 
-/// Follows pressure by these thresholds from now on, or does not any more.
+/// Follows pressure with these thresholds; `None` stops it.
 pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
     let mut watch = lock(&core.pressure_watch);
     let goes_on = |(by, task): &(Thresholds, JoinHandle<()>)| Some(*by) == thresholds && !task.is_finished();
@@ -37,7 +37,7 @@ pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
     if let Some((_, task)) = watch.take() {
         task.abort();
     }
-    // Also what a daemon has left that was killed.
+    // Also clears the level of a daemon that was killed.
     note(core, Level::None);
     *watch = thresholds.map(|thresholds| {
         let core = Arc::clone(core);
@@ -52,10 +52,10 @@ pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
     });
 }
 
-/// What helps against an error with the file.
+/// A remedy for an error of the pressure file.
 fn hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        // The file is there, and cannot be opened, where it is switched off on the command line.
+        // With `psi=0` on the command line the file exists, but cannot be opened.
         ErrorKind::NotFound | ErrorKind::Unsupported => UNKNOWN_REMEDY,
         _ => "without CAP_SYS_RESOURCE this needs Linux 6.5",
     }
@@ -73,12 +73,12 @@ async fn sleep_and_look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Re
     }
 }
 
-/// Looks every other second, or more often while swap fills up, until memory is not short any more.
+/// Polls every [`LOOK`], or more often while swap fills, until memory is no longer short.
 async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> std::io::Result<()> {
     let mut gauge = Gauge::default();
     let (mut quiet, mut last_run, mut due, mut interval) = (0, None, Duration::ZERO, FIRST);
     loop {
-        // The kernel has not woken us for nothing: a swap can be full before a level is known.
+        // Before the gauge: a swap can be full while no level is known yet.
         let sample = core.resample().await;
         for found in alarms.news(&sample) {
             journal::alarm(found);
@@ -86,7 +86,7 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
         }
         let now = LinuxHost::new("/").monotonic();
         if now >= due {
-            // The kernel adds up no more often.
+            // The kernel does not update averages more often.
             due = now + std::mem::replace(&mut interval, LOOK);
             let text = std::io::read_to_string(File::open(FILE)?)?;
             let totals = totals(&text).unwrap_or_default();
@@ -104,10 +104,10 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
         let is_due = last_run.is_none_or(|(level, then)| {
             level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
         });
-        // One that continues may not know of the pressure: the next look is soon enough.
+        // A run in progress may not have seen the pressure; the next poll is soon enough.
         if gauge.level > Level::None && is_due && !core.is_maintaining() {
             let reason = Cause::Pressure(gauge.level).to_string();
-            // With too many jobs waiting there will be another look, too.
+            // If there are too many jobs, the next poll tries again.
             if core.maintain("", vec!["--reason".to_owned(), reason]).await.is_ok() {
                 last_run = Some((gauge.level, now));
             }
@@ -116,7 +116,7 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
     }
 }
 
-/// Says it where every reader of figures looks, and has that published.
+/// Writes the level to its file and publishes it.
 fn note(core: &Core, level: Level) {
     let text = (level != Level::None).then(|| level.word());
     if let Err(error) = files::replace(Path::new("/"), PRESSURE_LEVEL, text) {

@@ -1,5 +1,5 @@
-//! The settings of `[vm]` are for compressed swap that the kernel uses first: they go when other swap comes before it, and return
-//! after it.
+//! The settings of `[vm]` apply while compressed swap is used first: they are reverted when other swap has a higher
+//! priority, and applied again afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use logic::record::Target;
 use logic::sample::Snapshot;
 use logic::work::Outcome;
 
-/// What they were last brought in line with.
+/// The state that the settings were last adjusted to.
 #[derive(Debug, Default)]
 pub struct Ranks {
     is_outranked: bool,
@@ -22,12 +22,12 @@ pub struct Ranks {
 #[derive(Debug, Default)]
 struct Work {
     goes_on: AtomicBool,
-    /// They are still there although they should not be. Not tried again until something else has changed.
+    /// Reverting failed. Not retried until something else changes.
     is_stuck: AtomicBool,
 }
 
 impl Ranks {
-    /// Has them brought in line with what was last seen.
+    /// Adjusts the settings to the latest sample.
     pub fn follow(&mut self, core: &Arc<Core>) {
         let now = core.latest();
         if !self.call_for_change(&now) || self.work.goes_on.swap(true, Ordering::SeqCst) {
@@ -39,13 +39,13 @@ impl Ranks {
             let is_done = bring_in_line(&core).await;
             work.is_stuck.store(!is_done, Ordering::SeqCst);
             work.goes_on.store(false, Ordering::SeqCst);
-            // What has happened meanwhile counts.
+            // There may have been changes meanwhile.
             core.changed.notify_one();
         });
     }
 
-    /// Also when swap of others is better as before, and the settings are there: a swap of ours may have come, with the settings,
-    /// and another one of others, before anybody looked.
+    /// True if the rank has changed. Also if other swap is still first although the settings are applied: between two
+    /// samples our swap may have been activated with the settings, and then other swap with a higher priority.
     fn call_for_change(&self, now: &Snapshot) -> bool {
         let are_made = now.vm.iter().any(|setting| setting.name.starts_with("vm."));
         now.is_outranked != self.is_outranked
@@ -53,13 +53,13 @@ impl Ranks {
     }
 }
 
-/// Whether something was done.
+/// Returns whether anything was changed.
 async fn bring_in_line(core: &Arc<Core>) -> bool {
     if !core.view().sections.contains_key(&Target::Vm.to_string()) {
         return false;
     }
     let _guard = core.lane.lock().await;
-    // It is right that they are configured and not made.
+    // The settings are configured although they are not applied, which is intended here.
     let wish = Wish::gone(Target::Vm, false);
     match reconcile(core, &Handle::unwatched(), wish, With::Nothing).await {
         Ok(done) if done == NOTHING => false,

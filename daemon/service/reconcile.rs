@@ -1,4 +1,4 @@
-//! Bringing about what is configured, through PID 1 or directly, target by target; and finishing it after a crash.
+//! Applies the configuration target by target, through PID 1 or directly, and completes this after a crash.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,22 +22,22 @@ use logic::overlay::file_name;
 use logic::record::Target;
 use logic::view::{Ended, Obsolete, Proposal, Task, UnitChange, View};
 
-/// What is to be brought about. Kept in `/run/zramd/operation` while it is being done.
+/// A requested change. Kept in `/run/zramd/operation` until it is done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub struct Wish {
-    /// Only these follow the configuration; nothing means all.
+    /// Limits the change to these targets; `None` is all.
     pub only: Option<BTreeSet<Target>>,
-    /// They are to be gone: absence from the configuration is expected.
+    /// The targets are to be removed: absence from the configuration is expected.
     pub gone: bool,
-    /// Whether contents may be lost.
+    /// Whether contents may be discarded.
     pub forced: bool,
-    /// Only what is missing is added: nothing that runs is touched.
+    /// Only adds what is missing, and changes nothing that runs.
     pub gently: bool,
-    /// An override is removed: whatever the configuration says of its target is what is wanted.
+    /// An override is removed: the configuration of the target is applied, also if that removes the target.
     #[serde(default)]
     pub unset: bool,
-    /// What it changes in the runtime configuration; if it cannot be fulfilled, that is put back.
+    /// The runtime section that the change replaces; restored on failure.
     #[serde(default)]
     pub before: Option<Before>,
 }
@@ -47,14 +47,14 @@ pub struct Wish {
 pub struct Before {
     /// Its name.
     pub section: String,
-    /// Its file, if there was one.
+    /// Text of its file, if there was one.
     pub text: Option<String>,
-    /// Whether there was nothing at all: then nothing is left when the wish fails, and something is there when it does not.
+    /// The section did not exist: on failure the target is removed, on success it has to exist.
     pub creates: bool,
 }
 
 impl Wish {
-    /// All that is configured.
+    /// The whole configuration.
     pub fn everything(forced: bool) -> Wish {
         Wish { forced, ..Wish::default() }
     }
@@ -64,7 +64,7 @@ impl Wish {
         Wish { only: Some(BTreeSet::from([target])), ..Wish::everything(forced) }
     }
 
-    /// One target, which is not configured any more, or switched off.
+    /// Removal of one target, which is no longer configured or is disabled.
     pub fn gone(target: Target, forced: bool) -> Wish {
         Wish { gone: true, ..Wish::one(target, forced) }
     }
@@ -74,13 +74,13 @@ fn root() -> &'static Path {
     Path::new("/")
 }
 
-/// What there is to say when nothing had to be done.
+/// Message when there was nothing to do.
 pub const NOTHING: &str = "nothing to change";
 
-/// Where a wish is kept while it is being fulfilled; without `.json`, because it is no record of a target.
+/// Path of the change in progress; without `.json`, which is for records of targets.
 const OPERATION: &str = "/run/zramd/operation";
 
-/// What a crashed daemon left unfulfilled.
+/// The change that a crashed daemon did not complete.
 pub fn interrupted() -> Option<Wish> {
     let text = files::read_optional(root(), OPERATION).ok()?;
     serde_json::from_str(&text).ok()
@@ -106,7 +106,7 @@ fn must_be_valid(view: &View) -> Result<()> {
     Err(Error::new(ErrorKind::Config, message))
 }
 
-/// Compares the configuration with what runs.
+/// Compares the configuration with the running system.
 pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
     let targets: Vec<String> = wish.only.iter().flatten().map(ToString::to_string).collect();
     let mut words = vec!["propose"];
@@ -117,12 +117,12 @@ pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
         words.push("--force");
     }
     words.extend(targets.iter().map(String::as_str));
-    // No target at all would mean every target.
+    // An empty set would be understood as all targets.
     if wish.only.as_ref().is_some_and(BTreeSet::is_empty) {
         return Ok(Proposal { view: view(core).await?, ..Proposal::default() });
     }
     let mut proposal: Proposal = core.source.ask(&words, &Cancel::default()).await?;
-    // As at boot, a section with mistakes only disables itself when nothing else is changed.
+    // As at boot: if only single targets are changed, sections with mistakes disable only themselves.
     if wish.only.is_none() && !wish.gently {
         must_be_valid(&proposal.view)?;
     }
@@ -132,23 +132,23 @@ pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
     Ok(proposal)
 }
 
-/// What a wish comes with.
+/// Input for a change.
 #[derive(Debug)]
 pub enum With {
-    /// Nothing: the configuration is as it is.
+    /// No change of the configuration.
     Nothing,
-    /// A new text for the section of [`Wish::before`]; none removes it.
+    /// The new text of the section in [`Wish::before`]; `None` removes it.
     Section(Option<String>),
-    /// What has been found out about it already.
+    /// A plan that was made already.
     Proposal(Box<Proposal>),
 }
 
-/// Fulfils a wish, and says in one sentence what was done.
+/// Applies a change, and returns a message about what was done.
 pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish, with: With) -> Result<String> {
     super::notify::reloading();
     core.changes.fetch_add(1, Ordering::SeqCst);
     core.enter(Phase::Reloading);
-    // Before anything is written for it, so that a crash in between is finished or undone, too.
+    // Noted before anything is written, so that a crash in between is completed or reverted.
     note(Some(&wish)).await?;
     let done = begin(core, handle, &wish, with).await;
     let cleared = if done.is_err() { take_back(core, handle, wish).await } else { note(None).await };
@@ -176,12 +176,13 @@ async fn write_section(section: &str, text: Option<String>) -> Result<()> {
     lane::run(move || write().map_err(engine::Error::failed)).await
 }
 
-/// Puts the section back that was changed for a wish. A wish that failed is not tried again at the next start: its error has been
-/// told.
+/// Restores the section that a failed change replaced. A failed change is not repeated at the next start, because its error
+/// was reported.
 async fn take_back(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<()> {
     if let Some(Before { section, text, creates }) = wish.before {
         write_section(&section, text).await?;
-        // What was taken away for it comes back, and nothing half-done stays. If that fails too, the first error says more.
+        // Removed targets are restored, and partial work is undone. If that fails as well, the first error is the one to
+        // report.
         if creates || !wish.gone {
             let (gone, forced) = (wish.gone || creates, wish.forced || creates);
             let back = Wish { gone, forced, before: None, ..wish };
@@ -197,7 +198,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     }
     let _claims = claim_disks(core, handle, &mut proposal.tasks);
     if wish.unset {
-        // A section with a mistake would count as gone.
+        // A section with a mistake would be treated as removed.
         must_be_valid(&proposal.view)?;
     } else if !wish.gone && !wish.gently {
         for target in wish.only.iter().flatten() {
@@ -215,7 +216,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     };
     let sentence = report.sentence();
     handle.outcomes(report.outcomes);
-    // A file that cannot be read says nothing about what is obsolete.
+    // If a file cannot be read, it is unknown which sections are obsolete.
     let is_known = sentence.is_ok() && !wish.gently && proposal.view.errors.is_empty();
     if let Some(Obsolete { sections, view }) = proposal.obsolete.filter(|_| is_known) {
         for (section, text) in sections {
@@ -239,12 +240,12 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     Ok(sentence)
 }
 
-/// An error when a section that is created has mistakes, unknown keys included: the caller is there to read it.
+/// An error if a new section has mistakes; unknown keys count, because the caller can correct them.
 fn must_be_without_mistakes(section: &str, view: &View) -> Result<()> {
     let file = file_name(section);
     let found = view.sections.get(section).map(|found| found.problems.as_slice()).unwrap_or_default();
     let own = found.iter().filter(|(place, _)| place.ends_with(&file));
-    // What is only a warning in a file is refused here.
+    // A warning for a file, but an error here.
     let messages: Vec<&str> = own.map(|(_, message)| message.as_str()).collect();
     if messages.is_empty() {
         Ok(())
@@ -253,7 +254,7 @@ fn must_be_without_mistakes(section: &str, view: &View) -> Result<()> {
     }
 }
 
-/// Has to itself the disks that are about to change. One that somebody works on stays as it is: its task becomes a refusal.
+/// Claims the disks that are about to change. The task of a disk that is in use by other work becomes a refusal.
 fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc<Claim>> {
     let mut claims = Vec::new();
     for task in tasks.iter_mut().filter(|task| !matches!(task.action, Action::Keep | Action::Refuse)) {
@@ -274,7 +275,7 @@ fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc
     claims
 }
 
-/// An error when a target that was asked for by name is not configured, is switched off, or has mistakes.
+/// An error if a target that was named is not configured, is disabled, or has mistakes.
 fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
     let section = target.to_string();
     let found = proposal.view.sections.get(&section);
@@ -294,14 +295,14 @@ fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
     }
 }
 
-/// What became of each target.
+/// Outcomes by target.
 #[derive(Debug, Default)]
 struct Report {
     outcomes: Vec<Outcome>,
 }
 
 impl Report {
-    /// What is refused fails at once.
+    /// Refused tasks fail at once.
     fn of(tasks: &[Task]) -> Report {
         let mut report = Report::default();
         for task in tasks.iter().filter(|task| task.action == Action::Refuse) {
@@ -324,7 +325,7 @@ impl Report {
         });
     }
 
-    /// All in one sentence: what failed, then what was done.
+    /// One message for all: failures first, then what was done.
     fn sentence(&self) -> Result<String> {
         let of = |failed: bool| {
             let texts = self.outcomes.iter().filter(|outcome| outcome.error.is_some() == failed);
@@ -362,7 +363,7 @@ async fn used(numbers: &[u32]) -> u64 {
     sum.await.unwrap_or(0)
 }
 
-/// Publishes how many of the pages on these devices have moved, until `work` ends.
+/// Publishes the progress of moving pages off these devices until `work` ends.
 async fn while_pages_move<T>(handle: &Handle, numbers: &[u32], work: impl Future<Output = T>) -> T {
     let begun = used(numbers).await;
     let look = async || match begun {
@@ -372,7 +373,7 @@ async fn while_pages_move<T>(handle: &Handle, numbers: &[u32], work: impl Future
     handle.watch(work, look).await
 }
 
-/// Without systemd: `zramd-setup` does it all; progress is read beside it.
+/// Without systemd: `zramd-setup` does everything; progress is read in parallel.
 async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> Result<Report> {
     let mut report = Report::of(tasks);
     let todo: Vec<&Task> =
@@ -409,7 +410,7 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
     Ok(report)
 }
 
-/// With systemd: what goes is stopped, the units are brought up to date, what comes is started.
+/// With systemd: stop units, update them, start units.
 async fn through_pid_1(
     core: &Arc<Core>,
     handle: &Handle,
@@ -436,7 +437,7 @@ async fn with_pid_1(
         let wanted = move |task: &&Task| matches!(task.target, Target::RamDisk(_)) == disks;
         tasks.iter().filter(|task| task.action.stops()).filter(wanted)
     };
-    // Saving a disk starts a unit, and with any unit PID 1 starts again what `swap.target` wants: so devices come last.
+    // Devices are stopped last: saving a disk starts a unit, and then PID 1 also starts again what `swap.target` wants.
     for task in stops(true).chain(stops(false)) {
         if let Err(error) = stop(pid_1, handle, task).await {
             stuck.push(&task.target);
@@ -465,7 +466,7 @@ async fn with_pid_1(
 /// Stops the unit that uses a target, and the one that set it up.
 async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
     let numbers: Vec<u32> = number(task).into_iter().collect();
-    // Asked for all at once before anything was begun, and again for each, because the one before took memory.
+    // Memory was checked for all targets before, and is checked again for each, because previous ones have used some.
     if let Some(number) = number(task) {
         lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
     }
@@ -473,19 +474,19 @@ async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
         let stopping = pid_1.unit(Verb::Stop, unit, &task.target, handle);
         while_pages_move(handle, &numbers, stopping).await?;
         if let Err(error) = pid_1.save_before_stop(&task.target, handle).await {
-            // As it was, as far as that goes; the first error says more.
+            // Best effort: restores the previous state. The first error is the one to report.
             pid_1.unit(Verb::Start, unit, &task.target, handle).await.ok();
             return Err(error);
         }
     }
     match &task.setup {
-        // Stopped already if the unit was active; if it was not, nothing else stops it.
+        // PID 1 has stopped it with the unit if that was active; otherwise nothing else does.
         Some(unit) => pid_1.unit(Verb::Stop, unit, &task.target, handle).await,
         None => Ok(()),
     }
 }
 
-/// What can change while it is in use: a limit through the kernel, options of a mount through PID 1.
+/// Changes of targets in use: a limit through the kernel, mount options through PID 1.
 async fn adapt(core: &Core, pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
     if let Target::Device(_) = task.target {
         core.source.ask::<()>(&["adapt", &task.target.to_string()], &Cancel::default()).await?;
@@ -539,11 +540,11 @@ mod tests {
             refusal(&todo[0]).message,
             "ramdisk.busy: work on ramdisk.busy is already in progress; try again later"
         );
-        // The other way round, too.
+        // The claim is exclusive in both directions.
         assert_eq!(core.claims.claim("disk-idle").unwrap_err().kind, ErrorKind::Busy);
         drop(claims);
 
-        // Whoever works on it may change it.
+        // The holder of the claim may change it.
         let mut todo = tasks();
         let claims = claim_disks(&core, &handle, &mut todo);
         assert_eq!(actions(&todo), [Action::Recreate; 3]);

@@ -1,4 +1,5 @@
-//! What runs of maintenance report, however they were started: it is published, and devices follow the machine's memory.
+//! Reports of maintenance runs, including those of the timer: they are published, and device sizes follow the machine's
+//! memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use logic::maintain::resize::{Resize, Step};
 use logic::record::Target;
 use logic::work::{Outcome, Work};
 
-/// Follows what runs report.
+/// Follows the reports.
 pub async fn follow_reports(core: Arc<Core>) {
     if let Err(error) = reports(&core).await {
         log::warn!("cannot follow what maintenance reports: {error}");
@@ -32,19 +33,19 @@ async fn reports(core: &Arc<Core>) -> std::io::Result<()> {
     let watch = watched(watch, Interest::READABLE)?;
     let mut last = u64::MAX;
     loop {
-        // Whoever ends last takes the directory away, and the watch with it.
+        // The last work to end removes the directory, and with it the watch.
         std::fs::create_dir_all(work::DIRECTORY)?;
         inotify::add_watch(&watch, work::DIRECTORY, inotify::WatchFlags::MOVED_TO)?;
         read_report(core, &mut last);
         let mut ready = watch.readable().await?;
         let mut buffer = [0; 4096];
-        // Which file it was does not matter.
+        // All events are handled alike.
         while rustix::io::read(&watch, &mut buffer).is_ok() {}
         ready.clear_ready();
     }
 }
 
-/// Has what a run says at its end published, and brings about what it found. What was said before we began is not news.
+/// Publishes the report of a run and applies its resizes; those from before the start of the daemon are skipped.
 fn read_report(core: &Arc<Core>, last: &mut u64) {
     let text = work::read(Path::new("/"), NAME).unwrap_or_default();
     let Ok(work) = serde_json::from_str::<Work<Report>>(&text) else {
@@ -61,7 +62,7 @@ fn read_report(core: &Arc<Core>, last: &mut u64) {
     }
 }
 
-/// Brings about a size that follows the machine's memory, where nothing has to be moved for that.
+/// Resizes a device to follow the machine's memory, if no pages have to be moved for that.
 async fn follow_memory(core: Arc<Core>, resize: Resize) {
     let done = match resize.step {
         Step::Offer => return,
@@ -76,7 +77,7 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
             let latest = core.latest();
             let first = latest.devices.iter().find(|device| device.number == resize.number);
             if let Some(swap) = first.and_then(|first| first.swap) {
-                // The kernel fills swaps of the same priority in turns.
+                // The kernel uses swaps of the same priority round-robin.
                 options.insert("swap-priority".to_owned(), OwnedVariant::from(swap.priority));
             }
             core.create(&options).await.map(|name| format!("{name} was added"))

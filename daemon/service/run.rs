@@ -1,4 +1,4 @@
-//! The life of the daemon: adopt what runs, serve, end.
+//! Life cycle of the daemon: adopt, serve, exit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use host::linux::{files, unit_files};
 use logic::exit::ExitStatus;
 use logic::work::Outcome;
 
-/// How the daemon was started.
+/// Options of the daemon.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// `--config`: this file instead of the roots, and no systemd.
+    /// `--config`: read this file instead of the usual ones, and do not use systemd.
     pub config: Option<PathBuf>,
 }
 
-/// Written at the first start after a boot: what is missing then was never provisioned. Later it was taken away by
-/// somebody, and a restart of the daemon must not bring it back.
+/// Created at the first start after a boot, when missing targets are set up. A target that is missing at a later start was
+/// removed on purpose, and a restart of the daemon must not restore it.
 const PROVISIONED: &str = "/run/zramd/provisioned";
 
-/// Runs until it is asked to end.
+/// Runs until SIGTERM or SIGINT.
 pub fn run(options: Options) -> ExitStatus {
     journal::open();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // One that reads and one that changes, and one more so that a reader which the kernel holds back delays nobody.
+        // One for reads, one for changes, and one more for when the kernel blocks a read.
         .max_blocking_threads(3)
         .thread_keep_alive(std::time::Duration::from_secs(1))
         .build();
@@ -54,7 +54,7 @@ pub fn run(options: Options) -> ExitStatus {
     }
 }
 
-/// Why the daemon ended early.
+/// Why the daemon exited.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("cannot reach the system bus: {0}")]
@@ -87,7 +87,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
         .await
         .map_err(Failure::NoBus)?;
     core.connect(connection.clone());
-    // All objects are there before the name is: whoever sees the name sees them. What the configuration adds comes after.
+    // All objects exist before the name is acquired; only those that depend on the configuration are added later.
     let mut published = Published::default();
     sync::publish(&core, &connection, &mut published).await?;
     let mut lost = own_name(&connection).await?;
@@ -109,15 +109,15 @@ async fn serve(options: Options) -> Result<(), Failure> {
     wait(&core, &connection, &mut lost, &mut signals).await?;
     notify::stopping();
     core.enter(Phase::Stopping);
-    // A level that nobody follows any more is not left for others to read.
+    // The level is reset, because it is no longer updated.
     pressure::follow(&core, None);
-    // Devices stay as they are. What is being done is PID 1's by now, or finished at the next start.
-    // Whoever calls from now on is told that nobody is there, instead of waiting for us.
+    // Devices are not changed. Operations in progress are completed by PID 1, or by the next start of the daemon. The name
+    // is released first, so that new calls fail at once instead of timing out.
     connection.release_name(NAME).await.ok();
     Ok(())
 }
 
-/// Becomes the one owner of the name. Returns what says that it is lost.
+/// Acquires the bus name. Returns the stream that signals its loss.
 async fn own_name(connection: &Connection) -> Result<MessageStream, Failure> {
     let rule = MatchRule::builder()
         .msg_type(zbus::message::Type::Signal)
@@ -127,7 +127,7 @@ async fn own_name(connection: &Connection) -> Result<MessageStream, Failure> {
         .arg(0, NAME)
         .build()?;
     let lost = MessageStream::for_match_rule(rule, connection, None).await?;
-    // The default would replace the owner, and be replaced.
+    // Default flags would replace the owner, and allow replacement.
     match connection.request_name_with_flags(NAME, RequestNameFlags::DO_NOT_QUEUE).await {
         Ok(_) => Ok(lost),
         Err(zbus::Error::NameTaken) => {
@@ -138,7 +138,7 @@ async fn own_name(connection: &Connection) -> Result<MessageStream, Failure> {
     }
 }
 
-/// Finishes what an earlier daemon left, and at the first start after a boot adds what is missing.
+/// Completes an interrupted change; at the first start after a boot, sets up what is missing.
 async fn adopt(core: &Arc<Core>) {
     let wish = match (interrupted(), Path::new(PROVISIONED).exists()) {
         (Some(wish), _) => Some((wish, true)),

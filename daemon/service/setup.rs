@@ -1,4 +1,4 @@
-//! Having `zramd-setup` do what takes the planner, the TOML reader or rights over mounts: it is there for moments only.
+//! Running `zramd-setup`, which has the planner, the TOML parser, and rights over mounts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use super::bus::error::Result;
 use super::lane;
 use host::linux::process;
 
-/// How long `zramd-setup` may take for what it reads, writes and changes in one go; it may wait 50 s for its lock.
+/// Time limit for reading, writing and planning; `zramd-setup` may wait 50 s for its lock.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How long it may take to carry out changes: pages of swap are moved, perhaps from a slow disk. The caller can cancel.
+/// Time limit for changes: pages of swap are moved, perhaps to a slow disk. The caller can cancel.
 const CARRY_OUT_LIMIT: Duration = Duration::from_secs(3600);
 
-/// A switch that ends early what `zramd-setup` waits for, or what `zramd-worker` does.
+/// Cancels a running `zramd-setup` or `zramd-worker`.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     inner: Arc<Inner>,
@@ -30,7 +30,7 @@ struct Inner {
 }
 
 impl Cancel {
-    /// Asks the program that runs to give up.
+    /// Sends SIGTERM to the running program.
     pub fn cancel(&self) {
         self.inner.asked.store(true, Ordering::SeqCst);
         self.signal();
@@ -55,16 +55,16 @@ impl Cancel {
     fn signal(&self) {
         let child = self.inner.child.load(Ordering::SeqCst);
         if let Some(pid) = Pid::from_raw(child).filter(|_| child > 0) {
-            // It may just have ended, which is as good.
+            // It may just have ended, which is not an error.
             kill_process(pid, Signal::TERM).ok();
         }
     }
 }
 
-/// Where the configuration comes from, as arguments of `zramd-setup`.
+/// The source of the configuration, as arguments of `zramd-setup`.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
-    /// `--config`: this file instead of the roots.
+    /// `--config`: this file instead of the usual ones.
     pub file: Option<PathBuf>,
 }
 

@@ -1,7 +1,7 @@
-//! The socket to the bus, which keeps no long message in memory.
+//! The bus socket, with limits for received messages.
 //!
-//! The bus delivers messages of up to 128 MiB from any user, and zbus allocates as much as a header announces. Here the body of a
-//! message that is too long is read and dropped. A call arrives without its arguments then, and is refused for that reason.
+//! The bus delivers messages of up to 128 MiB from any user, and zbus allocates the announced length. Here the body of a
+//! message that is too long is read and dropped; the call then arrives without arguments, and is refused.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -16,18 +16,18 @@ use zbus::export::async_trait::async_trait;
 use zbus::message::Type;
 use zbus::{Address, Message};
 
-/// Longest call or signal, in bytes. Anyone may send these.
+/// Maximum length of a call or signal in bytes. Any user can send these.
 const LONGEST: usize = 8 * 1024;
-/// Longest reply, in bytes. Only the bus, PID 1 and polkit send these, when they are asked.
+/// Maximum length of a reply in bytes. These come only from the bus, PID 1 and polkit.
 const LONGEST_REPLY: usize = 1024 * 1024;
-/// Longest message of the protocol, in bytes.
+/// Maximum length of a message of the protocol, in bytes.
 const MOST: usize = 128 * 1024 * 1024;
-/// What is read at once, in bytes.
+/// Read size in bytes.
 const CHUNK: usize = 8 * 1024;
-/// The part of a header that every message has, in bytes (D-Bus specification, "Message Format").
+/// Length of the fixed part of a header in bytes (D-Bus specification, "Message Format").
 const FIXED: usize = 16;
 
-/// A connection to the bus that has not said anything yet.
+/// A connection before the handshake.
 #[derive(Debug)]
 pub struct BusSocket(UnixStream);
 
@@ -52,16 +52,16 @@ impl Socket for BusSocket {
     }
 }
 
-/// The half that receives.
+/// The receiving half.
 #[derive(Debug)]
 pub struct Reader {
     stream: Arc<UnixStream>,
-    /// What was read and is not part of a message yet.
+    /// Bytes read that are not part of a message yet.
     buffer: Vec<u8>,
 }
 
 impl Reader {
-    /// Reads until the buffer holds this many bytes.
+    /// Reads until the buffer has `length` bytes.
     async fn fill(&mut self, length: usize) -> io::Result<()> {
         while self.buffer.len() < length {
             let mut chunk = [0; CHUNK];
@@ -73,13 +73,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes this many bytes.
+    /// Takes `length` bytes.
     async fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
         self.fill(length).await?;
         Ok(self.buffer.drain(..length).collect())
     }
 
-    /// Drops this many bytes.
+    /// Drops `length` bytes.
     async fn skip(&mut self, mut length: usize) -> io::Result<()> {
         while length > 0 {
             self.fill(1).await?;
@@ -109,7 +109,7 @@ impl ReadHalf for Reader {
                 self.take(header + body).await?
             } else if header <= longest {
                 let mut message = self.take(header).await?;
-                // The length of the body.
+                // Sets the length of the body to 0.
                 message[4..8].fill(0);
                 self.skip(body).await?;
                 message
@@ -117,7 +117,7 @@ impl ReadHalf for Reader {
                 self.skip(header + body).await?;
                 continue;
             };
-            // One that zbus does not understand, such as one with a field of a later version, must not end the connection.
+            // A message that zbus cannot parse, for example with a newer header field, does not end the connection.
             if let Ok(message) = Whole.receive_message(seq, &mut message, fds).await {
                 return Ok(message);
             }
@@ -130,7 +130,7 @@ impl ReadHalf for Reader {
     }
 }
 
-/// The half that sends.
+/// The sending half.
 #[derive(Debug)]
 pub struct Writer(Arc<UnixStream>);
 
@@ -145,7 +145,7 @@ impl WriteHalf for Writer {
     }
 }
 
-/// Parses a message that has been read already; `Message::from_bytes` is unsafe.
+/// Parses a message from memory; `Message::from_bytes` is unsafe.
 #[derive(Debug)]
 struct Whole;
 
@@ -156,7 +156,7 @@ impl ReadHalf for Whole {
     }
 }
 
-/// Lengths of the header, with its padding, and of the body of the message that begins here.
+/// Lengths of the header (with padding) and of the body of the message at the start of the buffer.
 fn lengths(message: &[u8]) -> zbus::Result<(usize, usize)> {
     let number = |at: usize| {
         let bytes = [message[at], message[at + 1], message[at + 2], message[at + 3]];
@@ -178,7 +178,7 @@ mod tests {
         Message::method_call("/", member).build(&body).unwrap().data().to_vec()
     }
 
-    /// The same with a header field of a later version of the protocol, of which there are so many bytes.
+    /// The same with an unknown header field of `length` bytes.
     fn with_new_field(mut message: Vec<u8>, length: usize) -> Vec<u8> {
         let (header, _) = lengths(&message).unwrap();
         let body = message.split_off(header);

@@ -1,4 +1,4 @@
-//! Who wants statistics without asking each time. Nobody subscribed means no timer and no wake-up.
+//! Subscriptions to statistics. Without subscribers there is no timer and no wake-up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::core::Core;
 use super::lock::lock;
 use super::stream;
 
-/// Shortest interval.
+/// Minimum interval.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// Longest interval.
+/// Maximum interval.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// Callers that may be subscribed at the same time.
+/// Maximum number of subscribers.
 const MOST: usize = 256;
-/// Those of them that may belong to one user, but for root.
+/// Maximum number of subscribers of one user other than root.
 const MOST_OF_ONE: usize = 64;
 
 impl Core {
@@ -52,7 +52,7 @@ impl Core {
         Ok(())
     }
 
-    /// Ends a subscription; whoever has none is content.
+    /// Ends the subscription of a caller, if it has one.
     pub fn unsubscribe(&self, caller: &str) {
         let mut subscribers = lock(&self.subscribers);
         if let Some((_, task)) = subscribers.live.remove(caller) {
@@ -62,17 +62,17 @@ impl Core {
     }
 }
 
-/// Sends a sample of every device, again and again.
+/// Sends a sample of every device at each interval.
 async fn feed(core: Arc<Core>, caller: String, interval: Duration) {
     let Some(connection) = core.connection() else { return };
     let Ok(destination) = zbus::names::UniqueName::try_from(caller.as_str()) else { return };
     let mut ready = lock(&core.subscribers).ready.subscribe();
-    // Whoever has left before that is not announced any more, so the bus is asked.
+    // A caller that left before the watch was ready gets no NameOwnerChanged, so the bus is asked.
     if ready.wait_for(|ready| *ready).await.is_err() || caller::user_of(&connection, &caller).await.is_err() {
         return core.unsubscribe(&caller);
     }
     let mut ticks = tokio::time::interval(interval);
-    // Being late once must not cause a burst.
+    // A delay must not cause a burst.
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -82,7 +82,7 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration) {
                 continue;
             };
             let emitter = emitter.set_destination(destination.clone().into());
-            // The connection to the bus is gone: the daemon ends anyway.
+            // Without a connection to the bus the daemon exits anyway.
             if Device::stats_updated(&emitter, stats_map(device)).await.is_err() {
                 return;
             }
@@ -90,7 +90,7 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration) {
     }
 }
 
-/// Ends the subscriptions of callers that leave the bus. Runs only while somebody is subscribed.
+/// Ends the subscriptions of callers that leave the bus. Runs only while there are subscriptions.
 async fn watch_departures(core: Arc<Core>, connection: zbus::Connection) {
     let Err(error) = follow_departures(&core, &connection).await else { return };
     log::warn!("cannot follow clients that leave the bus, so Subscribe is disabled: {error}");
@@ -109,7 +109,7 @@ async fn follow_departures(core: &Core, connection: &zbus::Connection) -> zbus::
         .interface(BUS)
         .member("NameOwnerChanged")
         .build()?;
-    // Never given up in between: the bus would keep the rule, and it keeps so many only.
+    // Must not be cancelled: the bus would keep the match rule, and the number of rules is limited.
     let mut owners = zbus::MessageStream::for_match_rule(rule, connection, None).await?;
     let fewer = Arc::clone(&lock(&core.subscribers).fewer);
     loop {

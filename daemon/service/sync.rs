@@ -1,4 +1,4 @@
-//! Keeping the objects on the bus in line with the machine: they come, change and go with the devices.
+//! Keeps the objects on the bus in line with the machine.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use logic::sample::{RoleView, Snapshot};
 /// Values of the properties that emit signals.
 type Values = HashMap<String, OwnedVariant>;
 
-/// What is on the bus, and what was last said about it.
+/// The published objects, with their last values.
 #[derive(Debug, Default)]
 pub struct Published {
     /// By path and interface.
@@ -31,7 +31,7 @@ pub struct Published {
     ranks: Ranks,
 }
 
-/// An interface of an object that comes and goes.
+/// A dynamic interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Device,
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// The interfaces that should be there, with path and name of the object.
+/// The interfaces that should be published, with path and name of the object.
 fn wanted(snapshot: &Snapshot) -> Vec<(Kind, String, String)> {
     let mut wanted = Vec::new();
     for device in &snapshot.devices {
@@ -69,23 +69,23 @@ fn wanted(snapshot: &Snapshot) -> Vec<(Kind, String, String)> {
     wanted
 }
 
-/// How long nothing must have changed before problems are logged: what comes and goes within that time is work in progress.
+/// Time without changes before problems are logged: shorter ones are work in progress.
 const SETTLED: Duration = Duration::from_secs(2);
-/// How long that is waited for at most.
+/// Maximum time to wait for that.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// Brings the bus up to date each time something has changed, and logs problems when things have settled.
+/// Updates the bus after each change, and logs problems once the state is stable.
 pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Published) {
     loop {
         core.changed.notified().await;
-        // A machine that never settles is reported as it is then.
+        // A state that does not become stable is logged after this time.
         let latest = Instant::now() + LONGEST_WAIT;
         loop {
             let request = core.request();
             let done = publish(&core, &connection, &mut published).await;
             core.fulfil(request);
             if let Err(error) = done {
-                // The next change tries again; a connection that is gone ends the daemon elsewhere.
+                // The next change retries; a lost connection ends the daemon elsewhere.
                 log::warn!("cannot publish a change: {error}");
             }
             let quiet = tokio::time::timeout(SETTLED, core.changed.notified()).await.is_err();
@@ -100,7 +100,7 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
     }
 }
 
-/// Brings the bus up to date once.
+/// Updates the bus once.
 pub async fn publish(
     core: &Arc<Core>,
     connection: &Connection,
@@ -167,7 +167,7 @@ async fn current(connection: &Connection, kind: Kind, path: &str) -> zbus::Resul
     }
 }
 
-/// What the properties of an interface are now, those only that emit signals.
+/// The current values of the properties of an interface that emit signals.
 async fn values<I: Interface>(connection: &Connection, path: &str) -> zbus::Result<Values> {
     let server = connection.object_server();
     let object = server.interface::<_, I>(path).await?;
@@ -178,7 +178,7 @@ async fn values<I: Interface>(connection: &Connection, path: &str) -> zbus::Resu
     Ok(all.into_iter().filter(|(name, _)| emitting.contains(&name.as_str())).collect())
 }
 
-/// Emits `PropertiesChanged` for what differs from before, and notes what is said now.
+/// Emits `PropertiesChanged` for changed values, and stores them.
 async fn announce(
     connection: &Connection,
     published: &mut Published,

@@ -1,4 +1,4 @@
-//! Asking PID 1: it alone does `swapon`, `swapoff`, `mount` and `umount`, because a sandboxed service has mounts of its own.
+//! Jobs of PID 1. Swap and mounts are changed by PID 1 only, because the sandbox of the service has its own mount namespace.
 
 use tokio::sync::Mutex;
 use zbus::{Connection, OwnedVariant};
@@ -9,13 +9,13 @@ use super::handle::Handle;
 use super::stream;
 use logic::record::Target;
 
-/// PID 1's name, object and interface (org.freedesktop.systemd1(5)).
+/// Bus name, object path and interface of PID 1 (org.freedesktop.systemd1(5)).
 const SERVICE: &str = "org.freedesktop.systemd1";
 const OBJECT: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
 
-/// What PID 1 is asked to do with a unit.
+/// A verb for a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// Start it.
@@ -26,26 +26,26 @@ pub enum Verb {
     Reload,
 }
 
-/// A conversation with PID 1. Without zbus' proxies, which would be most of this program's text.
+/// A subscription to signals of PID 1. zbus' proxies are not used, because they would be most of this program's code.
 #[derive(Debug)]
 pub struct Systemd {
     connection: Connection,
 }
 
-/// How many conversations there are: to PID 1 they are one, which begins with the first and ends with the last.
+/// Number of users of the subscription; PID 1 counts one per connection.
 static CONVERSATIONS: Mutex<u32> = Mutex::const_new(0);
 
-/// How PID 1 says that all went well.
+/// Job result: success.
 pub const DONE: &str = "done";
-/// How PID 1 says that another job has replaced one.
+/// Job result: replaced by another job.
 const CANCELED: &str = "canceled";
-/// How often a job that was replaced is asked for again.
+/// Maximum number of times that a replaced job is started again.
 const REPLACED: usize = 10;
 
 const SIGTERM: i32 = 15;
 
 impl Systemd {
-    /// Begins; end it with [`Systemd::leave`], or PID 1 continues to tell us about every unit.
+    /// Subscribes. [`Systemd::leave`] has to be called, or PID 1 keeps sending signals about all units.
     pub async fn enter(connection: &Connection) -> Result<Systemd> {
         let pid_1 = Systemd { connection: connection.clone() };
         let mut conversations = CONVERSATIONS.lock().await;
@@ -64,23 +64,23 @@ impl Systemd {
         self.connection.call_method(Some(SERVICE), OBJECT, Some(MANAGER), method, body).await
     }
 
-    /// Ends it.
+    /// Unsubscribes.
     pub async fn leave(self) {
         let mut conversations = CONVERSATIONS.lock().await;
         *conversations = conversations.saturating_sub(1);
         if *conversations == 0 {
-            // PID 1 forgets us anyway when we leave the bus.
+            // PID 1 drops the subscription when the connection ends.
             self.call("Unsubscribe", &()).await.ok();
         }
     }
 
-    /// Has PID 1 run the generators and read all units again.
+    /// Reloads PID 1: runs the generators and reads all units again.
     pub async fn reload(&self) -> Result<()> {
         self.call("Reload", &()).await?;
         Ok(())
     }
 
-    /// The active units that stop when this one does, because they require it or are bound to it.
+    /// The active units that stop with this one, because of `Requires=` or `BindsTo=`.
     pub async fn stopping_with(&self, unit: &str) -> Vec<String> {
         let mut units = vec![unit.to_owned()];
         let mut at = 0;
@@ -102,8 +102,8 @@ impl Systemd {
         units.split_off(1)
     }
 
-    /// Saves a disk that is about to be taken away, as long as it can still be kept back. One that is not kept, or not loaded, has
-    /// nothing to save.
+    /// Saves a disk before it is stopped, while an error can still prevent that. Disks that are not persistent or not loaded
+    /// are skipped.
     pub async fn save_before_stop(&self, target: &Target, handle: &Handle) -> Result<()> {
         let Target::RamDisk(name) = target else { return Ok(()) };
         let unit = format!("zramd-disk-save@{name}.service");
@@ -119,14 +119,14 @@ impl Systemd {
         }
     }
 
-    /// Has PID 1 do something with a unit, and waits for its end.
+    /// Starts, stops or reloads a unit and waits for the job.
     pub async fn unit(&self, verb: Verb, unit: &str, target: &Target, handle: &Handle) -> Result<()> {
-        // SIGTERM: swapoff then gives up between two pages, and the swap stays active.
+        // SIGTERM: swapoff gives up after the current page, and the swap stays active.
         let give_up = (verb == Verb::Stop).then_some("control");
         let mut tries = 0;
         let how = loop {
             let how = self.job(verb, unit, give_up, handle).await?;
-            // The start of any service pulls in swap.target, and with it the swap: it replaces a job that stops the swap.
+            // The start of any service pulls in swap.target and the swap, which replaces a stop job of the swap.
             if how != CANCELED || tries == REPLACED || handle.cancel.is_cancelled() {
                 break how;
             }
@@ -135,8 +135,8 @@ impl Systemd {
         result(verb, unit, target, &how, handle)
     }
 
-    /// Has PID 1 do something with a unit, and returns what it says when it is done: `done`, `failed`, …. When the job is
-    /// cancelled, the processes of the unit that `give_up` names (`control`, `main`) get SIGTERM.
+    /// Starts a job of a unit and returns its result: `done`, `failed`, …. If our job is cancelled, the processes of the
+    /// unit that `give_up` names (`control`, `main`) get SIGTERM.
     pub async fn job(
         &self,
         verb: Verb,
@@ -159,7 +159,7 @@ impl Systemd {
         };
         let asked = match self.call(method, &(unit, "replace")).await {
             Ok(asked) => asked,
-            // What does not exist is stopped.
+            // A unit that does not exist is stopped.
             Err(error) if verb == Verb::Stop && is_no_such_unit(&error) => return Ok(DONE.to_owned()),
             Err(error) => return Err(error.into()),
         };
@@ -179,7 +179,7 @@ impl Systemd {
                 }
                 () = handle.cancelled.notified() => {
                     if let Some(who) = give_up {
-                        // If it has just ended, report how it ended.
+                        // It may just have ended; then report how.
                         self.call("KillUnit", &(unit, who, SIGTERM)).await.ok();
                     }
                 }
@@ -188,14 +188,14 @@ impl Systemd {
     }
 }
 
-/// A property of a unit; nothing when there is none, or PID 1 does not answer.
+/// A property of a unit; `None` if it does not exist, or on error.
 pub async fn property_of(
     connection: &Connection,
     unit: &str,
     interface: &str,
     property: &str,
 ) -> Option<OwnedVariant> {
-    // A path that asks for it has PID 1 read the unit, if it has not yet.
+    // An access by path makes PID 1 load the unit.
     let path = format!("{OBJECT}/unit/{}", label(unit));
     let properties = Some("org.freedesktop.DBus.Properties");
     let what = (interface, property);

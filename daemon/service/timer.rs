@@ -1,4 +1,4 @@
-//! When a timer of systemd elapses next.
+//! The next elapse of a systemd timer.
 
 use zbus::Connection;
 
@@ -7,7 +7,7 @@ use host::Host;
 use host::linux::{LinuxHost, clock};
 use logic::duration::micros;
 
-/// When this timer unit elapses next, in microseconds since 1970; 0 is never, or that nobody knows.
+/// When this timer elapses next, in microseconds since 1970; 0 if it does not, or if it is unknown.
 pub async fn next(connection: &Connection, unit: &str) -> u64 {
     let interface = "org.freedesktop.systemd1.Timer";
     let next = property_of(connection, unit, interface, "NextElapseUSecMonotonic").await;
@@ -16,7 +16,7 @@ pub async fn next(connection: &Connection, unit: &str) -> u64 {
     since_1970(next, now, clock::unix_usec())
 }
 
-/// A moment of CLOCK_MONOTONIC as a time of day. PID 1 says 0 or the largest number when there is none.
+/// A time of CLOCK_MONOTONIC as microseconds since 1970. PID 1 returns 0 or the largest number if there is none.
 fn since_1970(next: u64, now: u64, today: u64) -> u64 {
     if next == 0 || next == u64::MAX { 0 } else { today.saturating_sub(now).saturating_add(next) }
 }

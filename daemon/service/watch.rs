@@ -1,4 +1,4 @@
-//! Noticing what others do to zram devices, swaps and mounts, without looking again and again.
+//! Notices changes of zram devices, swaps and mounts by other programs, without polling.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -12,13 +12,13 @@ use tokio::io::unix::AsyncFd;
 use super::core::Core;
 use logic::proc::is_zram_event;
 
-/// The kernel's multicast group of device events (udev's own is 2).
+/// The kernel's multicast group of uevents (udev's own is 2).
 const KERNEL_EVENTS: u32 = 1;
-/// Larger than any event: the kernel builds them in 2 KiB (`UEVENT_BUFFER_SIZE`).
+/// Larger than any event: the kernel's limit is 2 KiB (`UEVENT_BUFFER_SIZE`).
 const EVENT_BYTES: usize = 4096;
 
-/// Watches until the daemon ends. What cannot be watched is logged once; then callers still get fresh figures, and only
-/// change signals come late.
+/// Watches until the daemon ends. A source that cannot be watched is logged once: callers still get current figures, but
+/// change signals are late.
 pub fn begin(core: &Arc<Core>) {
     let devices = Arc::clone(core);
     tokio::spawn(async move {
@@ -36,13 +36,13 @@ pub fn begin(core: &Arc<Core>) {
     }
 }
 
-/// The successor of this function is unsafe because a type may hand out another descriptor each time. An `OwnedFd` does not.
+/// The replacement of this function is unsafe, because a type could return different descriptors. An `OwnedFd` does not.
 #[allow(deprecated)]
 pub(super) fn watched(fd: OwnedFd, interest: Interest) -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
 }
 
-/// `/proc/swaps` and mountinfo report a change as an exceptional condition (proc(5)).
+/// `/proc/swaps` and mountinfo report a change as POLLPRI (proc(5)).
 async fn follow_table(core: &Core, path: &str) -> std::io::Result<()> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -75,7 +75,7 @@ async fn follow_devices(core: &Core) -> std::io::Result<()> {
                     core.changed.notify_one();
                 }
             }
-            // Events were lost because there were too many: one of ours may have been among them.
+            // Events were lost in an overflow, maybe some of zram.
             Ok(Err(error)) if error.raw_os_error() == Some(libc::ENOBUFS) => core.changed.notify_one(),
             Ok(Err(error)) => return Err(error),
             Err(_would_block) => {}

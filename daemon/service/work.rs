@@ -1,5 +1,5 @@
-//! Having `zramd-worker` do what takes long: through PID 1, because our sandbox may do nothing, or as a child where there is no
-//! systemd. It says in a file how far it is (`logic/work.rs`), which is read only while it works.
+//! Running `zramd-worker`: through PID 1, because the sandbox of the service is too narrow, or as a child without systemd.
+//! Its progress is in a file (`logic/work.rs`), which is read only while it works.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -20,22 +20,21 @@ use host::linux::{LinuxHost, process, work};
 use logic::duration::micros;
 use logic::work::{Outcome, Work, ending};
 
-/// What `zramd-worker` is to do.
+/// A call of `zramd-worker`.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// Name of the work, which is also the name of its file: `benchmark`, `disk-NAME`, `maintenance`.
+    /// Name of the work and of its file: `benchmark`, `disk-NAME`, `maintenance`.
     pub name: String,
-    /// Unit that does it; its `ExecStart=` is `zramd-worker VERB --asked NAME …`.
+    /// Unit that runs it; its `ExecStart=` is `zramd-worker VERB --asked NAME …`.
     pub unit: String,
-    /// Verb of `zramd-worker`, and the words that always follow it, as in that unit.
+    /// The verb of `zramd-worker` with its fixed arguments, as in that unit.
     pub verb: Vec<String>,
-    /// Words that were asked for this time.
+    /// Additional arguments of this call.
     pub words: Vec<String>,
 }
 
 impl Core {
-    /// Has `zramd-worker` do something, publishes how far it is, and returns what it says at its end. The same work is not
-    /// done twice at the same time.
+    /// Runs `zramd-worker`, publishes its progress, and returns its message. Fails if the same work is in progress.
     pub async fn work(self: &Arc<Self>, handle: &Handle, order: Order) -> Result<String> {
         let held = handle.claim.as_ref().filter(|claim| claim.is_for(&order.name));
         let _claim = held.map_or_else(|| self.claims.claim(&order.name), |claim| Ok(Arc::clone(claim)))?;
@@ -48,7 +47,7 @@ impl Core {
         let file = read(&order.name);
         let (outcome, message) = ending(file.as_ref(), asked);
         let kind = match outcome {
-            // What PID 1 and the file say agree, unless it was killed right after it had written the file.
+            // PID 1 and the file disagree only if the worker was killed after it had written the file.
             Outcome::Done if how == DONE => return Ok(message),
             Outcome::Done => ErrorKind::Failed,
             Outcome::Failed => file.and_then(|work| work.error).unwrap_or(ErrorKind::Failed),
@@ -71,18 +70,18 @@ impl Core {
         let job = pid_1.job(Verb::Start, &order.unit, Some("main"), handle);
         let how = handle.watch(job, async || progress(&order.name)).await;
         pid_1.leave().await;
-        // It has taken them, unless it never began.
+        // The worker removes the file with its arguments, unless it was never started.
         note(None).map_err(failed)?;
         how
     }
 }
 
-/// Without systemd. Looked at now and then, rather than waited for on a thread that others may need.
+/// Without systemd. Polls the child, because waiting would block a thread that others need.
 async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
     let failed = |error: std::io::Error| Error::new(ErrorKind::Failed, format!("run zramd-worker: {error}"));
     let mut command = process::ours("zramd-worker");
     command.args(&order.verb).args(&order.words);
-    // What it has to say is in its file; errors go where ours go.
+    // Its messages are in the file; its standard error is ours.
     command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(failed)?;
     let deadline = Instant::now() + process::WORKER_LIMIT;
@@ -110,12 +109,12 @@ async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
     Ok(if status.success() { DONE.to_owned() } else { status.to_string() })
 }
 
-/// The file of a work; nothing when there is none, or when it says nothing that we understand.
+/// The state file of a work; `None` if it is missing or cannot be parsed.
 pub fn read(name: &str) -> Option<Work<IgnoredAny>> {
     serde_json::from_str(&work::read(Path::new("/"), name)?).ok()
 }
 
-/// How far a work is. One that has ended is not the one that is watched.
+/// The progress of a work; `None` for a finished run, which may be a previous one.
 fn progress(name: &str) -> Option<f64> {
     read(name).filter(|work| work.result.is_none()).map(|work| work.progress)
 }

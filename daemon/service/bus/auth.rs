@@ -1,7 +1,7 @@
-//! Who may do what: polkit decides, root always may.
+//! Authorization: polkit decides, root is always allowed.
 //!
-//! The caller is identified by its bus name, which cannot be reused while it is connected; process ids can. Reading is
-//! open to every user and does not come here.
+//! The caller is identified by its bus name, which is not reused while it is connected; process ids are. Reading needs no
+//! authorization.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -13,21 +13,21 @@ use super::caller::name_of;
 use super::error::{Error, ErrorKind, Result};
 use super::turn::Turns;
 
-/// polkit may ask the person at the terminal or screen.
+/// The `AllowUserInteraction` flag of polkit.
 const INTERACTIVE: u32 = 1;
 
-/// The polkit actions that methods ask for; `units/org.zramd1.policy` describes them to people.
+/// The polkit actions of methods; `units/org.zramd1.policy` has their descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Small things that lose nothing: compaction, maintenance, counters.
+    /// Harmless changes that lose no data: compaction, maintenance, counters.
     Tune,
-    /// Create, remove, resize, limit, activate, reload, cancel what others asked for.
+    /// Create, remove, resize, limit, activate, reload, cancel jobs of other users.
     Manage,
-    /// Save a RAM disk, or check a snapshot: adds safety, removes nothing.
+    /// Save a RAM disk, or verify a snapshot.
     SaveDisk,
-    /// Restore a RAM disk from a snapshot, delete and pin snapshots.
+    /// Restore a RAM disk from a snapshot; delete and pin snapshots.
     RestoreDisk,
-    /// Measure.
+    /// Run the benchmark.
     Benchmark,
 }
 
@@ -44,7 +44,7 @@ impl Action {
     }
 }
 
-/// Lets root and callers that polkit allows pass; all others get `AccessDenied`.
+/// Succeeds for root and for callers that polkit authorizes; others get `AccessDenied`.
 pub async fn check(turns: &Turns, connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
     let turn = turns.take(connection, call).await?;
     if turn.user == 0 {
@@ -52,13 +52,13 @@ pub async fn check(turns: &Turns, connection: &Connection, call: &Header<'_>, ac
     }
     polkit(connection, call, action).await?;
     match action {
-        // The one that polkit allows without a password.
+        // The only action that polkit allows without a password.
         Action::SaveDisk => turns.pace(turn.user, Instant::now()),
         _ => Ok(()),
     }
 }
 
-/// Lets the owner of a job pass, and root and administrators.
+/// Succeeds for the owner of a job, for root and for administrators.
 pub async fn check_owner(
     turns: &Turns,
     connection: &Connection,
@@ -72,7 +72,7 @@ pub async fn check_owner(
     polkit(connection, call, Action::Manage).await
 }
 
-/// Asks polkit, in the terms of org.freedesktop.PolicyKit1.Authority.CheckAuthorization.
+/// Asks polkit (org.freedesktop.PolicyKit1.Authority.CheckAuthorization).
 async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
     let name = name_of(call)?;
     let subject = ("system-bus-name", HashMap::from([("name", Variant::from(name))]));

@@ -1,4 +1,4 @@
-//! `org.zramd1.Benchmark`: which algorithm is best on this machine.
+//! `org.zramd1.Benchmark`: choosing the compression algorithm.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use logic::benchmark::cache::{self, Brief, Stored, Unusable};
 use logic::benchmark::score::Profile;
 use logic::device::algorithm::Algorithm;
 
-/// The benchmark.
+/// The benchmark object.
 #[derive(Debug)]
 pub struct Benchmark {
     core: Arc<Core>,
 }
 
-/// Where it is.
+/// Its object path.
 pub(crate) fn path() -> String {
     format!("{}/benchmark", crate::ROOT)
 }
 
-/// The verdict, if it holds now for this profile.
+/// The stored verdict, if it is valid for this profile.
 fn stored(profile: Profile) -> std::result::Result<Stored<Brief>, Unusable> {
     let host = LinuxHost::new("/");
     let text = host.text(MachineFile::Verdict).unwrap_or_default();
@@ -43,10 +43,10 @@ fn stored(profile: Profile) -> std::result::Result<Stored<Brief>, Unusable> {
 const OPTIONS: &str =
     "profile (s), algorithms (as), page-clusters (as), threads (u), seconds (d), generator (b)";
 
-/// The parameter of an algorithm that names a file.
+/// The algorithm parameter that names a file.
 const DICTIONARY: &str = "dict";
 
-/// Words for `zramd-worker benchmark`. It runs as root, so there is no option for what names a file or a process.
+/// Arguments for `zramd-worker benchmark`. It runs as root, so options that name files or processes are not offered.
 fn words(options: &Options) -> Result<Vec<String>> {
     let mut words = vec!["--now".to_owned()];
     let flag = |word: &str, is_set: bool| is_set.then(|| word.to_owned()).into_iter().collect();

@@ -1,4 +1,4 @@
-//! Who calls: the name on the bus, and the user.
+//! Identity of a caller: bus name and user.
 
 use zbus::Connection;
 use zbus::message::Header;
@@ -9,7 +9,7 @@ use super::error::{Error, ErrorKind, Result};
 /// The unique name of the caller on the bus.
 pub(crate) fn name_of(call: &Header<'_>) -> Result<String> {
     let sender = call.sender().map(ToString::to_string);
-    // Only on a direct connection without a bus.
+    // Only possible on a direct connection without a bus.
     sender.ok_or_else(|| Error::new(ErrorKind::NotPermitted, "the caller is unknown"))
 }
 

@@ -26,7 +26,7 @@ impl Device {
         Device { core, name }
     }
 
-    /// What is known about it; of the defaults once it is gone, until its object is gone too.
+    /// The last state of the device; the default if it is gone and its object is about to be removed.
     async fn view<T>(&self, get: impl FnOnce(&DeviceView) -> T) -> T {
         let sample = self.core.sample().await;
         match sample.device(&self.name) {
@@ -40,7 +40,7 @@ impl Device {
     }
 }
 
-/// One sample as a dictionary, with the names of the properties; all amounts are from the same moment.
+/// One sample as a dictionary with the names of the properties.
 pub(crate) fn stats_map(device: &DeviceView) -> HashMap<&'static str, Variant<'static>> {
     let value = |value| match value {
         Value::Count(count) => count.into(),

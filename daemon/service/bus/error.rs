@@ -54,10 +54,10 @@ impl From<zbus::Error> for Error {
     }
 }
 
-/// Longest sentence that is sent, in bytes. It may repeat what the caller sent.
+/// Maximum length in bytes of a message, which may contain input of the caller.
 const LONGEST: usize = 4096;
 
-/// The beginning of a text that is too long, and dots.
+/// The beginning of a text that is too long, with an ellipsis.
 fn shortened(text: &str) -> String {
     if text.len() <= LONGEST {
         return text.to_owned();
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn long_sentences_end_with_dots_between_two_letters() {
         assert_eq!(shortened("short"), "short");
-        // With a letter of one byte before those of two, the limit is in the middle of one.
+        // One single-byte letter before two-byte letters puts the limit inside a letter.
         let text = shortened(&format!("x{}", "ä".repeat(LONGEST)));
         assert!(text.len() <= LONGEST + '…'.len_utf8() && text.ends_with("ä…"), "{text:.20}");
         assert_eq!(shortened(&"x".repeat(LONGEST)).len(), LONGEST);

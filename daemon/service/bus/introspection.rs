@@ -1,4 +1,4 @@
-//! The interfaces as XML, without a bus: for documentation, and for comparing what two versions promise.
+//! The introspection XML of all interfaces, without a bus: for documentation, and for comparing versions.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::turn::Turns;
 use crate::core::{Core, Mode};
 use crate::setup::{Cancel, Source};
 
-/// Name and XML of every interface, as Introspect of an object has it.
+/// Name and XML of every interface, as in the reply of Introspect.
 pub fn interfaces() -> Vec<(String, String)> {
     let core = Core::new(Source::default(), Mode::Direct);
     let no_owner = String::new;

@@ -1,4 +1,4 @@
-//! `org.zramd1.Job`: work that takes longer than a method call should.
+//! `org.zramd1.Job`: work that takes longer than a method call may.
 
 use std::sync::{Arc, Mutex};
 
@@ -29,10 +29,10 @@ pub struct Job {
     turns: Turns,
 }
 
-/// What changes while it lasts. Not in the job itself: that cannot be written to while a user who cancels it is asked for a password.
+/// The mutable part of a job. Separate from [`Job`], which is locked while polkit asks a user who cancels it for a password.
 #[derive(Debug, Default)]
 pub struct State {
-    /// The user that asked for it, once that is noted.
+    /// The user that started the job; set after it is published.
     pub(crate) owner: Option<u32>,
     pub(crate) progress: f64,
     pub(crate) result: String,
@@ -42,12 +42,12 @@ pub struct State {
 }
 
 impl State {
-    /// The name of the error, or empty.
+    /// The name of the error; empty if it has not failed.
     pub(crate) fn error(&self) -> &'static str {
         self.error.map_or("", ErrorKind::on_the_bus)
     }
 
-    /// The outcomes, as on the bus.
+    /// The outcomes in the form used on the bus.
     pub(crate) fn outcomes(&self) -> Vec<OnTheBus> {
         self.outcomes.iter().map(Outcome::on_the_bus).collect()
     }

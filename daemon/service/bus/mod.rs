@@ -1,5 +1,5 @@
-//! The objects on the bus. The text of each interface lives once, in its `#[interface]`: server, proxies for clients,
-//! introspection and documentation come from it.
+//! The objects on the bus. `#[interface]` is the only definition of each interface: server, client proxies, introspection
+//! and documentation are generated from it.
 
 pub mod auth;
 pub mod benchmark;
@@ -19,10 +19,10 @@ use zbus::Connection;
 
 use super::ROOT;
 
-/// The bus itself: its name, which is also that of its interface.
+/// Name of the bus itself, and of its interface.
 pub(super) const BUS: &str = "org.freedesktop.DBus";
 
-/// Asks the bus about the owner of a name. Without zbus' proxies, which would be most of this program's text.
+/// Asks the bus about the owner of a name. zbus' proxies are not used, because they would be most of this program's code.
 pub(super) async fn ask(connection: &Connection, method: &str, name: &str) -> zbus::Result<u32> {
     let path = "/org/freedesktop/DBus";
     let answer = connection.call_method(Some(BUS), path, Some(BUS), method, &name).await?;
@@ -80,22 +80,22 @@ pub const EMITTING: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Path of a device.
+/// Object path of a device.
 pub fn device_path(name: &str) -> String {
     format!("{ROOT}/device/{name}")
 }
 
-/// Path of the device of something that may have none: then `/`.
+/// Object path of an optional device; `/` if there is none.
 pub fn device_path_or_none(name: &str) -> String {
     if name.is_empty() { "/".to_owned() } else { device_path(name) }
 }
 
-/// Path of a disk; letters that a path may not have become `_` and two hexadecimal digits, as systemd does it.
+/// Object path of a disk. Other characters than letters and digits become `_` and two hexadecimal digits, as in systemd.
 pub fn disk_path(name: &str) -> String {
     format!("{ROOT}/disk/{}", label(name))
 }
 
-/// A name as one part of a path, as systemd writes it (sd_bus_path_encode(3)).
+/// A name as a component of an object path, escaped as in systemd (sd_bus_path_encode(3)).
 pub fn label(name: &str) -> String {
     let mut path = String::new();
     for (index, byte) in name.bytes().enumerate() {

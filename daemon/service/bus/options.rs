@@ -1,7 +1,7 @@
-//! The options of a method: `a{sv}` within bounds.
+//! Options of a method: `a{sv}` with limits.
 //!
-//! Any value can be written in a few bytes that takes a hundred in memory, and sending one takes no rights. So options are read only
-//! as far as they make sense.
+//! A value of a few bytes on the wire may need a hundred times that in memory, and any user can send one. So deserialization
+//! stops at the limits.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,12 +13,12 @@ use zbus::{Array, OwnedVariant, Signature, Type, Variant};
 
 use super::error;
 
-/// What the options of one call may amount to, in bytes of text.
+/// Maximum size of the options of one call, in bytes of text.
 const MOST: usize = 64 * 1024;
-/// What each option, and each word of a list, counts for besides its text.
+/// Added to the size for each option and each list item.
 const EACH: usize = 256;
 
-/// Longest string that an option may be.
+/// Maximum length of a string option.
 pub(crate) const LONGEST: usize = 4096;
 
 /// Options by name.
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for Entries {
     }
 }
 
-/// Counts a text in.
+/// Subtracts the size of a text.
 fn take<E: Error>(left: &mut usize, text: &str) -> Result<(), E> {
     match left.checked_sub(text.len() + EACH) {
         Some(rest) => *left = rest,
@@ -80,7 +80,7 @@ fn take<E: Error>(left: &mut usize, text: &str) -> Result<(), E> {
     Ok(())
 }
 
-/// One value: of the types that options have.
+/// One value, of a type that options can have.
 struct Value<'a> {
     left: &'a mut usize,
 }
@@ -107,7 +107,7 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 }
 
-/// What is in a value.
+/// The content of a value.
 struct Content<'a, 's> {
     signature: &'s str,
     left: &'a mut usize,
@@ -116,7 +116,7 @@ struct Content<'a, 's> {
 impl<'de> DeserializeSeed<'de> for Content<'_, '_> {
     type Value = Variant<'static>;
 
-    // One for all types: each of its own would cost a kilobyte of the program.
+    // One function for all types: one for each would add a kilobyte to the program.
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
         Ok(match self.signature {
             "s" => {
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for Words<'_> {
     }
 }
 
-/// Whether `force` is set; any other option is a mistake.
+/// Whether `force` is set; any other option is an error.
 pub(crate) fn only_force(options: &Options) -> error::Result<bool> {
     let mut forced = false;
     for (name, value) in options.iter() {
@@ -174,7 +174,7 @@ pub(crate) fn only_force(options: &Options) -> error::Result<bool> {
     Ok(forced)
 }
 
-/// The error of an option, or of another argument, that makes no sense.
+/// The error for an invalid option or argument.
 pub(crate) fn invalid(message: impl Into<String>) -> error::Error {
     error::Error::new(error::ErrorKind::InvalidArgument, message)
 }
@@ -187,7 +187,7 @@ pub(crate) fn none(options: &Options) -> error::Result<()> {
     }
 }
 
-/// The strings of a list, which are not longer than one string may be.
+/// The strings of a list, each with the limit of a single string.
 pub(crate) fn texts<'a>(key: &str, list: &'a Array<'_>) -> error::Result<Vec<&'a str>> {
     let text = |word: &'a Variant<'_>| match word {
         Variant::Str(text) => Ok(text.as_str()),

@@ -287,7 +287,7 @@ impl RamDisk {
     ) -> zbus::Result<()>;
 }
 
-/// A snapshot, as an argument of the worker.
+/// Number of a snapshot as an argument of the worker.
 fn number(snapshot: u64) -> String {
     if snapshot == 0 { "newest".to_owned() } else { snapshot.to_string() }
 }

@@ -1,7 +1,7 @@
-//! How many calls of one caller, and of one user, may wait for something at the same time.
+//! Limits of concurrent calls per connection and per user.
 //!
-//! zbus begins every call at once. One that is answered at once is gone before the next is read; those that wait for polkit or
-//! for `zramd-setup` would pile up without end, and asking takes no rights.
+//! zbus starts a task for every call. Calls that wait for polkit or `zramd-setup` would accumulate without limit, and any
+//! user can make them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,21 +14,21 @@ use super::caller::{name_of, user_of};
 use super::error::{Error, ErrorKind, Result};
 use crate::lock::lock;
 
-/// Waiting calls of one connection to the bus.
+/// Concurrent calls of one connection.
 const MOST: usize = 8;
-/// Waiting calls of one user but root, on all connections.
+/// Concurrent calls of one user other than root, over all connections.
 const MOST_OF_USER: usize = 32;
 
-/// How often a user may have a job made that takes no password: each leaves lines in the journal.
+/// Minimum average interval between jobs of one user that need no password: each logs several lines.
 const EACH: Duration = Duration::from_secs(5);
-/// As many may come at once.
+/// Jobs that may exceed that rate.
 const BURST: u32 = 12;
 
-/// Callers and users, with the number of their calls that wait.
+/// Callers and users, with the number of their waiting calls.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     waiting: Arc<Mutex<BTreeMap<Key, usize>>>,
-    /// When each user has used up its share, unless that is past.
+    /// When the allowance of each user is used up; past times have no effect.
     paces: Arc<Mutex<BTreeMap<u32, Instant>>>,
 }
 
@@ -39,15 +39,15 @@ enum Key {
     User(u32),
 }
 
-/// A call that waits, as long as this value lives.
+/// A waiting call; counted until it is dropped.
 #[derive(Debug)]
 pub struct Turn {
-    /// The user that calls.
+    /// The calling user.
     pub user: u32,
     _places: (Place, Option<Place>),
 }
 
-/// One of the places that a caller or user has.
+/// One count of a caller or user.
 #[derive(Debug)]
 struct Place {
     key: Key,
@@ -55,7 +55,7 @@ struct Place {
 }
 
 impl Turns {
-    /// Counts a call in, or refuses it because its caller or user has too many.
+    /// Counts a call, or refuses it because its caller or user has too many.
     pub async fn take(&self, connection: &Connection, call: &Header<'_>) -> Result<Turn> {
         let caller = name_of(call)?;
         let of_caller = self.place(Key::Caller(caller.clone()), MOST)?;
@@ -64,7 +64,7 @@ impl Turns {
         Ok(Turn { user, _places: (of_caller, of_user) })
     }
 
-    /// Counts a job of a user that takes no password, or refuses it because there were too many lately.
+    /// Counts a job of a user that needs no password, or refuses it because of the rate limit.
     pub fn pace(&self, user: u32, now: Instant) -> Result<()> {
         let mut paces = lock(&self.paces);
         paces.retain(|_, until| *until > now);

@@ -1,4 +1,4 @@
-//! What callers can ask for about RAM disks: `zramd-worker` does it, and PID 1 takes disks away and brings them back.
+//! Operations on RAM disks: `zramd-worker` does the work, PID 1 unmounts and mounts them.
 
 pub(crate) mod space;
 
@@ -41,7 +41,7 @@ impl Core {
         Ok(disk.clone())
     }
 
-    /// Has `zramd-worker` do something with a disk that is kept.
+    /// Runs `zramd-worker` on a persistent disk.
     pub async fn work_on_disk(
         self: &Arc<Self>,
         name: &str,
@@ -54,7 +54,7 @@ impl Core {
         self.start_work(verb, name.to_owned(), order(name, verb, words)).await
     }
 
-    /// Brings a disk back filled from another snapshot. Reading one takes long, so other changes do not wait for it.
+    /// Restores a disk from a snapshot. Reading one takes long, so this runs in parallel to other changes.
     pub async fn restore_disk(
         self: &Arc<Self>,
         name: &str,
@@ -83,12 +83,12 @@ impl Core {
         let pid_1 = Systemd::enter(&connection).await?;
         let target = Target::RamDisk(disk.name.clone());
         let shown = format!("{}.mount", escape_path(&disk.mount_point));
-        // Services that need the path stop with it, and are started again with it.
+        // Services that require the mount stop with it, and are started again afterwards.
         let users = pid_1.stopping_with(&shown).await;
         let result = async {
             pid_1.unit(Verb::Stop, &shown, &target, handle).await?;
             let mut hidden = pid_1.unit(Verb::Stop, &place_unit(&disk.name), &target, handle).await;
-            // What holds it goes with it, but not before somebody could mount it again with all that is in it.
+            // The device is removed, but only after its file system cannot be mounted again with its contents.
             if let (Ok(()), Some(number)) = (&hidden, zram_number(&disk.device)) {
                 hidden = pid_1.unit(Verb::Stop, &setup_unit(number), &target, handle).await;
             }
@@ -100,7 +100,7 @@ impl Core {
             Err(error) => Err(self.give_up_restore(handle, &disk.name, error).await),
         };
         if result.is_err() {
-            // As it was, as far as that goes.
+            // Best effort: restores the previous state.
             pid_1.job(Verb::Start, &shown, None, &Handle::unwatched()).await.ok();
         }
         for user in users {
@@ -112,7 +112,7 @@ impl Core {
 
     async fn take_down_and_up(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
         let mut targets = vec![Target::RamDisk(disk.name.clone())];
-        // The file system is taken away with what holds it.
+        // The file system is removed with its device.
         targets.extend(zram_number(&disk.device).map(Target::Device));
         let wish = Wish { only: Some(targets.iter().cloned().collect()), ..Wish::everything(false) };
         let _guard = self.lane.lock().await;
@@ -124,13 +124,13 @@ impl Core {
         };
         let Err(error) = result.await else { return Ok(()) };
         let error = self.give_up_restore(handle, &disk.name, error).await;
-        // As it was, as far as that goes.
+        // Best effort: restores the previous state.
         reconcile(self, &handle.quietly(), wish, With::Nothing).await.ok();
         Err(error)
     }
 
-    /// Has the next load take the newest snapshot again, which is that of a moment ago. What to say: who uses the disk, if
-    /// somebody does, else the error.
+    /// Makes the next load take the newest snapshot, which was just saved. Returns an error that names the users of the
+    /// disk, or else `error`.
     async fn give_up_restore(self: &Arc<Self>, handle: &Handle, name: &str, error: Error) -> Error {
         let cancel = order(name, "cancel-restore", Vec::new());
         match self.work(&handle.quietly(), cancel).await {
@@ -139,7 +139,7 @@ impl Core {
         }
     }
 
-    /// Gives a disk another size until the next boot.
+    /// Changes the size of a disk until the next boot.
     pub async fn resize_disk(
         self: &Arc<Self>,
         name: &str,

@@ -1,7 +1,7 @@
-//! Watching how full RAM disks are, for those who asked for it: tmpfs tells nobody.
+//! Polls how full RAM disks with `space-watch` are: tmpfs has no notification.
 //!
-//! Only while the configuration has a disk with `space-watch` there is a timer, and it goes at the rate at which disks fill: twice
-//! a minute for those that do not. Nobody with such a disk: no timer.
+//! Without such a disk there is no timer. The interval follows the rate at which a disk fills; for idle ones it is half a
+//! minute.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use host::linux::LinuxHost;
 use host::{Host, Space};
 use logic::ramdisk::space::Watch;
 
-/// Watches until the daemon ends.
+/// Runs until the daemon ends.
 pub async fn follow(core: Arc<Core>, connection: Connection) {
     let mut watches = BTreeMap::new();
     loop {
@@ -29,7 +29,7 @@ pub async fn follow(core: Arc<Core>, connection: Connection) {
     }
 }
 
-/// Looks at all of them once. How long to wait, or nothing when there is none.
+/// Checks all disks once. Returns the time until the next check, or `None` if there is no disk.
 async fn look(
     core: &Core,
     connection: &Connection,
@@ -41,7 +41,7 @@ async fn look(
     let host = LinuxHost::new("/");
     let mut next = None;
     for disk in wanted {
-        // It may not be mounted yet, or any more; the directory below is as full as what it is in.
+        // If it is not mounted, the figures would be those of the file system below.
         if !host.is_mount_point(&disk.mount_point) {
             continue;
         }
@@ -67,8 +67,8 @@ async fn look(
     next
 }
 
-/// Looks at bytes and at inodes, of which either may run out first: the percent of each that are worth a word, and when to look
-/// again.
+/// Checks bytes and inodes, because either may run out first. Returns the percentages to report, and the time until the next
+/// check.
 fn look_at(watch: &mut [Watch; 2], space: Space, now: Duration) -> ([Option<u32>; 2], Duration) {
     let used_inodes = space.total_inodes.saturating_sub(space.free_inodes);
     let bytes = watch[0].look(space.used_bytes, space.total_bytes, now);
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(look_at(&mut watch, space(0, 190), 3 * second).0, [None, Some(81)]);
         assert_eq!(look_at(&mut watch, space(1 << 20, 190), 4 * second).0, [Some(100), None]);
         assert_eq!(look_at(&mut watch, space(1 << 20, 0), 5 * second).0, [None, Some(100)]);
-        // btrfs makes inodes as it needs them, and says 0 of 0.
+        // btrfs allocates inodes dynamically and reports 0 of 0.
         let none = Space { free_inodes: 0, total_inodes: 0, ..space(0, 0) };
         assert_eq!(look_at(&mut Default::default(), none, second).0, [None, None]);
     }
