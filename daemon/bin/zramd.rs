@@ -1,4 +1,4 @@
-//! `zramd`: the daemon. It has no verbs; `zramdctl` talks to it.
+//! `zramd`: the daemon. It has no commands; `zramdctl` controls it.
 #![allow(clippy::print_stdout)]
 
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ Publishes statistics and control of compressed memory on the system bus, as org.
   -V, --version        print the version
 ";
 
-/// What the command line asks for.
+/// The parsed command line.
 enum Parsed {
     Help,
     Version,
@@ -37,7 +37,7 @@ fn parse() -> Result<Parsed, String> {
             Short('c') | Long("config") => {
                 options.config = Some(parser.value().map_err(|error| error.to_string())?.into());
             }
-            // The unrelated older zramd had these verbs, and old guides still name them.
+            // Commands of an unrelated program with the same name, which old guides mention.
             Value(verb) if verb == "start" || verb == "stop" => {
                 return Err("this is a different zramd than the one with `start` and `stop`; use systemctl"
                     .to_owned());

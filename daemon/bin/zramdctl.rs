@@ -1,4 +1,4 @@
-//! `zramdctl`: the program for people.
+//! `zramdctl`: the command line tool.
 
 use std::process::ExitCode;
 

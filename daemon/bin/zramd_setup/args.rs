@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use logic::proc::device_number;
 use logic::record::Target;
 
-/// What `--help` prints.
+/// Output of `--help`.
 pub const HELP: &str = "\
 Usage: zramd-setup [OPTION]... COMMAND
 
@@ -46,7 +46,7 @@ Exit status: 0 done, 1 failed or wrong configuration, 2 wrong usage, 4 no such d
 5 this kernel or machine lacks it, 6 partly done, 7 refused for safety, 77 not permitted.
 ";
 
-/// What to do, with what.
+/// A command with its options.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Invocation {
     /// The command.
@@ -75,20 +75,20 @@ pub enum Command {
     Down(Target),
     Check(Vec<PathBuf>),
     View,
-    /// Nothing means everything.
+    /// An empty list is all targets.
     Propose(Vec<Target>),
     CarryOut(Vec<Target>),
     WriteUnits,
     Adapt(u32),
     TakeDown(Target),
-    /// The directory, and whether systemd called us as a generator rather than a person by the verb.
+    /// `by_systemd`: systemd runs us as a generator, under that name.
     Generate {
         directory: PathBuf,
         by_systemd: bool,
     },
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
     Help,
@@ -96,7 +96,7 @@ pub enum Parsed {
     Run(Invocation),
 }
 
-/// Understands the command line. The program called by the name `zramd-generator` is `zramd-setup generate`.
+/// Parses the command line. Under the name `zramd-generator` the program is `zramd-setup generate`.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String> {
     use lexopt::prelude::{Long, Short, Value};
     let mut parser = lexopt::Parser::from_iter(words);
@@ -177,7 +177,7 @@ fn command(values: Vec<OsString>) -> Result<Command, String> {
         ("plan" | "apply" | "revert" | "status" | "view" | "write-units", _) => {
             Err(format!("{verb} takes no further arguments"))
         }
-        // The unrelated older zramd had these verbs, and old guides still name them.
+        // Commands of an unrelated program with the same name, which old guides mention.
         ("start" | "stop", _) => Err(format!(
             "there is no command `{verb}`; use `systemctl {verb} zramd.service`, or `apply` and `revert` without systemd"
         )),
@@ -204,7 +204,7 @@ fn target(name: &str) -> Option<Target> {
     device_number(name).map(Target::Device)
 }
 
-/// systemd gives a generator three directories: normal, early, late; only the first is used.
+/// systemd passes three directories to a generator: normal, early, late. Only the first is used.
 fn generate(directories: Vec<OsString>, by_systemd: bool) -> Result<Command, String> {
     if directories.len() > 3 {
         return Err("generate takes one to three directories".to_owned());

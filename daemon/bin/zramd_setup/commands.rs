@@ -1,4 +1,4 @@
-//! What each command does: gather the input, call the engine, show the result, choose the exit status.
+//! The commands: gather input, call the engine, print the result, choose the exit status.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
     Ok(plan_status(&plan, has_errors(&loaded)))
 }
 
-/// The status for what was decided: a wrong configuration before a refusal, the first refusal before success.
+/// Exit status of a plan: configuration errors before refusals, refusals before success.
 fn plan_status(plan: &Plan, config_errors: bool) -> ExitStatus {
     if config_errors {
         return ExitStatus::Failure;
@@ -108,7 +108,7 @@ fn apply(invocation: &Invocation) -> Result<ExitStatus, Error> {
     Ok(outcome_status(&applied, has_errors(&loaded)))
 }
 
-/// The status of what was carried out.
+/// Exit status of an applied plan.
 fn outcome_status(applied: &engine::provision::Applied, config_errors: bool) -> ExitStatus {
     let planned = plan_status(&applied.plan, config_errors);
     let failed: Vec<&Error> = applied.outcomes.iter().filter_map(|outcome| outcome.errors.first()).collect();
@@ -136,7 +136,7 @@ fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
         .inspect_err(|_| show::short_problems(&own(&loaded.problems), show::Log::Stderr))?;
     let item = applied.plan.item(&Target::Device(number));
     let mut problems = own(&applied.plan.problems);
-    // A refusal is the failure itself, and said below.
+    // A refusal is an error, which is printed below.
     problems.retain(|problem| problem.severity == Severity::Warning);
     show::short_problems(&problems, show::Log::Stderr);
     show::outcomes(&applied.outcomes);
@@ -159,7 +159,7 @@ fn up_vm(invocation: &Invocation, target: &Target) -> Result<ExitStatus, Error> 
     match applied.plan.item(target) {
         None => show::line(&format!("{target}: not configured, nothing to do")),
         Some(item) if item.decision == Decision::Skipped => {
-            // Not a failure: another swap is used first, and these settings would hurt it.
+            // Not an error: other swap has a higher priority, and these settings would slow it down.
             show::note(&format!("{target}: not changed: {}", item.reason));
         }
         Some(_) => {
@@ -173,7 +173,7 @@ fn up_vm(invocation: &Invocation, target: &Target) -> Result<ExitStatus, Error> 
 fn down(target: &Target) -> Result<ExitStatus, Error> {
     let mut host = LinuxHost::new("/");
     if !engine::down(&mut host, target)? {
-        // Stopping what is not there is what was wanted; a unit that stops after a crash must not fail.
+        // Success, because a unit that is stopped after a crash must not fail.
         show::line(&format!("{target}: not set up by zramd, nothing to do"));
     }
     Ok(ExitStatus::Success)
@@ -206,8 +206,8 @@ fn revert() -> Result<ExitStatus, Error> {
     })
 }
 
-/// Forgets what `zramdctl create`, `resize` and the like asked for, or the next `apply` would bring it back. What is still
-/// there keeps its section.
+/// Removes the runtime sections of removed targets, or the next `apply` would create them again. Targets that could not be
+/// removed keep theirs.
 fn forget_requests(results: &[(Target, Result<(), Error>)]) -> Result<Vec<String>, Error> {
     let root = Path::new("/");
     let mut forgotten = Vec::new();
@@ -248,7 +248,7 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
 fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> Result<ExitStatus, Error> {
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
     let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
-    // A file named on the command line is a wish to see its units; otherwise the owner has to have enabled zramd.
+    // With a file on the command line, units are always generated; otherwise only if zramd is enabled.
     if invocation.config.is_none() && !files::generates(root, &cmdline) {
         if !by_systemd {
             show::note(

@@ -1,4 +1,4 @@
-//! `zramd-setup`: the boot path. Generator, set-up and teardown, in one small program without bus or async runtime.
+//! `zramd-setup`: generator, set-up and teardown, in one small program without D-Bus or async runtime.
 #![allow(clippy::print_stdout)]
 
 mod args;

@@ -1,5 +1,5 @@
-//! What the daemon has done by this program, so that it need not carry the planner and the TOML reader all the time. Each
-//! command replies with a [`Result`] as JSON ([`host::linux::process::ask`]).
+//! Commands for the daemon, which does not contain the planner and the TOML parser itself. Each replies with a [`Result`] as
+//! JSON ([`host::linux::process::ask`]).
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,8 @@ pub fn reply<T: Serialize>(reply: Result<T, Error>) -> Result<ExitStatus, Error>
     Ok(reply.map_or_else(|error| error.exit_status(), |_| ExitStatus::Success))
 }
 
-/// The configuration with the runtime sections, which `--config` does not hide: whoever asked for them is the same.
+/// The configuration. `--config` replaces the main file only; runtime sections are still read, because they override any
+/// file.
 fn load(invocation: &Invocation) -> (Loaded, Vec<String>) {
     let sources = files::sources(Path::new("/"), invocation.config.as_ref());
     let names = sources.0.iter().map(|(path, _)| path.display().to_string()).collect();
@@ -51,7 +52,7 @@ fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Resul
     reload::survey(&LinuxHost::new("/"), loaded, activation, &scope)
 }
 
-/// The disks that PID 1 mounted from units of ours, and those units.
+/// The disks that PID 1 mounted from units of ours, with the names of those units.
 fn unit_disks() -> Vec<(UnitDisk, String)> {
     unit_files::disks(Path::new("/"))
 }
@@ -90,18 +91,18 @@ fn units_are_in_place(survey: &Survey) -> bool {
     unit_files::are_in_place(Path::new("/"), &unit_files(&survey.plan))
 }
 
-/// How the units have to change for everything that is planned, before PID 1 reloads.
+/// Changes of the units for the whole configuration, before PID 1 reloads.
 fn unit_change(loaded: &Loaded, survey: &Survey) -> UnitChange {
     let root = Path::new("/");
     let wanted = unit_files(&survey.plan);
-    // A file below /run/systemd/system would hide what the generator writes.
+    // A unit in /run/systemd/system would override the generated one.
     let generated = files::has_generator(root) && files::generates(root, &cmdline());
     let by_generator = generated.then(|| unit_files(&engine::plan_elsewhere(&LinuxHost::new(root), loaded)));
     let is_generated = by_generator.is_some_and(|files| wanted.iter().all(|file| files.contains(file)));
     unit_files::runtime_change(root, if is_generated { &[] } else { &wanted })
 }
 
-/// Writes the units that PID 1's generator will not.
+/// Writes the units if the generator does not run.
 pub fn write_units(invocation: &Invocation) -> Result<(), Error> {
     let (loaded, _) = load(invocation);
     let scope = Scope { disks: unit_disks().into_iter().map(|(disk, _)| disk).collect(), ..Scope::default() };
@@ -125,7 +126,7 @@ pub fn adapt(invocation: &Invocation, number: u32) -> Result<(), Error> {
     engine::provision::adapt(&mut host, &loaded, number)
 }
 
-/// Takes a target away.
+/// Removes a target.
 pub fn take_down(target: &Target) -> Result<bool, Error> {
     engine::down(&mut LinuxHost::new("/"), target)
 }

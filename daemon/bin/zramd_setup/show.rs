@@ -13,18 +13,18 @@ use logic::table;
 use logic::text::worded;
 use serde::Serialize;
 
-/// One line of result.
+/// Prints one line of the result.
 pub fn line(text: &str) {
-    // A closed pipe (`plan | head`) is the reader's wish, not our failure.
+    // A closed pipe (`plan | head`) is not an error.
     writeln!(std::io::stdout(), "{text}").ok();
 }
 
-/// A remark that is no result.
+/// Prints a note on standard error.
 pub fn note(text: &str) {
     eprintln!("{}", worded(format!("zramd-setup: {text}")));
 }
 
-/// A failure.
+/// Prints an error.
 pub fn error(error: &Error) {
     eprintln!("{}", worded(format!("error: {error}")));
 }
@@ -37,23 +37,23 @@ pub fn json<T: Serialize>(value: &T) -> Result<(), Error> {
     Ok(())
 }
 
-/// All problems with their source lines.
+/// Prints all problems with their source lines.
 pub fn problems(problems: &[Problem]) {
     if !problems.is_empty() {
         eprintln!("{}", render::render(problems, std::io::stderr().is_terminal()).trim_end());
     }
 }
 
-/// Where the lines of [`short_problems`] go.
+/// Destination of [`short_problems`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
     /// Standard error, which is the journal for a service.
     Stderr,
-    /// The kernel's log, for a generator: systemd starts it before there is a journal, and drops its standard error.
+    /// The kernel log, for a generator: it runs before the journal, and systemd discards its standard error.
     Kernel,
 }
 
-/// All problems, one line each.
+/// Prints all problems, one line each.
 pub fn short_problems(problems: &[Problem], log: Log) {
     let mut kernel = match log {
         Log::Kernel if !problems.is_empty() => std::fs::OpenOptions::new().write(true).open("/dev/kmsg").ok(),
@@ -66,7 +66,7 @@ pub fn short_problems(problems: &[Problem], log: Log) {
         };
         let text = render::one_line(problem);
         let line = format!("<{level}>zramd-setup: {text}\n");
-        // One write is one entry (Documentation/ABI/testing/dev-kmsg).
+        // One write is one record (Documentation/ABI/testing/dev-kmsg).
         let logged = kernel.as_mut().is_some_and(|kernel| kernel.write_all(line.as_bytes()).is_ok());
         if !logged {
             eprintln!("{}: {text}", if level == 3 { "error" } else { "warning" });
@@ -74,7 +74,7 @@ pub fn short_problems(problems: &[Problem], log: Log) {
     }
 }
 
-/// Warnings and errors of what was carried out.
+/// Prints warnings and errors of an applied plan.
 pub fn outcomes(outcomes: &[Outcome]) {
     for outcome in outcomes {
         for warning in &outcome.warnings {
@@ -86,7 +86,7 @@ pub fn outcomes(outcomes: &[Outcome]) {
     }
 }
 
-/// What is set up, in figures, and what was decided against, with the reasons for each choice below.
+/// Prints the targets with their figures, and the reasons of choices below.
 pub fn table(rows: &[Row], plan: Option<&Plan>) {
     let mut cells: Vec<Vec<String>> = rows
         .iter()
@@ -126,7 +126,7 @@ pub fn table(rows: &[Row], plan: Option<&Plan>) {
                     .iter()
                     .find(|row| row.target == item.target)
                     .and_then(|row| row.algorithm.as_deref());
-                // Another algorithm than the first is in use when that one failed; a warning above says why.
+                // A fallback is in use if the first algorithm failed, about which there is a warning above.
                 let expected =
                     candidate.algorithm.as_ref().is_none_or(|first| Some(first.name.as_str()) == used);
                 let reason =

@@ -1,4 +1,4 @@
-//! What the worker reads of the machine's configuration.
+//! The parts of the machine's configuration that the worker uses.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub fn loaded(file: Option<&PathBuf>) -> Loaded {
     config::load_sources(files::sources(root, file), &cmdline)
 }
 
-/// Device numbers that measuring has to leave alone: those of the files, whatever the kernel command line switches off.
+/// Device numbers that a measurement must not use: all in the files, including those disabled by the kernel command line.
 pub fn numbers() -> BTreeSet<u32> {
     let loaded = config::load_sources(files::find_sources(Path::new("/")), "");
     loaded.settings.devices.iter().map(|device| device.number).collect()

@@ -1,4 +1,4 @@
-//! `drain` and `refill`: compressed swap is off while the machine hibernates. Run by `zramd-drain.service`.
+//! `drain` and `refill`: compressed swap is off during hibernation. Run by `zramd-drain.service`.
 
 use std::ffi::OsString;
 
@@ -11,12 +11,12 @@ use logic::unit::{setup_unit, swap_unit};
 
 use super::frame;
 
-/// What `--help` says of `drain`.
+/// Help of `drain`.
 pub const HELP: &str = "switch compressed swap off before hibernation";
-/// What `--help` says of `refill`.
+/// Help of `refill`.
 pub const REFILL_HELP: &str = "switch the swap that `drain` switched off on again";
 
-/// Does `drain`. `Err` is wrong usage.
+/// Runs `drain`. `Err` is wrong usage.
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     nothing_follows(words)?;
     let mut seen = false;
@@ -33,7 +33,7 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     Ok(end(done))
 }
 
-/// Does `refill`. `Err` is wrong usage.
+/// Runs `refill`. `Err` is wrong usage.
 pub fn refill(words: Vec<OsString>) -> Result<ExitStatus, String> {
     nothing_follows(words)?;
     let done = engine::device::drain::refill(&mut LinuxHost::new("/"), &mut Pid1);
@@ -57,7 +57,7 @@ fn end(done: Result<(), Error>) -> ExitStatus {
     }
 }
 
-/// The real one.
+/// PID 1 of this machine.
 struct Pid1;
 
 impl Units<LinuxHost> for Pid1 {
@@ -66,7 +66,7 @@ impl Units<LinuxHost> for Pid1 {
     }
 
     fn stop(&mut self, _: &mut LinuxHost, number: u32) -> Result<(), Error> {
-        // One after the other: without its file, the first does not say any more that it comes before the second.
+        // One at a time: without its file, the ordering of the first against the second would be lost.
         pid_1::stop(&[&swap_unit(number)])?;
         Ok(pid_1::stop(&[&setup_unit(number)])?)
     }
@@ -85,7 +85,7 @@ impl Units<LinuxHost> for Pid1 {
         if !units.is_empty()
             && let Err(error) = pid_1::start(&units)
         {
-            // What counts is what is on then.
+            // The swaps that are on afterwards decide about success.
             frame::warn(&error.to_string());
         }
         Ok(known)

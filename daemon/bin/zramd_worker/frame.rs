@@ -1,4 +1,4 @@
-//! What every verb has in common: progress in a file, an early end on SIGTERM, an exit status.
+//! Common to all verbs: progress in a file, early end on SIGTERM, exit status.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use host::linux::interrupt;
 use logic::exit::ExitStatus;
 use logic::text::worded;
 
-/// Whether the program that started this one reads how it ended ([`host::linux::process::ask`]).
+/// Whether the calling program reads a reply ([`host::linux::process::ask`]).
 static REPLY: AtomicBool = AtomicBool::new(false);
 
 /// From now on, [`report`] writes JSON.
@@ -17,7 +17,7 @@ pub fn reply() {
     REPLY.store(true, Ordering::Relaxed);
 }
 
-/// Reports how something ended: as text for people and the journal, or as the reply to another program.
+/// Reports a result: as text, or as the reply to another program.
 pub fn report(ended: &Result<String, Error>) -> ExitStatus {
     let ended = ended.as_ref().map(|message| worded(message.as_str()));
     if let Err(Error { private, .. }) = &ended
@@ -26,7 +26,7 @@ pub fn report(ended: &Result<String, Error>) -> ExitStatus {
         warn(private);
     }
     if REPLY.load(Ordering::Relaxed) {
-        // A result of strings can always be written.
+        // Serializing strings does not fail.
         println!("{}", serde_json::to_string(&ended).unwrap_or_default());
     } else {
         match &ended {
@@ -37,13 +37,13 @@ pub fn report(ended: &Result<String, Error>) -> ExitStatus {
     ended.map_or_else(Error::exit_status, |_| ExitStatus::Success)
 }
 
-/// Prints a warning, which only root reads: to the journal with its priority, or to a terminal.
+/// Prints a warning: to the journal with its priority, or to a terminal.
 pub fn warn(text: &str) {
     let journal = std::env::var_os("JOURNAL_STREAM").is_some();
     eprintln!("{}{}", if journal { "<4>" } else { "warning: " }, worded(text));
 }
 
-/// Tells people something besides how it ends.
+/// Prints a note besides the result.
 pub fn note(text: &str) {
     if REPLY.load(Ordering::Relaxed) {
         eprintln!("{}", worded(text));
@@ -52,7 +52,7 @@ pub fn note(text: &str) {
     }
 }
 
-/// Does `work`, whose progress is in `/run/zramd/work/NAME.json`. It looks at [`Reporter::check`] several times a second.
+/// Runs `work`, with its progress in `/run/zramd/work/NAME.json`. `work` calls [`Reporter::check`] several times a second.
 pub fn run(
     name: &str,
     verb: &str,
@@ -61,7 +61,7 @@ pub fn run(
     run_with(name, verb, false, work)
 }
 
-/// As [`run`]; with `keeping`, the details of the last time stay in the file until there are others.
+/// As [`run`]; with `keeping`, the details of the previous run stay in the file until they are replaced.
 pub fn run_with(
     name: &str,
     verb: &str,
@@ -77,7 +77,7 @@ pub fn run_with(
     end(reporter, &ended)
 }
 
-/// Reports how work ended, also in its file. Work that was cancelled or postponed has not failed: its exit status is 0.
+/// Reports the result of work, also in its file. Cancelled or postponed work is not an error: its exit status is 0.
 pub fn end(reporter: Reporter, ended: &Result<String, Stopped>) -> ExitStatus {
     if let Err(error) = reporter.end(ended) {
         return report(&Err(error));

@@ -1,5 +1,5 @@
-//! `zramd-worker`: what takes long or large libraries: measuring, archives, passes over a whole device. Started by units,
-//! by the daemon, and by `zramdctl` where there is no daemon; there for moments only.
+//! `zramd-worker`: work that takes long or needs large libraries: benchmark, archives, passes over a device. A short-lived
+//! program, started by units, by the daemon, and by `zramdctl` without a daemon.
 #![allow(clippy::print_stdout)]
 
 mod benchmark;
@@ -19,14 +19,14 @@ use engine::{Error, ErrorKind};
 use host::linux::{letters, work};
 use logic::exit::ExitStatus;
 
-/// One thing it can do: its verb, what `--help` says of it, and what does it with the words that follow.
+/// A verb: its name, its help, and its function, which takes the other arguments.
 struct Verb {
     name: &'static str,
     help: &'static str,
     run: fn(Vec<OsString>) -> Result<ExitStatus, String>,
 }
 
-/// Every verb; each has a file of its own beside this one. `Err` is wrong usage.
+/// All verbs, each in a file of its own. `Err` is wrong usage.
 const VERBS: &[Verb] = &[
     RAMDISK,
     SWAP,
@@ -47,8 +47,8 @@ fn help() -> String {
     out
 }
 
-/// `--asked NAME` at the beginning stands for the words that the daemon has left for the work of this name: PID 1, which
-/// starts us then, cannot hand words on.
+/// Replaces `--asked NAME` at the beginning by the stored arguments of the work of this name: PID 1 starts the worker
+/// without arguments of the request.
 fn complete(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     match words.as_slice() {
         [asked, name, rest @ ..] if asked == "--asked" => {

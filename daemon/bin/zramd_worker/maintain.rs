@@ -1,4 +1,4 @@
-//! `maintain`: one run of maintenance, or one thing of it for one device.
+//! `maintain`: one run of maintenance, or one action on one device.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,23 +15,23 @@ use service::journal;
 
 use super::{configured, frame};
 
-/// What the words ask for.
+/// The parsed arguments.
 #[derive(Debug, PartialEq, Eq)]
 struct Words {
     config: Option<PathBuf>,
     order: Order,
 }
 
-/// Does it.
+/// Runs the verb.
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     let Words { config, order } = parse(words)?;
     let loaded = configured::loaded(config.as_ref());
-    // While it runs, others see what was done last, and what is left of the budget.
+    // Until the end of the run, its file shows the previous report and the budget.
     Ok(frame::run_with("maintenance", "maintain", true, |reporter| {
         let mut host = LinuxHost::new("/");
         let (mut report, done) = maintain::run(&mut host, &loaded, &order, reporter);
         if order.only == Some(Only::Budget) {
-            // Nothing was done: what was done last stays.
+            // Nothing was done, so the previous report is kept.
             report = Report { budget: report.budget, ..reporter.last() };
         }
         journal::open();
@@ -91,7 +91,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
             ));
         }
     };
-    // A request for one action counts as a request.
+    // A single action is always a request of a user.
     let cause = if only.is_some() { Cause::Request } else { cause.unwrap_or(Cause::Timer) };
     Ok(Words { config, order: Order { cause, devices, only, dry_run: false } })
 }

@@ -1,4 +1,4 @@
-//! `zramd-worker places`: makes the directory below which RAM disks are filled, closed to all but root.
+//! `zramd-worker places`: creates the directory below which RAM disks are filled; only root can enter it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,10 +7,10 @@ use engine::Error;
 use host::linux::places;
 use logic::exit::ExitStatus;
 
-/// What `--help` says.
+/// Output of `--help`.
 pub const HELP: &str = "make the directory below which RAM disks are filled";
 
-/// Does it. `Err` is wrong usage.
+/// Runs the verb. `Err` is wrong usage.
 pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
     if let Some(word) = arguments.into_iter().next() {
         return Err(format!("what is {}?", word.display()));

@@ -1,4 +1,4 @@
-//! `bench-ramdisk` and `bench-swap`: comparisons that decide nothing. Their only word is their options, as JSON.
+//! `bench-ramdisk` and `bench-swap`: comparisons without a verdict. Their only argument is their options as JSON.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

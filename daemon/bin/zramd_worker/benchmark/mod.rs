@@ -1,4 +1,4 @@
-//! `zramd-worker benchmark`: measures, and keeps the verdict.
+//! `zramd-worker benchmark`: measures, and stores the verdict.
 
 pub mod compare;
 
@@ -22,7 +22,7 @@ use logic::exit::ExitStatus;
 
 use super::{configured, frame};
 
-/// What `--help` says.
+/// Output of `--help`.
 pub const HELP: &str = "[--idle] [--boot] [--profile NAME] [--algorithm NAME]... [--data FILE | --generator | --process PID...] \
     [--page-cluster N]... [--threads N] [--seconds N]";
 
@@ -45,7 +45,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
         match word {
             Long("idle") => options.idle = true,
             Long("boot") => parsed.boot = true,
-            // Somebody waits for it, and wants nothing in particular.
+            // Marks a request without options as one of a user, not of the timer.
             Long("now") => {}
             Long("profile") => {
                 let word = parser.value().and_then(ValueExt::string).map_err(text)?;
@@ -99,7 +99,7 @@ fn parse(words: Vec<OsString>) -> Result<Words, String> {
 }
 
 pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
-    // A request without options is the timer's.
+    // The timer starts the benchmark without arguments.
     let by_timer = words.is_empty();
     let mut words = parse(words)?;
     words.options.idle |= by_timer;
@@ -121,7 +121,7 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
         }
         if let Some(stored) = &stored {
             let verdict = &stored.algorithm;
-            // Boot does not wait for a second opinion.
+            // At boot a valid verdict is not checked again.
             match keep::again(&host, stored, settings.benchmark.sample).filter(|_| !words.boot) {
                 None => return Ok(format!("the verdict {verdict} is valid; nothing to measure")),
                 Some(why) => eprintln!("the verdict {verdict} is valid, but measured again: {why}"),
@@ -132,7 +132,7 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
         options.budget = BOOT_BUDGET;
         options.source = Source::Generator;
     }
-    // What was measured with other data, fewer algorithms or for another profile is nobody's verdict.
+    // Results for other data, a subset of the algorithms or another profile are not stored as the verdict.
     let kept = options.algorithms.is_empty()
         && !matches!(options.source, Source::File(_) | Source::Processes(_))
         && options.profile == settings.benchmark.profile;
@@ -141,12 +141,12 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
     }
     let measured = benchmark::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
     reporter.detail(&measured.report)?;
-    // One that is not complete takes no other's place.
+    // An incomplete verdict does not replace another one.
     if kept && (stored.is_none() || measured.provisional.is_empty()) {
         keep::keep(Path::new("/"), &host, &measured)?;
     }
     Ok(measured.report.verdict.reason)
 }
 
-/// Before provisioning: boot waits for it.
+/// Time limit before devices are set up, which delays the boot.
 const BOOT_BUDGET: Duration = Duration::from_millis(1500);

@@ -1,4 +1,4 @@
-//! Filling a disk: from its newest good snapshot, or from one that was chosen.
+//! Loading a disk: from its newest good snapshot, or from a chosen one.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let loaded = match keep::restore_wanted(name) {
         Some(generation) => {
             let restored = restore(job, generation);
-            // Whatever came of it: the next load takes the newest again, which holds what was in the disk before.
+            // After any result, the next load takes the newest snapshot again, which has the previous contents of the disk.
             keep::want_restore(name, None)?;
             restored
         }
@@ -42,7 +42,7 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
                 status.load_state = LoadState::Failed;
                 status.load_message = worded(text);
             })?;
-            // The disk is not to appear half-filled, and its unit only keeps it back when it fails.
+            // A half-filled disk must not be mounted in place, and only a failure of its unit prevents that.
             return Err(match stopped {
                 Stopped::Cancelled(message) | Stopped::Postponed(message) => Error::failed(message).into(),
                 failed @ Stopped::Failed(_) => failed,
@@ -73,7 +73,7 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     Ok(format!("{name}: {message}"))
 }
 
-/// How it went, with the words of [`DiskStatus`].
+/// Result of a load, in terms of [`DiskStatus`].
 struct Filled {
     state: LoadState,
     generation: u64,
@@ -118,7 +118,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
             format!("snapshot {number} loaded, because newer ones are damaged: {entries}, {size}"),
         ),
         (_, Some(number)) => {
-            // What names there are is in the warnings.
+            // The names are in the warnings.
             let left_out = match loaded.extracted.omitted.count() {
                 0 => String::new(),
                 count => format!("; {count} left out: {}", loaded.extracted.omitted.summary()),
@@ -154,7 +154,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     })
 }
 
-/// Fills the disk from a snapshot that was chosen.
+/// Loads the disk from a chosen snapshot.
 fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
     let name = job.kept.request.name.clone();
     let place = PathBuf::from(job.kept.request.place());

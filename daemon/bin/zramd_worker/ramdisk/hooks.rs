@@ -1,5 +1,5 @@
-//! The administrator's commands before a save and after a load. The units of the worker are sandboxed, and a command may need
-//! anything: so with systemd it runs in a unit of its own, which has its own limits. Otherwise it is a child.
+//! Commands of the administrator before a save and after a load. The units of the worker are sandboxed, which a command may
+//! not expect: with systemd it runs in a unit of its own, with its own limits; otherwise as a child.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -19,13 +19,13 @@ use serde::de::IgnoredAny;
 use super::super::{configured, frame};
 use super::{Job, extend};
 
-/// What `--help` says.
+/// Output of `--help`.
 pub const HELP: &str = "pre-save|post-restore NAME REASON: the command of a RAM disk";
 
-/// What PID 1 may take to start the unit and to end what the command left behind, beyond the time limit of the command.
+/// Time for PID 1 to start the unit and to end remaining processes, in addition to the time limit of the command.
 const UNIT: Duration = Duration::from_secs(30);
 
-/// One of the commands of a disk.
+/// A hook of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hook {
     PreSave,
@@ -61,20 +61,20 @@ impl Hook {
         Ok(hook::run(self.words(kept), &variables, time_limit(kept), proceed)?)
     }
 
-    /// Has PID 1 run it, and waits for its end.
+    /// Runs the command in a unit of PID 1, and waits for its end.
     fn run_unit(self, kept: &Kept, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
         let name = &kept.request.name;
         let (unit, work) = (hook_unit(name), work_name(name));
         let ask = |words: Option<&[String]>| work::ask(Path::new("/"), &work, words).map_err(Error::failed);
         ask(Some(&[self.key(), name, reason].map(str::to_owned)))?;
         let asked = micros(LinuxHost::new("/").monotonic());
-        // PID 1 has a socket of its own, so this also works before the bus has started and after it has ended.
+        // PID 1 has a private socket, so this works before the bus is started and after it was stopped.
         let systemctl =
             |verb: &str| ["systemctl", "--no-ask-password", "--quiet", verb, &unit].map(str::to_owned);
         let started = hook::run(&systemctl("start"), &[], time_limit(kept) + UNIT, proceed);
         ask(None)?;
         if started.is_err() {
-            // The unit does not end with the program that started it, but at worst by its own time limit.
+            // The unit would run until its own time limit.
             hook::run(&systemctl("stop"), &[], UNIT, || true).ok();
         }
         started?;
@@ -96,7 +96,7 @@ fn work_name(disk: &str) -> String {
 }
 
 impl Job {
-    /// Runs a hook of this disk, if it has one, and ends it when the work is cancelled.
+    /// Runs a hook of this disk, if it has one; ends it when the work is cancelled.
     pub(super) fn hook(&mut self, hook: Hook, reason: &str) -> Result<(), Stopped> {
         let (kept, extended) = (&self.kept, &mut self.extended);
         if hook.words(kept).is_empty() {

@@ -1,5 +1,4 @@
-//! `zramd-worker kept`: what happens to the RAM disks of the configuration that are kept: loaded, saved, checked, and what is
-//! done with their snapshots.
+//! `zramd-worker kept`: loads, saves and verifies persistent RAM disks, and manages their snapshots.
 
 mod fill;
 pub mod hooks;
@@ -25,13 +24,13 @@ use sd_notify::NotifyState;
 use self::hooks::Hook;
 use super::{configured, frame};
 
-/// What `--help` says.
+/// Output of `--help`.
 pub const HELP: &str = "load|save|verify|export|pin|unpin|delete|prepare-restore|cancel-restore|refresh NAME [WORD]... [--reason WORD] [--config FILE]";
 
-/// How often the service manager is told that work continues, and how long it is to wait from then on.
+/// Interval of requests to the service manager to extend the timeout, and the extension.
 const EXTEND_EVERY: Duration = Duration::from_secs(2);
 const EXTEND_BY: Duration = Duration::from_secs(60);
-/// How often another program's work on the same disk is looked at until it ends.
+/// Polling interval while another process works on the disk.
 const LOOK: Duration = Duration::from_millis(100);
 
 struct Words {
@@ -65,7 +64,7 @@ fn words(words: Vec<OsString>) -> Result<Words, String> {
     parse().map_err(|error| error.to_string())
 }
 
-/// Does it. `Err` is wrong usage.
+/// Runs the verb. `Err` is wrong usage.
 pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
     let words = words(arguments)?;
     let verb: fn(&mut Job, &Words) -> Result<String, Stopped> = match words.verb.as_str() {
@@ -90,7 +89,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
     Ok(frame::end(job.reporter, &ended))
 }
 
-/// One piece of work with one disk.
+/// One operation on one disk.
 struct Job {
     kept: Kept,
     calls: Calls,
@@ -98,30 +97,30 @@ struct Job {
     deadline: Instant,
     extended: Instant,
     moved: u64,
-    /// Whether PID 1 runs the hooks: the unit of a hook reads the usual configuration only.
+    /// Whether PID 1 runs the hooks. The unit of a hook only reads the usual configuration.
     hook_units: bool,
-    /// A snapshot that is not pruned, whatever is saved.
+    /// A snapshot that is not pruned.
     spared: Option<u64>,
-    /// Why it has to end early.
+    /// Why the operation has to end early.
     stopped: Option<Stopped>,
 }
 
-/// Has the service manager wait longer; `last` is when it was asked before.
+/// Asks the service manager to extend the timeout; `last` is the time of the previous request.
 fn extend(last: &mut Instant) {
     if last.elapsed() >= EXTEND_EVERY {
         *last = Instant::now();
         let micros = u32::try_from(EXTEND_BY.as_micros()).unwrap_or(u32::MAX);
-        // There may be no receiver.
+        // There may be no service manager.
         sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(micros)]).ok();
     }
 }
 
 impl Job {
-    /// Begins when whoever works with the disk now has ended.
+    /// Waits until other work on the disk has ended, and begins.
     fn begin(words: &Words) -> Result<Job, Error> {
         let (name, verb) = (words.name.as_str(), words.verb.as_str());
         let kept = match keep::find(&configured::loaded(words.config.as_ref()), name) {
-            // Its snapshots can still be read.
+            // The disk is no longer configured, but its snapshots can be read.
             Err(error) if error.kind == ErrorKind::NotFound && ["verify", "export"].contains(&verb) => {
                 keep::orphan(name).ok_or(error)?
             }
@@ -130,7 +129,7 @@ impl Job {
         if ["load", "save", "prepare-restore"].contains(&verb) {
             match places::make(Path::new("/")) {
                 Err(error) if verb == "load" => return Err(error.into()),
-                // Not saving would lose more.
+                // A warning only: without a save, more would be lost.
                 Err(error) => warn(name, &error.to_string()),
                 Ok(()) => {}
             }
@@ -161,8 +160,8 @@ impl Job {
         })
     }
 
-    /// Tells how far it is. Whether to go on: not when cancelled, or when it has taken too long. What is
-    /// written until then has no name yet, so nothing is left of it.
+    /// Publishes the progress, and returns false when the operation is cancelled or has exceeded its time limit. Until its
+    /// end a save writes an unnamed file, so nothing is left behind.
     fn progress(&mut self, progress: Progress) -> bool {
         let Progress { doing, done_bytes, total_bytes } = progress;
         let share = if total_bytes == 0 { 0.0 } else { done_bytes as f64 / total_bytes as f64 };
@@ -184,7 +183,7 @@ impl Job {
         self.stopped.is_none()
     }
 
-    /// Runs something of the archives with progress.
+    /// Runs an archive operation with progress.
     fn watched<T>(
         &mut self,
         work: impl FnOnce(&Calls, &ramdisk::Disk, ramdisk::Watcher<'_>) -> Result<T, Error>,
@@ -200,13 +199,14 @@ impl Job {
     }
 }
 
-/// A number of files, directories and others.
+/// A number of directory entries.
 fn entries(count: u64) -> String {
     let noun = if count == 1 { "entry" } else { "entries" };
     format!("{count} {noun}")
 }
 
-/// What was left out: here without names, since every user may read how a job has ended; with names in the journal.
+/// Message about entries that were left out: here only their number, because every user can read it; the journal has the
+/// names.
 fn left_out(name: &str, omitted: &Omitted) -> String {
     if omitted.is_empty() {
         return String::new();
@@ -215,7 +215,7 @@ fn left_out(name: &str, omitted: &Omitted) -> String {
     format!("; {} left out or incomplete: {}", omitted.count(), omitted.summary())
 }
 
-/// For what goes wrong without making the rest useless.
+/// Warns about an error that does not make the result useless.
 fn warn(name: &str, text: &str) {
     frame::warn(&format!("{name}: {text}"));
 }
@@ -232,7 +232,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let mut notes = Vec::new();
     match job.hook(Hook::PreSave, reason) {
         Ok(()) => {}
-        // What is not saved at the end is lost, whatever state it is in.
+        // The last save before the disk is removed: without it, all changes would be lost.
         Err(stopped) if last => notes.push(format!("pre-save: {}", sentence(&stopped))),
         Err(Stopped::Failed(error)) => {
             return Err(failed_save(job, Error::failed(format!("{name}: pre-save: {error}"))));
@@ -261,7 +261,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
             (SaveResult::Ok, message, manifest.omitted)
         }
         Err(Stopped::Cancelled(message)) if last => {
-            // Whoever asked for an early end, what is in the disk is lost with it.
+            // Cancelled, and with the disk its contents are lost: this counts as failed.
             return Err(failed_save(job, Error::failed(message)));
         }
         Err(Stopped::Failed(error)) => return Err(failed_save(job, error)),

@@ -1,4 +1,4 @@
-//! What is done with the snapshots of a disk.
+//! Operations on the snapshots of a disk.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use logic::human::human;
 
 use super::{Job, Words, entries, left_out, save};
 
-/// The snapshot that a word names; none is the newest.
+/// The snapshot number at this position; `None` is the newest.
 fn generation(words: &Words, at: usize) -> Result<Option<u64>, Error> {
     let Some(word) = words.rest.get(at).filter(|word| !["newest", "0"].contains(&word.as_str())) else {
         return Ok(None);
@@ -68,7 +68,7 @@ pub(super) fn delete(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     Ok(format!("{}: snapshot {number} is deleted", words.name))
 }
 
-/// Makes sure that the snapshot is good and what is in the disk now is saved; the next load then takes the snapshot.
+/// Verifies the snapshot, saves the current contents, and makes the next load take the snapshot.
 pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let name = words.name.as_str();
     let number = generation(words, 0)?;
