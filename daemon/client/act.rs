@@ -1,4 +1,4 @@
-//! The commands that change something: each asks the daemon, waits for the end, and says what was done.
+//! Commands that change something: each calls the daemon, waits for the job, and prints the outcome.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ fn bare(name: &str) -> &str {
     name.strip_prefix("/dev/").unwrap_or(name)
 }
 
-/// What was asked for, from a job's path: its end, or only its path.
+/// Waits for a job and prints its outcome; with `--no-block`, prints only its path.
 pub(super) async fn finish(
     jobs: &mut Jobs<'_>,
     job: &OwnedObjectPath,
@@ -107,7 +107,7 @@ pub async fn resize(ask: bool, name: &str, size: &str, change: Change) -> Result
 pub async fn swap_on(ask: bool, name: &str, change: NoBlock) -> Result<ExitStatus> {
     let bus = Bus::open(ask).await?;
     let mut jobs = Jobs::listen(&bus).await?;
-    // By its name: a device that is off has no object.
+    // By name: a device that is off has no object.
     let job: OwnedObjectPath = bus.manager("ActivateDevice", &(bare(name), forced(false))).await?;
     finish(&mut jobs, &job, change.no_block, &format!("switching on {}", bare(name))).await?;
     Ok(ExitStatus::Success)
@@ -120,7 +120,7 @@ pub async fn swap_off(ask: bool, name: &str, change: NoBlock) -> Result<ExitStat
     let mut jobs = Jobs::listen(&bus).await?;
     let asked = bus.call(path.as_str(), "org.zramd1.Swap", "Deactivate", &(forced(false),)).await;
     let job: OwnedObjectPath = asked.map_err(|failure: Error| match failure.kind {
-        // The device is there, so it is the interface that is not.
+        // The device exists, so the missing object is its swap interface.
         ErrorKind::NotFound => Error::new(failure.kind, format!("{} is no swap", bare(name))),
         _ => failure,
     })?;
@@ -163,13 +163,13 @@ pub async fn compact(ask: bool, names: &[String]) -> Result<ExitStatus> {
     together(ends)
 }
 
-/// Memory that a device uses, or 0 when that cannot be read.
+/// Memory used by a device; 0 if it cannot be read.
 fn memory_used(name: &str) -> u64 {
     let snapshot = sample::snapshot(&LinuxHost::new("/"), &View::default()).unwrap_or_default();
     snapshot.device(name).map_or(0, |device| device.stats.memory.mem_used_total)
 }
 
-/// Tells each failure, and the status of them all.
+/// Prints each failure, and returns the exit status for all of them.
 pub(super) fn together(ends: Vec<Result<()>>) -> Result<ExitStatus> {
     let all = ends.len();
     let mut failures: Vec<Error> = ends.into_iter().filter_map(std::result::Result::err).collect();

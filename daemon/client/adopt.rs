@@ -1,4 +1,4 @@
-//! `adopt`: the record of a device is written anew. Nothing else is changed, so the daemon need not take part.
+//! `adopt`: rewrites the record of a device. Nothing else changes, so the daemon is not involved.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub fn run(cli: &Cli, name: &str) -> Result<ExitStatus, Error> {
     let number = device_number(name)
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{name} is no zram device")))?;
     let loaded = read::readable_config(cli.config.as_ref())?.loaded;
-    // A device that PID 1 has activated is deactivated by PID 1.
+    // PID 1 deactivates a device that it has activated.
     let managed = unit_files::is_booted(Path::new("/")) && unit_files::activates(Path::new("/"), number);
     let activation = if managed { Activation::Systemd } else { Activation::Direct };
     let adopted = provision::adopt(&mut read::host(), &loaded, number, activation)?;

@@ -584,7 +584,7 @@ pub struct BenchSwap {
     pub json: Option<Json>,
 }
 
-/// How long to measure.
+/// Seconds of a measurement.
 fn seconds(word: &str) -> Result<f64, String> {
     match word.parse() {
         Ok(seconds) if SECONDS.contains(&seconds) => Ok(seconds),

@@ -1,4 +1,4 @@
-//! Devices that zram-generator sets up, too.
+//! Devices that zram-generator is configured to set up as well.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use logic::config::{self};
 use logic::finding::{Code, Finding, Level};
 use logic::import::{self, Peer, Values, files};
 
-/// For each device of ours that the configuration of zram-generator below `root` has, too: that it does. Only to be asked where
-/// that is at work.
+/// A finding for each device of ours that is also in the configuration of zram-generator below `root`. Only useful where
+/// zram-generator is active.
 pub fn twice(root: &Path, ours: &Settings) -> Vec<Finding> {
     let Ok(root) = Root::open(root) else { return Vec::new() };
     let peer = Peer::ZramGenerator;

@@ -36,7 +36,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What a column says about a row.
+/// Content of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     /// Nothing to say.
@@ -60,7 +60,7 @@ impl Cell {
         if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) }
     }
 
-    /// As it is written; `exact` amounts are plain numbers of bytes.
+    /// The printed form; with `exact`, amounts are plain numbers of bytes.
     pub fn text(&self, exact: bool) -> String {
         match self {
             Cell::Empty => "-".to_owned(),
@@ -78,23 +78,23 @@ impl Cell {
 pub struct Column {
     /// Its heading.
     pub name: &'static str,
-    /// Another name by which it can be asked for.
+    /// An alternative name.
     pub alias: Option<&'static str>,
-    /// Whether it is shown when nothing else is asked for.
+    /// Whether it is shown by default.
     pub default: bool,
-    /// Whether it holds numbers.
+    /// Whether it is aligned to the right, as numbers are.
     pub right: bool,
-    /// What it means.
+    /// Its description.
     pub meaning: &'static str,
     device: fn(&DeviceView) -> Cell,
     disk: fn(&DiskView) -> Cell,
 }
 
 impl Column {
-    /// What it says about a row.
+    /// Its cell in a row.
     pub fn cell(&self, row: Row<'_>) -> Cell {
         match row {
-            // Zeroes about what is not set up only look like figures.
+            // A device that is not set up has no figures; zeros would be misleading.
             Row::Device(device) if device.disk_size_bytes == 0 && self.right => Cell::Empty,
             Row::Device(device) => (self.device)(device),
             Row::Disk(disk) if !disk.mounted && self.right => Cell::Empty,
@@ -156,7 +156,7 @@ fn written_back(device: &DeviceView) -> Cell {
     if device.backing_device.is_empty() { Cell::Empty } else { Cell::Bytes(device.stats.backing.used_bytes) }
 }
 
-/// All columns, in the order in which `--output-all` shows them.
+/// All columns, in the order of `--output-all`.
 pub const COLUMNS: &[Column] = &[
     default(text("NAME", |device| Cell::word(&device.name), |disk| Cell::word(&disk.name), "name")),
     text("PATH", |device| Cell::Text(format!("/dev/{}", device.name)), none, "device node"),
@@ -264,7 +264,7 @@ pub const COLUMNS: &[Column] = &[
     number("WB-SIZE", written_back, none, "data on the backing device"),
 ];
 
-/// A column under the name by which it was asked for.
+/// A column, with the name by which it was selected.
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen {
     /// The column.
@@ -279,8 +279,7 @@ impl Chosen {
     }
 }
 
-/// The columns that are asked for: those named, those of the default and some more after a `+`, or all. The error is
-/// the name that is not known.
+/// The selected columns: those named, the default ones and others after a `+`, or all. The error is the unknown name.
 pub fn choose(output: Option<&str>, all: bool) -> Result<Vec<Chosen>, String> {
     let base = COLUMNS.iter().filter(|column| all || column.default).map(Chosen::plain);
     let Some(output) = output else { return Ok(base.collect()) };
@@ -305,7 +304,7 @@ fn find(name: &str) -> Option<Chosen> {
     })
 }
 
-/// All columns with their meanings, for the help.
+/// All columns with their descriptions, for the help.
 pub fn help() -> String {
     let mut out = String::from("Columns (those with * are the default):\n");
     for column in COLUMNS {

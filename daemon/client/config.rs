@@ -1,4 +1,4 @@
-//! `check` and `cat-config`: the configuration, what is wrong with it, and where each key comes from.
+//! `check` and `cat-config`: the configuration, its mistakes, and the origin of each key.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use logic::config::{self, Loaded, render};
 use logic::exit::ExitStatus;
 use logic::overlay::quoted;
 
-/// Runs `check`. Stricter than reading: what is ignored in use is a mistake here.
+/// Runs `check`. Stricter than other commands: what they ignore with a warning is an error here.
 pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
     let loaded = if named.is_empty() {
         read::config(read::used_file(cli).as_ref()).loaded
@@ -29,7 +29,7 @@ pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
     }
     if !plan.problems.is_empty() {
         let text = render::render(&plan.problems, Style::stderr(cli.color).has_colour());
-        // Nobody is left to tell when that fails.
+        // If standard error is closed, there is no other place for messages.
         writeln!(std::io::stderr(), "{}", text.trim_end()).ok();
     }
     overrides::note(&loaded.merged.overrides, cli);
@@ -80,7 +80,7 @@ pub fn text(loaded: &Loaded, files: &[PathBuf], style: Style) -> String {
     out
 }
 
-/// Defaults first, then devices by number, disks, and what nobody knows.
+/// Defaults first, then devices by number, disks, and unknown sections.
 fn order(name: &str) -> (u8, u32, &str) {
     if name == "defaults" {
         return (0, 0, name);
@@ -131,7 +131,7 @@ fn place(origin: &Origin) -> String {
     }
 }
 
-/// A TOML key, in quotation marks where it needs them.
+/// A TOML key, quoted if necessary.
 fn key(name: &str) -> String {
     let is_bare = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
@@ -183,7 +183,7 @@ enabled = true
         assert!(text(&off, &["f".into()], Style::default()).contains("systemd.zram=0"));
     }
 
-    /// What is printed is a configuration itself, and means the same.
+    /// The output is itself a configuration, with the same meaning.
     #[test]
     fn what_is_printed_can_be_read_again() {
         let (first, files) = loaded();

@@ -1,4 +1,4 @@
-//! The way to the daemon: calls over the system bus, with their errors as sentences and exit statuses.
+//! Calls to the daemon over the system bus, with errors as messages and exit statuses.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use logic::sample::DiskView;
 use logic::unit::ramdisk::saving_timer;
 use service::{NAME, ROOT, timer};
 
-/// How long somebody waits for the daemon who can do without it.
+/// Time limit for optional answers of the daemon.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What to do about a daemon that is not running.
+/// Remedy when the daemon is not running.
 const NOT_RUNNING: &str =
     "zramd.service is not running; start it with `systemctl enable --now zramd.service`";
 
-/// An error of the bus as ours: the sentence says what to do where the daemon cannot know it.
+/// An error from the bus as an [`Error`], with a remedy that the daemon does not know.
 pub fn answered(kind: ErrorKind, text: &str) -> Error {
     match kind {
         ErrorKind::NotRunning => Error::new(kind, NOT_RUNNING),
@@ -31,7 +31,7 @@ pub fn answered(kind: ErrorKind, text: &str) -> Error {
     }
 }
 
-/// What a call to the daemon failed with.
+/// The error of a failed call.
 pub fn of_call(error: zbus::Error) -> Error {
     match error {
         zbus::Error::MethodError(name, ..) if name.as_str() == NO_REPLY => {
@@ -47,10 +47,10 @@ pub fn of_call(error: zbus::Error) -> Error {
     }
 }
 
-/// The name of the error when the daemon leaves the bus with a call unanswered.
+/// Name of the error for a call that was unanswered when the daemon left the bus.
 const NO_REPLY: &str = "org.freedesktop.DBus.Error.NoReply";
 
-/// When a timer of systemd saves a disk next, in microseconds since 1970; 0 is never, or that there is no systemd to ask.
+/// When a timer of systemd saves a disk next, in microseconds since 1970; 0 if never, or without systemd.
 pub fn next_save(disk: &DiskView) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Some(runtime) = runtime.ok().filter(|_| disk.is_kept()) else { return 0 };
@@ -62,7 +62,7 @@ pub fn next_save(disk: &DiskView) -> u64 {
     })
 }
 
-/// Does work that needs the bus, and tells why it failed.
+/// Runs a command that needs the bus, and prints its error.
 pub fn run(work: impl Future<Output = Result<ExitStatus, Error>>) -> ExitStatus {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
@@ -75,7 +75,7 @@ pub fn run(work: impl Future<Output = Result<ExitStatus, Error>>) -> ExitStatus 
     })
 }
 
-/// A connection to the bus that the daemon is on.
+/// A connection to the system bus.
 #[derive(Debug, Clone)]
 pub struct Bus {
     connection: Connection,
@@ -83,14 +83,14 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// Connects. `ask_password` lets polkit ask the person at the terminal or screen.
+    /// Connects. `ask_password` allows polkit to ask the user for authentication.
     pub async fn open(ask_password: bool) -> Result<Bus, Error> {
         let connection = Connection::system().await.map_err(|error| no_bus(&error))?;
         let flags = if ask_password { MethodFlags::ALLOW_INTERACTIVE_AUTH } else { MethodFlags::empty() };
         Ok(Bus { connection, flags })
     }
 
-    /// The connection itself, for reading and for signals.
+    /// The connection.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -123,7 +123,7 @@ impl Bus {
     }
 }
 
-/// The first file of the daemon's configuration; nothing when there is no daemon, or it does not answer.
+/// The first configuration file of the daemon; `None` if it is not running or does not answer.
 pub fn file_of_daemon() -> Option<PathBuf> {
     let ask = async {
         let bus = Bus::open(false).await.ok()?;
@@ -138,7 +138,7 @@ pub fn file_of_daemon() -> Option<PathBuf> {
 
 fn no_bus(error: &zbus::Error) -> Error {
     let why = error.to_string();
-    // Without the number that Rust adds.
+    // Removes the number that Rust appends.
     let why = why.split(" (os error").next().unwrap_or(&why);
     Error::new(
         ErrorKind::NotRunning,

@@ -1,4 +1,4 @@
-//! `doctor`: everything that is wrong, also what is only of interest when somebody looks for it.
+//! `doctor`: all findings, including those of low priority.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -42,31 +42,31 @@ const GENERATORS: [&str; 4] = [
     "/usr/lib/systemd/system-generators",
 ];
 
-/// How zramd stands on this machine.
+/// The state of zramd on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Whether the kernel has zram, or can load it.
     pub has_zram: bool,
-    /// Whether the kernel says how long tasks wait for memory.
+    /// Whether the kernel has pressure stall information.
     pub counts_pressure: bool,
-    /// Whether the kernel lets programs without rights be woken by that: Linux 6.5 (psi.rst, "Unprivileged").
+    /// Whether the kernel allows unprivileged pressure triggers: Linux 6.5 (psi.rst, "Unprivileged").
     pub wakes_for_pressure: bool,
-    /// Why this kernel loads no RAM disk, if so.
+    /// Why RAM disks cannot be loaded on this kernel, if so.
     pub not_loading: Option<String>,
-    /// The kind of container that we are in.
+    /// The kind of container that we run in.
     pub container: Option<String>,
-    /// What is known about systemd's side, where systemd runs.
+    /// The state of systemd, if it runs.
     pub systemd: Option<Systemd>,
     /// Numbers of the swaps that are off for hibernation.
     pub drained: Vec<u32>,
 }
 
-/// Systemd's side.
+/// The state of systemd.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Systemd {
-    /// Whether the generator is where systemd looks for it.
+    /// Whether the generator is installed.
     pub generator: bool,
-    /// Whether `zramd.service` is enabled, or zram is switched on by the kernel command line.
+    /// Whether `zramd.service` is enabled, or zram is enabled on the kernel command line.
     pub enabled: bool,
     /// Whether `zramd.service` runs.
     pub running: bool,
@@ -77,7 +77,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     let file = read::used_file(cli);
     let (snapshot, Configuration { loaded, .. }) = read::snapshot(file.as_ref())?;
     let mut standing = look();
-    // Without rights, a machine that was built from a container image looks like a container.
+    // Without privileges, a machine that was built from a container image cannot be told from a container.
     let doubtful = standing.container.is_some() && !read::host().is_privileged();
     let survey = if doubtful {
         standing.container = None;
@@ -107,7 +107,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     })
 }
 
-/// What a reload would do, if that can be found out.
+/// The changes that a reload would make, if they can be determined.
 fn compare(file: Option<&PathBuf>, loaded: &Loaded) -> Option<Survey> {
     read::survey(file, loaded, false)
         .inspect_err(|error| {
@@ -125,7 +125,7 @@ fn document(found: &[Finding], form: Json) -> Result<String, Error> {
     out::json(&Document { schema_version: SCHEMA_VERSION, problems: found }, form)
 }
 
-/// The findings, and how many there are.
+/// The findings with their number.
 fn render(found: &[Finding], loaded: &Loaded, style: Style) -> String {
     if !found.is_empty() {
         return format!("{}\n{} found\n", problems::render(found, style), problems::count(found));
@@ -144,7 +144,7 @@ fn has_sections(loaded: &Loaded) -> bool {
     !loaded.settings.devices.is_empty() || !loaded.settings.ramdisks.is_empty()
 }
 
-/// A verdict of the benchmark that was to decide and cannot be read. One that is out of date is made again by itself.
+/// A configured verdict of the benchmark that cannot be read. An outdated one is replaced automatically.
 fn verdict(loaded: &Loaded) -> Option<Finding> {
     let settings = &loaded.settings;
     let auto = |device: &DeviceSettings| device.algorithms.contains(&AlgorithmChoice::Auto);
@@ -164,7 +164,7 @@ fn verdict(loaded: &Loaded) -> Option<Finding> {
     })
 }
 
-/// What the planner would do or refuses to do, as far as it is not known yet.
+/// Changes and refusals of the planner that are not known from other findings.
 fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<Finding> {
     let Some(survey) = survey else { return Vec::new() };
     let is_new = |problem: &&Problem| {
@@ -177,10 +177,10 @@ fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<F
     };
     let mut found: Vec<Finding> = survey.plan.problems.iter().filter(is_new).map(as_finding).collect();
     if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
-        // A reload refuses a configuration with a mistake, so nothing would change.
+        // A reload refuses a configuration with mistakes, so it would change nothing.
         return found;
     }
-    // Why a target is refused is a problem of the plan.
+    // The reason of a refusal is already a problem of the plan.
     let is_said = |change: &Change| {
         let name = change.target.to_string();
         let mut problems = survey.plan.problems.iter();
@@ -222,7 +222,7 @@ fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<F
     found
 }
 
-/// Swap that has not come back. Nobody looks while the machine sleeps.
+/// Swap that is still off after hibernation.
 fn drained(standing: &Standing) -> Vec<Finding> {
     let of_swap = |number: &u32| {
         Finding::new(
@@ -236,7 +236,7 @@ fn drained(standing: &Standing) -> Vec<Finding> {
     standing.drained.iter().map(of_swap).collect()
 }
 
-/// What is missing for zramd to do its work, now and at the next boot.
+/// What zramd needs and lacks, now and at the next boot.
 fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(kind) = &standing.container {
@@ -319,7 +319,7 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     found
 }
 
-/// Looks at the machine for [`missing`].
+/// Collects the facts for [`missing`].
 fn look() -> Standing {
     let root = Path::new("/");
     let host = read::host();
@@ -360,18 +360,18 @@ fn runs() -> bool {
     asked.is_ok_and(|status| status.success())
 }
 
-/// Whether that is the release of a kernel before Linux 6.5.
+/// Whether this is a release before Linux 6.5.
 fn is_before_6_5(osrelease: &str) -> bool {
     matches!(kernel_version(osrelease)[..], [major, minor, ..] if (major, minor) < (6, 5))
 }
 
-/// Whether the module is among those of the running kernel.
+/// Whether the running kernel has the module.
 fn can_load(root: &Path) -> bool {
     let release = files::read_optional(root, "/proc/sys/kernel/osrelease").unwrap_or_default();
     ["modules.dep", "modules.builtin"].iter().any(|list| {
         let path = format!("/lib/modules/{}/{list}", release.trim());
         let text = files::read_optional(root, &path).unwrap_or_default();
-        // modules.dep has one line per module, with what it needs behind a colon.
+        // modules.dep has one line per module: its path, a colon, its dependencies.
         text.lines().filter_map(|line| line.split(':').next()).any(|module| {
             module.rsplit('/').next().is_some_and(|name| name == "zram.ko" || name.starts_with("zram.ko."))
         })

@@ -1,4 +1,4 @@
-//! A machine with one of everything, for the tests of what is shown.
+//! A machine with one of everything, for tests of the output.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use logic::vm::VmView;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// `MemAvailable` of that machine.
+/// `MemAvailable` of the machine.
 const AVAILABLE: u64 = 3 * GIB;
 
 /// Compares a text with its golden file.
@@ -56,7 +56,7 @@ fn stats(memory: MmStat, backing: BdStat, free_bytes: u64) -> Stats {
     }
 }
 
-/// Swap in use, set up by zramd.
+/// Active swap, set up by zramd.
 pub fn swap() -> DeviceView {
     let memory = MmStat {
         orig_data_size: 1_288_490_188,
@@ -89,7 +89,7 @@ pub fn swap() -> DeviceView {
     }
 }
 
-/// A file system in use, at a limit, set up by zramd.
+/// A mounted file system with a memory limit, set up by zramd.
 pub fn filesystem() -> DeviceView {
     let memory = MmStat {
         orig_data_size: 104 << 10,
@@ -126,7 +126,7 @@ pub fn filesystem() -> DeviceView {
     device
 }
 
-/// Swap that another program set up.
+/// Swap set up by another program.
 fn foreign() -> DeviceView {
     let memory =
         MmStat { orig_data_size: 4096, compr_data_size: 68, mem_used_total: 20480, ..MmStat::default() };
@@ -144,7 +144,7 @@ fn foreign() -> DeviceView {
     }
 }
 
-/// Swap that is off, with a backing device, whose algorithm is a fallback.
+/// Inactive swap with a backing device and a fallback algorithm.
 pub fn written_back() -> DeviceView {
     let memory = MmStat {
         orig_data_size: 600 * MIB,
@@ -174,7 +174,7 @@ pub fn written_back() -> DeviceView {
     }
 }
 
-/// One of everything.
+/// The machine.
 pub fn machine() -> Snapshot {
     let action = Action {
         device: "zram0".to_owned(),
@@ -269,7 +269,7 @@ pub fn machine() -> Snapshot {
     }
 }
 
-/// What the policies of that machine have done.
+/// The totals of the maintenance policies of the machine.
 pub fn policies() -> Policies {
     let recompress = Total {
         runs: 4,

@@ -1,4 +1,4 @@
-//! `import`: the configuration of another program as one of zramd.
+//! `import`: translates the configuration of another program.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use logic::exit::ExitStatus;
 use logic::import::{self, Imported, Program, Values, Warning, files};
 use logic::table;
 
-/// Where `--write` puts the result.
+/// Destination of `--write`.
 const DESTINATION: &str = "etc/zramd/zramd.toml";
-/// What is said of each setting.
+/// Headings of the table of settings.
 const HEADING: [&str; 3] = ["WAS", "IS", "NOTE"];
-/// What fits on every terminal; a table that is wider is told row by row.
+/// Width of a terminal. A wider table is printed row by row.
 const WIDTH: usize = 80;
-/// What to do afterwards.
+/// Documentation of the next steps.
 const SWITCHING: &str = "/usr/share/doc/zramd/switching.md";
 
-/// Runs `import`: TOML to standard output, or into place; warnings, and with `--write` the table, to standard error.
+/// Runs `import`: TOML to standard output or the destination; warnings, and with `--write` the table, to standard error.
 pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
     let peer = words.peer.peer();
     let given: Vec<(String, String)> =
@@ -89,7 +89,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-/// Runs a program as zram-generator does, and says what it prints.
+/// Runs a program as zram-generator does, and returns its output.
 fn ran(program: Program) -> (Program, Result<String, String>) {
     let output = process::Command::new("/bin/sh")
         .arg("-c")
@@ -102,7 +102,7 @@ fn ran(program: Program) -> (Program, Result<String, String>) {
         Ok(output) => {
             if !output.status.success() {
                 let place = format!("{}:{}", program.file.display(), program.line);
-                // As there: what it printed counts all the same.
+                // As in zram-generator: the output is used despite the exit status.
                 out::note(&format!("warning: {place}: `{}`: {}", program.command, output.status));
             }
             String::from_utf8(output.stdout).map_err(|_| "printed text that is not UTF-8".to_owned())
@@ -133,7 +133,7 @@ fn place(warning: &Warning) -> String {
     }
 }
 
-/// `was → is`, for people who compare.
+/// `was → is` for each setting.
 fn rows(imported: &Imported) -> String {
     let rows: Vec<Vec<String>> = imported
         .table
@@ -151,14 +151,14 @@ fn rows(imported: &Imported) -> String {
     }
 }
 
-/// One row, a line for each cell that says something.
+/// One row, with a line for each cell that is not empty.
 fn block(row: &[String]) -> String {
     let cells = HEADING.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
     let lines: Vec<String> = cells.map(|(name, cell)| format!("{name:4} {cell}\n")).collect();
     lines.concat() + "\n"
 }
 
-/// Never over a file that is there: whoever wrote it meant it.
+/// Writes the file; an existing one is never overwritten.
 fn write(root: &Root, file: &Path, imported: &Imported) -> Result<(), Error> {
     let file = file.display();
     root.create(Path::new(DESTINATION), &imported.toml).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Waiting for the end of a job: progress on a terminal, Ctrl-C cancels.
+//! Waiting for a job: progress on a terminal; Ctrl-C cancels.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use logic::error::{Error, ErrorKind};
 use logic::outcome::OnTheBus;
 use service::{NAME, ROOT, stream};
 
-/// How often the progress is drawn.
+/// Interval of progress updates.
 const LOOK: Duration = Duration::from_millis(120);
-/// Looks before anything is drawn: what takes half a second needs no progress bar.
+/// Updates before the progress bar is drawn: short jobs need none.
 const PATIENCE: u32 = 4;
 /// Steps of the progress bar.
 const STEPS: u64 = 1000;
 
-/// The signals of all jobs. It begins before a job is asked for, so that none of its signals is missed.
+/// Signals of all jobs. Subscribed before a job is started, so that no signal is missed.
 #[derive(Debug)]
 pub struct Jobs<'a> {
     bus: &'a Bus,
@@ -31,7 +31,7 @@ pub struct Jobs<'a> {
     owners: NameOwnerChangedStream,
 }
 
-/// Why waiting came to an end.
+/// Why waiting ended.
 enum Event {
     Signal(Option<Message>),
     Left,
@@ -40,7 +40,7 @@ enum Event {
 }
 
 impl<'a> Jobs<'a> {
-    /// Begins to listen.
+    /// Subscribes.
     pub async fn listen(bus: &'a Bus) -> Result<Jobs<'a>, Error> {
         let rule = MatchRule::builder()
             .msg_type(Type::Signal)
@@ -54,7 +54,7 @@ impl<'a> Jobs<'a> {
         Ok(Jobs { bus, signals, owners })
     }
 
-    /// Waits until the job has ended, and returns what became of each target, a line each. `doing` is shown meanwhile.
+    /// Waits for the end of a job, and returns a line for each target. `doing` is shown meanwhile.
     pub async fn wait(&mut self, path: &OwnedObjectPath, doing: &str) -> Result<Vec<String>, Error> {
         let mut interrupt = signal(SignalKind::interrupt())
             .map_err(|error| Error::failed(format!("cannot wait for Ctrl-C: {error}")))?;
@@ -96,7 +96,7 @@ impl<'a> Jobs<'a> {
 
     async fn event(&mut self, interrupt: &mut Signal, ticks: &mut tokio::time::Interval) -> Event {
         tokio::select! {
-            // In this order, because the end of a job is sent before the daemon leaves.
+            // In this order: the end of a job is sent before the daemon leaves the bus.
             biased;
             message = stream::next(&mut self.signals) => Event::Signal(message.and_then(Result::ok)),
             _ = interrupt.recv() => Event::Interrupt,
@@ -119,14 +119,14 @@ async fn left(owners: &mut NameOwnerChangedStream) {
     }
 }
 
-/// What a signal says about a job.
+/// The content of a signal about a job.
 #[derive(Debug, PartialEq)]
 enum News {
     Progress(f64),
     Finished(Finished),
 }
 
-/// What a signal says about the job at this path, if it is about that job.
+/// The content of a signal, if it is about the job at this path.
 fn read(message: &Message, path: &OwnedObjectPath) -> Option<News> {
     let header = message.header();
     if header.path()?.as_str() != path.as_str() {
@@ -143,24 +143,24 @@ fn read(message: &Message, path: &OwnedObjectPath) -> Option<News> {
     }
 }
 
-/// The arguments of `PropertiesChanged`.
+/// Arguments of `PropertiesChanged`.
 type Changed<'a> = (&'a str, std::collections::HashMap<&'a str, zbus::Variant<'a>>, Vec<&'a str>);
 
-/// The end of a job.
+/// The result of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     /// `done`, `failed`, `cancelled` or `postponed`.
     pub result: String,
-    /// All in one sentence.
+    /// Message for the whole job.
     pub message: String,
-    /// The kind of error, when it is not `done`.
+    /// The kind of error, unless the result is `done`.
     pub error: Option<ErrorKind>,
-    /// What became of each target: the kind of error, and the sentence.
+    /// Outcome of each target: kind of error, and message.
     pub outcomes: Vec<(Option<ErrorKind>, String)>,
 }
 
 impl Finished {
-    /// Reads the values of the signal `org.zramd1.Job.Finished`.
+    /// Parses the arguments of the signal `org.zramd1.Job.Finished`.
     pub fn read(body: &zbus::message::Body) -> Option<Finished> {
         let kind = |name: &str| (!name.is_empty()).then(|| ErrorKind::of_bus(name));
         let (result, message, error, outcomes): (String, String, String, Vec<OnTheBus>) =
@@ -169,7 +169,7 @@ impl Finished {
         Some(Finished { result, message, error: kind(&error), outcomes })
     }
 
-    /// The end of the command: a line for each target. When one failed, all lines are the error, those that failed first.
+    /// The lines to print, one per target. If a target failed, all lines are part of the error, failed ones first.
     fn lines(self) -> Result<Vec<String>, Error> {
         let Some(error) = self.error else {
             return Ok(self.outcomes.into_iter().map(|(_, text)| text).collect());
@@ -179,7 +179,7 @@ impl Finished {
         let kind = if done.is_empty() { error } else { ErrorKind::Partly };
         let last = failed.iter().rposition(|(error, _)| *error == Some(ErrorKind::Config));
         let failed = failed.into_iter().enumerate().map(|(index, (error, text))| match error {
-            // Once for all of them.
+            // Printed once for all targets.
             Some(ErrorKind::Config) if last != Some(index) => text,
             _ => answered(error.unwrap_or(kind), &text).message,
         });
@@ -188,7 +188,7 @@ impl Finished {
     }
 }
 
-/// The progress bar; without a terminal nothing is drawn.
+/// The progress bar; nothing is drawn without a terminal.
 pub struct Meter {
     bar: ProgressBar,
     looks: u32,
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(cancelled.lines(), Err(Error::new(ErrorKind::Cancelled, "zram0: cancelled")));
         let refused = finished(Some(memory), &[(Some(memory), "zram0: too much")]);
         assert_eq!(refused.lines(), Err(Error::new(memory, "zram0: too much")));
-        // What failed comes first, what `--force` would lift says so, and what was done is not hidden.
+        // Failures are printed first, with a hint if `--force` would help, and successful targets after them.
         let some =
             finished(Some(lost), &[(None, "zram0: create"), (Some(lost), "zram1: an ext4 would be lost")]);
         let message = "zram1: an ext4 would be lost (--force discards them)\ndone: zram0: create";

@@ -1,4 +1,4 @@
-//! `zramdctl`: shows, and asks the daemon to change. Reading is done here, without the daemon and without rights.
+//! `zramdctl`: reads the kernel without daemon and privileges, and calls the daemon for changes.
 
 mod act;
 mod adopt;

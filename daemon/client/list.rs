@@ -13,14 +13,14 @@ use logic::finding::Finding;
 use logic::sample::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot};
 use logic::table;
 
-/// How the list looks.
+/// Form of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Form {
     /// Amounts as plain numbers of bytes.
     pub bytes: bool,
-    /// Without a heading.
+    /// Without headings.
     pub bare: bool,
-    /// One blank between columns, and none in a cell.
+    /// Columns separated by one blank, blanks in cells escaped.
     pub raw: bool,
     /// Colours.
     pub style: Style,
@@ -45,7 +45,7 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
             return Ok(ExitStatus::Usage);
         }
     };
-    // Only the JSON form has the problems.
+    // Only the JSON form includes the problems.
     let snapshot = match list.json {
         Some(Json::Pretty | Json::Short) => read::snapshot(cli.config.as_ref())?.0,
         Some(Json::Off) | None if chosen.iter().all(|chosen| chosen.column.default) => {
@@ -97,7 +97,7 @@ pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
         return heading.into_iter().chain(lines).collect();
     }
     let right: Vec<usize> = (0..columns.len()).filter(|&at| columns[at].column.right).collect();
-    // One blank as in zramctl, so that the default fits into 80 columns.
+    // One blank, as in zramctl, so that the default fits into 80 columns.
     let text = table::render_with_gap(" ", &heading, &right, &cells);
     let mut lines = text.lines();
     let mut out = String::new();
@@ -106,7 +106,7 @@ pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
         out.push('\n');
     }
     for (line, row) in lines.zip(rows) {
-        // What others set up is theirs; the eye may pass over it.
+        // Devices of other programs are dimmed.
         out.push_str(&if row.managed() { line.to_owned() } else { form.style.dim(line) });
         out.push('\n');
     }

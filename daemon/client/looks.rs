@@ -1,11 +1,11 @@
-//! What `top` shows: two snapshots in, lines out.
+//! The content of `top`: lines from two snapshots.
 
 use logic::human::human;
 use logic::proc::Pressure;
 use logic::sample::{DeviceView, Snapshot, StateView};
 use logic::table;
 
-/// Headings of the columns.
+/// Column headings.
 pub const COLUMNS: [&str; 11] = [
     "NAME",
     "ALGORITHM",
@@ -19,28 +19,28 @@ pub const COLUMNS: [&str; 11] = [
     "OUT/S",
     "HUGE",
 ];
-/// Columns of figures begin here; they are aligned to the right.
+/// Index of the first column with figures, which are aligned to the right.
 pub const FIRST_FIGURE: usize = 2;
 /// Blanks between columns.
 const GAP: usize = 2;
 
-/// One device, a cell for each column.
+/// Cells of one device.
 pub type Row = [String; 11];
 
-/// One look at the machine.
+/// One screen of `top`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// Lines about the machine as a whole.
+    /// Lines about the machine.
     pub head: Vec<String>,
-    /// One for each device.
+    /// One row per device.
     pub rows: Vec<Row>,
 }
 
-/// Where there is no figure.
+/// Placeholder for a missing figure.
 const NOTHING: &str = "-";
 
 impl Look {
-    /// What there is to show. Rates are those since `before`; without it there are none.
+    /// The screen for `now`. Rates are relative to `before`; without it there are none.
     pub fn new(before: Option<&Snapshot>, now: &Snapshot, pressure: Option<Pressure>) -> Look {
         let rows = now
             .devices
@@ -49,7 +49,7 @@ impl Look {
         Look { head: head(now, pressure), rows: rows.collect() }
     }
 
-    /// The look as plain text.
+    /// The screen as plain text.
     pub fn text(&self, clock: &str) -> String {
         let mut text = format!("{clock}  {}\n", self.head.join("\n"));
         if self.rows.is_empty() {
@@ -61,7 +61,7 @@ impl Look {
         text
     }
 
-    /// The widths of as many columns as a terminal of this width has room for; at least the first.
+    /// Widths of the columns that fit into a terminal of this width; at least the first.
     pub fn widths(&self, terminal: usize) -> Vec<usize> {
         let mut widths = Vec::new();
         let mut used = 0;
@@ -128,11 +128,11 @@ fn row(before: Option<&DeviceView>, now: &DeviceView) -> Row {
     ]
 }
 
-/// How fast a counter grows, in bytes per second.
+/// Growth of a counter in bytes per second.
 fn rate(before: Option<&DeviceView>, now: &DeviceView, counter: impl Fn(&DeviceView) -> u64) -> String {
     let time = |device: &DeviceView| device.stats.timestamp_monotonic_usec;
     let rate = before.and_then(|before| {
-        // A counter that shrinks belongs to a device that was made anew.
+        // A counter that shrinks belongs to a device that was recreated.
         let grown = counter(now).checked_sub(counter(before))?;
         let micros = time(now).checked_sub(time(before)).filter(|micros| *micros > 0)?;
         u64::try_from(u128::from(grown) * 1_000_000 / u128::from(micros)).ok()

@@ -1,4 +1,4 @@
-//! `maintain`: one run of maintenance, and what each policy did or why it did not.
+//! `maintain`: one run of maintenance, with the result of each policy.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -25,7 +25,7 @@ use logic::work::Work;
 
 /// Name of the work.
 const WORK: &str = "maintenance";
-/// What is shown while it runs.
+/// Label of the progress bar.
 const DOING: &str = "maintaining";
 
 /// Runs `maintain`.
@@ -44,7 +44,7 @@ pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
     }
     let begun = now();
     let ended = if cli.config.is_some() {
-        // The daemon has a configuration of its own.
+        // The daemon would use its own configuration, not the named file.
         by_worker(cli, &numbers)
     } else {
         Ok(connect::run(async {
@@ -56,14 +56,14 @@ pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
             }
         }))
     };
-    // Also after an early end: what was done until then has been done.
+    // Also after an early end, because completed actions stay.
     if let Some(report) = last(begun) {
         show(&report, words, Style::stdout(cli.color))?;
     }
     ended
 }
 
-/// What would be done, found out by ourselves: that takes neither the daemon nor rights.
+/// `--dry-run`: planned here, without daemon or privileges.
 fn dry_run(cli: &Cli, words: &Maintain, devices: Vec<u32>) -> Result<ExitStatus, Error> {
     let loaded = read::readable_config(cli.config.as_ref())?.loaded;
     let order = Order { devices, dry_run: true, ..Order::all(Cause::Request) };
@@ -106,7 +106,7 @@ fn now() -> u64 {
     micros(read::host().monotonic())
 }
 
-/// What the run said that began after this moment.
+/// The report of a run that began after `begun`.
 fn last(begun: u64) -> Option<Report> {
     let work: Work<Report> = serde_json::from_str(&work::read(Path::new("/"), WORK)?).ok()?;
     (work.started_monotonic_usec >= begun && work.detail.ended_monotonic_usec >= begun).then_some(work.detail)
@@ -119,7 +119,7 @@ fn show(report: &Report, words: &Maintain, style: Style) -> Result<(), Error> {
     }
 }
 
-/// The report for people: a paragraph for each device, and what concerns all of them.
+/// The report as text: a paragraph per device, and one for all.
 pub fn text(report: &Report, dry: bool, style: Style) -> String {
     let mut out = String::new();
     for (_, policy, reason) in report.skipped.iter().filter(|(device, ..)| device.is_empty()) {
@@ -159,7 +159,7 @@ pub fn text(report: &Report, dry: bool, style: Style) -> String {
     out
 }
 
-/// The devices that are reported, in this order.
+/// The devices in the report, in its order.
 fn devices(report: &Report) -> Vec<&str> {
     let told = report.memory.iter().map(|used| used.device.as_str());
     let skipped = report.skipped.iter().map(|(device, ..)| device.as_str());

@@ -1,4 +1,4 @@
-//! `man`: the manual page, from the one definition of the command line.
+//! `man`: the manual page, generated from the definition of the command line.
 
 use std::io;
 
@@ -13,11 +13,10 @@ use logic::exit::{self, ExitStatus};
 
 const NAME: &str = "zramdctl";
 
-/// When the pages last changed in a way that a reader would notice. By hand: a date of the build would make every build
-/// another.
+/// Date of the last change of the pages, set by hand: a build date would make builds irreproducible.
 pub const DATE: &str = "2026-11-21";
 
-/// Longest line of a page.
+/// Maximum length of a line.
 const WIDTH: usize = 79;
 
 const FILES: [(&str, &str); 3] = [
@@ -40,7 +39,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ),
 ];
 
-/// What programs printed: the name of the block that `tests/captures` wrote, the command, and the purpose.
+/// Captured output of commands: name of the block that `tests/captures` wrote, the command, and its purpose.
 const OUTPUTS: [(&str, &str, &str); 5] = [
     ("list", "zramdctl", "Swap, a file system on zram and a tmpfs:"),
     ("status", "zramdctl status zram1", "One device in words:"),
@@ -49,7 +48,7 @@ const OUTPUTS: [(&str, &str, &str); 5] = [
     ("check", "zramdctl check five-mistakes.toml", "A mistake in the configuration:"),
 ];
 
-/// The pages with such blocks.
+/// The pages that contain the blocks.
 const PAGES: [&str; 2] = [include_str!("../../README.md"), include_str!("../../packaging/docs/tour.md")];
 
 const SEE_ALSO: [(&str, u8); 7] = [
@@ -69,7 +68,7 @@ pub fn run() -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-/// The page as roff.
+/// The page in roff.
 pub fn page() -> io::Result<String> {
     let command = Cli::command();
     let man = Man::new(command.clone());
@@ -113,12 +112,12 @@ pub fn page() -> io::Result<String> {
     Ok(tidy(out.trim_end_matches(",\n")))
 }
 
-/// What a program printed, from the block of this name.
+/// The captured output in the block of this name.
 pub fn captured(name: &str) -> String {
     let mut blocks = PAGES.iter().flat_map(|page| page.split("<!-- capture: ").skip(1));
     let block = blocks.find(|block| block.split(' ').next() == Some(name));
     let lines = block.unwrap_or_default().split("```\n").nth(1).unwrap_or_default().lines();
-    // Kept as it is, in any encoding of the page.
+    // Verbatim, in any encoding of the page.
     let line = |line: &str| match plain(line) {
         line if line.is_empty() => "\\&\n".to_owned(),
         line => format!("{}\n", ascii(&line)),
@@ -126,7 +125,7 @@ pub fn captured(name: &str) -> String {
     format!(".PP\n.nf\n{}.fi\n", lines.map(line).collect::<String>())
 }
 
-/// Letters that are not ASCII by their code points, as groff_char(7) and mandoc_char(7) have them.
+/// Replaces letters that are not ASCII by escapes of groff_char(7) and mandoc_char(7).
 fn ascii(text: &str) -> String {
     let one = |letter: char| {
         if letter.is_ascii() { letter.to_string() } else { format!("\\[u{:04X}]", u32::from(letter)) }
@@ -134,12 +133,12 @@ fn ascii(text: &str) -> String {
     text.chars().map(one).collect()
 }
 
-/// The same page as the tools that check pages want it: no line is too long, a sentence begins a line, no blanks at ends.
+/// The page in the form that linters want: lines not too long, each sentence on a new line, no trailing blanks.
 pub fn tidy(page: &str) -> String {
     let mut out = String::new();
     let (mut verbatim, mut tag) = (false, false);
     for line in page.lines().map(str::trim_end).filter(|line| !is_definition(line)) {
-        // Of clap_mangen: a string that is an apostrophe.
+        // clap_mangen uses a string for apostrophes.
         let line = line.replace("\\*(Aq", "\\(aq");
         let request = line.starts_with(['.', '\'']);
         if line == ".nf" || line == ".fi" {
@@ -159,7 +158,7 @@ pub fn tidy(page: &str) -> String {
     out
 }
 
-/// One paragraph, a sentence at a time.
+/// Appends one paragraph, a sentence per line.
 fn fill(out: &mut String, text: &str) {
     let mut column = 0;
     let mut ended = false;
@@ -182,7 +181,7 @@ fn fill(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// One command, or each of those below it.
+/// One command, or each of its subcommands.
 fn subcommand(parents: &str, command: &Command) -> io::Result<String> {
     let name = format!("{parents} {}", command.get_name());
     if command.has_subcommands() {
@@ -214,7 +213,7 @@ fn text(roff: &[u8]) -> String {
     String::from_utf8_lossy(roff).into_owned()
 }
 
-/// A section without its heading, and without the definitions that clap_mangen begins each with.
+/// A section without its heading, and without the definitions that clap_mangen puts first.
 fn body(roff: &[u8]) -> String {
     let mut out = String::new();
     for line in text(roff).lines().filter(|line| !line.starts_with(".SH") && !is_definition(line)) {
@@ -228,12 +227,12 @@ fn is_definition(line: &str) -> bool {
     line.starts_with(".ie ") || line.starts_with(".el ")
 }
 
-/// An entry of a list.
+/// An item of a tagged list.
 pub fn tagged(tag: &str, meaning: &str) -> String {
     format!(".TP\n\\fB{}\\fR\n{}\n", plain(tag), plain(meaning))
 }
 
-/// Text with `words` between backticks in bold.
+/// Text with words between backticks in bold.
 pub fn marked(text: &str) -> String {
     let mark = |(index, part): (usize, &str)| match index % 2 {
         0 => plain(part),
@@ -242,7 +241,7 @@ pub fn marked(text: &str) -> String {
     text.split('`').enumerate().map(mark).collect()
 }
 
-/// Text with nothing in it that roff would take for more.
+/// Text with roff characters escaped.
 pub fn plain(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('"', "\\(dq");
     if text.starts_with('.') { format!("\\&{text}") } else { text }

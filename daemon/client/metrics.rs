@@ -1,4 +1,4 @@
-//! The figures of `stats`: those of devices are [`FIGURES`], the others are here.
+//! The metrics of `stats`, in addition to [`FIGURES`].
 
 use logic::figure::{FIGURES, Metric, Unit, Value, counter, gauge};
 use logic::maintain::report::{Budget, Total};
@@ -9,7 +9,7 @@ fn count(value: u64) -> Option<Value> {
     Some(Value::Count(value))
 }
 
-/// Of each device that is set up, besides its [`FIGURES`].
+/// Metrics of each device that is set up, in addition to [`FIGURES`].
 const SIZES: &[Metric<DeviceView>] = &[
     gauge(
         "device_disk_size",
@@ -31,20 +31,20 @@ const SIZES: &[Metric<DeviceView>] = &[
     ),
 ];
 
-/// Of each device that is set up.
+/// All metrics of each device that is set up.
 pub fn device() -> impl Iterator<Item = &'static Metric<DeviceView>> {
     let figures = FIGURES.iter().map(|figure| &figure.metric).filter(|metric| !metric.name.is_empty());
     SIZES.iter().chain(figures)
 }
 
-/// Of each RAM disk that is mounted.
+/// Metrics of each mounted RAM disk.
 pub const DISK: &[Metric<DiskView>] = &[
     gauge("disk_size", Unit::Bytes, |view| count(view.size_bytes), "How much fits on the RAM disk."),
     gauge("disk_used", Unit::Bytes, |view| count(view.used_bytes), "How much is on the RAM disk."),
     gauge("disk_free_inodes", Unit::None, |view| view.files_left().and_then(count), "Files that still fit."),
 ];
 
-/// Of each policy that has had its turn since boot, with its name. The kernel does not tell how many pages it compressed again.
+/// Metrics of each maintenance policy that has run since boot. The kernel does not count recompressed pages.
 pub const POLICY: &[Metric<(String, Total)>] = &[
     counter(
         "maintenance_runs",
@@ -72,7 +72,7 @@ pub const POLICY: &[Metric<(String, Total)>] = &[
     ),
 ];
 
-/// Of the budget of write-back, where there is one.
+/// Metrics of the write-back budget, if there is one.
 pub const BUDGET: &[Metric<Budget>] = &[
     gauge(
         "writeback_budget",
@@ -94,7 +94,7 @@ pub const BUDGET: &[Metric<Budget>] = &[
     ),
 ];
 
-/// Microseconds in seconds.
+/// Microseconds as seconds.
 #[allow(clippy::cast_precision_loss)] // A century is exact to a microsecond.
 pub fn seconds(usec: u64) -> f64 {
     usec as f64 / 1e6

@@ -1,4 +1,4 @@
-//! `monitor`: one line for each thing that changes, until interrupted.
+//! `monitor`: prints a line for each change, until interrupted.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -19,19 +19,19 @@ use logic::error::Error;
 use logic::exit::ExitStatus;
 use service::{NAME, ROOT, stream};
 
-/// Signals that may wait while the last one is being printed.
+/// Maximum number of queued signals.
 const QUEUE: usize = 4096;
 
-/// How it is shown.
+/// Form of the output.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     /// One JSON object a line.
     pub json: bool,
-    /// Counters this often, in milliseconds.
+    /// Interval of counters in milliseconds.
     pub stats: Option<u32>,
 }
 
-/// Watches until Ctrl-C, or until the output is closed.
+/// Runs until Ctrl-C, or until standard output is closed.
 pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask).await?;
     let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME).build().map_err(of_call)?;
@@ -73,13 +73,13 @@ async fn ended(interrupt: &mut Signal) {
     interrupt.recv().await;
 }
 
-/// Whether the daemon is there, each time that changes.
+/// Waits until the daemon enters or leaves the bus; true if it is there.
 async fn presence(owners: &mut NameOwnerChangedStream) -> Option<bool> {
     let change = stream::next(owners).await?;
     Some(change.args().is_ok_and(|args| args.new_owner().is_some()))
 }
 
-/// Asks for counters, and for everything that is there.
+/// Subscribes to counters, and reads all objects.
 async fn begin(bus: &Bus, form: Form) -> Result<Objects, Error> {
     if let Some(interval) = form.stats {
         let () = bus.manager("Subscribe", &interval).await?;
@@ -119,10 +119,10 @@ fn objects(found: &ManagedObjects) -> Objects {
     objects
 }
 
-/// Properties as they come in signals.
+/// Properties as in signals.
 type Raw = BTreeMap<String, OwnedVariant>;
 
-/// What a signal says; nothing when it is none of ours.
+/// The content of a signal; `None` if it is of no interest.
 fn read(message: &Message) -> Option<News> {
     let header = message.header();
     let path = header.path()?.to_string();
@@ -155,7 +155,7 @@ fn show(event: &Event, form: Form) -> bool {
     out::line(&if form.json { event.json(&now) } else { event.line(&now) })
 }
 
-/// `08:10:21.123`, or as JSON RFC 3339: `2026-11-21T08:10:21.123+01:00`.
+/// `08:10:21.123`; as JSON in RFC 3339: `2026-11-21T08:10:21.123+01:00`.
 fn stamp(moment: &Zoned, form: Form) -> String {
     moment.strftime(if form.json { "%FT%T%.3f%:z" } else { "%T%.3f" }).to_string()
 }

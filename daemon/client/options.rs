@@ -1,4 +1,4 @@
-//! From the words of `create` to the keys of a section, with the types that the configuration wants.
+//! Translates the arguments of `create` to keys of a section, with their types.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn usage(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidArgument, message)
 }
 
-/// The options that `create` asks for.
+/// The options for the arguments of `create`.
 pub fn of_create(words: &Create) -> Result<Options, Error> {
     if let Some(number) = words.name.as_deref().and_then(device_number).filter(|n| *n > HIGHEST_DEVICE) {
         return Err(usage(format!("zram{number}: zramd makes devices up to zram{HIGHEST_DEVICE}")));
@@ -49,7 +49,7 @@ pub fn of_create(words: &Create) -> Result<Options, Error> {
     Ok(options)
 }
 
-/// A value of the type of its key; text where it is none, so that the daemon says what is.
+/// A value with the type of its key; if it does not parse, a string, for which the daemon returns an error.
 fn value_of(key: &str, text: &str) -> Variant<'static> {
     let value = match SectionKind::Device.key(key).map(|key| key.kind) {
         Some(Type::Bool) => text.parse::<bool>().ok().map(Variant::from),
@@ -61,7 +61,7 @@ fn value_of(key: &str, text: &str) -> Variant<'static> {
     value.unwrap_or_else(|| text.to_owned().into())
 }
 
-/// `zstd(level=3),lz4` as a list; one alone as text. Commas in parentheses belong to the parameters.
+/// `zstd(level=3),lz4` as a list, a single one as a string. Commas in parentheses separate parameters.
 fn list(text: &str) -> Variant<'static> {
     let mut depth = 0_i32;
     let mut words = vec![String::new()];

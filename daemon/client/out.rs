@@ -1,4 +1,4 @@
-//! Results to standard output, for readers that may go away; messages to standard error.
+//! Results to standard output, which may be closed; messages to standard error.
 
 use std::io::{ErrorKind, Write};
 
@@ -8,7 +8,7 @@ use super::args::Json;
 use engine::Error;
 use logic::text::worded;
 
-/// Writes a result. A closed pipe (`list | head`) is the reader's wish, not our failure; a full disk is one.
+/// Prints a result. A closed pipe (`list | head`) is not an error; a full disk is.
 pub fn print(text: &str) -> Result<(), Error> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -19,7 +19,7 @@ pub fn print(text: &str) -> Result<(), Error> {
     }
 }
 
-/// A document as JSON text that ends with a line break.
+/// A document as JSON with a final line break.
 pub fn json<T: Serialize>(document: &T, form: Json) -> Result<String, Error> {
     let text = match form {
         Json::Pretty => serde_json::to_string_pretty(document),
@@ -28,7 +28,7 @@ pub fn json<T: Serialize>(document: &T, form: Json) -> Result<String, Error> {
     text.map(|text| text + "\n").map_err(|error| Error::failed(format!("cannot write JSON: {error}")))
 }
 
-/// Text that cannot break the line that it is in, written `\x0a` as zramctl does; with `words`, it is one word too.
+/// Text without control characters, escaped as in zramctl (`\x0a`); with `words`, blanks are escaped, too.
 pub fn escaped(text: &str, words: bool) -> String {
     let breaks = |letter: char| letter.is_control() || (words && matches!(letter, ' ' | '\\'));
     text.chars()
@@ -40,21 +40,21 @@ pub fn escaped(text: &str, words: bool) -> String {
         .collect()
 }
 
-/// One line of progress; false when the output is closed.
+/// Prints one line; false if standard output is closed.
 pub fn line(text: &str) -> bool {
     let mut out = std::io::stdout().lock();
-    // Flushed line by line, so that a program that reads a pipe sees events as they happen.
+    // Flushed after each line, so that readers of a pipe see events immediately.
     let written = writeln!(out, "{text}").and_then(|()| out.flush());
-    // A closed pipe (`plan | head`) is the reader's wish; other trouble is no reason to stop either.
+    // Other errors than a closed pipe do not end the command.
     !matches!(written, Err(error) if error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Says what went wrong.
+/// Prints an error.
 pub fn error(text: &str) {
     note(&format!("error: {text}"));
 }
 
-/// Says what is worth knowing and no part of the result.
+/// Prints a note, which is no part of the result.
 pub fn note(text: &str) {
     writeln!(std::io::stderr(), "{}", worded(text)).ok();
 }

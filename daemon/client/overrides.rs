@@ -1,4 +1,4 @@
-//! `overrides` and `unset --runtime`: what holds until the next boot instead of the configuration.
+//! `overrides` and `unset --runtime`: changes that override the configuration until the next boot.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ use logic::table;
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What stands for a value that is not there.
+/// Placeholder for a missing value.
 const NONE: &str = "-";
 
 /// Runs `overrides`.
@@ -63,10 +63,10 @@ fn row(found: &Override) -> Vec<String> {
         .to_vec()
 }
 
-/// Notes on standard error about what keeps the configuration from being followed.
+/// Prints notes about overrides that are in effect.
 pub fn note(overrides: &[Override], cli: &Cli) {
     let notes = overlay::findings(overrides);
-    // It is no part of the result.
+    // On standard error, because it is no part of the result.
     write!(std::io::stderr(), "{}", problems::render(&notes, Style::stderr(cli.color))).ok();
 }
 
@@ -86,7 +86,7 @@ pub async fn unset(cli: &Cli, names: &[String], change: Change) -> Result<ExitSt
     act::together(ends)
 }
 
-/// Every object that has an override.
+/// Names of all objects with an override.
 pub fn objects(cli: &Cli) -> Result<Vec<String>, Error> {
     let overrides = read::readable_config(read::daemons_file(cli).as_ref())?.loaded.merged.overrides;
     let mut objects: Vec<String> = overrides.into_iter().map(|found| found.object).collect();

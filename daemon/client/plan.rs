@@ -1,4 +1,4 @@
-//! `plan`: what a reload would change.
+//! `plan`: the changes that a reload would make.
 
 use super::args::Cli;
 use super::connect::Bus;
@@ -14,7 +14,7 @@ use logic::table;
 /// Action, object and detail.
 type Row = (String, String, String);
 
-/// Asks the daemon, or works it out here: for another file, and where no daemon is.
+/// Asks the daemon. Plans here for a named file, and without a daemon.
 pub async fn run(cli: &Cli, force: bool) -> Result<ExitStatus, Error> {
     if cli.config.is_some() {
         return here(cli, force);
@@ -34,7 +34,7 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Error> {
     bus.manager("Plan", &act::forced(force)).await
 }
 
-/// Without the daemon.
+/// Plans without the daemon.
 fn here(cli: &Cli, forced: bool) -> Result<ExitStatus, Error> {
     let file = cli.config.as_ref();
     let loaded = read::readable_config(file)?.loaded;
@@ -57,7 +57,7 @@ fn show(cli: &Cli, rows: &[Row]) -> ExitStatus {
     status(rows)
 }
 
-/// The table; what is refused stands out.
+/// The table; refusals are emphasised.
 fn text(rows: &[Row], style: Style) -> String {
     if rows.is_empty() {
         return "nothing to change\n".to_owned();
@@ -73,7 +73,7 @@ fn text(rows: &[Row], style: Style) -> String {
     out
 }
 
-/// A plan that refuses something is no success, so that scripts need not read it.
+/// Exit status: a refusal is not success.
 fn status(rows: &[Row]) -> ExitStatus {
     match rows.iter().filter(|(action, ..)| action == Action::Refuse.word()).count() {
         0 => ExitStatus::Success,

@@ -1,4 +1,4 @@
-//! Findings as text: each with what to do about it.
+//! Findings as text, each with its remedy.
 
 use super::style::Style;
 use logic::finding::{Finding, Level};

@@ -1,7 +1,7 @@
-//! `zramdctl disk`: RAM disks that outlive a reboot, and their snapshots.
+//! `zramdctl disk`: persistent RAM disks and their snapshots.
 //!
-//! Reading needs neither rights nor daemon. What changes something asks the daemon; where none runs, root has `zramd-worker` do
-//! it, as the units do.
+//! Reading needs neither privileges nor the daemon. Changes go through the daemon; without one, root runs `zramd-worker`
+//! directly, as the units do.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -107,7 +107,7 @@ fn chosen<'a>(snapshot: &'a Snapshot, names: &[String]) -> std::result::Result<V
     names.iter().map(|name| one(snapshot, name)).collect()
 }
 
-/// `logs` for `ramdisk.logs`, as messages have it.
+/// `logs` for `ramdisk.logs`, as in messages.
 fn bare(name: &str) -> &str {
     name.strip_prefix("ramdisk.").unwrap_or(name)
 }
@@ -183,7 +183,7 @@ fn status(disk: &DiskView, next_save_usec: u64) -> String {
     let loaded = match status.load_state {
         LoadState::Loading => "not yet, it is being loaded".to_owned(),
         LoadState::Failed => format!("no: {}", or_nothing(&status.load_message)),
-        // The message says of itself how it went.
+        // The message includes the result.
         _ => or_nothing(&status.load_message).to_owned(),
     };
     line("Loaded", loaded);
@@ -246,7 +246,7 @@ fn snapshots(disk: &DiskView) -> String {
     table::render(&heading, &[0, 2, 3, 4], &rows)
 }
 
-/// Written wherever the caller says, so it is the caller's rights that count.
+/// Exports a snapshot with the privileges of the caller, who chooses the destination.
 fn export(
     cli: &Cli,
     name: &str,
@@ -256,26 +256,26 @@ fn export(
     let directory = path(directory)?;
     let number = generation.map_or_else(|| "newest".to_owned(), |number| number.to_string());
     let mut words = vec!["export", bare(name), &directory, &number];
-    // The daemon's, too: it is what says which disks there are.
+    // Also that of the daemon, which determines the configured disks.
     let file = read::used_file(cli).map(|file| path(&file)).transpose()?;
     words.extend(file.iter().flat_map(|file| ["--config", file]));
     worker(&words)?;
     Ok(ExitStatus::Success)
 }
 
-/// A path as a word for another program.
+/// A path as an argument for another program.
 fn path(path: &Path) -> std::result::Result<String, Error> {
     let absolute = absolute(path)?.into_os_string().into_string();
     absolute.map_err(|path| Error::failed(format!("{}: no UTF-8", path.display())))
 }
 
-/// Has `zramd-worker` do it, which takes root.
+/// Runs `zramd-worker`; needs root.
 fn worker(words: &[&str]) -> std::result::Result<(), Error> {
     if !LinuxHost::new("/").is_privileged() {
         let message = "the store of a RAM disk is for root only; run it with sudo";
         return Err(Error::new(ErrorKind::NotPermitted, message));
     }
-    // In our process group, so that Ctrl-C ends it too.
+    // In our process group, so that Ctrl-C ends it as well.
     let mut command = process::worker();
     command.arg("kept").args(words).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| Error::failed(format!("run zramd-worker: {error}")))?;
@@ -284,7 +284,7 @@ fn worker(words: &[&str]) -> std::result::Result<(), Error> {
     Ok(())
 }
 
-/// One call to a disk on the bus, and the words with which `zramd-worker` does the same.
+/// A method of a disk, with the arguments of `zramd-worker` for the same operation.
 struct Wish<'a> {
     name: &'a str,
     method: &'static str,
@@ -350,7 +350,7 @@ fn number(generation: Option<u64>) -> String {
     generation.map_or_else(|| "newest".to_owned(), |number| number.to_string())
 }
 
-/// Through the daemon, or as root without one.
+/// Calls the daemon; without one, runs the worker as root.
 async fn carry_out<B: Serialize + zbus::DynamicType + Sync>(
     ask: bool,
     wish: &Wish<'_>,

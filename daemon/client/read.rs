@@ -1,4 +1,4 @@
-//! Reading configuration and machine: without the daemon, without rights, and without changing anything.
+//! Reads configuration and machine, without daemon, privileges or changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,36 +17,35 @@ use logic::plan::Activation;
 use logic::sample::Snapshot;
 use logic::view::View;
 
-/// Directory below which the machine is.
+/// Root of the machine's files.
 const ROOT: &str = "/";
 
 /// The configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Configuration {
-    /// What it says, and what is wrong with it.
+    /// Its settings and problems.
     pub loaded: Loaded,
-    /// The files that it is made of, lowest precedence first.
+    /// Its files, lowest precedence first.
     pub files: Vec<PathBuf>,
 }
 
 impl Configuration {
-    /// What of it is shown.
+    /// The part of it that is shown.
     pub fn view(&self) -> View {
         View::of(&self.loaded, self.files.iter().map(|path| path.display().to_string()).collect())
     }
 }
 
-/// Reads the configuration, one file instead of the usual ones if it is named. What is wrong is in the problems.
+/// Reads the configuration; a named file replaces the usual ones. Errors are among the problems.
 pub fn config(file: Option<&PathBuf>) -> Configuration {
-    // An unreadable command line is an empty one: it only ever switches things on or off.
+    // An unreadable command line is treated as empty: it can only enable or disable zram.
     let cmdline = files::read_optional(Path::new(ROOT), "/proc/cmdline").unwrap_or_default();
     let sources = files::sources(Path::new(ROOT), file);
     let files = sources.0.iter().map(|(path, _)| path.clone()).collect();
     Configuration { loaded: config::load_sources(sources, &cmdline), files }
 }
 
-/// As [`config`], but a file that was named and cannot be read is an error: whoever names one wants to know that, more
-/// than what there is without it.
+/// As [`config`], but fails if the named file cannot be read.
 pub fn readable_config(file: Option<&PathBuf>) -> Result<Configuration, Error> {
     let configuration = config(file);
     let unreadable = |problem: &&Problem| problem.origin.line == 0 && Some(&problem.origin.file) == file;
@@ -58,8 +57,8 @@ pub fn readable_config(file: Option<&PathBuf>) -> Result<Configuration, Error> {
     }
 }
 
-/// The file that is read instead of the usual ones: the one that is named, otherwise the one that the daemon was started
-/// with, because a reload goes by it.
+/// The file that replaces the usual ones: the named one, otherwise the one with which the daemon was started, because a
+/// reload reads that.
 pub fn daemons_file(cli: &Cli) -> Option<PathBuf> {
     cli.config.clone().or_else(|| {
         let file = connect::file_of_daemon()?;
@@ -68,7 +67,7 @@ pub fn daemons_file(cli: &Cli) -> Option<PathBuf> {
     })
 }
 
-/// As [`daemons_file`], and says so when it is the daemon's.
+/// As [`daemons_file`], with a note if it is that of the daemon.
 pub fn used_file(cli: &Cli) -> Option<PathBuf> {
     let file = daemons_file(cli)?;
     if cli.config.is_none() {
@@ -82,7 +81,7 @@ pub fn host() -> LinuxHost {
     LinuxHost::new(ROOT)
 }
 
-/// What a reload would change. PID 1 only counts for the configuration that it would use.
+/// The changes that a reload would make. PID 1 is considered only for the configuration that it would use.
 pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, forced: bool) -> Result<Survey, Error> {
     let root = Path::new(ROOT);
     let (activation, disks) = if file.is_none() && unit_files::is_booted(root) {
@@ -93,21 +92,21 @@ pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, forced: bool) -> Result<S
     reload::survey(&host(), loaded, activation, &Scope { only: None, forced, disks })
 }
 
-/// Devices and disks at this moment, without what takes longer: problems, and what the kernel can do.
+/// Devices and disks, without what takes longer to read: problems and kernel features.
 pub fn figures(file: Option<&PathBuf>, detail: Detail) -> Result<Snapshot, Error> {
     sample::figures(&host(), &readable_config(file)?.view(), detail)
 }
 
-/// Everything there is to know at this moment, and the configuration that it was compared with.
+/// Devices, disks, problems and kernel features, with the configuration.
 pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Configuration), Error> {
     let configuration = readable_config(file)?;
     Ok((sample::snapshot(&host(), &configuration.view())?, configuration))
 }
 
-/// What the policies of maintenance have done since boot, by their names.
+/// Totals of the maintenance policies since boot, by name.
 pub type Policies = BTreeMap<String, Total>;
 
-/// Reads that; nothing when maintenance has not run.
+/// Reads those totals; empty if maintenance has not run.
 pub fn policies() -> Policies {
     State::read(&host()).totals
 }

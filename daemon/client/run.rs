@@ -1,4 +1,4 @@
-//! From the command line to one of the commands.
+//! Dispatches the command line to the commands.
 
 use clap::{CommandFactory, Parser};
 
@@ -17,7 +17,7 @@ pub fn main() -> ExitStatus {
         Ok(cli) => cli,
         Err(error) => {
             let wrong = error.use_stderr();
-            // Neither a closed pipe nor a full disk is worth a second message.
+            // Errors of the output (closed pipe, full disk) are ignored.
             error.print().ok();
             return if wrong { ExitStatus::Usage } else { ExitStatus::Success };
         }
@@ -76,7 +76,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
     }
 }
 
-/// Says which keys of the configuration are overridden, after a command that follows it.
+/// After a command that uses the configuration: prints which keys are overridden.
 fn noted(cli: &Cli, status: ExitStatus) -> ExitStatus {
     let configuration = read::config(read::daemons_file(cli).as_ref());
     overrides::note(&configuration.loaded.merged.overrides, cli);

@@ -1,14 +1,14 @@
-//! Which devices and disks are meant.
+//! Selecting devices and disks by name or pattern.
 
 use super::columns::Row;
 use super::out;
 use logic::exit::ExitStatus;
 
-/// Whether `name` matches `pattern`, in which `*` is any text and `?` any character.
+/// Whether `name` matches `pattern`; `*` is any text, `?` any character.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut in_name) = (0, 0);
-    // Where to go on when what follows the last star does not fit: the star takes one character more.
+    // Where to retry after a mismatch: the last star takes one more character.
     let mut retry = None;
     while in_name < name.len() {
         match pattern.get(at) {
@@ -33,7 +33,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|&rest| rest == '*')
 }
 
-/// Whether a word on the command line means this row: `zram0`, `/dev/zram0`, `logs`, `ramdisk.logs`, or a pattern.
+/// Whether an argument selects this row: `zram0`, `/dev/zram0`, `logs`, `ramdisk.logs`, or a pattern.
 pub fn means(word: &str, row: Row<'_>) -> bool {
     let directory = match row {
         Row::Device(_) => "/dev/",
@@ -42,7 +42,7 @@ pub fn means(word: &str, row: Row<'_>) -> bool {
     matches(word, row.name()) || word.strip_prefix(directory).is_some_and(|word| matches(word, row.name()))
 }
 
-/// As [`means`], for one object and without patterns.
+/// As [`means`], without patterns.
 pub fn is(word: &str, row: Row<'_>) -> bool {
     let directory = match row {
         Row::Device(_) => "/dev/",
@@ -51,7 +51,7 @@ pub fn is(word: &str, row: Row<'_>) -> bool {
     word == row.name() || word.strip_prefix(directory) == Some(row.name())
 }
 
-/// The rows that are meant by any of the words, all of them when there are none, and the words that mean nothing.
+/// The rows selected by any of the arguments (all without arguments), and the arguments that select none.
 pub fn select<'a, 'w>(rows: Vec<Row<'a>>, words: &'w [String]) -> (Vec<Row<'a>>, Vec<&'w str>) {
     if words.is_empty() {
         return (rows, Vec::new());
@@ -62,7 +62,7 @@ pub fn select<'a, 'w>(rows: Vec<Row<'a>>, words: &'w [String]) -> (Vec<Row<'a>>,
     (rows, unknown)
 }
 
-/// Names what was not found, and gives the exit status for that.
+/// Prints an error for each unknown name, and returns the exit status.
 pub fn report(unknown: &[&str]) -> ExitStatus {
     for word in unknown {
         out::error(&format!("{word}: there is no such device or disk"));

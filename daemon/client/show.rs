@@ -1,4 +1,4 @@
-//! `show`: the properties that the daemon has on the bus, as `Key=Value`. Names and values are the same, in a stable order.
+//! `show`: properties as `Key=Value`, with the names and values of the bus, in a stable order.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
     Ok(ExitStatus::Success)
 }
 
-/// `Key=Value` lines, only of those wanted if any are, in the order in which they are asked for.
+/// `Key=Value` lines: all, or the wanted ones in the order in which they are named.
 pub fn render(properties: &Properties, wanted: &[String], bare: bool) -> String {
     let line = |(name, value): &(&str, String)| {
         if bare { format!("{value}\n") } else { format!("{name}={value}\n") }
@@ -56,7 +56,7 @@ pub fn render(properties: &Properties, wanted: &[String], bare: bool) -> String 
     wanted.iter().map(named).collect()
 }
 
-/// The properties of the machine, as of `org.zramd1.Manager`, without the state of the daemon.
+/// Properties of the machine, as in `org.zramd1.Manager`, without the state of the daemon.
 pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf], overrides: &[Override]) -> Properties {
     let mut all = vec![("Version", env!("CARGO_PKG_VERSION").to_owned())];
     for found in &snapshot.problems {
@@ -107,13 +107,12 @@ fn overridden(found: &Override) -> String {
     [&found.object, &found.key, &found.value, configured, command].join(":")
 }
 
-/// `vm.swappiness=150,150,60`: now, as zramd set it, and before.
+/// `vm.swappiness=150,150,60`: current value, value set by zramd, previous value.
 fn setting(view: &VmView) -> String {
     format!("{}={},{},{}", view.name, view.value, view.set_to, view.before)
 }
 
-/// The properties of a device: those of `org.zramd1.Device`, what else GetStats has, and those of `org.zramd1.Swap` or
-/// `org.zramd1.Filesystem` where it has one.
+/// Properties of a device: those of `org.zramd1.Device` and GetStats, and of `org.zramd1.Swap` or `org.zramd1.Filesystem`.
 pub fn device(view: &DeviceView) -> Properties {
     let parameters: Vec<String> =
         view.algorithm_parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -152,7 +151,7 @@ fn value(value: Value) -> String {
     }
 }
 
-/// As of `org.zramd1.Swap`.
+/// As in `org.zramd1.Swap`.
 fn swap(view: Option<SwapView>) -> Properties {
     vec![
         ("Active", yes_no(view.is_some())),
@@ -162,7 +161,7 @@ fn swap(view: Option<SwapView>) -> Properties {
     ]
 }
 
-/// As of `org.zramd1.Filesystem`.
+/// As in `org.zramd1.Filesystem`.
 fn filesystem(view: &MountView) -> Properties {
     vec![
         ("MountPoint", escaped(&view.mount_point, false)),
@@ -173,7 +172,7 @@ fn filesystem(view: &MountView) -> Properties {
     ]
 }
 
-/// The properties of a disk, as of `org.zramd1.RamDisk`.
+/// Properties of a disk, as in `org.zramd1.RamDisk`.
 pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
     let omitted: Vec<String> = view
         .status
@@ -204,7 +203,7 @@ pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
     ]
 }
 
-/// The names of all properties of anything.
+/// The names of all properties.
 fn names() -> impl Iterator<Item = &'static str> {
     let all = [
         machine(&Snapshot::default(), &[], &[]),
@@ -220,7 +219,7 @@ fn is_known(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
-/// What a user who wrote this probably meant.
+/// A hint with the most similar property name.
 fn meant(name: &str) -> String {
     let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase());
     let nearest = names().map(|known| (distance(known), known)).min();
@@ -234,7 +233,7 @@ fn yes_no(yes: bool) -> String {
     if yes { "yes" } else { "no" }.to_owned()
 }
 
-/// A list on one line, each item without blanks.
+/// A list on one line; blanks in items are escaped.
 fn words(items: &[String]) -> String {
     let items: Vec<String> = items.iter().map(|item| escaped(item, true)).collect();
     items.join(" ")
@@ -287,7 +286,7 @@ mod tests {
         assert_eq!(meant("Frobnication"), "");
     }
 
-    /// The bus and this program are written apart, and must agree in their names.
+    /// The interfaces on the bus are defined separately, and must have the same names.
     #[test]
     fn names_are_those_of_the_bus() {
         let bus = |text: &str| -> Vec<String> {
@@ -314,7 +313,7 @@ mod tests {
         assert_eq!(of(&machine(&Snapshot::default(), &[], &[])), manager);
     }
 
-    /// `original_data_bytes` after an attribute, as zbus names it on the bus.
+    /// `original_data_bytes` after an attribute; zbus derives the property name from it.
     fn function_name(part: &str) -> String {
         let (_, rest) = part.split_once("fn ").unwrap();
         let name = rest.split('(').next().unwrap();

@@ -1,4 +1,4 @@
-//! `stats`: one sample of every counter, for monitoring.
+//! `stats`: one sample of every counter, for monitoring systems.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use logic::finding::Level;
 use logic::maintain::report::Total;
 use logic::sample::{SCHEMA_VERSION, Snapshot, Stats};
 
-/// What all names begin with.
+/// Prefix of all names.
 const PREFIX: &str = "zramd";
 
 /// Runs `stats`.
@@ -62,10 +62,10 @@ fn json(snapshot: &Snapshot, rows: &[Row<'_>]) -> Result<String, Error> {
     out::json(&document, Json::Pretty)
 }
 
-/// Which of the two text formats.
+/// The two text formats.
 ///
-/// They exclude each other: OpenMetrics announces a counter without `_total`, and has a type `info`. A reader of
-/// Prometheus' own format takes the former for a metric that never appears, and the latter for an error in the whole file.
+/// They are incompatible: OpenMetrics declares a counter without `_total`, and has a type `info`. A parser of the Prometheus
+/// format takes the former for a metric without samples, and rejects the whole file because of the latter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// Prometheus' text format 0.0.4.
@@ -79,7 +79,7 @@ pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, di
     let (mut devices, mut disks, mut problems) = (Vec::new(), Vec::new(), [0, 0]);
     for row in rows {
         match row {
-            // What is not set up has no figures.
+            // A device that is not set up has no figures.
             Row::Device(view) if view.disk_size_bytes > 0 => devices.push(*view),
             Row::Disk(view) if view.mounted => disks.push(*view),
             _ => {}
@@ -125,25 +125,25 @@ pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, di
     text.out
 }
 
-/// Names and values that tell one series of a metric from another.
+/// Label names and values of a series.
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Counter,
     Gauge,
-    /// Its labels matter; it is always 1.
+    /// The value is always 1; the labels have the information.
     Info,
 }
 
-/// The text so far.
+/// The output.
 struct Text {
     dialect: Dialect,
     out: String,
 }
 
 impl Text {
-    /// The values of these metrics for all things.
+    /// Appends these metrics for all things.
     fn metrics<'a, 'm, I, T: 'm>(
         &mut self,
         metrics: impl IntoIterator<Item = &'m Metric<T>>,
@@ -159,7 +159,7 @@ impl Text {
         }
     }
 
-    /// All series of one metric; nothing at all when there are none.
+    /// Appends all series of one metric, with its declaration if there are any.
     fn family<'a>(
         &mut self,
         name: &str,
@@ -185,7 +185,7 @@ impl Text {
             Dialect::Prometheus => (&sample, if kind == Kind::Info { "gauge" } else { word }),
         };
         let out = &mut self.out;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         writeln!(out, "# HELP {announced} {help}\n# TYPE {announced} {word}").ok();
         if self.dialect == Dialect::OpenMetrics && !unit.is_empty() {
             writeln!(out, "# UNIT {announced} {unit}").ok();
@@ -218,7 +218,7 @@ mod tests {
         exposition(&machine, &Row::all(&machine), &fixture::policies(), dialect)
     }
 
-    /// Name and labels of a sample line, and its value; nothing when a strict reader would refuse it.
+    /// Name, labels and value of a sample line; `None` if a strict parser would refuse it.
     fn sample(line: &str) -> Option<(String, BTreeMap<String, String>, f64)> {
         let is_name = |name: &str| {
             name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Reads as strictly as Prometheus' own readers: what belongs to one name is together, announced before, and unique.
+    /// A parser as strict as that of Prometheus: samples of a metric are consecutive, declared before, and unique.
     fn read(text: &str, dialect: Dialect) -> BTreeMap<String, (String, usize)> {
         let mut families: BTreeMap<String, (String, usize)> = BTreeMap::new();
         let mut series = BTreeSet::new();

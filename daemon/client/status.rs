@@ -1,4 +1,4 @@
-//! `status`: the numbers in words, the reasons for choices, and what is wrong.
+//! `status`: figures explained, reasons of choices, and problems.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use logic::overlay::{Override, Standing};
 use logic::sample::{DeviceView, DiskView, ReasonView, RoleView, Snapshot, StateView};
 use logic::vm::VmView;
 
-/// Bytes below which a ratio says little.
+/// Minimum size in bytes for a meaningful ratio.
 const WORTH_JUDGING: u64 = 16 << 20;
 
 /// Runs `status`.
@@ -56,12 +56,12 @@ pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
     Ok(status)
 }
 
-/// Whether it does what it is there for.
+/// Whether a device or disk is in its intended use.
 fn is_active(row: Row<'_>) -> bool {
     match row {
         Row::Device(device) => match device.state {
             StateView::Active | StateView::Mounted => true,
-            // Whoever wants a raw device uses it in ways that are not seen from here.
+            // Users of a raw device cannot be seen here.
             StateView::Ready => device.role == RoleView::Raw,
             StateView::Unfinished | StateView::Unused => false,
         },
@@ -76,7 +76,7 @@ fn is_configured(word: &str, settings: &Settings) -> bool {
         || settings.ramdisks.iter().any(|section| section.name == disk)
 }
 
-/// Paragraphs about these rows, above the problems; with `policies`, about the machine as a whole, too.
+/// Paragraphs about these rows, then problems; with `policies`, also about the machine.
 pub fn render(
     snapshot: &Snapshot,
     rows: &[Row<'_>],
@@ -108,7 +108,7 @@ pub fn render(
     parts.join("\n")
 }
 
-/// The settings of the kernel that hold while compressed swap is in use.
+/// Kernel settings while compressed swap is in use.
 fn settings(all: &[VmView], style: Style) -> String {
     let mut paragraph = Paragraph {
         headline: headline("vm", "settings for compressed swap", true, style),
@@ -131,7 +131,7 @@ fn settings(all: &[VmView], style: Style) -> String {
     paragraph.render()
 }
 
-/// What maintenance did, and how short memory is.
+/// Maintenance so far, and memory pressure.
 fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option<String> {
     let report = &snapshot.maintenance;
     if report.ended_monotonic_usec == 0 && snapshot.pressure == Level::None {
@@ -216,7 +216,7 @@ fn summary(snapshot: &Snapshot) -> String {
     )
 }
 
-/// A headline with a dot in front, and lines with labels below it.
+/// A headline with a bullet, and labelled lines below it.
 struct Paragraph {
     headline: String,
     lines: Vec<(&'static str, String)>,
@@ -301,7 +301,7 @@ fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, style: Style)
     paragraph.render()
 }
 
-/// What holds until the next boot instead of the configuration of a section.
+/// Overrides of a section until the next boot.
 fn overridden(section: &str, config: &Merged, paragraph: &mut Paragraph) {
     for found in config.overrides.iter().filter(|found| found.object == section) {
         if found.standing == Standing::Created {
@@ -313,7 +313,7 @@ fn overridden(section: &str, config: &Merged, paragraph: &mut Paragraph) {
     }
 }
 
-/// Paragraphs about overrides of what is not there.
+/// Paragraphs about overrides of missing devices and disks.
 fn absent(rows: &[Row<'_>], config: &Merged, style: Style) -> Vec<String> {
     let shown = |object: &str| {
         rows.iter().any(|row| match row {
@@ -331,7 +331,7 @@ fn absent(rows: &[Row<'_>], config: &Merged, style: Style) -> Vec<String> {
     objects.into_iter().filter(|object| !shown(object)).map(paragraph).collect()
 }
 
-/// What it is for, and how far it is.
+/// Role and state of a device.
 fn purpose(view: &DeviceView) -> String {
     let size = human(view.disk_size_bytes);
     if view.state == StateView::Unfinished {
@@ -361,7 +361,7 @@ fn owner(view: &DeviceView, config: &Merged) -> String {
     }
 }
 
-/// What it holds, and what that takes.
+/// Stored data, and the memory that it needs.
 fn contents(view: &DeviceView, snapshot: &Snapshot, paragraph: &mut Paragraph) {
     let (memory, derived) = (&view.stats.memory, &view.stats.derived);
     let stored = memory.orig_data_size;
@@ -424,7 +424,7 @@ fn contents(view: &DeviceView, snapshot: &Snapshot, paragraph: &mut Paragraph) {
     }
 }
 
-/// What it can still take, and what sets the bound.
+/// Data that still fits, and what limits it.
 fn headroom(view: &DeviceView, snapshot: &Snapshot) -> String {
     let memory = &view.stats.memory;
     let room = view.stats.derived.headroom_bytes;
@@ -443,7 +443,7 @@ fn headroom(view: &DeviceView, snapshot: &Snapshot) -> String {
     format!("{} more: {bound}", human(room))
 }
 
-/// Why what the swap counts is not what the device stores.
+/// Why the usage of the swap differs from that of the device.
 fn slots(used: u64, stored: u64, page: u64) -> String {
     let difference = human(used.abs_diff(stored));
     let why = match used.cmp(&stored) {
@@ -503,12 +503,12 @@ fn disk(view: &DiskView, config: &Merged, style: Style) -> String {
     paragraph.render()
 }
 
-/// A share for people.
+/// A share as text.
 fn percent(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
         return "0%".to_owned();
     }
-    // Rounded to the nearest; u128 because both may be large.
+    // Rounded to nearest; u128 because both factors may be large.
     let percent = (u128::from(part) * 100 + u128::from(whole) / 2) / u128::from(whole);
     if percent == 0 { "under 1%".to_owned() } else { format!("{percent}%") }
 }

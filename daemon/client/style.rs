@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use super::args::Colour;
 
-/// How text is emphasised, or not.
+/// Whether and how text is emphasised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
     colour: bool,
@@ -35,33 +35,33 @@ impl Style {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// What the eye should find first.
+    /// Headlines.
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    /// What matters less.
+    /// Less important text.
     pub fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
-    /// What is as it should be.
+    /// Good states.
     pub fn good(self, text: &str) -> String {
         self.paint("1;32", text)
     }
 
-    /// What deserves a look.
+    /// Warnings.
     pub fn warning(self, text: &str) -> String {
         self.paint("1;33", text)
     }
 
-    /// What is wrong.
+    /// Errors.
     pub fn error(self, text: &str) -> String {
         self.paint("1;31", text)
     }
 }
 
-/// Whether to use colours: asked for, or on a terminal that can show them and whose user did not switch them off.
+/// Whether to use colours: on request, or on a terminal that supports them, unless disabled by the user.
 ///
 /// Source: <https://no-color.org>: any value that is not empty counts.
 fn wanted(when: Colour, terminal: bool) -> bool {

@@ -1,4 +1,4 @@
-//! `top`: looks at the machine again and again. Needs neither the daemon nor rights.
+//! `top`: live view. Needs neither daemon nor privileges.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -23,17 +23,17 @@ use logic::sample::Snapshot;
 use logic::view::View;
 use service::stream;
 
-/// Shortest and longest interval in seconds.
+/// Range of the interval in seconds.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
-/// Shows looks until the end is asked for.
+/// Runs until the user ends it, or for a number of iterations.
 pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result<ExitStatus, Error> {
     if !INTERVALS.contains(&interval) {
         let message = format!("an interval of {interval} s makes no sense; write 0.1 to 3600");
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let mut ticks = tokio::time::interval(Duration::from_secs_f64(interval));
-    // Being late once must not cause a burst.
+    // A delay must not cause a burst.
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut watch = Watch { config, before: None, ticks };
     if iterations.is_none() && std::io::stdout().is_terminal() {
@@ -48,7 +48,7 @@ pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result
     Ok(ExitStatus::Success)
 }
 
-/// Looking again and again.
+/// State of the live view.
 struct Watch {
     config: View,
     before: Option<Snapshot>,
@@ -56,11 +56,11 @@ struct Watch {
 }
 
 impl Watch {
-    /// Waits for the next moment, and looks.
+    /// Waits for the next interval, and reads the machine.
     async fn look(&mut self) -> Result<Look, Error> {
         self.ticks.tick().await;
         let config = self.config.clone();
-        // On a thread of its own: the kernel holds statistics back while it recompresses or writes back.
+        // On a blocking thread: the kernel blocks reads of statistics during recompression and write-back.
         let read = tokio::task::spawn_blocking(move || sample::snapshot(&LinuxHost::new("/"), &config));
         let now = match read.await {
             Ok(Ok(now)) => now,
@@ -72,7 +72,7 @@ impl Watch {
         Ok(look)
     }
 
-    /// Text, this often, or until the output is closed.
+    /// Prints text, for a number of iterations or until standard output is closed.
     async fn print(&mut self, iterations: Option<u64>) -> Result<(), Error> {
         let mut left = iterations;
         while left != Some(0) {
@@ -86,7 +86,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The whole screen, until q.
+    /// Draws on the whole screen, until q is pressed.
     async fn live(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Error> {
         let failed = |error: std::io::Error| Error::failed(format!("cannot use the terminal: {error}"));
         let mut ends = Ends::new().map_err(failed)?;
@@ -110,7 +110,7 @@ impl Watch {
     }
 }
 
-/// Signals that ask for the end, so that the terminal is left as it was.
+/// Signals that end the program, after the terminal is restored.
 struct Ends([Signal; 3]);
 
 impl Ends {
@@ -141,7 +141,7 @@ fn asks_for_the_end(event: &Event) -> bool {
     }
 }
 
-/// Puts a look on the screen.
+/// Draws one screen.
 fn draw(frame: &mut Frame<'_>, look: &Look) {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let lines = u16::try_from(look.head.len()).unwrap_or(1);
@@ -180,7 +180,7 @@ fn draw(frame: &mut Frame<'_>, look: &Look) {
 }
 
 fn pressure() -> Option<Pressure> {
-    // A kernel without it shows no pressure, and neither do we.
+    // `None` on a kernel without pressure stall information.
     parse_pressure(&files::read_optional(Path::new("/"), "/proc/pressure/memory").ok()?)
 }
 

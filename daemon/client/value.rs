@@ -5,7 +5,7 @@ use zbus::{OwnedVariant, Variant};
 
 use logic::human::human;
 
-/// A value as JSON; what JSON has no word for becomes null.
+/// A value as JSON; types without equivalent become null.
 pub fn json(value: &Variant<'_>) -> Value {
     match value {
         Variant::Bool(value) => (*value).into(),
@@ -37,7 +37,7 @@ pub fn properties<'a>(
     values.into_iter().map(|(name, value)| (name.to_string(), json(value))).collect()
 }
 
-/// A value for people.
+/// A value as text.
 pub fn text(value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "(none)".to_owned(),
@@ -50,7 +50,7 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// An item of a list: the fields of a structure one after another.
+/// An item of a list; fields of a structure are separated by blanks.
 fn words(item: &Value) -> String {
     match item {
         Value::Array(fields) => fields.iter().map(text).collect::<Vec<_>>().join(" "),
@@ -58,7 +58,7 @@ fn words(item: &Value) -> String {
     }
 }
 
-/// The value of a property for people: amounts of bytes with their unit.
+/// The value of a property as text: bytes with a unit.
 pub fn of_property(name: &str, value: &Value) -> String {
     match value.as_u64() {
         Some(0) if name == "MemoryLimitBytes" => "(none)".to_owned(),

@@ -1,4 +1,4 @@
-//! Having `zramd-worker` measure something, as a child: the right to do so is our own.
+//! Running `zramd-worker` as a child, with the privileges of the caller.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use host::linux::{LinuxHost, interrupt, process, work};
 use logic::duration::micros;
 use logic::work::Work;
 
-/// A path that others with another working directory find.
+/// The absolute form of a path, for a process with another working directory.
 pub fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|error| Error::failed(format!("{}: {error}", path.display())))
 }
 
-/// How often we look whether it has ended.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// Does the work of a verb of its name, whose only word is `options` as JSON; see [`run`].
+/// Runs a verb with the same name as its work, whose only argument is `options` as JSON; see [`run`].
 pub fn run_json<D: DeserializeOwned + Default>(
     name: &str,
     options: &impl Serialize,
@@ -34,8 +34,8 @@ pub fn run_json<D: DeserializeOwned + Default>(
     run(name, name, &[json.into()], doing)
 }
 
-/// Does the work `name` with `zramd-worker VERB WORD…`, and returns what it found. Progress is drawn on a terminal; Ctrl-C ends
-/// it early. What a killed worker leaves behind is removed.
+/// Runs the work `name` with `zramd-worker VERB WORD…`, and returns its result. Progress is drawn on a terminal; Ctrl-C ends
+/// the worker early. Remains of a killed worker are removed.
 pub fn run<D: DeserializeOwned + Default>(
     name: &str,
     verb: &str,
@@ -73,7 +73,7 @@ pub fn run<D: DeserializeOwned + Default>(
         std::thread::sleep(LOOK);
     };
     meter.clear();
-    // A line, which fits into the pipe.
+    // One line, which fits into the pipe buffer.
     let reply = child.stdout.take().map(serde_json::from_reader::<_, Result<String, Error>>);
     match reply {
         Some(Ok(Err(error))) => Err(error),
@@ -88,7 +88,7 @@ pub fn run<D: DeserializeOwned + Default>(
     }
 }
 
-/// The file of the work, unless it is older than the question.
+/// The state file of the work, unless it is older than `asked`.
 fn read<D: DeserializeOwned + Default>(name: &str, asked: u64) -> Option<Work<D>> {
     let work: Work<D> = serde_json::from_str(&work::read(Path::new("/"), name)?).ok()?;
     (work.started_monotonic_usec >= asked).then_some(work)

@@ -1,4 +1,4 @@
-//! What is on the bus, as far as `monitor` has heard, and what each piece of news means for people.
+//! The objects on the bus as `monitor` knows them, and the lines for their changes.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use logic::error::ErrorKind;
 use logic::human::human;
 use service::ROOT;
 
-/// Properties of an interface by name.
+/// Properties of an interface, by name.
 pub type Properties = Map<String, Value>;
-/// Objects by path, with their interfaces.
+/// Interfaces of objects, by path.
 pub type Objects = BTreeMap<String, BTreeMap<String, Properties>>;
 
-/// One piece of news from the bus.
+/// A signal from the bus.
 #[derive(Debug, Clone, PartialEq)]
 pub enum News {
-    /// An object has come, or has got another interface.
+    /// An object or interface was added.
     Added(String, BTreeMap<String, Properties>),
-    /// An object, or some of its interfaces, are gone.
+    /// An object or some of its interfaces were removed.
     Removed(String, Vec<String>),
     /// Properties of an interface have changed.
     Changed(String, String, Properties),
@@ -34,20 +34,20 @@ pub enum News {
     Came(Objects),
 }
 
-/// What is shown: one line.
+/// One line of output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// A word for programs. It never changes meaning.
+    /// Stable identifier of the kind of event.
     pub kind: &'static str,
-    /// What it is about: `zram0`, `ramdisk.NAME`, `job 3`, `zramd` for the daemon.
+    /// Its object: `zram0`, `ramdisk.NAME`, `job 3`, or `zramd` for the daemon.
     pub object: String,
-    /// The rest of the line for people.
+    /// The rest of the line as text.
     pub text: String,
-    /// The same for programs.
+    /// The same as JSON.
     pub details: Properties,
 }
 
-/// A line for programs.
+/// A line as JSON.
 #[derive(serde::Serialize)]
 struct Line<'a> {
     time: &'a str,
@@ -57,7 +57,7 @@ struct Line<'a> {
     details: &'a Properties,
 }
 
-/// The objects as they were last heard of.
+/// The known objects.
 #[derive(Debug, Default)]
 pub struct World {
     objects: Objects,
@@ -79,26 +79,26 @@ impl Event {
         Event { kind, object, text: text.into(), details }
     }
 
-    /// The line for people.
+    /// The line as text.
     pub fn line(&self, clock: &str) -> String {
         out::escaped(&format!("{clock} {:<6} {}", self.object, self.text), false)
     }
 
-    /// The line for programs.
+    /// The line as JSON.
     pub fn json(&self, time: &str) -> String {
         let line = Line { time, event: self.kind, object: &self.object, details: &self.details };
-        // Nothing in it can fail to be written: names are strings, and values are JSON already.
+        // Serializing cannot fail: keys are strings, and values are JSON already.
         serde_json::to_string(&line).unwrap_or_default()
     }
 }
 
 impl World {
-    /// What is there when the watching begins.
+    /// The initial state.
     pub fn new(objects: Objects) -> World {
         World { objects }
     }
 
-    /// The first line: from now on, nothing is missed.
+    /// The first line; changes after it are reported.
     pub fn greeting(&self) -> Event {
         let count =
             |interface: &str| self.objects.values().filter(|object| object.contains_key(interface)).count();
@@ -107,7 +107,7 @@ impl World {
         Event::new("watching", "zramd".to_owned(), text, json!({"devices": devices, "disks": disks}))
     }
 
-    /// Takes a piece of news in, and says what is new about it.
+    /// Applies a signal, and returns the events.
     pub fn hear(&mut self, news: News) -> Vec<Event> {
         match news {
             News::Added(path, interfaces) => self.added(&path, interfaces),
@@ -142,7 +142,7 @@ impl World {
         self.objects.get(path)?.get(interface)?.get(name)
     }
 
-    /// The name of an object for people.
+    /// The printed name of an object.
     fn name(&self, path: &str) -> String {
         let below = path.strip_prefix(ROOT).unwrap_or(path);
         match below.trim_start_matches('/').split_once('/') {
@@ -160,7 +160,7 @@ impl World {
         let mut events = Vec::new();
         for (interface, properties) in interfaces {
             let object = self.objects.entry(path.to_owned()).or_default();
-            // Heard twice: once in the list at the beginning, and once as a signal.
+            // Received twice: in the initial list, and as a signal.
             if object.insert(interface.clone(), properties.clone()).is_some() {
                 continue;
             }
@@ -182,7 +182,7 @@ impl World {
         if object.is_empty() {
             self.objects.remove(path);
         }
-        // The end of a job was told when it ended; an interface that goes is told by the role that changes.
+        // The end of a job is reported by Finished, and a removed swap or file system by the change of the role.
         if gone.contains(&DEVICE) || gone.contains(&RAM_DISK) {
             return vec![Event::new("gone", name, "is gone", Value::Null)];
         }
@@ -201,7 +201,7 @@ impl World {
             match (interface, property.as_str()) {
                 (MANAGER, "Problems") => events.extend(problems(&before, &after)),
                 (JOB, "Progress") => events.extend(progress(&name, &after)),
-                // Told by the signal that the job has ended.
+                // Reported by Finished.
                 (JOB, _) => {}
                 _ => {
                     let of = |value| value::of_property(&property, value);
@@ -218,7 +218,7 @@ impl World {
     }
 }
 
-/// What to say about an interface that has come.
+/// The event for an added interface.
 fn appearance(interface: &str, properties: &Properties) -> Option<(&'static str, String)> {
     let text = |name: &str| properties.get(name).and_then(Value::as_str).unwrap_or_default();
     Some(match interface {
@@ -245,8 +245,7 @@ fn appearance(interface: &str, properties: &Properties) -> Option<(&'static str,
     })
 }
 
-/// Problems that have come up, and those that are gone. The sentence holds figures that change; a problem is the same by
-/// code and object.
+/// New problems, and those that are gone. Problems are compared by code and object, because the text has changing figures.
 fn problems(before: &Value, after: &Value) -> Vec<Event> {
     let list = |value: &Value| -> BTreeMap<(String, String), String> {
         let rows = value.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -270,7 +269,7 @@ fn problems(before: &Value, after: &Value) -> Vec<Event> {
     come.chain(gone).collect()
 }
 
-/// Progress of a job, without its end.
+/// Progress of a job, except its end.
 fn progress(name: &str, share: &Value) -> Option<Event> {
     let share = share.as_f64().filter(|share| *share > 0.0 && *share < 1.0)?;
     let text = format!("{:.0} %", share * 100.0);
@@ -309,7 +308,7 @@ mod tests {
         map(json!({"Role": "swap", "State": state, "DiskSizeBytes": 64 << 20, "Algorithm": "zstd"}))
     }
 
-    /// What is reported each piece of news, one after another.
+    /// Lines for a sequence of signals.
     fn lines(news: Vec<News>) -> Vec<String> {
         let objects = [(path("/device/zram0"), [(DEVICE.to_owned(), device("active"))].into())].into();
         let mut world = World::new(objects);

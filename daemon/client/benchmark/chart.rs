@@ -1,4 +1,4 @@
-//! The benchmark as a picture: memory gained against the time of a read, and what all CPUs do together.
+//! The benchmark as a chart: memory gained over read latency, and throughput of all CPUs.
 
 use std::ops::Range;
 use std::path::Path;
@@ -21,14 +21,14 @@ const WRITE: RGBColor = RGBColor(0xF2, 0x8E, 0x2B);
 const CHOSEN: RGBColor = RGBColor(0x1A, 0x7F, 0x37);
 const EXCLUDED: RGBColor = RGBColor(0xA8, 0xB0, 0xB9);
 
-/// Writes the picture.
+/// Writes the chart to a file.
 pub fn write(report: &Report, path: &Path) -> Result<(), Error> {
     let text = draw(report)?;
     let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
     std::fs::write(path, text).map_err(failed)
 }
 
-/// The picture as SVG.
+/// The chart as SVG.
 pub fn draw(report: &Report) -> Result<String, Error> {
     let mut text = String::new();
     {
@@ -75,7 +75,7 @@ fn colour(row: &Row, report: &Report) -> RGBColor {
     }
 }
 
-/// Times for the labels of a logarithmic axis: as few as tell enough.
+/// Tick values of a logarithmic axis.
 fn ticks(least: f64, most: f64) -> Vec<f64> {
     const STEPS: [&[f64]; 3] = [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]];
     const FINE: [f64; 18] =
@@ -88,7 +88,7 @@ fn ticks(least: f64, most: f64) -> Vec<f64> {
     STEPS.into_iter().map(within).find(|found| found.len() >= 4).unwrap_or_else(|| within(&FINE))
 }
 
-/// A logarithmic axis with labels where they are of use, though all times are close to each other.
+/// A logarithmic axis that has useful ticks for a narrow range, too.
 struct Times(Range<f64>);
 
 impl Ranged for Times {
@@ -111,7 +111,7 @@ impl Ranged for Times {
     }
 }
 
-/// One point per algorithm that was measured: up is more memory, left is less time.
+/// One point per measured algorithm; better is up and to the left.
 fn points(area: &Area<'_>, report: &Report) -> Drawn {
     let rows: Vec<&Row> = report.results.iter().filter(|row| row.read.requests > 0).collect();
     if rows.is_empty() {
@@ -122,7 +122,7 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
     let least_time = rows.iter().map(time).fold(f64::INFINITY, f64::min);
     let most = rows.iter().map(|row| row.ratio_total).fold(0.0, f64::max);
     let least = rows.iter().map(|row| row.ratio_total).fold(f64::INFINITY, f64::min);
-    // Times differ by a factor of ten and more; ratios do not. To the right there is room for a name.
+    // Times differ by a factor of ten and more; ratios do not. The right margin has room for a label.
     let wide = (most_time / least_time).max(1.5);
     let times = Times(least_time / wide.powf(0.12)..most_time * wide.powf(0.35));
     let room = ((most - least) * 0.18).max(0.1);
@@ -163,7 +163,7 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
     };
     let places: Vec<(i32, i32)> = rows.iter().map(pixel).collect();
     let edge = i32::try_from(area.dim_in_pixel().0)? - 14;
-    // Labels go beside their points, where they lie on no other label and no point.
+    // Labels are placed beside their points, where they overlap no other label or point.
     let mut taken: Vec<[i32; 4]> = places.iter().map(|(x, y)| [x - 7, y - 7, x + 7, y + 7]).collect();
     for (row, (x, y)) in rows.iter().zip(&places) {
         let chosen = row.full_name() == report.verdict.full_name();
@@ -195,7 +195,7 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
     Ok(())
 }
 
-/// Throughput of all CPUs, both ways.
+/// Throughput of all CPUs, compression and decompression.
 fn bars(area: &Area<'_>, report: &Report) -> Drawn {
     let (width, height) = area.dim_in_pixel();
     let (width, height) = (i32::try_from(width)?, i32::try_from(height)?);
@@ -237,7 +237,7 @@ fn bars(area: &Area<'_>, report: &Report) -> Drawn {
     Ok(())
 }
 
-/// A report with figures as a desktop shows them, for tests.
+/// A report with typical figures of a desktop, for tests.
 #[cfg(test)]
 pub fn sample_report() -> Report {
     let text = include_str!("../../../tests/golden/client/bench-report.json");

@@ -1,4 +1,4 @@
-//! `bench run`, `show`, `forget` and `adopt`: which algorithm is best here, as a table that a person understands.
+//! `bench run`, `show`, `forget` and `adopt`: choosing the compression algorithm.
 
 pub mod chart;
 pub mod ramdisk;
@@ -29,13 +29,13 @@ use logic::maintain::span;
 use logic::table;
 use logic::work::Work;
 
-/// Name of the work and verb of `zramd-worker`.
+/// Name of the work, and verb of `zramd-worker`.
 const WORK: &str = "benchmark";
-/// Object and interface on the bus.
+/// Object path and interface on the bus.
 const OBJECT: &str = "/org/zramd1/benchmark";
 const INTERFACE: &str = "org.zramd1.Benchmark";
 
-/// Runs `bench run`: by ourselves as root, and otherwise through the daemon.
+/// Runs `bench run`: directly as root, otherwise through the daemon.
 pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
     let report: Option<Report> = if LinuxHost::new("/").is_privileged() {
         worker::run(WORK, WORK, &for_worker(words)?, "measuring")?
@@ -54,7 +54,7 @@ pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
     Ok(status)
 }
 
-/// Swap that could have the verdict at once; nothing where that cannot be found out.
+/// Swaps that could adopt the verdict now; empty if that is unknown.
 fn to_adopt() -> Vec<String> {
     let survey = read::survey(None, &read::config(None).loaded, false);
     let changes = survey.map_or_else(|_| Vec::new(), |survey| survey.changes);
@@ -66,7 +66,7 @@ fn to_adopt() -> Vec<String> {
         .collect()
 }
 
-/// Words for `zramd-worker benchmark`.
+/// Arguments for `zramd-worker benchmark`.
 fn for_worker(words: &BenchRun) -> Result<Vec<OsString>, Error> {
     let mut out: Vec<OsString> = vec!["--now".into()];
     for algorithm in &words.algorithms {
@@ -93,7 +93,7 @@ fn for_worker(words: &BenchRun) -> Result<Vec<OsString>, Error> {
     Ok(out)
 }
 
-/// The same as options of org.zramd1.Benchmark.Run, which reads no file for its callers.
+/// The same as options of org.zramd1.Benchmark.Run. The daemon reads no files for its callers.
 fn for_daemon(words: &BenchRun) -> Result<HashMap<&'static str, Variant<'static>>, Error> {
     if words.data.is_some() {
         return Err(Error::new(ErrorKind::NotPermitted, "--data needs root: run it with sudo"));
@@ -131,7 +131,7 @@ async fn through_daemon(
     Ok(ExitStatus::Success)
 }
 
-/// The figures of the last run, whoever asked for it.
+/// The report of the last run, by any user.
 fn last() -> Option<Report> {
     let work: Work<Option<Report>> = serde_json::from_str(&work::read(Path::new("/"), WORK)?).ok()?;
     work.detail
@@ -149,7 +149,7 @@ pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-/// When and where it was measured, which is what it depends on.
+/// When, and with which kernel and CPU it was measured.
 fn age(stored: &Stored<Report>, now: u64) -> String {
     let past = Duration::from_secs(now.saturating_sub(stored.measured_unix));
     format!("Measured {} ago with Linux {} on {}.", span(past), stored.key.kernel, stored.key.cpu)
@@ -160,7 +160,7 @@ fn show_report(report: &Report, json: Option<Json>, chart: Option<&Path>) -> Res
         Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(report, form)?)?,
         _ => out::print(&text(report))?,
     }
-    // Last, so that a chart that cannot be written costs nobody the figures.
+    // Last, so that an error with the chart does not hide the figures.
     if let Some(path) = chart {
         chart::write(report, path)?;
     }
@@ -195,7 +195,7 @@ pub fn adopt(ask_password: bool) -> ExitStatus {
     })
 }
 
-/// The report for people.
+/// The report as text.
 pub fn text(report: &Report) -> String {
     let data = &report.data;
     let mut out = format!(
@@ -272,7 +272,7 @@ fn line(row: &Row, report: &Report, chosen: &str) -> Vec<String> {
     ]
 }
 
-/// Reads of several pages, when there is more than one algorithm to compare; otherwise the suggestion says it all.
+/// Reads of several pages, if there are several algorithms to compare; otherwise the suggestion has all of it.
 fn clusters(report: &Report) -> String {
     let mut algorithms: Vec<&String> = report.page_clusters.iter().map(|row| &row.algorithm).collect();
     algorithms.dedup();
@@ -323,7 +323,7 @@ mod tests {
             report,
         };
         assert_eq!(age(&stored, 1_007_260), "Measured 2h 1min ago with Linux 6.12.1 on Some CPU.");
-        // A clock that was set back makes nothing younger than now.
+        // A clock that was set back gives an age of 0.
         assert_eq!(age(&stored, 0), "Measured 0s ago with Linux 6.12.1 on Some CPU.");
     }
 

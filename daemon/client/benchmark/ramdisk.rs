@@ -1,4 +1,4 @@
-//! `bench ramdisk`: what `zramd-worker` measured, as a table in which nobody takes the page cache for a device.
+//! `bench ramdisk`: the result of `zramd-worker` as a table, which separates the page cache from the devices.
 
 use crate::args::{BenchRamdisk, Json};
 use crate::{out, worker};
@@ -25,7 +25,7 @@ pub fn run(words: &BenchRamdisk) -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-/// The report for people.
+/// The report as text.
 pub fn text(report: &Report) -> String {
     let mut out = format!(
         "{} a pass in requests of 1 MiB; then 4 KiB at random places, one at a time.\nReal data: {}.\n",

@@ -1,4 +1,4 @@
-//! `bench swap`: what `zramd-worker` measured, as a table.
+//! `bench swap`: the result of `zramd-worker` as a table.
 
 use crate::args::{BenchSwap, Json};
 use crate::{out, worker};
@@ -28,7 +28,7 @@ pub fn run(words: &BenchSwap) -> Result<ExitStatus, Error> {
 const HEADING: [&str; 10] =
     ["ALGORITHM", "CLUSTER", "RATIO", "OUT/S", "IN/S", "IN/S SEQ", "PAGES/FAULT", "FAULT AVG", "P50", "P99"];
 
-/// The report for people.
+/// The report as text.
 pub fn text(report: &Report) -> String {
     let mut out = format!("{} of memory. Its contents: {}.\n\n", human(report.memory_bytes), report.data);
     let rows: Vec<Vec<String>> = report.results.iter().map(line).collect();
