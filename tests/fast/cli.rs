@@ -1,4 +1,4 @@
-//! The command line as a user meets it: output, messages, exit statuses. Nothing here changes the machine.
+//! The command line of `zramd-setup`: output, messages, exit statuses. Nothing here changes the machine.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -90,7 +90,7 @@ fn problems_in_json_have_their_place() {
     assert!(problem["hint"].as_str().unwrap().contains("4KiB"));
 }
 
-/// `--root` takes configuration and memory from below a directory, so that a plan can be made for another machine.
+/// `--root` reads configuration and memory below a directory, to plan for another machine.
 #[test]
 fn a_plan_can_be_made_for_another_machine() {
     let root = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn a_plan_can_be_made_for_another_machine() {
 #[test]
 fn changing_the_machine_without_rights_is_refused_in_one_sentence() {
     if rustix::process::geteuid().is_root() {
-        // Covered on the simulator; here only a user without rights can see it.
+        // Covered on the simulator; only an unprivileged user can see it here.
         return;
     }
     let output = setup(&["--config", repository("config/example.toml").to_str().unwrap(), "apply"]);
@@ -121,8 +121,8 @@ fn changing_the_machine_without_rights_is_refused_in_one_sentence() {
     assert_eq!(texts(&output).1.lines().count(), 1, "{output:?}");
 }
 
-/// A pipe that nobody writes to, a device, a directory, a socket, links to them, and what is far too large: each is named, and the
-/// program ends.
+/// A FIFO without a writer, a device, a directory, a socket, links to them, and a file that is too large: each is named, and
+/// the program exits.
 #[test]
 fn only_regular_files_of_some_size_are_configuration() {
     let directory = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ fn only_regular_files_of_some_size_are_configuration() {
     assert_eq!(output.status.code(), Some(0), "as an empty file: {output:?}");
 }
 
-/// The others are used all the same.
+/// The other drop-ins are used.
 #[test]
 fn a_pipe_among_the_drop_ins_is_named_and_left_out() {
     let root = tempfile::tempdir().unwrap();
@@ -177,12 +177,12 @@ fn a_pipe_among_the_drop_ins_is_named_and_left_out() {
         .iter()
         .map(|problem| (problem["severity"].as_str().unwrap(), problem["file"].as_str().unwrap()))
         .collect();
-    // Everyone can write to the last one.
+    // The last one is world-writable.
     let writable = drop_ins.join("40-c.toml");
     assert_eq!(problems, [("error", pipe.to_str().unwrap()), ("warning", writable.to_str().unwrap())]);
 }
 
-/// The same for the files of other programs.
+/// The same for configuration of other programs.
 #[test]
 fn a_pipe_is_not_imported() {
     let root = tempfile::tempdir().unwrap();
@@ -197,7 +197,7 @@ fn a_pipe_is_not_imported() {
     assert_eq!(import().status.code(), Some(0));
 }
 
-/// What `plan` refuses whatever is on the machine at the moment is a mistake for `check`, too.
+/// What `plan` refuses on any machine is an error for `check`.
 #[test]
 fn check_refuses_what_plan_refuses() {
     let directory = tempfile::tempdir().unwrap();

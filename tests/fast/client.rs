@@ -1,4 +1,4 @@
-//! `zramdctl` as a user meets it, where it only reads: output, messages, exit statuses. Needs neither the daemon nor rights.
+//! Read-only commands of `zramdctl`: output, messages, exit statuses. Needs neither the daemon nor privileges.
 
 use std::fs;
 use std::process::{Command, Output, Stdio};
@@ -11,7 +11,7 @@ use logic::config;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_zramdctl");
 
-/// Runs `zramdctl` with these words, and no wishes about colours.
+/// Runs `zramdctl` with these arguments, without variables that select colours.
 fn ctl(words: &[&str]) -> Output {
     Command::new(PROGRAM).args(words).env_remove("NO_COLOR").output().unwrap()
 }
@@ -111,7 +111,7 @@ fn a_file_that_cannot_be_read_is_named() {
     assert_eq!(refused(&["check", "/nonexistent/z.toml"]).0, Some(1));
 }
 
-/// `zramdctl man | head`: the reader has gone before all is written.
+/// `zramdctl man | head`: the pipe is closed before all is written.
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let commands = [
@@ -170,8 +170,7 @@ fn a_check_is_strict_and_says_the_same_as_that_of_setup() {
     assert_eq!(output.status.code(), Some(1), "--config counts as well");
 }
 
-/// A named file does not hide what was asked for until the next boot; the machine that this runs on may have some, hence a root
-/// of its own.
+/// A named file does not hide overrides until the next boot. In a root of its own, because this machine may have some.
 #[test]
 fn the_configuration_is_shown_with_origins() {
     let root = tempfile::tempdir().unwrap();

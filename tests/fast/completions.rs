@@ -1,11 +1,11 @@
-//! The completions that packaging/install has zramdctl print, as their shells load and use them.
+//! The completions that packaging/install generates, loaded and used by their shells.
 
 use std::fs;
 use std::process::Command;
 
 use crate::support::{has_program, skip, texts};
 
-/// What a shell prints for a script, in which `$1` is the file with its completions and nothing of this user's counts.
+/// Output of a script in a shell, with the file of completions as `$1` and without the configuration of this user.
 fn said(shell: &str, words: &[&str], script: &str, name: &str) -> Option<String> {
     if !has_program(shell) {
         skip(&format!("needs {shell}"));
@@ -33,7 +33,7 @@ fn said(shell: &str, words: &[&str], script: &str, name: &str) -> Option<String>
 
 #[test]
 fn bash_completes() {
-    // As readline does it: words, the index of the one that is being completed, and the function for the command.
+    // As readline does: words, index of the completed word, completion function of the command.
     let script = r#"
         source "$1"
         function=$(complete -p zramdctl); function=${function##*-F }; function=${function%% *}
@@ -48,7 +48,7 @@ fn bash_completes() {
 
 #[test]
 fn fish_completes() {
-    // clap's scripts for fish know commands and options, not the words that a command takes.
+    // clap's scripts for fish complete commands and options, but no arguments.
     let script = r"
         source $argv[1]
         for line in 'zramdctl ben' 'zramdctl disk sa' 'zramdctl import --wri'
@@ -58,7 +58,7 @@ fn fish_completes() {
     assert_eq!(said, "bench\nsave\n--write\n");
 }
 
-/// zsh completes on a terminal only: that the function loads, and is there for the command.
+/// zsh completes on a terminal only: the test checks that the function loads and is registered.
 #[test]
 fn zsh_loads_it() {
     let script = r#"

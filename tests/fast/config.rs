@@ -42,7 +42,7 @@ fn planned(mem_total_kib: u64, loaded: &Loaded) -> Plan {
     plan::plan(&loaded.settings, loaded.problems.clone(), &machine(mem_total_kib), Activation::Direct)
 }
 
-/// What became of a device: `Some(bytes)` for one with a size (whatever was decided about it), `None` for one left out.
+/// Size of a device: `Some(bytes)` if it has one (planned or refused), `None` if it is left out.
 fn size(plan: &Plan, number: u32) -> Option<u64> {
     let item = plan.item(&Target::Device(number))?;
     match (&item.request, item.decision) {
@@ -67,7 +67,7 @@ fn every_example_value_is_accepted_by_the_key_it_belongs_to() {
     }
 }
 
-/// Every key that the parser did not read would let a date through: no key takes one.
+/// Every key gets a date, which no key accepts: a key that is not parsed would cause no error.
 #[test]
 fn every_key_is_read() {
     for (kind, key) in keys() {
@@ -82,7 +82,7 @@ fn every_key_is_read() {
     }
 }
 
-/// What the table calls the default is what the parser uses.
+/// The default in the table is that of the parser.
 #[test]
 fn writing_the_default_changes_nothing() {
     for (kind, key) in keys() {
@@ -97,7 +97,7 @@ fn writing_the_default_changes_nothing() {
     }
 }
 
-/// The settings as text, without the places where they were written.
+/// The settings as text, without the places of the values.
 fn without_places(settings: &str) -> String {
     let mut out = String::new();
     let mut parts = settings.split("Origin {");
@@ -113,7 +113,7 @@ fn keys() -> impl Iterator<Item = (SectionKind, &'static Key)> {
     kinds.flat_map(|kind| kind.keys().iter().map(move |key| (kind, *key)))
 }
 
-/// A file to which a key can be added without a mistake.
+/// A valid file to which a key can be added.
 fn context(kind: SectionKind, key: &str) -> String {
     match (kind, key) {
         (SectionKind::RamDisk, "mount-point") => "[ramdisk.a]\n",
@@ -516,7 +516,7 @@ proptest! {
         load(&[&text]);
     }
 
-    /// What a section becomes depends on nothing that stands in another one.
+    /// A section is parsed independently of the other sections.
     #[test]
     fn sections_do_not_disturb_each_other(choices in prop::collection::vec(0..SECTIONS.len(), 1..5)) {
         let section = |number: usize, choice: usize| format!("[zram{number}]\n{}\n", SECTIONS[choice]);
@@ -546,7 +546,7 @@ fn disks_on_zram_get_numbers_that_nobody_else_has() {
     };
     let both = format!("{}{}", disk("b", ""), disk("a", ""));
     assert_eq!(numbers(&both), [("a".to_owned(), 0), ("b".to_owned(), 1)]);
-    // A section that is switched off keeps its number: it may come back while the disk is in use.
+    // A disabled section keeps its number: it may be enabled while the disk is in use.
     assert_eq!(numbers(&format!("[zram4]\nenabled = false\n{both}"))[0].1, 5);
     assert_eq!(numbers(&format!("{both}{}", disk("c", "zram-device = 7")))[0].1, 8);
     let taken = load(&[&format!("[zram7]\n{}", disk("c", "zram-device = 7"))]);

@@ -1,4 +1,4 @@
-//! `[maintenance]`: what it asks for, and what is said about mistakes in it.
+//! `[maintenance]`: settings, and messages about mistakes.
 
 use logic::config::settings::{BackingSettings, StoreSettings};
 use logic::config::{self, Loaded};
@@ -31,13 +31,13 @@ fn maintenance_is_off_unless_it_is_asked_for() {
     assert_eq!((empty.recompress, empty.writeback, empty.pressure), (None, None, None));
     assert_eq!(asked("[maintenance]\nenabled = false\nrecompress = true").maintenance, None);
 
-    // Runs are made for what is written, not for what is so anyway.
+    // Only written settings cause runs, not defaults.
     for word in ["report", "apply"] {
         let text = format!("[zram0]\n[maintenance]\non-memory-change = \"{word}\"");
         assert!(asked(&text).maintenance.unwrap().needs_timer(), "{word}");
     }
 
-    // Three ways to write the same, and a key of another file.
+    // Three spellings, and a key of another file.
     for text in
         ["recompress = true", "recompress = {}", "recompress.enabled = true", "[maintenance.recompress]"]
     {

@@ -1,6 +1,6 @@
-//! Idle marks, recompression and write-back in the simulator: what two kernels were seen to do, line by line.
+//! Idle marks, recompression and write-back in the simulator, compared line by line with the behaviour of two kernels.
 //!
-//! The kernels' side is `tests/lab/guest/zram-rules`, which the lab's scenario `zram-rules` does to real devices.
+//! The lab scenario `zram-rules` runs `tests/lab/guest/zram-rules` on real devices and records their behaviour.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use sim::{SimHost, SimMachine};
 const CASES: &str = include_str!("../lab/guest/zram-rules/cases");
 const BACKING: &str = "/dev/wb";
 
-/// See `run` beside the cases. Only what the simulator looks at is alike.
+/// Contents as in `run` beside the cases, as far as the simulator distinguishes them.
 fn content(kind: &str) -> Vec<u8> {
     let page = usize::try_from(PAGE).unwrap();
     let of = |bytes: &[u8], length: usize| bytes.iter().copied().cycle().take(length).collect::<Vec<u8>>();

@@ -1,5 +1,5 @@
-//! A store on a file system where every file has a name (many of FUSE, some of networks): what a save writes has one that no load
-//! takes for a snapshot, and what a killed one has left goes with the next.
+//! A store on a file system without unnamed files (many of FUSE, some network ones): the draft of a save has a name that no
+//! load uses, and the next save removes the draft of a killed one.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -12,11 +12,11 @@ use host::linux::ramdisk::Calls;
 use logic::ramdisk::state::Outcome;
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Where the program that is killed finds its disk.
+/// Path of the disk's description, for the process that is killed.
 const SPEC: &str = "ZRAMD_TEST_DISK";
 const DRAFT: &str = "gen-2.tar.zst.partial";
 
-/// Contents that are no smaller in an archive.
+/// Contents that do not compress.
 fn large(root: &Path) {
     let noise = noise(1 << 20);
     for number in 0..24_u8 {
@@ -44,7 +44,7 @@ fn dies_while_it_saves() {
     panic!("it has not been killed: {saved:?}");
 }
 
-/// Has a save killed while it writes.
+/// Kills a save while it writes.
 fn killed_save(trial: &Trial) {
     let spec: PathBuf = trial.path("spec.json");
     fs::write(&spec, serde_json::to_string(&trial.disk).unwrap()).unwrap();
@@ -83,7 +83,7 @@ fn a_draft_of_a_save_that_was_killed_goes_with_the_next() {
     assert_eq!(trial.load().unwrap().generation, Some(2));
     assert!(picture(trial.place()) == new);
 
-    // And a boot after it was killed: what is loaded is the last good one, and the draft goes with the save after that.
+    // After a reboot the last good snapshot is loaded, and the next save removes the draft.
     ramdisk::delete(&Calls::new(), &trial.disk, 2).unwrap();
     killed_save(&trial);
     trial.reboot();

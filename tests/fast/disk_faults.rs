@@ -1,5 +1,5 @@
-//! Every system call of a save and of a load goes wrong once, in every way: the last good generation is there afterwards, the
-//! error says what was wrong, and the next attempt succeeds.
+//! Each system call of a save and of a load fails once, in every way: the last good generation is kept, the error names the
+//! cause, and the next attempt succeeds.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use host::linux::ramdisk::script::Fault;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::Outcome;
 
-/// Loads whatever a boot would load now.
+/// Loads what the next boot would load.
 fn after_reboot(trial: &Trial) -> (u64, Picture) {
     trial.reboot();
     let loaded = trial.load().unwrap();
@@ -20,7 +20,7 @@ fn after_reboot(trial: &Trial) -> (u64, Picture) {
     (loaded.generation.unwrap(), picture(trial.place()))
 }
 
-/// A disk with two generations of the same contents, a further change, and what the store looked like.
+/// A disk with two generations of the same contents and a further change, and the state of its store.
 fn prepared() -> (Trial, Picture, Picture) {
     let mut trial = Trial::with(small);
     trial.disk.notes = Some(trial.path("run"));
@@ -33,10 +33,10 @@ fn prepared() -> (Trial, Picture, Picture) {
     (trial, old, new)
 }
 
-/// Calls with something that goes wrong at one of them, on this or that file system.
+/// Constructor of calls with a fault, on a kind of file system.
 type Make = fn(Option<(usize, Fault)>) -> Calls;
 
-/// Calls of a save in which nothing goes wrong.
+/// Calls of a save without a fault.
 fn calls_of_a_save(trial: &Trial, make: Make) -> Vec<String> {
     let calls = make(None);
     ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
@@ -54,7 +54,7 @@ fn a_save_may_fail_anywhere_where_all_files_have_names() {
     walk_through_a_save(Calls::all_named);
 }
 
-/// Another program removes a directory while it is listed, or it cannot be read: the others are saved as they are.
+/// A directory that is removed during the listing, or cannot be read, does not affect the others.
 #[test]
 fn a_directory_that_cannot_be_listed_costs_only_itself() {
     let saved = |fault| {
@@ -76,7 +76,7 @@ fn a_directory_that_cannot_be_listed_costs_only_itself() {
     let mut cases = 0;
     for call in (1..=transcript.len()).filter(|call| transcript[call - 1].starts_with("getdents")) {
         for errno in [Errno::NOENT, Errno::IO] {
-            // Without the listing of the disk itself, or of the store, nothing is saved.
+            // If the disk itself or the store cannot be listed, nothing is saved.
             let Some((_, whole, found, manifest)) = saved(Some((call, Fault::Fail(errno)))) else { continue };
             if manifest.omitted.is_empty() && found == whole {
                 continue;
@@ -95,11 +95,11 @@ fn a_directory_that_cannot_be_listed_costs_only_itself() {
     assert_eq!(cases, 10, "five directories, in two ways");
 }
 
-/// What is missing is named, or below what is named, and everything else is as it was.
+/// Missing entries are named, or are below a named one; all others are unchanged.
 #[track_caller]
 fn assert_left_out(found: &Picture, expected: &Picture, omitted: &Omitted, what: &str) {
     let is_named = |path: &Path| omitted.named.iter().any(|named| path.starts_with(&named.path));
-    // Fewer names of a file are left when one of them is not saved.
+    // A file has fewer names if one of them is not saved.
     let plain = |text: &String| {
         text.split(' ')
             .enumerate()
@@ -142,7 +142,7 @@ fn walk_through_a_save(make: Make) {
             assert!(fault != Fault::Short || saved.is_ok(), "{what}: {saved:?}");
             let is_left = |names: Vec<String>| names.iter().any(|name| name.ends_with(".partial"));
             assert!(is_kill(fault) || !is_left(trial.names()), "{what}: {:?}", trial.names());
-            // What a boot at this moment would find, elsewhere.
+            // Loads elsewhere what the next boot would load.
             trial.disk.place = trial.path("elsewhere");
             fs::create_dir_all(&trial.disk.place).unwrap();
             let kept = trial.path("kept");
@@ -159,7 +159,7 @@ fn walk_through_a_save(make: Make) {
                 ),
             }
             assert!(saved.is_err() || generation == 3, "{what}");
-            // And a second attempt in the same boot.
+            // Second attempt in the same boot.
             copy(&kept, &trial.disk.store);
             trial.disk.place.clone_from(&place);
             let again = ramdisk::save(&make(None), &trial.disk, FORCED, &mut |_| true);
@@ -218,7 +218,7 @@ fn a_load_may_fail_anywhere() {
                 }
             }
             assert!(fault != Fault::Short || loaded.is_ok(), "{what}: {loaded:?}");
-            // Nothing good was set aside, and the next attempt, also into what is half there, loads the newest.
+            // No good snapshot was set aside, and the next attempt, also into a half-filled directory, loads the newest.
             assert!(!trial.names().iter().any(|name| name.ends_with(".bad")), "{what}");
             if loaded.is_err() {
                 let again = trial.load().unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -254,7 +254,7 @@ fn in_order(make: Make, names_archive: &str) {
         transcript.iter().take(at("create gen-3.json.partial")).rposition(|line| line.starts_with("write"));
     let (manifest, archive) = (at("renameat gen-3.json.partial -> gen-3.json"), at(names_archive));
     let pruned = at("unlinkat gen-1.tar.zst");
-    // Archive, then manifest, then the directory, and only then something old goes.
+    // Archive, then manifest, then directory; old files are removed last.
     assert!(last_write.unwrap() < syncs[0] && syncs[0] < manifest, "{transcript:#?}");
     assert!(at("create gen-3.json.partial") < syncs[1] && syncs[1] < manifest, "{transcript:#?}");
     assert!(manifest < archive && archive < syncs[2] && syncs[2] < pruned, "{transcript:#?}");

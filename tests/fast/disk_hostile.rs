@@ -1,5 +1,5 @@
-//! Archives that are broken or want more than they may: what cannot be loaded is left out, a broken archive is set aside and an
-//! older generation loaded, and nothing is written outside of the disk.
+//! Damaged and forged archives: entries that cannot be loaded are left out, a damaged archive is set aside and an older
+//! generation loaded, and nothing is written outside of the disk.
 
 use std::fs;
 
@@ -11,12 +11,12 @@ use logic::ramdisk::omitted::Reason;
 use logic::ramdisk::state::Outcome;
 use logic::ramdisk::{archive_name, manifest_name, pax};
 
-/// An archive in the making.
+/// An archive under construction.
 #[derive(Default)]
 struct Forged(Vec<u8>);
 
 impl Forged {
-    /// One that begins as it should.
+    /// One with a valid beginning.
     fn new() -> Forged {
         Forged::default().entry(b'5', b"./", b"", b"")
     }
@@ -69,7 +69,7 @@ impl Forged {
     }
 }
 
-/// Two generations; what the first and the second hold, and what is around the disk.
+/// Two generations, their contents, and the surroundings of the disk.
 struct Scene {
     trial: Trial,
     old: Picture,
@@ -100,7 +100,7 @@ impl Scene {
         self.trial.disk.store.join(manifest_name(2))
     }
 
-    /// Makes these bytes the archive of the newest generation; its manifest agrees.
+    /// Replaces the archive of the newest generation, with a matching manifest.
     fn forge(&self, archive: &[u8]) {
         fs::write(self.archive(), archive).unwrap();
         let mut manifest = Manifest::parse(&fs::read_to_string(self.manifest()).unwrap()).unwrap();
@@ -109,7 +109,7 @@ impl Scene {
         fs::write(self.manifest(), manifest.text()).unwrap();
     }
 
-    /// Loads: the newest generation has to be refused and the older one be there, with nothing anywhere else.
+    /// Loads: the newest generation has to be refused, the older one loaded, and nothing written elsewhere.
     #[track_caller]
     fn falls_back(&self, what: &str) -> String {
         self.trial.reboot();
@@ -124,7 +124,7 @@ impl Scene {
         why.clone()
     }
 
-    /// With a digest that is right it stays, and is not pruned.
+    /// With a matching digest it is kept, and not pruned.
     #[track_caller]
     fn is_held(&self, what: &str) {
         let names = self.trial.names();
@@ -152,11 +152,11 @@ fn the_forger_can_make_good_archives() {
     assert_eq!(fs::read(scene.trial.place().join("g")).unwrap(), b"evil");
 }
 
-/// What of a forged archive is wrong.
+/// The extent of a forgery.
 enum Wrong {
-    /// One entry, or some: the others can be loaded.
+    /// One or more entries; the others can be loaded.
     Entry,
-    /// It cannot be read to its end.
+    /// The archive cannot be read to its end.
     Whole,
 }
 
@@ -242,14 +242,14 @@ fn entries_that_want_more_than_they_may_are_left_out() {
     ];
     for (what, wrong, archive) in archives {
         let scene = Scene::new();
-        // What is forged names the outside of the first scene, which is another directory.
+        // The forged path names the outside of the first scene, which is another directory.
         scene.forge(&zstd::encode_all(archive.end().as_slice(), 1).unwrap());
         let checked = scene.trial.verify(2);
         scene.trial.reboot();
         let loaded = scene.trial.load().unwrap_or_else(|error| panic!("{what}: {error}"));
         let root = picture(scene.trial.place());
         match wrong {
-            // What is verified and what is loaded are the same, and what is left out is named.
+            // `verify` and `load` agree, and omitted entries are named.
             Entry => {
                 let found = checked.unwrap().found;
                 assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(2)), "{what}");
@@ -264,7 +264,7 @@ fn entries_that_want_more_than_they_may_are_left_out() {
                 assert!(root == scene.old, "{what}");
             }
         }
-        // Its digest is right: it stays, whatever is in it.
+        // With a matching digest it is kept, whatever its contents.
         let names = scene.trial.names();
         assert!(names.contains(&"gen-2.pin".to_owned()), "{what}: {names:?}");
         assert!(!names.iter().any(|name| name.ends_with(".bad")), "{what}: {names:?}");
@@ -292,7 +292,7 @@ fn archives_that_end_too_early_are_refused() {
     for share in [0, 1, 10, 50, 90, 99] {
         let scene = Scene::new();
         let good = fs::read(scene.archive()).unwrap();
-        // Both as it happens, and with a manifest that agrees.
+        // With the original manifest, and with a matching one.
         fs::write(scene.archive(), &good[..good.len() * share / 100]).unwrap();
         let why = scene.falls_back(&format!("{share} %"));
         assert!(why.contains("bytes instead of"), "{why}");
@@ -303,7 +303,7 @@ fn archives_that_end_too_early_are_refused() {
         scene.falls_back(&format!("{share} % with a manifest"));
         scene.is_held("cut off");
     }
-    // A whole zstd frame of half an archive.
+    // A complete zstd frame with half an archive.
     let scene = Scene::new();
     let tar = zstd::decode_all(fs::read(scene.archive()).unwrap().as_slice()).unwrap();
     for length in [0, 100, 512, 1024, 5000, tar.len() / 2, tar.len() - 1024, tar.len() - 512] {
@@ -341,7 +341,7 @@ fn manifests_that_are_wrong_are_not_believed() {
         scene.falls_back(text);
         scene.is_set_aside(text);
     }
-    // Of a later version: that is somebody's, and stays.
+    // A manifest of a later version: the snapshot is kept.
     let scene = Scene::new();
     let good = fs::read_to_string(scene.manifest()).unwrap();
     fs::write(scene.manifest(), good.replace("\"format_version\": 1", "\"format_version\": 2")).unwrap();
@@ -352,7 +352,7 @@ fn manifests_that_are_wrong_are_not_believed() {
         scene.trial.save().unwrap();
     }
     assert!(scene.trial.generations().contains(&2), "{:?}", scene.trial.generations());
-    // Of nobody: a generation is its archive with its manifest.
+    // Archives without a manifest are no generations.
     let scene = Scene::new();
     fs::remove_file(scene.manifest()).unwrap();
     scene.trial.reboot();

@@ -1,4 +1,4 @@
-//! What is refused, what is kept, and what nobody has to do: sizes, first use, pins, two at once, changes while it is read.
+//! Rules of snapshots: refusals, sizes, first use, pins, concurrent saves, changes during a save.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -43,7 +43,7 @@ fn a_store_below_its_own_disk_is_refused_and_so_is_a_place_without_mount() {
     trial.disk.store = directory.join("target/store");
     trial.disk.target = Some(directory.join("target"));
     let error = trial.load().unwrap_err();
-    // A container's overlay is refused as well.
+    // In a container, overlayfs is refused as well.
     assert!(error.message.contains("should keep") || error.message.contains("overlay"), "{error}");
     trial.disk.target = None;
     let error = trial.load().unwrap_err();
@@ -57,19 +57,19 @@ fn what_was_not_loaded_is_not_saved() {
     let error = trial.save().unwrap_err();
     assert!(error.message.contains("was not loaded in this boot"), "{error}");
     assert_eq!(error.kind, ErrorKind::NotLoaded);
-    // Nor is what merely lies where the disk should be.
+    // Nor are files in the directory where the disk should be mounted.
     let trial = Trial::with(small);
     trial.save().unwrap();
     trial.reboot();
     let error = trial.save().unwrap_err();
     assert!(error.message.contains("another file system is mounted"), "{error}");
     assert_eq!(trial.generations(), [1]);
-    // Loading into something that is there would mix the two.
+    // Loading into a disk with files would mix both contents.
     fs::write(trial.place().join("theirs"), "x").unwrap();
     let error = trial.load().unwrap_err();
     assert!(error.message.contains("not empty"), "{error}");
     assert_eq!(picture(trial.place()).len(), 2);
-    // Unless somebody says that it counts.
+    // Unless it is adopted.
     ramdisk::adopt(&Calls::new(), &trial.disk).unwrap();
     trial.save().unwrap();
     assert_eq!(trial.generations(), [2, 1]);
@@ -103,7 +103,7 @@ fn nothing_is_written_when_nothing_has_changed() {
         assert_eq!(trial.save_as(ASKED), Ok(unchanged(1)));
     }
     assert!(picture(&trial.disk.store) == before);
-    // Every kind of change is one.
+    // Each kind of change is noticed.
     let place = trial.place().to_owned();
     let changes: [(&str, &dyn Fn()); 5] = [
         ("contents", &|| fs::write(place.join("a/one"), "FIRST").unwrap()),
@@ -136,7 +136,7 @@ fn what_changes_while_it_is_read_is_read_again_and_marked() {
         true
     });
     let Ok(Saved::Written { manifest, .. }) = saved else { panic!("{saved:?}") };
-    // Each file is whole, the files are not of one moment.
+    // Each file is consistent, but the files are from different moments.
     assert_eq!(
         (manifest.consistency, manifest.changed.len()),
         (Consistency::Fuzzy, 0),
@@ -147,7 +147,7 @@ fn what_changes_while_it_is_read_is_read_again_and_marked() {
     trial.load().unwrap();
     assert_eq!(fs::read_to_string(&late).unwrap(), "after, and longer");
 
-    // One that is too large to be read twice: what is there of it is kept, and it is named.
+    // Too large to be read twice: the part that was read is kept, and the file is named.
     fs::write(&late, noise(20 << 20)).unwrap();
     let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
         if progress.done_bytes > 10 << 20 {
@@ -229,7 +229,7 @@ fn saves_of_users_take_the_place_of_their_own_only() {
         trial.save_as(BY_USER).unwrap();
     }
     assert_eq!(trial.generations(), [5, 2, 1]);
-    // What the timer finds saved already is its own from then on.
+    // A snapshot that the timer finds unchanged counts as one of the timer.
     assert_eq!(trial.save_as(timer), Ok(unchanged(5)));
     write("six");
     trial.save_as(BY_USER).unwrap();
@@ -260,7 +260,7 @@ fn a_save_that_would_write_the_same_archive_writes_none() {
     let trial = Trial::with(small);
     fs::set_permissions(trial.place().join("big"), fs::Permissions::from_mode(0o644)).unwrap();
     trial.save().unwrap();
-    // The time of its change is another one, but that is not kept.
+    // The change has another ctime, but ctime is not saved.
     for mode in [0o600, 0o644] {
         fs::set_permissions(trial.place().join("big"), fs::Permissions::from_mode(mode)).unwrap();
     }
@@ -315,7 +315,7 @@ fn a_boot_that_ended_without_its_last_save_is_reported_until_the_next_one() {
     assert!(!trial.load().unwrap().unclean);
     other_boot(true);
     assert!(trial.load().unwrap().unclean);
-    // Also when loading has to be done again.
+    // Also after a second load.
     trial.reboot();
     assert!(trial.load().unwrap().unclean);
     change(trial.place());
@@ -343,7 +343,7 @@ fn without_a_good_generation_it_goes_on_as_was_asked() {
 
     let mut trial = broken();
     trial.disk.on_failure = OnFailure::Empty;
-    // A directory to begin with is for the first use only.
+    // A seed directory is for the first use only.
     trial.disk.seed = Some(trial.path("store"));
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, picture(trial.place()).len()), (Outcome::Empty, 1));
@@ -352,7 +352,7 @@ fn without_a_good_generation_it_goes_on_as_was_asked() {
         trial.names(),
         ["gen-1.json.bad", "gen-1.tar.zst.bad", "gen-2.json", "gen-2.tar.zst", "state.json"]
     );
-    // Next time all that was set aside does not make it the first use again.
+    // With all snapshots set aside, the next load is still not the first use.
     ramdisk::delete(&Calls::new(), &trial.disk, 2).unwrap();
     trial.reboot();
     assert_eq!(trial.load().unwrap().outcome, Outcome::Empty);
@@ -367,7 +367,7 @@ fn root(path: &Path) -> Root {
     (meta.mode(), meta.uid(), meta.gid(), meta.mtime(), attributes)
 }
 
-/// Gives the root of an empty disk what a configuration can give it: a mode, as root an owner, and ACLs where there are any.
+/// Sets what a configuration can set on the root of an empty disk: mode, owner (as root), and ACLs if supported.
 fn configure(place: &Path) {
     fs::set_permissions(place, fs::Permissions::from_mode(0o3771)).unwrap();
     let opened = fs::File::open(place).unwrap();
@@ -390,7 +390,7 @@ fn configure(place: &Path) {
     }
 }
 
-/// A disk whose only snapshot breaks off in the middle of being loaded, with nothing in it.
+/// An empty disk after a load of a truncated snapshot, the only one.
 fn with_a_damaged_snapshot() -> Trial {
     let trial = Trial::with(small);
     trial.save().unwrap();
@@ -413,7 +413,7 @@ fn a_disk_that_starts_empty_has_its_owner_mode_and_acl() {
         assert_eq!(trial.load().is_ok(), on_failure != OnFailure::Fail);
         assert_eq!((root(trial.place()), picture(trial.place()).len()), (before, 1), "{on_failure:?}");
     }
-    // The first use is interrupted.
+    // The first load is interrupted.
     let mut trial = Trial::new();
     trial.disk.seed = Some(trial.path("seed"));
     fs::create_dir(trial.path("seed")).unwrap();
@@ -437,7 +437,7 @@ fn a_disk_has_its_owner_mode_and_acl_after_a_load_that_was_killed() {
     load(&damaged().0, &counted).unwrap();
     for number in 1..=counted.transcript().len() {
         let (trial, before) = damaged();
-        // What a killed process returns does not matter.
+        // The result of a killed process does not matter.
         load(&trial, &Calls::with_fault(Some((number, Fault::KillBefore)))).ok();
         trial.load().unwrap();
         let (mode, uid, gid, _, attributes) = root(trial.place());
@@ -446,7 +446,7 @@ fn a_disk_has_its_owner_mode_and_acl_after_a_load_that_was_killed() {
     }
 }
 
-/// The number of the first call of this kind while `work` is done.
+/// Number of the first call of this kind in `work`.
 fn first(call: &str, work: impl FnOnce(&Calls)) -> usize {
     let counted = Calls::with_fault(None);
     work(&counted);
@@ -498,7 +498,7 @@ fn a_skeleton_has_everything_but_contents() {
     assert!(matches!(trial.save_as(ASKED), Ok(Saved::Unchanged { .. })));
     fs::write(trial.place().join("a/new"), "").unwrap();
     assert!(matches!(trial.save_as(ASKED), Ok(Saved::Written { .. })));
-    // The last contents that were kept stay.
+    // The last snapshot with contents is kept.
     assert!(trial.generations().contains(&1), "{:?}", trial.generations());
     let expected: Vec<_> = picture(trial.place()).into_keys().collect();
     trial.reboot();

@@ -1,5 +1,5 @@
-//! Every system call of what is done with snapshots goes wrong once, in every way: the store is as before or as after, the error
-//! names what it was about, and the next attempt succeeds and leaves nothing behind.
+//! Each system call of operations on snapshots fails once, in every way: the store is in its old or new state, the error
+//! names its object, and the next attempt succeeds and leaves nothing behind.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
 use host::linux::ramdisk::script::Fault;
 
-/// Snapshots by number: whether each is whole, and why it is pinned.
+/// Snapshots by number: whether each is good, and why it is pinned.
 type View = BTreeMap<u64, (bool, Option<String>)>;
 
 fn view(trial: &Trial) -> View {
@@ -21,7 +21,7 @@ fn view(trial: &Trial) -> View {
     status.generations.into_iter().map(line).collect()
 }
 
-/// A disk with three snapshots, of which the first is pinned and the last differs, and something of the second that was set aside.
+/// A disk with three snapshots: the first is pinned, the last differs; and a file of the second that was set aside.
 fn prepared() -> Trial {
     let trial = Trial::with(small);
     trial.save().unwrap();
@@ -35,7 +35,7 @@ fn prepared() -> Trial {
     trial
 }
 
-/// The error says with which file of the store it happened.
+/// The error names the file of the store.
 #[track_caller]
 fn names_its_file(error: &Error, trial: &Trial, call: &str, what: &str) {
     assert!(error.message.contains(trial.disk.store.to_str().unwrap()), "{what}: {error}");
@@ -46,10 +46,10 @@ fn names_its_file(error: &Error, trial: &Trial, call: &str, what: &str) {
     }
 }
 
-/// What is done with a store.
+/// An operation on a store.
 type Act<'a> = &'a dyn Fn(&Calls, &Disk) -> Result<(), Error>;
 
-/// Has `act` fail at every call, which changes the store in one step.
+/// Makes `act` fail at every call. The store has to change in one step.
 fn walk_through(act: Act<'_>) {
     let trial = prepared();
     let reset = || copy(&trial.path("before"), &trial.disk.store);
@@ -78,7 +78,7 @@ fn walk_through(act: Act<'_>) {
                 names_its_file(error, &trial, &transcript[number - 1], &what);
                 assert!(is_done || trial.names() == names_before, "{what}: {:?}", trial.names());
             }
-            // The next attempt in the same boot; what is done already need not be found.
+            // The next attempt in the same boot; a completed operation may report that there is nothing to do.
             let kept = trial.path("kept");
             copy(&trial.disk.store, &kept);
             match act(&Calls::new(), &trial.disk) {
@@ -86,7 +86,7 @@ fn walk_through(act: Act<'_>) {
                 again => again.unwrap_or_else(|error| panic!("{what}: {error}")),
             }
             assert_eq!((view(&trial), trial.names()), (after.clone(), names_after.clone()), "{what}");
-            // Or a save is next: what is half there goes with it, and its snapshot is good.
+            // Or a save comes next: it removes partial files, and its snapshot is good.
             copy(&kept, &trial.disk.store);
             trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
             ramdisk::verify(&Calls::new(), &trial.disk, None, &mut |_| true)
@@ -123,10 +123,10 @@ fn deleting_may_fail_anywhere() {
     walk_through(&|calls, disk| ramdisk::delete_spare(calls, disk, 3, &mut |_| true));
 }
 
-/// Where exports go, with the directory itself.
+/// Destination of exports.
 struct Target<'a> {
     trial: &'a Trial,
-    /// Whether the directory is there before.
+    /// Whether the directory exists before.
     is_there: bool,
 }
 
@@ -145,7 +145,7 @@ impl Target<'_> {
         }
     }
 
-    /// All that is in the directory above, and mode and owner of the directory.
+    /// Contents of the parent directory, with mode and owner of the destination.
     fn found(&self) -> (Picture, Option<(u32, u32, u32)>) {
         let top = fs::symlink_metadata(self.directory()).ok();
         let mut found = picture(&self.trial.path("exports"));
@@ -174,7 +174,7 @@ fn exporting_may_fail_anywhere(is_there: bool) {
                 Fault::Short => {
                     ["read ", "pread ", "write ", "pwrite "].iter().any(|verb| call.starts_with(verb))
                 }
-                // Elsewhere it is the same as before the next call.
+                // At other calls this equals a kill before the next call.
                 Fault::KillAfter => call.starts_with("renameat"),
                 _ => true,
             };
@@ -188,7 +188,7 @@ fn exporting_may_fail_anywhere(is_there: bool) {
             match &ended {
                 Ok(extracted) => {
                     done += 1;
-                    // What is missing is named.
+                    // Missing entries are named.
                     assert!(found == after || !extracted.omitted.is_empty(), "{what}: {found:#?}");
                 }
                 Err(error) => {
@@ -198,7 +198,7 @@ fn exporting_may_fail_anywhere(is_there: bool) {
                         [store, directory.to_str().unwrap()].iter().any(|path| error.message.contains(path));
                     assert!(is_kill(fault) || named, "{what}: {error}");
                     assert!(is_kill(fault) || found == before, "{what}: {found:#?}");
-                    // Where there was no directory none is taken for a whole one.
+                    // A new directory only appears when it is complete.
                     assert!(is_there || found.1.is_none() || found == after, "{what}: {found:#?}");
                 }
             }
@@ -206,7 +206,7 @@ fn exporting_may_fail_anywhere(is_there: bool) {
             assert!(picture(&trial.disk.store) == store, "{what}");
             if ended.is_err() && found != after {
                 match export(&Calls::new()) {
-                    // What is in a directory of another program is never removed; the message says where it is.
+                    // Nothing is removed from an existing directory; the message names it.
                     Err(error) if is_there && is_kill(fault) && found.0 != before.0 => {
                         assert_eq!(error.kind, ErrorKind::Unsafe, "{what}: {error}");
                         assert!(

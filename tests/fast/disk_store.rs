@@ -1,4 +1,4 @@
-//! Stores in which something is broken or missing, or that others can change.
+//! Stores with damaged or missing files, and stores that other users can change.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
@@ -12,7 +12,7 @@ use host::linux::ramdisk::Calls;
 use logic::ramdisk::OnFailure;
 use logic::ramdisk::state::Outcome;
 
-/// A disk with two generations of the same contents, with nothing to save.
+/// A disk with two generations of the same contents, without changes.
 fn with_two() -> Trial {
     let trial = Trial::with(small);
     trial.save().unwrap();
@@ -25,7 +25,7 @@ fn cut(trial: &Trial, number: u64) {
     fs::OpenOptions::new().write(true).open(archive).unwrap().set_len(10).unwrap();
 }
 
-/// Which snapshots are said to be good, newest first.
+/// Snapshots by number, newest first, and whether each is good.
 fn good(trial: &Trial) -> Vec<(u64, bool)> {
     let status = ramdisk::status(&Calls::new(), &trial.disk).unwrap();
     engine::ramdisk::keep::lines(&status).iter().map(|line| (line.generation, line.good)).collect()
@@ -53,7 +53,7 @@ fn the_only_snapshot_that_can_be_loaded_is_not_deleted() {
     delete(&trial, 2).unwrap();
     assert_eq!(delete(&trial, 1).unwrap_err().kind, ErrorKind::Unsafe);
     assert_eq!(delete(&trial, 7).unwrap_err().kind, ErrorKind::NotFound);
-    // Nor when only reading shows what is wrong with the other one.
+    // Also if the damage of the other one is found only by reading it.
     let trial = with_two();
     let archive = trial.disk.store.join("gen-2.tar.zst");
     let mut bytes = fs::read(&archive).unwrap();
@@ -87,7 +87,7 @@ fn archives_without_manifest_are_broken_snapshots_and_not_nothing() {
     assert_eq!((loaded.outcome, loaded.refused.len()), (Outcome::Empty, 2), "{loaded:?}");
     assert!(loaded.warnings[0].contains("manifest"), "{:?}", loaded.warnings);
     assert_eq!(trial.names(), ["gen-1.tar.zst.bad", "gen-2.tar.zst.bad", "state.json"]);
-    // From then on it is no longer news which ones they were, but still no first use.
+    // Later loads do not report them again, but it is still not the first use.
     trial.reboot();
     let loaded = trial.load().unwrap();
     assert!(loaded.outcome == Outcome::Empty && loaded.warnings[0].contains("set aside"), "{loaded:?}");
@@ -115,7 +115,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// A disk with a snapshot in a store two directories down, after a reboot.
+/// A disk with a snapshot in a nested store directory, after a reboot.
 fn with_deep_store() -> Trial {
     let mut trial = Trial::new();
     trial.disk.store = trial.path("above/store");
@@ -126,7 +126,7 @@ fn with_deep_store() -> Trial {
     trial
 }
 
-/// Nothing is loaded from, read from or written to a store while `spoil` is in force.
+/// While `spoil` is in effect, the store is neither loaded from, read nor written.
 fn refused_while(case: &str, spoil: impl Fn(&Trial), mend: impl Fn(&Trial)) {
     let trial = with_deep_store();
     spoil(&trial);
@@ -198,7 +198,7 @@ fn an_archive_that_others_can_change_is_not_loaded() {
     trial.reboot();
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(1)));
-    // It is not broken: nothing was set aside.
+    // It was not treated as damaged.
     set_mode(&archive, 0o600);
     trial.verify(2).unwrap();
     if !rustix::process::geteuid().is_root() {

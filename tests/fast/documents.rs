@@ -1,4 +1,4 @@
-//! Manual pages. UPDATE_GOLDEN=1 writes them; `tests/captures`, as root, writes the outputs that they quote.
+//! Manual pages. UPDATE_GOLDEN=1 writes them; `tests/captures`, as root, writes the outputs that they contain.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// An entry whose meaning has words between backticks.
+/// A list item; words between backticks are bold.
 fn entry(tag: &str, meaning: &str) -> String {
     format!(".TP\n{tag}\n{}\n", marked(meaning))
 }
@@ -32,7 +32,7 @@ fn bold(text: &str) -> String {
     format!("\\fB{}\\fR", plain(text))
 }
 
-/// A page from its template: lines that are `@NAME@` become what is given for NAME.
+/// A page from its template: a line `@NAME@` is replaced by the text for NAME.
 fn page(name: &str, parts: &[(&str, String)]) {
     let template = text(&format!("packaging/man/{name}.in"));
     let (comment, template) = template.split_once('\n').unwrap();
@@ -52,7 +52,7 @@ fn page(name: &str, parts: &[(&str, String)]) {
     golden(&format!("packaging/man/{name}"), &tidy(&out));
 }
 
-/// Text of `--help`, as headings with their entries; meanings begin in one column.
+/// The headings of `--help` with their items; descriptions are aligned.
 fn sections_of_help(help: &str) -> Vec<(String, Vec<(String, String)>)> {
     const COLUMN: usize = 23;
     let mut sections: Vec<(String, Vec<(String, String)>)> = vec![(String::new(), Vec::new())];
@@ -177,7 +177,7 @@ fn zramd_toml_5_is_current() {
         .zip(owners)
         .map(|(root, owner)| tagged(&format!("{root}/{MAIN}"), &format!("The file {owner}.")))
         .collect();
-    // 8 GiB of RAM, and what the page says about the rest of the machine.
+    // 8 GiB of RAM; the page states the other figures of the machine.
     let machine = Variables { ram_mib: 8192.0, swap_mib: 0.0, cpus: 4.0 };
     let sizes: String = [
         ("512", ""),
@@ -224,7 +224,7 @@ fn zramd_toml_5_is_current() {
     );
 }
 
-/// What is said in the comments of a source file before the line that begins like this.
+/// The comment in a source file before the line with this beginning.
 fn comment_before(source: &str, line: &str) -> String {
     let (before, _) = source.split_once(&format!("\n{line}")).unwrap_or_else(|| panic!("no line {line:?}"));
     let mut lines: Vec<&str> = before
@@ -236,7 +236,7 @@ fn comment_before(source: &str, line: &str) -> String {
         .map(str::trim)
         .collect();
     lines.reverse();
-    assert!(!lines.is_empty(), "nothing is said about {line:?}");
+    assert!(!lines.is_empty(), "no comment on {line:?}");
     lines.join(" ")
 }
 
@@ -249,7 +249,7 @@ fn source_of(interface: &str) -> String {
     found.unwrap_or_else(|| panic!("no file has the interface {interface}"))
 }
 
-/// `CamelCase` in small letters, with something between the words.
+/// `CamelCase` as lower-case words with a separator.
 fn spaced(camel: &str, between: char) -> String {
     let mut out = String::new();
     for (index, letter) in camel.char_indices() {
@@ -261,14 +261,14 @@ fn spaced(camel: &str, between: char) -> String {
     out
 }
 
-/// Where a member is in the source.
+/// Position of a member in the source.
 fn place(source: &str, member: &str) -> usize {
     let function = format!(" fn {}", spaced(member, '_'));
     let renamed = source.find(&format!("name = \"{member}\")"));
     renamed.or_else(|| source.find(&format!("{function}("))).unwrap_or_else(|| panic!("where is {member}?"))
 }
 
-/// The polkit actions of an interface's methods: each asks for its own in its first line.
+/// The polkit actions of the methods of an interface, from the first line of each.
 fn actions(source: &str) -> Vec<(String, String)> {
     let mut functions = source.split("\n    async fn ").skip(1).collect::<Vec<_>>();
     functions.retain(|function| function.contains("auth::check("));
@@ -331,15 +331,15 @@ fn interface(name: &str, found: &Interface) -> String {
         ("Signals", of(&found.signals, false)),
         ("Properties", properties.collect()),
     ] {
-        // As in the source, where one explains the next; the introspection sorts by name.
+        // In the order of the source, which is better to read; the introspection is sorted by name.
         members.sort_by_key(|(name, ..)| place(&source, name));
         if !members.is_empty() {
             out.push_str(&format!(".SS {heading}\n"));
         }
         for (name, tag, meaning) in members {
-            assert!(!meaning.is_empty(), "nothing is said about {name}");
+            assert!(!meaning.is_empty(), "no description of {name}");
             out.push_str(&entry(&tag, meaning.replace('\n', " ").trim()));
-            // What a job takes depends on what it does; its description says so.
+            // The action of a job method depends on the job, and is in its description.
             let own = |(method, action): &&(String, String)| *method == name && !action.is_empty();
             if let Some((_, action)) = actions.iter().find(own) {
                 out.push_str(&format!("Polkit action: {}.\n", bold(action)));
@@ -352,7 +352,7 @@ fn interface(name: &str, found: &Interface) -> String {
 #[test]
 fn org_zramd1_5_is_current() {
     let source = text("daemon/logic/error.rs");
-    // The others are the client's own.
+    // Other kinds of errors are those of the client.
     let errors: String = ErrorKind::all()
         .filter(|(kind, _)| !matches!(kind, ErrorKind::NotRunning | ErrorKind::Partly))
         .map(|(kind, on_the_bus)| tagged(on_the_bus, &comment_before(&source, &format!("    {kind:?},"))))

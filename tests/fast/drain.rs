@@ -1,4 +1,5 @@
-//! Draining before hibernation and refilling after it, on the simulated machine. The swap units are PID 1's; the lab has the real ones.
+//! Draining before hibernation and refilling after it, on the simulated machine with a simulated PID 1; the lab has real
+//! ones.
 
 use engine::Error;
 use engine::device::drain::{Units, drain, refill};
@@ -15,7 +16,7 @@ fn loaded() -> Loaded {
     config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "")
 }
 
-/// What PID 1 does when it starts the swap unit of a device, unless the unit is not there.
+/// PID 1 starts the swap unit of a device, if there is one.
 fn pid_1_starts(machine: &SimMachine, number: u32, used_mib: u64) {
     let is_on = on(machine).iter().any(|(on, _)| *on == number);
     if is_on || drop_ins(machine).contains(&number) {
@@ -26,14 +27,14 @@ fn pid_1_starts(machine: &SimMachine, number: u32, used_mib: u64) {
     machine.change().swaps.push(Swap { number, priority, discard: true, used_kib: used_mib << 10 });
 }
 
-/// PID 1. It may be out of order.
+/// PID 1, with faults.
 struct Pid1<'a> {
     machine: &'a SimMachine,
-    /// Fails to stop this swap.
+    /// Stopping this swap fails.
     fails: Option<u32>,
-    /// Says that it does what it is told, and does not.
+    /// Reports success without doing anything.
     lies: bool,
-    /// Units that are gone for good.
+    /// Units that no longer exist.
     gone: Vec<u32>,
 }
 
@@ -68,7 +69,7 @@ impl Units<SimHost> for Pid1<'_> {
     }
 }
 
-/// Two swaps of ours with so much in them, memory, and a disk with so much free.
+/// Two swaps of ours with this usage, available memory, and a disk with free swap.
 fn machine(used_mib: [u64; 2], available_mib: u64, disk_mib: u64) -> SimMachine {
     let machine = SimMachine::new(KernelConfig::full());
     pid_1_starts(&machine, 0, used_mib[0]);
@@ -114,10 +115,10 @@ fn what_fits_goes_and_comes_back_as_it_was() {
     let before = on(&machine);
     let (done, told) = drained(&machine);
     done.unwrap();
-    // The one that the kernel uses first goes first.
+    // The swap with the highest priority is drained first.
     assert_eq!(told, [(1, Outcome::Off(100 << 10)), (0, Outcome::Off(200 << 10))]);
     assert_eq!((on(&machine), drop_ins(&machine)), (vec![], vec![0, 1]));
-    // Somebody starts a service: nothing happens.
+    // Starting a service has no effect on drained swaps.
     pid_1_starts(&machine, 0, 0);
     assert_eq!(on(&machine), []);
     assert_eq!(refilled(&machine).unwrap(), [0, 1]);
@@ -199,7 +200,7 @@ fn pid_1_is_not_believed() {
     drained(&machine).0.unwrap();
     let error = refill(&mut machine.process(), &mut lies()).unwrap_err().to_string();
     assert!(error.contains("zram0: its swap did not come back") && error.contains("; zram1"), "{error}");
-    assert_eq!(drop_ins(&machine), [0; 0], "so that somebody can start it");
+    assert_eq!(drop_ins(&machine), [0; 0], "so that it can be started by hand");
 }
 
 #[test]
@@ -211,7 +212,7 @@ fn what_is_not_configured_any_more_is_no_failure() {
     assert_eq!((on(&machine), drop_ins(&machine)), (vec![(1, 9)], vec![]));
 }
 
-/// Killed or failing at every call: what is off has a drop-in, and what has a drop-in comes back.
+/// A kill or failure at any call: drained swaps have a drop-in, and swaps with a drop-in come back.
 #[test]
 fn no_end_leaves_swap_off_for_good() {
     for fault in [Fault::KillBefore, Fault::KillAfter, Fault::Fail(Errno::NOSPC)] {

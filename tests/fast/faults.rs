@@ -1,4 +1,5 @@
-//! Every acting call of a run fails or kills once; the next run has to converge, and taking away has to leave nothing.
+//! Each changing call of a run fails or is killed once; the next run has to converge, and a removal has to leave nothing
+//! behind.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use sim::{Fault, Module, SimMachine, Snapshot, survive};
 
 const MIB: u64 = 1 << 20;
 
-/// The one place that knows how to write a size.
+/// A size expression.
 fn size(mib: u32) -> SizeExpr {
     SizeExpr { expr: Expr::number(f64::from(mib)), text: mib.to_string(), origin: Origin::default() }
 }
@@ -70,7 +71,7 @@ fn device(number: u32, mib: u32, role: Role, algorithms: &[&str]) -> DeviceSetti
 
 fn swap() -> DeviceSettings {
     let role = Role::Swap { priority: 100, options: "discard".to_owned() };
-    // An encrypted file, as far as the kernel can write back at all.
+    // An encrypted file, if the kernel supports write-back.
     let store = StoreSettings::File { path: "/var/lib/writeback".to_owned(), size: None };
     let writeback = Some(BackingSettings { store, encrypted: true, origin: Origin::default() });
     DeviceSettings {
@@ -129,7 +130,7 @@ fn vm() -> VmSettings {
     VmSettings { origin: Origin::default(), levels, zswap_off: true }
 }
 
-/// zram0 is free; zram3 is somebody's active swap, and zram4 has somebody's data. So zram1 is created on the way.
+/// zram0 is free; zram3 is active swap and zram4 has data, both of other programs. So zram1 is created.
 fn machine(kernel: KernelConfig) -> SimMachine {
     let machine = SimMachine::new(kernel);
     machine.change().add_directories("/var/lib");
@@ -147,7 +148,7 @@ fn machine(kernel: KernelConfig) -> SimMachine {
     machine
 }
 
-/// The devices of others, `diskseq` included.
+/// The devices of other programs, including `diskseq`.
 fn foreign(machine: &SimMachine) -> String {
     let state = machine.look();
     format!(
@@ -170,7 +171,7 @@ fn revert_errors(machine: &SimMachine) -> Vec<String> {
     results.into_iter().filter_map(|(_, result)| result.err()).map(|error| error.to_string()).collect()
 }
 
-/// What there is before, when all is in place, and how many calls it took.
+/// State before and after a complete run, and its number of calls.
 struct Undisturbed {
     initial: Snapshot,
     complete: Snapshot,
@@ -200,7 +201,7 @@ fn kernels() -> [KernelConfig; 3] {
     [KernelConfig::full(), old, KernelConfig::this_machine()]
 }
 
-/// The second run finishes what the first one left, and taking away leaves what was there before all of it.
+/// The second run completes the first one, and a removal restores the initial state.
 fn converges(machine: &SimMachine, expected: &Undisturbed, fell_back: bool, case: &str) {
     machine.change().script.clear();
     let outcomes = apply(machine, &settings());
@@ -222,7 +223,7 @@ fn reverts(machine: &SimMachine, expected: &Undisturbed, case: &str) {
     assert!(found == expected.initial, "{case}: after revert: {}", difference(&found, &expected.initial));
 }
 
-/// A device that fell back to its next algorithm keeps that one, and one that came up without write-back stays so;
+/// A device with a fallback algorithm keeps it, and one without write-back stays without; everything else is equal.
 /// everything else is the same.
 fn without_algorithms(mut snapshot: Snapshot) -> Snapshot {
     for device in snapshot.devices.values_mut() {
@@ -240,7 +241,7 @@ fn without_algorithms(mut snapshot: Snapshot) -> Snapshot {
     snapshot
 }
 
-/// The parts of two snapshots that differ, without the contents of pages.
+/// The parts of two snapshots that differ, without contents of pages.
 fn difference(found: &Snapshot, wanted: &Snapshot) -> String {
     let show = |snapshot: &Snapshot| {
         let mut snapshot = snapshot.clone();
@@ -298,12 +299,12 @@ fn a_kill_at_any_call_of_apply_is_repaired_by_the_next_run() {
                 let machine = machine(kernel.clone());
                 let others = foreign(&machine);
                 machine.script(index + 1, fault);
-                assert!(survive(|| apply(&machine, &settings())).is_none(), "{case}: nobody was killed");
+                assert!(survive(|| apply(&machine, &settings())).is_none(), "{case}: no process was killed");
                 converges(&machine, &expected, false, &case);
                 assert_eq!(foreign(&machine), others, "{case}");
 
                 machine.script(index + 1, fault);
-                assert!(survive(|| apply(&machine, &settings())).is_none(), "{case}: nobody was killed");
+                assert!(survive(|| apply(&machine, &settings())).is_none(), "{case}: no process was killed");
                 reverts(&machine, &expected, &format!("{case}, revert at once"));
                 assert_eq!(foreign(&machine), others, "{case}");
             }
@@ -331,13 +332,13 @@ fn a_failure_at_any_call_of_apply_leaves_nothing_half_done() {
     }
 }
 
-/// A target either has a record that says it is complete, or it is as if nobody had ever touched it.
+/// A target either has a complete record, or is in its initial state.
 fn half_done(machine: &SimMachine, outcomes: &[Outcome], expected: &Undisturbed, case: &str) {
     let snapshot = machine.snapshot();
     for outcome in outcomes {
         let record = machine.look().records.get(&outcome.target.file_name()).cloned();
         let Some(record) = record else {
-            // Without swap, zswap comes back.
+            // When the swap is removed, zswap is restored.
             let goes =
                 outcome.target == Target::Zswap && outcomes.iter().any(|other| !other.errors.is_empty());
             assert!(goes || !outcome.errors.is_empty(), "{case}: {} has no record", outcome.target);
@@ -530,7 +531,7 @@ fn a_module_that_is_not_loaded_is_loaded() {
     assert_eq!(machine.snapshot(), SimMachine::new(KernelConfig::this_machine()).snapshot());
 }
 
-/// What may be in place of a record: nothing, garbage, half of it, one of a newer zramd, one of another target.
+/// Damaged records: empty, garbage, truncated, of a newer version, of another target.
 fn damages() -> [String; 6] {
     let machine = machine(KernelConfig::full());
     apply(&machine, &only_swap());
@@ -621,7 +622,7 @@ fn what_a_damaged_record_is_about_is_neither_taken_nor_forgotten() {
             engine::device::control::compact(host, 0),
         ];
         assert_eq!(kinds.map(|result| result.unwrap_err().kind), [ErrorKind::Unsafe; 3], "{text:?}");
-        // The settings are for its swap, too.
+        // The settings depend on its swap as well.
         assert_eq!(engine::down(host, &Target::RamDisk("cache".to_owned())), Ok(true));
         let targets: Vec<Target> = gather::records(host).unwrap().into_keys().collect();
         assert!(targets.contains(&Target::Vm) && targets.contains(&Target::Zswap), "{targets:?}");
@@ -630,7 +631,7 @@ fn what_a_damaged_record_is_about_is_neither_taken_nor_forgotten() {
     }
 }
 
-/// As [`apply`] leaves it, without the undo of what is not known later: that it created the device and directories.
+/// A record as [`apply`] leaves it, without undo steps that adoption cannot know: creation of the device and of directories.
 fn adopted(record: &Record) -> Record {
     let mut record = Record { found_algorithm: None, ..record.clone() };
     record.undo.retain(|undo| !matches!(undo, Undo::RemoveDevice { .. } | Undo::RemoveDirectory { .. }));
@@ -717,7 +718,7 @@ fn without_a_sequence_number_a_device_of_another_program_is_not_ours() {
     apply(&machine, &only_swap());
     let host = &mut machine.process();
     engine::device::control::must_be_ours(host, 0).unwrap();
-    // Somebody makes it anew, and uses it for something else.
+    // Another program recreates the device and uses it.
     host.swap_off(0).unwrap();
     host.write_attribute(0, Attribute::Reset, "1").unwrap();
     host.hot_remove(0).unwrap();

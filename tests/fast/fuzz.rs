@@ -1,4 +1,4 @@
-//! The fuzz targets on stable and in seconds: every seed, and the same 2000 mutations of them each time.
+//! The fuzz targets on a stable toolchain, within seconds: every seed, and 2000 reproducible mutations of them.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use crate::support::repository;
 
 const MUTATIONS: usize = 2000;
 
-/// Pieces from which a mutation makes something that a parser takes further than noise.
+/// Tokens for mutations, which get further in a parser than noise.
 const PIECES: [&str; 24] = [
     " ",
     "\n",
@@ -36,7 +36,7 @@ const PIECES: [&str; 24] = [
     "..",
 ];
 
-/// Marsaglia's xorshift: the same numbers in every run.
+/// Marsaglia's xorshift with a fixed seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -53,7 +53,7 @@ impl Numbers {
     }
 }
 
-/// One to four small changes, and perhaps the end of another seed.
+/// One to four small changes, sometimes with the end of another seed.
 fn mutate(seed: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let mut data = seed.to_vec();
     for _ in 0..=numbers.below(4) {
@@ -92,7 +92,7 @@ fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// What failed, as bytes that can be saved as a further seed.
+/// Runs a check; a failure prints the bytes, which can be stored as a seed.
 fn check(target: &str, origin: &str, data: &[u8]) {
     let failed = catch_unwind(AssertUnwindSafe(|| checks::run(target, data))).is_err();
     assert!(!failed, "{target}, {origin}: b\"{}\"", data.escape_ascii());
@@ -116,7 +116,7 @@ fn every_promise_holds_for_every_seed_and_its_mutations() {
 
 #[test]
 fn every_check_has_a_target_and_every_directory_of_seeds_a_check() {
-    // Cargo leaves other packages out of the one that it publishes.
+    // A published package does not contain the fuzz package.
     let Ok(manifest) = fs::read_to_string(repository("tests/fuzz/Cargo.toml")) else { return };
     for (target, _) in checks::ALL {
         let text = fs::read_to_string(repository(&format!("tests/fuzz/targets/{target}.rs"))).unwrap();

@@ -21,7 +21,7 @@ use sim::{Module, SimMachine, State, survive};
 
 const DIRECTORY: &str = "tests/golden/plans";
 
-/// Every case, so that neither a lost directory nor one that nobody runs goes unnoticed.
+/// All cases: the test fails if a directory is missing or has no entry here.
 const CASES: [&str; 15] = [
     "algorithm-fallback",
     "already-in-place",

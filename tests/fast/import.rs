@@ -1,5 +1,4 @@
-//! Imports against the acceptance cases of zram-generator and of the other programs: what is written, what zramd makes of
-//! it, and what is said about it.
+//! Imports of the acceptance cases of zram-generator and of the other programs: output, resulting devices, and messages.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -31,7 +30,7 @@ fn golden(path: &Path, found: &str) {
     assert_eq!(found, expected, "{} is not current; UPDATE_GOLDEN=1 writes it anew", path.display());
 }
 
-/// One line for a device.
+/// One line per device.
 fn describe(request: &DeviceRequest) -> String {
     let mut out = format!("zram{} {}", request.number, request.disk_size);
     match &request.purpose {

@@ -1,4 +1,4 @@
-//! `zramdctl import`, as it is used on a machine that had another program.
+//! `zramdctl import` on a machine that had another program.
 
 use std::fs;
 use std::path::Path;
@@ -102,7 +102,7 @@ fn what_cannot_be_read_is_an_error_and_nothing_is_written() {
     fs::create_dir(&main).unwrap();
     refused("not a regular file");
     fs::remove_dir(&main).unwrap();
-    // Through a link as well.
+    // Also through a link.
     fs::create_dir(root.join("etc/directory")).unwrap();
     std::os::unix::fs::symlink("../directory", &main).unwrap();
     refused("not a regular file");
@@ -132,7 +132,7 @@ fn links_are_followed_inside_the_root() {
     write(outside.path(), "secret.conf", "[zram0]\nzram-size = 1\n");
     write(root, "opt/x.conf", "[zram0]\nzram-size = 512\n");
     fs::create_dir_all(root.join("private/etc/systemd")).unwrap();
-    // The whole directory of configuration is a link, too.
+    // The configuration directory itself is a link.
     link("/private/etc", "etc");
     link("/opt/x.conf", "private/etc/systemd/zram-generator.conf");
     let written = import(root, &["zram-generator", "--write"]);
@@ -192,7 +192,7 @@ fn a_value_that_cannot_be_is_its_default_and_what_zramd_does_not_take_is_a_comme
     let (toml, said) = texts(&import(root, &["pop-zram"]));
     assert!(toml.contains("swappiness = 180") && toml.contains("page-cluster = 0"), "{toml}");
     assert!(said.contains("/etc/pop-zram:1: ") && said.contains("/etc/pop-zram:2: "), "{said}");
-    // `enabled = false` alone would be a problem: a RAM disk needs a mount point.
+    // `enabled = false` alone would be an error: a RAM disk needs a mount point.
     write(root, "etc/log2ram.conf", "PATH_DISK='/a\\'\n");
     let (toml, said) = texts(&import(root, &["log2ram"]));
     assert!(toml.contains("\n# [ramdisk.a]\n") && !toml.contains("enabled"), "{toml}");
@@ -219,7 +219,7 @@ fn words_that_mean_nothing_are_said_so() {
     assert_eq!(output.status.code(), Some(2), "programs of another root are not run on this machine");
 }
 
-/// Imports the file of a directory that lies over /etc/systemd for this process alone.
+/// Imports from a directory that is mounted over /etc/systemd in a mount namespace.
 const OVER_ETC: &str = r#"mount --bind "$1" /etc/systemd && shift && exec "$@""#;
 
 #[test]

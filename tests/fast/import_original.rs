@@ -1,5 +1,5 @@
-//! Imports against zram-generator itself: its expression evaluator for random configurations, and with
-//! ZRAM_GENERATOR=PROGRAM (1.2 or later) the program.
+//! Imports compared with zram-generator: its expression evaluator for random configurations, and with ZRAM_GENERATOR=PROGRAM
+//! (1.2 or later) the program itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ const MAIN: &str = "etc/systemd/zram-generator.conf";
 /// Number, size and memory limit of a device.
 type Sizes = Vec<(u32, u64, u64)>;
 
-/// What a random section says about sizes.
+/// The size keys of a random section.
 #[derive(Debug, Clone)]
 struct Device {
     size: Option<String>,
@@ -29,7 +29,7 @@ struct Device {
     rest: Vec<String>,
 }
 
-/// An expression that is above 0 and below a few TiB for any amount of RAM.
+/// An expression with a value above 0 and below a few TiB for any amount of RAM.
 fn any_size() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         3 => Just("ram".to_owned()),
@@ -134,7 +134,7 @@ fn text(devices: &[(u32, Device)]) -> String {
     out
 }
 
-/// Bytes, as zram-generator works them out: fasteval, then cut off.
+/// Bytes as computed by zram-generator: fasteval, truncated.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn bytes(expression: &str, ram: f64) -> u64 {
     let mut slab = fasteval::Slab::new();
@@ -145,12 +145,12 @@ fn bytes(expression: &str, ram: f64) -> u64 {
     (value * 1024.0 * 1024.0) as u64
 }
 
-/// What zram-generator makes of random devices, by its documented rules.
+/// The devices of zram-generator for random sections, by its documented rules.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn by_the_rules(devices: &[(u32, Device)], mem_total_kib: u64) -> Sizes {
     let mib = mem_total_kib / 1024;
     let ram = mib as f64;
-    // `none`, or nothing, is no limit.
+    // `none` or an empty value is no limit.
     let mib_of = |limit: Option<&String>| limit.and_then(|limit| limit.parse().ok()).unwrap_or(u64::MAX);
     let wanted = devices.iter().filter(|(_, device)| mib_of(device.host_limit.as_ref()) >= mib);
     wanted
@@ -167,7 +167,7 @@ fn by_the_rules(devices: &[(u32, Device)], mem_total_kib: u64) -> Sizes {
         .collect()
 }
 
-/// What zramd makes of a configuration of zram-generator.
+/// The devices of zramd for a configuration of zram-generator.
 fn ours(config: &str, mem_total_kib: u64) -> Sizes {
     let files = [(PathBuf::from("/").join(MAIN), config.to_owned())];
     sizes(&import(Peer::ZramGenerator, &files, &Values::default()).toml, mem_total_kib, "")
@@ -178,7 +178,7 @@ fn sizes(toml: &str, mem_total_kib: u64, cmdline: &str) -> Sizes {
     devices.iter().map(|device| (device.number, device.disk_size, device.memory_limit)).collect()
 }
 
-/// What the other programs know.
+/// Names of variables of the other programs.
 const NAMES: &[&str] = &[
     "ALGO",
     "COMP_ALG",
@@ -193,7 +193,7 @@ const NAMES: &[&str] = &[
     "SWAPPINESS",
     "ZL2R",
 ];
-/// What is in the way of a careless reader.
+/// Values that are easily misread.
 const VALUES: &[&str] = &[
     "",
     "0",
@@ -228,7 +228,7 @@ proptest! {
     fn any_valid_configuration_loads_and_has_the_sizes_of_the_original(config in any_config(), mem_total_kib in 65_536u64..1 << 30) {
         let text = text(&config);
         let expected = by_the_rules(&config, mem_total_kib);
-        // Beyond this, both fail in ways of their own.
+        // Above this, both fail in different ways.
         prop_assume!(expected.iter().all(|(_, size, limit)| *size.max(limit) < 1 << 63));
         prop_assert_eq!(ours(&text, mem_total_kib), expected, "{}", text);
     }
@@ -253,7 +253,7 @@ proptest! {
             let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");
             prop_assert!(loaded.problems.is_empty(), "{}\n{}\n{:?}", text, imported.toml, loaded.problems);
             for row in imported.table {
-                // What the table says is in the file, and in effect.
+                // A row of the table is in the file, and in effect.
                 let line = row.is.split_once("] ").map(|(_, line)| line);
                 prop_assert!(line.is_none_or(|line| imported.toml.lines().any(|found| found == line)), "{}\n{}", row.is, imported.toml);
             }
@@ -261,7 +261,7 @@ proptest! {
     }
 }
 
-/// The program to compare with, or nothing with the reason printed.
+/// The program to compare with; `None`, with the reason printed, without one.
 fn original() -> Option<PathBuf> {
     let program = env::var_os("ZRAM_GENERATOR").map(PathBuf::from);
     if program.is_none() {
@@ -270,7 +270,7 @@ fn original() -> Option<PathBuf> {
     program
 }
 
-/// Sets up every device on a sysfs that is only a directory, and prints what was written there.
+/// Sets up all devices in a fake sysfs, and prints what was written to it.
 const SET_UP: &str = r#"
 mount -t tmpfs none /sys && mount --bind /dev/null /dev/kmsg || exit 1
 for number in 0 1 2 3 4 5 11 12 13 14 15; do
@@ -282,7 +282,7 @@ done
 exit 0
 "#;
 
-/// What the program writes for the configuration in a directory.
+/// What the program writes for a configuration directory.
 fn theirs(root: &Path, mem_total_kib: u64, cmdline: &str) -> Sizes {
     fs::create_dir_all(root.join("proc")).unwrap();
     fs::write(root.join("proc/meminfo"), format!("MemTotal: {mem_total_kib} kB\n")).unwrap();

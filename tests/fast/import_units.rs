@@ -1,5 +1,5 @@
-//! Units that the generator writes for imported configurations: their names, and beside those of zram-generator itself with
-//! ZRAM_GENERATOR=PROGRAM (1.2 or later).
+//! Units of the generator for imported configurations: their names, and with ZRAM_GENERATOR=PROGRAM (1.2 or later) a
+//! comparison with those of zram-generator.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::{env, fs};
 use crate::support::import::cases::{Original, ROWS};
 use crate::support::import::{fixtures, imported, lay_out};
 
-/// What somebody sees of a swap or mount: unit, and what it says of it.
+/// Settings of swap and mount units that a user would notice, by unit.
 type Units = BTreeMap<String, Vec<String>>;
 
 fn units(directory: &Path) -> Units {
@@ -43,7 +43,7 @@ fn write(root: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A machine with so much memory and this kernel command line.
+/// A machine with this memory and kernel command line.
 fn machine(mem_total_kib: u64, cmdline: &str) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), "proc/meminfo", &format!("MemTotal: {mem_total_kib} kB\n"));
@@ -52,7 +52,7 @@ fn machine(mem_total_kib: u64, cmdline: &str) -> tempfile::TempDir {
     root
 }
 
-/// Ours, after an import.
+/// Our units after an import.
 fn ours(case: &str, mem_total_kib: u64, cmdline: &str) -> Units {
     let machine = machine(mem_total_kib, cmdline);
     let root = machine.path();
@@ -68,7 +68,7 @@ fn ours(case: &str, mem_total_kib: u64, cmdline: &str) -> Units {
 
 #[test]
 fn units_are_called_after_what_they_are_about() {
-    // Not `-.mount` of F07: zramd mounts nothing over the root file system.
+    // Without `-.mount` of F07: zramd does not mount over the root file system.
     for (case, mem_total_kib, expected) in [
         ("F07", 801_322, &["var-compressed.mount", "var-folded.mount", "foo-bar-baz.mount"][..]),
         ("F07a", 801_322, &["\\x2e\\xc5\\xbcupan\\x2dci3p\\xc5\\x82y.mount"]),
@@ -95,7 +95,7 @@ fn units_say_the_same_as_those_of_the_original() {
     let mut compared = 0;
     for (case, mem_total_kib, cmdline, original, _) in ROWS {
         // P07 is a hundred times the memory and P08 nearly nothing, which zramd refuses. P24 has a path with %, for which
-        // their unit is of no use.
+        // the unit of zram-generator is broken.
         if *original != Original::Same || ["P07", "P08", "P24"].contains(case) {
             continue;
         }

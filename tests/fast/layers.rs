@@ -1,4 +1,4 @@
-//! What each crate may use, what it must not mention, and that its modules do not import each other.
+//! Dependencies between crates, forbidden names in each crate, and import cycles between modules.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The crates below `daemon/`, from the bottom up, and which of them each may use.
+/// The crates below `daemon/`, from the bottom up, and the crates that each may use.
 const CRATES: [(&str, &[&str]); 6] = [
     ("logic", &[]),
     ("host", &["logic"]),
@@ -18,10 +18,10 @@ const CRATES: [(&str, &[&str]); 6] = [
     ("sim", &["logic", "host"]),
 ];
 
-/// The programs of more than one file.
+/// Programs with several files.
 const PROGRAMS: [&str; 2] = ["bin/zramd_setup", "bin/zramd_worker"];
 
-/// Crates of others that only these may use.
+/// External crates that only these may use.
 const RESERVED: [(&str, &[&str]); 4] = [
     ("tokio", &["service", "client"]),
     ("zbus", &["service", "client"]),
@@ -29,7 +29,7 @@ const RESERVED: [(&str, &[&str]); 4] = [
     ("libc", &["host", "engine", "service"]),
 ];
 
-/// What a crate must not mention although Cargo lets it.
+/// Names that a crate must not use although Cargo allows it.
 const FORBIDDEN: [(&str, &[&str]); 4] = [
     (
         "logic",
@@ -66,7 +66,7 @@ fn source_files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Code without comments, string literals and the test module at the end of a file.
+/// Code without comments, string literals and the test module at the end.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
     let mut out = String::new();
@@ -88,7 +88,7 @@ fn is_part_of_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether `word` stands in `code` with no letter, digit or underscore on either side.
+/// Whether `word` occurs in `code` as a whole identifier.
 fn mentions(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| {
         !code[..at].ends_with(is_part_of_word) && !code[at + word.len()..].starts_with(is_part_of_word)
@@ -99,7 +99,7 @@ fn daemon() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("daemon")
 }
 
-/// The packages that a manifest lists as dependencies, ours without `zramd-`.
+/// The dependencies in a manifest; ours without `zramd-`.
 fn dependencies(directory: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
     let manifest = DeTable::parse(&text).unwrap();
@@ -178,10 +178,10 @@ fn devices_are_created_and_removed_in_one_place() {
     }
 }
 
-/// A path of a module or of something in it: `["plan", "check"]`. That of the crate itself is empty.
+/// Path of a module or an item: `["plan", "check"]`. The crate itself is empty.
 type Module = Vec<String>;
 
-/// The modules of a crate or program, each with its code.
+/// The modules of a crate or program, with their code.
 fn modules(directory: &Path) -> BTreeMap<Module, String> {
     let module = |file: PathBuf| {
         let path = file.strip_prefix(directory).unwrap().with_extension("");
@@ -192,7 +192,7 @@ fn modules(directory: &Path) -> BTreeMap<Module, String> {
     source_files(directory).into_iter().map(module).collect()
 }
 
-/// The paths of a use tree, or of an expression, that `text` begins with, and what comes after it.
+/// The paths of the use tree or expression at the start of `text`, and the remaining text.
 fn paths(mut text: &str) -> (Vec<Module>, &str) {
     let mut path = Module::new();
     loop {
@@ -210,7 +210,7 @@ fn paths(mut text: &str) -> (Vec<Module>, &str) {
             while !text.is_empty() && !text.starts_with('}') {
                 let (some, rest) = paths(text);
                 all.extend(some.into_iter().map(|below| [path.clone(), below].concat()));
-                // A comma, or `as` and another name.
+                // A comma, or `as` with a name.
                 text = rest.trim_start_matches(|c| c != ',' && c != '}').trim_start_matches(',').trim_start();
             }
             return (all, text.strip_prefix('}').unwrap_or(text));
@@ -221,10 +221,10 @@ fn paths(mut text: &str) -> (Vec<Module>, &str) {
     }
 }
 
-/// What the code of a module mentions by a path from the crate, from the module above, or from itself.
+/// Paths in the code of a module that begin with the crate, the parent module, or itself.
 fn mentioned(module: &Module, code: &str) -> Vec<Module> {
     let mut found = Vec::new();
-    // The indentation of modules within this file that are open.
+    // Indentation of the open inline modules.
     let mut inline: Vec<&str> = Vec::new();
     let mut rest = code;
     while let Some((line, after)) = rest.split_once('\n') {
@@ -256,7 +256,7 @@ fn mentioned(module: &Module, code: &str) -> Vec<Module> {
     found
 }
 
-/// The module that a path leads into.
+/// The module in which a path ends.
 fn enclosing(path: &[String], modules: &BTreeMap<Module, String>) -> Module {
     (0..=path.len())
         .rev()
@@ -265,7 +265,7 @@ fn enclosing(path: &[String], modules: &BTreeMap<Module, String>) -> Module {
         .unwrap_or_default()
 }
 
-/// Pairs of modules that import each other, directly or through others. A module and its parts count as one.
+/// Pairs of modules that import each other, directly or indirectly. A module and its submodules count as one.
 fn cycles(modules: &BTreeMap<Module, String>) -> Vec<String> {
     let mut exports: BTreeMap<Module, Module> = BTreeMap::new();
     for (module, code) in modules {
@@ -283,7 +283,7 @@ fn cycles(modules: &BTreeMap<Module, String>) -> Vec<String> {
     let imports = |module: &Module, code: &str| -> BTreeSet<Module> {
         let target = |path: Module| {
             let found = enclosing(&path, modules);
-            // A name that a module re-exports is that of its part.
+            // A name that a module re-exports belongs to its submodule.
             path.get(..=found.len()).and_then(|name| exports.get(name)).cloned().unwrap_or(found)
         };
         let is_other = |other: &Module| !other.starts_with(module) && !module.starts_with(other);
@@ -331,19 +331,19 @@ fn cycles_are_found() {
         cycles(&[("a", "use crate::b::X;"), ("b", "fn f() { super::c::g(); }"), ("c", "use super::{X, a};")]),
         ["a uses b", "b uses c", "c uses a"]
     );
-    // A list over several lines, with a list in it.
+    // A nested list over several lines.
     let list = "use crate::{\n    X,\n    d::{self, Y as Z},\n    b::{c::W, *},\n};";
     assert_eq!(
         cycles(&[("a", list), ("b", ""), ("b::c", "use super::super::a;"), ("d", "use crate::a;")]),
         ["a uses b::c", "a uses d", "b::c uses a", "d uses a"]
     );
-    // A module and its parts.
+    // A module and its submodules.
     assert_eq!(cycles(&[("", "use a::X;"), ("a", "use self::b::X;"), ("a::b", "use super::Y;")]), [""; 0]);
-    // Through a name that the module above re-exports.
+    // Through a name that the parent module re-exports.
     let exported =
         [("a", "use super::b::X;"), ("b", "mod c;\npub use c::{X, Y};"), ("b::c", "use crate::a;")];
     assert_eq!(cycles(&exported), ["a uses b::c", "b::c uses a"]);
-    // Within one file, `super` is that file.
+    // In an inline module, `super` is the same file.
     let inline = "pub mod b {\n    use super::c::X;\n}\npub mod c {\n}\nuse super::d;";
     assert_eq!(
         cycles(&[("a", inline), ("c", "use super::a;"), ("d", "use super::a;")]),

@@ -1,4 +1,4 @@
-//! What the Markdown files say is there: links, headings, files of the tree, commands of `zramdctl`.
+//! Links, headings, files and `zramdctl` commands in Markdown files exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::support::repository;
 
-/// Directories that files of the tree are named by; those of `daemon` are also named without it.
+/// Directories of files that are mentioned by name; those of `daemon` are also mentioned without it.
 const DIRECTORIES: [&str; 5] = ["config", "daemon", "packaging", "tests", "units"];
 
 fn pages() -> Vec<(PathBuf, String)> {
@@ -18,7 +18,7 @@ fn pages() -> Vec<(PathBuf, String)> {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
             if path.is_dir() && !path.is_symlink() {
-                // What is built, what was brought along, what a run of the lab left.
+                // Build output, vendored crates, and output of the lab.
                 if !name.starts_with('.') && !["target", "vendor", "out", "golden"].contains(&name) {
                     directories.push(path);
                 }
@@ -32,7 +32,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The text without its blocks of code, and what is in those that are commands.
+/// The text without code blocks, and the contents of blocks with commands.
 fn split(page: &str) -> (String, String) {
     let (mut text, mut commands) = (String::new(), String::new());
     let mut fence: Option<&str> = None;
@@ -49,12 +49,12 @@ fn split(page: &str) -> (String, String) {
     (text, commands)
 }
 
-/// What is between backticks.
+/// The text between backticks.
 fn spans(text: &str) -> impl Iterator<Item = &str> {
     text.split("\n\n").flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2))
 }
 
-/// The anchor that a heading gets where Markdown is shown.
+/// The anchor of a rendered heading.
 fn anchor(heading: &str) -> String {
     let kept =
         heading.trim().chars().filter(|letter| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter));
@@ -89,7 +89,7 @@ fn links_lead_somewhere() {
     assert!(checked > 10, "{checked}");
 }
 
-/// Whether a file of the tree is there; `*` stands for anything in its last part, and a module needs no `.rs`.
+/// Whether a file of the tree exists; `*` matches anything in its last component, and a module needs no `.rs`.
 fn is_there(base: &Path, name: &str) -> bool {
     let Some((before, after)) = name.split_once('*') else {
         return base.join(name).exists() || base.join(format!("{name}.rs")).is_file();
@@ -122,7 +122,7 @@ fn files_that_are_named_are_there() {
             } else {
                 continue;
             };
-            // A name that stands for others, and what a run leaves.
+            // A placeholder, or output of a run.
             if word.contains("SCENARIO") || word.contains("NAME") || word.starts_with("tests/lab/out") {
                 continue;
             }
@@ -137,13 +137,13 @@ fn files_that_are_named_are_there() {
 fn commands_of_zramdctl_exist() {
     let mut commands = BTreeSet::new();
     for (path, page) in pages() {
-        // What has been is history.
+        // The changelog may mention removed files.
         if path.ends_with("CHANGELOG.md") {
             continue;
         }
         let (text, blocks) = split(&page);
         for command in spans(&text).chain(blocks.lines()).filter_map(|line| line.strip_prefix("zramdctl ")) {
-            // Up to where the words stand for others: a name, a comment, an ellipsis.
+            // Up to the first placeholder: a name, a comment, an ellipsis.
             let known = |word: &&str| {
                 let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=/.".contains(letter);
                 word.chars().all(plain) && !word.chars().all(|letter| letter.is_ascii_uppercase())

@@ -1,4 +1,4 @@
-//! Maintenance on the simulator: what it does to pages, and what it never does.
+//! Maintenance on the simulator: its effects on pages, and what it never does.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn idle_pages_shrink_and_fresh_ones_stay_on(kernel: KernelConfig) {
     assert!(report.actions[1].reason.contains("idle for"), "{report:?}");
     let fresh = |number: &u64| machine.look().devices[&0].slots.all[number].priority == 0;
     assert!((1016..1116).all(|number| fresh(&number)));
-    // Which algorithm is always said, and never more pages than statistics can wait for.
+    // The algorithm is always stated, and a pass is never longer than statistics may be blocked.
     for call in machine.take_transcript().iter().filter(|call| call.contains("to recompress")) {
         assert!(call.contains("priority=1") && call.contains("max_pages="), "{call}");
     }
@@ -69,7 +69,7 @@ fn incompressible_pages_are_tried_once_on(kernel: KernelConfig) {
     assert!(done(&timer(&machine, &loaded)).contains(&("recompress", "huge")), "there are new ones");
 }
 
-/// Pages that gain nothing, before and behind those that shrink: the kernels begin at different ends.
+/// Pages that do not shrink, before and after those that do: the kernels begin at different ends.
 #[test]
 fn pages_that_gain_nothing_keep_no_others_from_their_turn() {
     let shrunk = |machine: &SimMachine| {
@@ -80,9 +80,9 @@ fn pages_that_gain_nothing_keep_no_others_from_their_turn() {
     for kernel in KERNELS {
         for algorithms in ["[\"zstd\"]", "[\"zstd\", \"deflate\"]"] {
             for (keys, others, whole) in [
-                // Those that are idle, of which the primary algorithm makes as little as any other.
+                // Idle pages that the secondary algorithm does not shrink.
                 ("", &b"\xA5\x5A"[..], false),
-                // Those that do not compress, of which others make a little, or nothing.
+                // Incompressible pages that the secondary algorithm shrinks slightly or not at all.
                 ("", b"\xA5\x5A", true),
                 (", threshold = 3072", b"a+", true),
             ] {
@@ -94,7 +94,7 @@ fn pages_that_gain_nothing_keep_no_others_from_their_turn() {
                     store_each(&machine, pages, |number| content(others, whole, number));
                 }
                 store_each(&machine, 1500..1700, |number| content(b"ab", whole, number));
-                // When it is not idle, one run in which the pages that do not compress are tried.
+                // If they are not idle, incompressible pages are tried in one run.
                 if !whole {
                     pass_time(&machine, 5 * HOUR);
                 }
@@ -131,7 +131,7 @@ fn a_night_in_suspend_ages_nothing_on(kernel: KernelConfig) {
     timer(&machine, &loaded);
     store(&machine, false, 0..100);
     suspend(&machine, 9 * HOUR);
-    // Right after that, nothing is done at all.
+    // The next run does nothing.
     let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
     assert!(matches!(ended, Err(Stopped::Postponed(ref why)) if why.contains("suspended")), "{ended:?}");
     assert_eq!(report.actions, []);
@@ -225,7 +225,7 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     assert_eq!((ended, machine.take_transcript()), (Ok(()), Vec::<String>::new()));
     assert_eq!(machine.look().states, states);
     assert!(report.actions.iter().all(|action| action.result == "would be done"), "{report:?}");
-    // What a run then does, but for the pages that write-back has taken already.
+    // A following run does the same, except for pages that write-back has taken.
     let (real, _) = maintain(&machine, &loaded, &Order::all(Cause::Request));
     assert_eq!(done(&report)[..4], done(&real)[..4]);
     let used = &real.memory[0];
@@ -239,7 +239,7 @@ fn nothing_is_left_alone_without_a_word() {
     let machine = machine(KernelConfig::full(), &loaded);
     store(&machine, false, 0..100);
     pass_time(&machine, 30 * HOUR);
-    // The node of the backing device has gone, as when somebody renames the mapping.
+    // The node of the backing device is gone, for example because the mapping was renamed.
     machine.change().block_bytes.clear();
     machine.change().blocks.remove("/dev/wb");
     let report = timer(&machine, &loaded);
@@ -287,7 +287,7 @@ fn a_machine_that_is_busy_is_left_alone() {
     store(&machine, false, 0..100);
     pass_time(&machine, 26 * HOUR);
     let quiet = Busy { load: 3.0, cpu: Some(20.0), memory: Some(15.0), battery: Some(40) };
-    // What is looked at, and whether short memory waits for it too. There are four CPUs.
+    // Conditions, and whether they also apply when memory is short. There are four CPUs.
     for (busy, why, always) in [
         (Busy { load: 3.7, ..quiet }, "the machine is busy (load 0.9 per CPU)", false),
         (Busy { cpu: Some(26.0), ..quiet }, "tasks wait for a CPU 26 % of the time", false),

@@ -1,4 +1,4 @@
-//! The budget of write-back on the simulator: a month of what can happen to it.
+//! The budget of write-back on the simulator, including a month of random events.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn write_back_keeps_to_the_budget_and_its_ends_are_no_errors_on(kernel: KernelCo
     assert_eq!(machine.look().devices[&0].slots.limit, 0, "nobody else writes either");
     pass_time(&machine, HOUR);
     assert!(skipped(&timer(&machine, &loaded), "write-back").contains("is spent"));
-    // A full disk ends a run as it should.
+    // A full disk ends a run without an error.
     machine.change().block_bytes.insert("/dev/wb".to_owned(), 27 * MIB);
     pass_time(&machine, 25 * HOUR);
     let report = timer(&machine, &loaded);
@@ -56,7 +56,7 @@ fn without_a_record_on_disk_nothing_is_written() {
     let calls = machine.take_transcript();
     let reserve = calls.iter().position(|call| call.contains("to writeback_limit_enable")).unwrap();
     assert!(calls[..reserve].iter().filter(|call| call.contains("budget.json")).count() >= 2, "{calls:?}");
-    // The same when the directory cannot be written.
+    // The same if the directory cannot be written.
     pass_time(&machine, 26 * HOUR);
     store(&machine, true, 3000..6000);
     pass_time(&machine, 26 * HOUR);
@@ -92,18 +92,18 @@ fn the_budget_is_told_before_anything_is_done() {
     assert_eq!(maintain(&machine, &without, &budget).0.budget, None);
 }
 
-/// What happens between two runs.
+/// An event between two runs.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Nothing,
     Suspend(u32),
-    /// Switched off for so many hours; the clock is synchronised so many minutes after boot, or never, and off by so many seconds.
+    /// Off for some hours; the clock is synchronised some minutes after boot, or never, and wrong by some seconds.
     Reboot {
         hours: u32,
         synchronised: Option<u32>,
         error: i64,
     },
-    /// Whatever it says then, the kernel does not take such a clock for synchronised.
+    /// The kernel does not consider this clock synchronised.
     ClockJumps,
     StateIsLost,
     StateIsGarbage,
@@ -128,7 +128,7 @@ fn event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
 
-    /// Thirty days in which everything happens that can: in no 24 hours is more written than the budget.
+    /// Thirty days of random events: in no 24 hours is more written than the budget.
     #[test]
     fn never_more_than_the_budget_in_any_day(
         newest in 0_usize..2, events in prop::collection::vec((1_u32..240, event()), 250)
@@ -139,11 +139,11 @@ proptest! {
         ));
         let machine = machine(KERNELS[newest](), &loaded);
         machine.change().available_kib = 1 << 20;
-        // True time, which no program sees, and what was written when.
+        // The true time, which programs do not see, and the time of each write.
         let mut now = Duration::from_secs(1_700_000_000);
         let mut writes: Vec<(Duration, u64)> = Vec::new();
         let (mut next_page, mut boots, mut total) = (0_u64, 1, 0_u64);
-        // When the clock is synchronised in this boot, and by how much it is off.
+        // When the clock is synchronised in this boot, and its error.
         let mut clock: Option<(Duration, i64)> = None;
         let look_at_clock = |now: Duration, clock: Option<(Duration, i64)>| {
             let mut state = machine.change();
@@ -180,12 +180,12 @@ proptest! {
                     drop(state);
                     provision(&machine, &loaded);
                     total = 0;
-                    // The daemon looks as soon as it is there.
+                    // The daemon reads the clock when it starts.
                     look_at_clock(now, clock);
                     let look = Order { only: Some(Only::Budget), ..Order::all(Cause::Request) };
                     maintain(&machine, &loaded, &look).1.unwrap();
                 }
-                // A synchronised clock is right; one that jumps is not taken for that.
+                // A synchronised clock is right; one that jumps does not count as synchronised.
                 Event::ClockJumps => clock = None,
                 Event::StateIsLost => {
                     machine.change().states.remove(&StateFile::Budget);
@@ -196,7 +196,7 @@ proptest! {
                 Event::KilledAt(call) => kill = Some(call),
                 Event::Pressure => cause = Cause::Pressure(Level::Critical),
             }
-            // Enough to write, always.
+            // There are always enough pages to write.
             machine.process().discard(0, 16 * PAGE, 200 * MIB).unwrap();
             next_page += 1;
             store(&machine, true, next_page % 7..next_page % 7 + 2600);
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// The month above is not one in which nothing is ever written.
+/// In the month above there are writes.
 #[test]
 fn an_ordinary_month_uses_its_budget() {
     for kernel in KERNELS {

@@ -1,4 +1,4 @@
-//! Maintenance on the simulator when something goes wrong, or is not as usual: what fails does not hold up the rest.
+//! Maintenance on the simulator with errors and unusual states: an error does not stop independent work.
 
 use crate::support::upkeep::*;
 use engine::maintain::{Only, Order};
@@ -42,7 +42,7 @@ fn a_threshold_that_the_kernel_refuses_is_no_error() {
     }
 }
 
-/// How many pages would not shrink says nothing once others have come in their place.
+/// The number of incompressible pages is no longer valid when other pages have replaced them.
 #[test]
 fn incompressible_pages_that_have_come_since_are_tried() {
     let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
@@ -60,7 +60,7 @@ fn incompressible_pages_that_have_come_since_are_tried() {
     store(&machine, true, 350..400);
     pass_time(&machine, HOUR);
     let state = machine.look().states.clone();
-    // Neither another pass nor memory that is short, as when pressure has a pass made, is an error.
+    // A concurrent pass, or lack of memory (for example in a run because of pressure), is not an error.
     for (errno, why) in [(Errno::BUSY, "another pass"), (Errno::NOMEM, "out of memory")] {
         let refused = |call: usize| {
             machine.change().states.clone_from(&state);
@@ -90,7 +90,7 @@ fn who_asks_for_incompressible_pages_is_told_when_there_are_none() {
     assert!(report.summary().contains("all pages in memory compress"), "{}", report.summary());
 }
 
-/// The first pages say nothing about the others.
+/// The result for the first pages is not generalised to the others.
 #[test]
 fn pages_behind_many_that_do_not_shrink_are_tried() {
     let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));

@@ -1,4 +1,4 @@
-//! Idle marks on the simulator: whatever the kernel makes of an age, and whenever a run is killed, no page passes for older than it is.
+//! Idle marks on the simulator: no page is treated as older than it is, with any kernel and after a kill at any point.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn marked(machine: &SimMachine) -> usize {
     machine.look().devices[&0].slots.all.values().filter(|slot| slot.idle).count()
 }
 
-/// Linux 7.2 marks everything for an age of more than its own, of which it counts whole seconds.
+/// Linux 7.2 counts whole seconds, and marks all pages for an age above its uptime.
 #[test]
 fn nothing_is_older_than_the_machine() {
     for kernel in KERNELS {
@@ -23,7 +23,7 @@ fn nothing_is_older_than_the_machine() {
         let machine = machine(kernel(), &loaded);
         store(&machine, false, 0..100);
         let before = used(&machine);
-        // Awake for two hours and a moment; asleep for another moment, by which pages are older for the kernel than they are.
+        // Two hours and a moment awake, then a moment in suspend, which the kernel adds to the age of pages.
         machine.change().clock = 2 * HOUR + Duration::from_millis(900);
         machine.change().suspended = Duration::from_millis(700);
         let report = timer(&machine, &loaded);
@@ -45,20 +45,20 @@ fn nothing_is_older_than_the_machine() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Where marks only add up, those of a run that was killed stay.
+    /// On kernels where marks only accumulate, those of a killed run stay.
     #[test]
     fn the_marks_of_a_run_that_was_killed_are_not_forgotten(
         runs in prop::collection::vec((1_u32..8, any::<bool>(), 0_usize..8), 10..30),
     ) {
         let kernel = KernelConfig { exact_marks: false, algorithm_params: false, ..KernelConfig::full() };
-        // Enough for what runs reserve that are killed.
+        // Enough for the reservations of killed runs.
         let budget = "writeback = { device = \"/dev/wb\", daily-budget = \"1GiB\", run-budget = \"20MiB\" }";
         let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true\n{budget}"));
         let machine = machine(kernel, &loaded);
         machine.change().available_kib = 1 << 20;
         with_budget(&machine, &loaded);
         for (index, (hours, severe, kill)) in (0..).zip(runs) {
-            // Only pages that compress: others are written when memory is short, however old they are.
+            // Only compressible pages: incompressible ones are written at any age when memory is short.
             store(&machine, false, index * 100..index * 100 + 100);
             let slots = machine.look().devices[&0].slots.clone();
             let (cause, least) = if severe {
@@ -83,7 +83,7 @@ proptest! {
     }
 }
 
-/// Without times of access, marks that one policy has used up are none for the other.
+/// Without access times, idle marks that one policy has used are not used by the other.
 #[test]
 fn without_times_of_access_both_policies_have_their_turn() {
     let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });

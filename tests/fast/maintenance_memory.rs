@@ -1,4 +1,4 @@
-//! Sizes that follow the machine's memory, on the simulator: what is offered, what is brought about, and that once is enough.
+//! Sizes that follow the machine's memory, on the simulator: offers, resizes, and that each is made once.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn load(text: &str) -> Loaded {
     loaded
 }
 
-/// A machine with 4 GiB of memory, set up and looked at once.
+/// A machine with 4 GiB of memory, after set-up and one run.
 fn machine(loaded: &Loaded) -> SimMachine {
     let machine = SimMachine::new(KernelConfig::full());
     let applied = engine::apply(&mut machine.process(), loaded).unwrap();
@@ -30,13 +30,13 @@ fn machine(loaded: &Loaded) -> SimMachine {
     machine
 }
 
-/// What a run an hour later finds.
+/// Resizes found by a run an hour later.
 fn resizes(machine: &SimMachine, loaded: &Loaded) -> Vec<Resize> {
     machine.change().clock += Duration::from_secs(3600);
     again(machine, loaded)
 }
 
-/// What a run right after that finds.
+/// Resizes found by a run immediately after that.
 fn again(machine: &SimMachine, loaded: &Loaded) -> Vec<Resize> {
     let (report, done) =
         maintain::run(&mut machine.process(), loaded, &Order::all(Cause::Timer), &mut Unwatched);
@@ -48,7 +48,7 @@ fn set_memory(machine: &SimMachine, gib: u64) {
     machine.change().ram_kib = gib << 20;
 }
 
-/// Makes one device follow the configuration, as the daemon has it done.
+/// Applies the configuration to one device, as for the daemon.
 fn reconcile(machine: &SimMachine, loaded: &Loaded, number: u32) {
     let scope = Scope { only: Some([Target::Device(number)].into()), ..Scope::default() };
     let survey = survey(&machine.process(), loaded, Activation::Direct, &scope).unwrap();
@@ -70,7 +70,7 @@ fn more_memory_is_noticed_and_offered() {
     assert_eq!(resizes(&machine, &loaded), found, "as long as it has not been brought about");
     set_memory(&machine, 4);
     assert_eq!(resizes(&machine, &loaded), []);
-    // The owner takes the offer.
+    // The user accepts the offer.
     set_memory(&machine, 8);
     assert_eq!(resizes(&machine, &loaded), found);
     reconcile(&machine, &loaded, 0);
@@ -89,7 +89,7 @@ fn an_empty_device_follows_the_memory() {
         assert_eq!(sizes(&machine), [size]);
         assert_eq!(resizes(&machine, &loaded), [], "once is enough");
     }
-    // It grows twice before anything is looked at again.
+    // Memory grows twice between two runs.
     for (ram, size) in [(8, 4), (12, 6)] {
         set_memory(&machine, ram);
         assert_eq!(resizes(&machine, &loaded)[0].to, size << 30);
@@ -107,7 +107,7 @@ fn a_device_in_use_gets_a_second_one_and_only_one() {
     let found = resizes(&machine, &loaded);
     assert_eq!(found[0].step, Step::Add(2 << 30));
     assert_eq!(again(&machine, &loaded), [], "it is on its way");
-    // It never came: somebody has to ask again.
+    // The resize was not done: it has to be requested again.
     assert_eq!(resizes(&machine, &loaded)[0].step, Step::Add(2 << 30));
     let with = |more: &str| load(&format!("{HALF}{more}{APPLY}"));
     let both = with("[zram1]\nzram-size = \"2GiB\"\n");
@@ -115,7 +115,7 @@ fn a_device_in_use_gets_a_second_one_and_only_one() {
     for _ in 0..3 {
         assert_eq!((resizes(&machine, &both), sizes(&machine)), (vec![], vec![2, 2]));
     }
-    // It grows again by as much, then shrinks: nothing that is in use is moved without being asked.
+    // Memory grows again, then shrinks: used swap is not moved without a request.
     set_memory(&machine, 12);
     assert_eq!(resizes(&machine, &both)[0].step, Step::Add(2 << 30));
     let three = with("[zram1]\nzram-size = \"2GiB\"\n[zram2]\nzram-size = \"2GiB\"\n");
@@ -124,13 +124,13 @@ fn a_device_in_use_gets_a_second_one_and_only_one() {
     set_memory(&machine, 4);
     let less = &resizes(&machine, &three)[0];
     assert_eq!((less.step, less.from, less.to), (Step::Offer, 6 << 30, 2 << 30));
-    // The owner takes the added ones away.
+    // The user removes the added devices.
     reconcile(&machine, &both, 2);
     reconcile(&machine, &loaded, 1);
     assert_eq!((resizes(&machine, &loaded), sizes(&machine)), (vec![], vec![2]));
 }
 
-/// Also before the first run, which is an hour after boot; and a moment in which nothing can be read is forgotten.
+/// Also before the first run, which is an hour after boot. A failed read has no effect.
 #[test]
 fn the_memory_that_counts_is_that_at_set_up() {
     let loaded = load(&format!("{HALF}[maintenance]\non-memory-change = \"report\""));
@@ -143,7 +143,7 @@ fn the_memory_that_counts_is_that_at_set_up() {
     assert_eq!(resizes(&machine, &loaded), []);
     set_memory(&machine, 8);
     assert_eq!(resizes(&machine, &loaded), found);
-    // What an older version set up is compared with the first run.
+    // Devices set up by an older version are compared with the first run.
     let mut state = machine.change();
     let record = state.records.get_mut("zram0.json").unwrap();
     let mut value: serde_json::Value = serde_json::from_str(record).unwrap();

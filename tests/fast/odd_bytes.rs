@@ -1,5 +1,5 @@
-//! Bytes that are not UTF-8 in every file of `/proc`, `/sys` and `/etc` that is read: users choose the names of mounts and of
-//! programs, and accounts may be older than UTF-8.
+//! Bytes that are not UTF-8 in every file of `/proc`, `/sys` and `/etc` that is read: users choose names of mounts and
+//! programs, and account files may use other encodings.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ size = "16MiB"
 tune = true
 "#;
 
-/// What stands in each file behind what zramd reads there.
+/// Bytes appended to each file.
 const ODD: [(MachineFile, &[u8]); 14] = [
     (MachineFile::Meminfo, b"Odd\xff: \xfe kB\nMemTot\xe9l: 1 kB\n"),
     (MachineFile::Swaps, b"/mnt/\xff/swap\\040\xe9 file 8 0 -7\n\xff\n"),
@@ -70,7 +70,7 @@ fn machine() -> SimMachine {
     machine
 }
 
-/// Sets everything up, looks at it, and takes it away: what there is in between and afterwards.
+/// Sets up, reads and removes everything, and returns the states.
 fn life(machine: &SimMachine) -> String {
     let mut host = machine.process();
     let loaded = loaded();
@@ -108,15 +108,15 @@ fn names_of_any_bytes_are_told_apart() {
     let mounts = proc::parse_mountinfo(&host.bytes(MachineFile::Mountinfo).unwrap());
     let points: Vec<&[u8]> = mounts.iter().map(|mount| mount.mount_point.as_bytes()).collect();
     assert_eq!(points, [&b"/"[..], b"/mnt/\xff", b"/home/u/\xe9"]);
-    // The path that it is shown as is another one.
+    // The printed path differs.
     let shown = mounts[1].mount_point.to_string();
     assert_ne!(mounts[1].mount_point, shown);
-    // What a user calls the source of a FUSE mount says nothing about a device.
+    // The source of a FUSE mount is chosen by the user, and identifies no device.
     assert_eq!(proc::mount_of(&mounts, 0, Some((252, 0))), None);
 }
 
 proptest! {
-    /// A line of any bytes neither hides nor changes the lines around it.
+    /// Any line of bytes neither hides nor changes the lines around it.
     #[test]
     fn any_line_leaves_the_others_alone(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let odd: Vec<u8> = bytes.into_iter().filter(|byte| *byte != b'\n').chain([b'\n']).collect();
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// A root directory with accounts in Latin-1, in which zramd is enabled.
+/// A root directory with account files in Latin-1 and zramd enabled.
 fn old_root(configuration: &str) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in [
@@ -172,7 +172,7 @@ fn units_are_written_with_accounts_in_latin_1() {
 
 #[test]
 fn a_lookup_that_fails_takes_only_its_own_section() {
-    // A FIFO stands for whatever cannot be read; it must not be waited for either.
+    // A FIFO stands for any unreadable file; reading it must not block.
     let fifo = |root: &Path, path: &str| {
         fs::remove_file(root.join(path)).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, root.join(path), 0o600.into()).unwrap();

@@ -1,4 +1,4 @@
-//! One list of files: what packaging/manifest says is what each recipe packages, and nothing else.
+//! packaging/manifest is the single list of files, and each recipe packages exactly these.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::support::{has_program, repository, skip, write_program};
 use logic::finding::{Code, Finding, Level};
 use toml::de::{DeTable, DeValue};
 
-/// What is at a destination.
+/// A file or link of the package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
     /// Source and mode.
@@ -45,7 +45,7 @@ fn manifest() -> Files {
     files
 }
 
-/// Where a link at `place` leads to.
+/// The path that a link at `place` leads to.
 fn target(place: &str, link: &str) -> String {
     let mut out = PathBuf::new();
     for part in Path::new(place).parent().unwrap().join(link).components() {
@@ -165,14 +165,14 @@ fn the_spec_packages_the_manifest() {
             path = path.replace(name, value);
         }
         assert!(!path.contains('%'), "{path}: which macro is that?");
-        // Manual pages are compressed in some way.
+        // Manual pages are compressed in different ways.
         found.push(path.strip_suffix('*').map(str::to_owned).unwrap_or(path));
     }
     found.sort();
     assert_eq!(found, manifest().into_keys().collect::<Vec<_>>());
 }
 
-/// The part of a script that tells which other programs are here.
+/// The part of a script that detects other programs.
 fn tells(script: &str) -> &str {
     let (_, part) = script.split_once("    zramdctl doctor").unwrap();
     part.split_once("\n    done || :\n").unwrap().0
@@ -185,7 +185,7 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
     let scripts = scripts.map(read);
     let [first, others @ ..] = scripts.each_ref().map(|script| tells(script));
     assert_eq!(others, [first; 2]);
-    // Run on what `doctor` prints, it names the files.
+    // With the output of `doctor`, it names the files.
     let directory = tempfile::tempdir().unwrap();
     let finding = |code, object: &str| Finding::new(Level::Warning, code, object, "\"x\"", "");
     let found = [
@@ -276,11 +276,11 @@ fn each_direct_crate_has_its_reason_in_architecture() {
     }
 }
 
-/// Crates that are there in two versions, and why.
+/// Crates in two versions, with the reason.
 const DOUBLE: [(&str, &str); 1] =
     [("syn", "while programs are built only: crossterm's and ratatui's macros are not on version 3 yet")];
 
-/// What may be compiled in: licences that allow it without asking for more than to be named.
+/// Licences of crates that may be compiled in: they only require attribution.
 const LICENCES: [&str; 10] = [
     "MIT",
     "Apache-2.0",
@@ -299,7 +299,7 @@ fn is_ours(crate_name: &str) -> bool {
         .contains(&crate_name)
 }
 
-/// Whether an SPDX expression leaves a choice that is allowed. `/` is how crates used to write `OR`.
+/// Whether an SPDX expression allows one of these licences. `/` is an old spelling of `OR`.
 fn is_allowed(expression: &str) -> bool {
     let every = |all: &str| {
         all.split(" AND ").all(|part| {
@@ -308,7 +308,7 @@ fn is_allowed(expression: &str) -> bool {
                 .any(|licence| LICENCES.contains(&licence.trim_matches(['(', ')'])))
         })
     };
-    // Nothing nests deeper than this; what does is not allowed.
+    // Deeper nesting does not occur, and is not allowed.
     every(&expression.replace('/', " OR "))
 }
 
@@ -409,13 +409,14 @@ fn no_preset_enables_a_unit() {
     assert!(!preset.lines().any(|line| line.starts_with("enable")));
 }
 
-/// The administrator enables the daemon: a call on the bus must not start it. The package recipes install what the manifest has.
+/// The daemon has to be enabled by the administrator, and is not bus-activated. The package recipes install what the
+/// manifest has.
 #[test]
 fn nothing_makes_the_bus_start_the_daemon() {
     for (path, entry) in manifest() {
         assert!(!path.contains("/dbus-1/system-services/") && !path.contains("/dbus-1/services/"), "{path}");
         let Entry::File(source, _) = entry else { continue };
-        // The first is what dbus-daemon reads; the second is the name by which it has PID 1 start a unit.
+        // The first is the file for dbus-daemon; the second the unit name for activation through PID 1.
         if source.starts_with("units/") {
             let text = read(&source);
             assert!(!text.contains("[D-BUS Service]") && !text.contains("Alias=dbus-"), "{source}");

@@ -1,4 +1,4 @@
-//! The planner on its own: what is refused, in which order things are done, and that nothing wanted is nothing done.
+//! The planner: refusals, order of steps, and that an unchanged configuration needs no steps.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ fn device(initialised: bool, algorithms: &[&str]) -> DeviceFacts {
     }
 }
 
-/// 8 GiB, with the free zram0 that the module brings.
+/// 8 GiB, with the unused zram0 that the module creates.
 fn facts() -> Facts {
     Facts {
         memory: Memory { total_kib: 8 << 20, available_kib: 7 << 20, ..Memory::default() },
@@ -206,7 +206,7 @@ fn what_is_below_the_directories_of_the_system_is_refused_with_them() {
     check("[zram0]\nmount-point = \"/srv/b\"", &links, None);
 }
 
-/// The private place of a RAM disk on zram is below a directory of the system.
+/// The private mount point of a RAM disk on zram is below a system directory.
 #[test]
 fn the_place_of_a_disk_is_no_mistake() {
     let text = "[ramdisk.a]\nmount-point = \"/srv/a\"\nsize = 9\nbackend = \"zram\"\npersist = \"snapshot\"";
@@ -229,7 +229,7 @@ fn what_this_machine_lacks_is_named() {
     let text = "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\nfs-type = \"xfs\"\nsize = \"1MiB\"";
     let plan = plan_of(text, &facts());
     assert_eq!(plan.groups.len(), 0, "without its device there is no disk");
-    assert_eq!(plan.problems.len(), 1, "which is told once: {:?}", plan.problems);
+    assert_eq!(plan.problems.len(), 1, "which is reported once: {:?}", plan.problems);
     check(
         "[zram0]\nmount-point = \"/a\"\nowner = \"joe\"",
         &facts(),
@@ -312,7 +312,7 @@ fn the_order_of_configuration_is_the_one_that_all_kernels_accept() {
 }
 
 proptest! {
-    /// Whatever is configured: each step has an undo or says why not, and steps are only about what is planned.
+    /// For any configuration: each step has an undo or a reason for having none, and all steps are about planned targets.
     #[test]
     fn every_step_can_be_taken_back_or_says_why_not(
         sections in prop::collection::vec((0u32..6, prop::sample::select(vec![

@@ -1,5 +1,5 @@
-//! A reload on the simulator: what each change of the configuration means, that it is carried out, and what every reader is
-//! shown before and after.
+//! Reloads on the simulator: actions for changes of the configuration, their execution, and what readers see before and
+//! after.
 
 use client::columns::{COLUMNS, Cell, Row};
 use engine::reload::{Scope, carry_out, survey};
@@ -15,7 +15,7 @@ use logic::view::{Proposal, View};
 use sim::kernel::KernelConfig;
 use sim::{SimMachine, Swap};
 
-/// What is checked here holds for both ways of activation; `reload_direct.rs` has what differs.
+/// Valid for both kinds of activation; differences are in `reload_direct.rs`.
 const ACTIVATION: Activation = Activation::Managed;
 
 const BEFORE: &str = r#"
@@ -40,7 +40,7 @@ fn loaded(text: &str) -> Loaded {
     loaded
 }
 
-/// A machine on which `BEFORE` is in place.
+/// A machine with `BEFORE` applied.
 fn machine() -> SimMachine {
     let machine = SimMachine::new(KernelConfig::full());
     let applied = engine::apply(&mut machine.process(), &loaded(BEFORE)).unwrap();
@@ -54,7 +54,7 @@ fn actions(machine: &SimMachine, text: &str, scope: &Scope) -> Vec<(String, Acti
     changes.map(|change| (change.target.to_string(), change.action, change.detail)).collect()
 }
 
-/// Changes `BEFORE` and expects this to happen to one target, with both ways of activation.
+/// Changes `BEFORE`, and expects this action for one target with both kinds of activation.
 fn check(from: &str, to: &str, forced: bool, expected: (&str, Action, &str)) {
     assert!(BEFORE.contains(from), "{from}");
     let text = BEFORE.replace(from, to);
@@ -230,7 +230,7 @@ fn every_reader_is_shown_what_is_there() {
 fn what_keeps_a_device_from_going_is_named() {
     let machine = SimMachine::new(KernelConfig::full());
     let swap = loaded("[zram0]\nzram-size = \"64MiB\"\n");
-    // PID 1 switches it on, and zramd-setup leaves that to it.
+    // PID 1 activates the swap; zramd-setup only sets up the device.
     engine::up(&mut machine.process(), &swap, 0).unwrap();
     machine.change().swaps.push(Swap { number: 0, priority: 100, discard: false, used_kib: 0 });
     let error = engine::down(&mut machine.process(), &Target::Device(0)).unwrap_err();
@@ -239,7 +239,7 @@ fn what_keeps_a_device_from_going_is_named() {
     assert_eq!(engine::down(&mut machine.process(), &Target::Device(0)), Ok(true));
 }
 
-/// The short way reads less, and must not show less.
+/// The shorter survey reads less, but must find the same.
 #[test]
 fn a_list_needs_no_more_than_is_read_for_it() {
     let machine = machine();
@@ -301,7 +301,7 @@ fn what_the_daemon_is_told_names_the_units() {
     assert_eq!(proposal.view.sections["ramdisk.small"].file, "/etc/zramd/zramd.toml");
 }
 
-/// A device that goes away at any moment of a look is no error, and is not shown by half.
+/// A device that is removed during a read is not an error, and is not shown partially.
 #[test]
 fn a_device_may_go_away_while_somebody_looks() {
     let text = "[zram0]\nzram-size = \"64MiB\"\n";

@@ -1,4 +1,4 @@
-//! Reloading without systemd, on the simulator: what is changed, what is refused, and what `force` releases.
+//! Reloads without systemd on the simulator: changes, refusals, and the effect of `force`.
 
 use engine::ErrorKind;
 use engine::reload::{Scope, Survey, carry_out, survey};
@@ -16,7 +16,7 @@ fn configured(text: &str) -> Loaded {
     loaded
 }
 
-/// A machine where a swap and a file system are set up.
+/// A machine with a swap and a file system.
 fn machine() -> SimMachine {
     let machine = SimMachine::new(KernelConfig::full());
     machine.change().add_directories("/srv");
@@ -80,14 +80,14 @@ fn a_swap_moves_without_being_forced() {
     assert_eq!(sizes(&machine), [80 * MIB, 32 * MIB]);
 }
 
-/// Between the survey and the work, somebody may have changed the machine.
+/// The machine may change between survey and execution.
 #[test]
 fn what_the_planner_refuses_is_no_success() {
     let machine = machine();
     let changed = configured(&text(64, 48, "nosuid"));
     let mut survey = look(&machine, &changed, true);
     for change in &mut survey.changes {
-        // As if it were something that can be changed while it is in use.
+        // Treats it as something that can be changed while it is in use.
         change.action = Action::Adapt;
     }
     let outcomes = carry_out(&mut machine.process(), &changed, &survey).unwrap();

@@ -1,4 +1,4 @@
-//! The JSON schema for editors, and the example configurations: read by zramd, and by a validator that knows nothing of it.
+//! The JSON schema for editors and the example configurations, read by zramd and by an independent validator.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const SCHEMA: &str = "config/zramd.schema.json";
 
-/// Reads a list of `[name, toml]` and prints what the schema says about each: `[name, complaint or null]`.
+/// Reads a list of `[name, toml]` and prints the result of the schema for each: `[name, complaint or null]`.
 const VALIDATE: &str = r"
 import json, sys, tomllib
 from jsonschema import Draft7Validator
@@ -38,7 +38,7 @@ fn loaded(text: &str) -> Loaded {
     load(&[("zramd.toml".into(), text.to_owned())], "")
 }
 
-/// A file that has one key with its example value.
+/// A file with one key and its example value.
 fn with_one(section: &str, key: &Key) -> String {
     format!("[{section}]\n{} = {}\n", key.name, key.example)
 }

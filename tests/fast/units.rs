@@ -1,4 +1,4 @@
-//! The generator: what it writes, that it writes nothing else, and that systemd understands it.
+//! The generator: its units, nothing besides them, and that systemd accepts them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{eventually, golden, repository, setup, texts};
 use logic::record::Target;
 
-/// Files below a directory with their texts, links with an arrow.
+/// Files below a directory with their texts; links with an arrow.
 fn tree(directory: &Path) -> BTreeMap<String, String> {
     fn walk(directory: &Path, prefix: &str, out: &mut BTreeMap<String, String>) {
         let Ok(entries) = fs::read_dir(directory) else { return };
@@ -110,7 +110,7 @@ fn a_named_file_shows_its_units_whether_enabled_or_not() {
     assert!(tree(out.path()).contains_key("dev-zram0.swap"));
 }
 
-/// Without it, the kernel refuses the memory of processes of other users.
+/// Without this capability the kernel refuses to read the memory of processes of other users.
 #[test]
 fn the_benchmark_can_read_memory_of_processes_only_where_the_configuration_says_so() {
     let capabilities = |lines: Vec<(String, String)>| {
@@ -128,7 +128,7 @@ fn the_benchmark_can_read_memory_of_processes_only_where_the_configuration_says_
     assert!(text.ends_with("[Service]\nCapabilityBoundingSet=CAP_SYS_PTRACE\n"), "{text}");
 }
 
-/// Every assignment in a unit of the packages.
+/// Every assignment in a packaged unit.
 fn packaged(name: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(repository(&format!("units/{name}"))).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -151,14 +151,14 @@ fn every_unit_that_runs_the_worker_has_a_memory_limit() {
         }
         units += 1;
         assert!(lines.iter().any(|(key, _)| key == "MemoryMax"), "{name}");
-        // Its memory is what somebody's tree takes.
+        // Its memory depends on the contents of the disk.
         let is_spared = lines.iter().any(|(key, value)| key == "OOMScoreAdjust" && value.starts_with('-'));
         assert!(!(name.starts_with("zramd-disk") && is_spared), "{name}");
     }
     assert_eq!(units, 9);
 }
 
-/// Links of swap that another program set up stay.
+/// Links to swap of other programs are kept.
 #[test]
 fn udev_removes_links_only_where_zramd_has_a_record() {
     let rules = fs::read_to_string(repository("units/99-zramd.rules")).unwrap();
@@ -170,7 +170,7 @@ fn udev_removes_links_only_where_zramd_has_a_record() {
     }
 }
 
-/// Looked at while it writes its last file, which is a full pipe here and so keeps it waiting.
+/// Observed while it writes its last file, which is a full pipe and so blocks it.
 #[test]
 fn the_generator_starts_no_child() {
     use rustix::fs::{CWD, FileType, Mode, OFlags};

@@ -1,4 +1,4 @@
-//! `[vm]`: what is set, when it is set, and when it is left alone. On the simulated machine.
+//! `[vm]` on the simulated machine: which settings are changed, and when.
 
 use engine::reload::{Scope, survey};
 use engine::sample;
@@ -94,7 +94,7 @@ fn mistakes_are_found() {
     }
 }
 
-/// A verdict of the simulated machine.
+/// A verdict for the simulated machine.
 fn verdict(kernel: &str, profile: Profile, swappiness: Option<u32>) -> String {
     let stored = Stored {
         schema_version: SCHEMA_VERSION,
@@ -116,7 +116,7 @@ fn a_measured_latency_decides_swappiness_where_the_verdict_holds() {
     for (text, swappiness) in [
         (verdict(here, Profile::Balanced, None), 133),
         (verdict(here, Profile::Balanced, Some(111)), 111),
-        // As for the algorithm: what was measured elsewhere, for another profile, or is damaged says nothing.
+        // As for the algorithm: a verdict for another machine or profile, or a damaged one, has no effect.
         (verdict("1.2.3", Profile::Balanced, Some(111)), 150),
         (verdict(here, Profile::Latency, Some(111)), 150),
         (r#"{"page_in_ns": 90000}"#.to_owned(), 150),
@@ -166,7 +166,7 @@ fn disk_swap(state: &mut State, priority: i32) {
 #[test]
 fn only_when_our_swap_is_used_first() {
     let tuned = "[zram1]\nzram-size = 64\nswap-priority = 10\n[vm]\ntune = true\n";
-    // What another program set up on zram0 stands for any other swap.
+    // Swap of another program on zram0 stands for any other swap.
     for (priority, expected) in [(9, "150 0 15000 10 N"), (10, "60 3 15000 10 N"), (11, "60 3 15000 10 N")] {
         let machine = machine();
         disk_swap(&mut machine.change(), priority);
@@ -174,14 +174,14 @@ fn only_when_our_swap_is_used_first() {
         assert_eq!(values(&machine), expected, "{priority}: {said:?}");
         let left_out = said.iter().any(|message| message.contains("/dev/zram0 has priority"));
         assert_eq!(left_out, priority >= 10, "{said:?}");
-        // A better one that comes later: the next run takes the settings back.
+        // Other swap with a higher priority is added: the next run reverts the settings.
         machine.change().swaps.iter_mut().find(|swap| swap.number == 0).unwrap().priority = 20;
         apply(&machine, tuned);
         assert_eq!(values(&machine), "60 3 15000 10 N");
     }
 }
 
-/// A swap of ours that was stopped comes again with a reload of everything, but not when only the settings are looked at.
+/// A stopped swap of ours is started by a complete reload, but not when only the settings are adjusted.
 #[test]
 fn a_swap_that_has_stopped_does_not_hold_the_settings() {
     let machine = machine();
@@ -233,7 +233,7 @@ fn a_swap_that_fails_brings_no_settings() {
     assert!(machine.look().records.is_empty());
 }
 
-/// As the units do it: zswap before the swap, the rest when it is on.
+/// As the units do: zswap before the swap, the other settings after it.
 #[test]
 fn through_units_the_settings_wait_for_the_swap() {
     let machine = machine();
@@ -248,7 +248,7 @@ fn through_units_the_settings_wait_for_the_swap() {
     machine.change().swaps.push(Swap { number: 0, priority: 100, discard: true, used_kib: 0 });
     assert_eq!(up(Target::Vm).outcomes[0].errors, []);
     assert_eq!(values(&machine), "150 0 15000 10 N");
-    // Stopping the swap takes its device away; the units of the settings stop on their own.
+    // Stopping the swap removes its device; the units of the settings stop separately.
     machine.change().swaps.clear();
     engine::down(&mut machine.process(), &Target::Device(0)).unwrap();
     assert_eq!(values(&machine), "150 0 15000 10 N");

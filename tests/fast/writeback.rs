@@ -1,5 +1,5 @@
-//! Where pages are written back to: what is made, in which order it goes, and when a device does without. On the simulated
-//! machine.
+//! Backing devices on the simulated machine: what is created, in which order it is removed, and when a device is set up
+//! without one.
 
 use engine::sample;
 use host::BlockProbe;
@@ -22,7 +22,7 @@ fn machine() -> SimMachine {
     machine
 }
 
-/// What was said, and the calls that concern write-back.
+/// Messages, and the calls that concern write-back.
 fn apply(machine: &SimMachine, keys: &str) -> (Vec<String>, Vec<String>) {
     machine.take_transcript();
     let loaded = load(keys);

@@ -1,4 +1,4 @@
-//! Configuration files and the kernel command line: from text to units.
+//! Configuration files and the kernel command line, from text to units.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use logic::request::Request;
 use logic::unit::ramdisk::disk_of_unit;
 use logic::unit::{Contents, HEAD, activating_unit, unit_files};
 
-/// Files, separated by NUL bytes, as they would be read one after the other.
+/// Files separated by NUL bytes, read in this order.
 pub fn config(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let files: Vec<(PathBuf, String)> = text
@@ -36,7 +36,7 @@ pub fn config(data: &[u8]) {
     planned(&loaded);
 }
 
-/// The place exists, and the line that is shown is the one that is there.
+/// The place is inside the file, and the quoted line is the line there.
 fn is_inside(origin: &Origin, files: &[(PathBuf, String)]) {
     let (_, text) = files.iter().find(|(file, _)| *file == origin.file).unwrap();
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
@@ -44,12 +44,12 @@ fn is_inside(origin: &Origin, files: &[(PathBuf, String)]) {
     assert_eq!(line.strip_suffix('\r').unwrap_or(line), origin.source_line);
     let width = origin.source_line.chars().count();
     assert!(origin.column >= 1 && origin.column as usize <= width + 1, "{origin:?}");
-    // One character is underlined even where the line has ended.
+    // At least one character is underlined, also at the end of a line.
     assert!(origin.width >= 1, "{origin:?}");
     assert!((origin.column + origin.width - 1) as usize <= width.max(origin.column as usize), "{origin:?}");
 }
 
-/// What an error is about is not used.
+/// Sections with an error are not used.
 fn only_sound_sections(loaded: &Loaded) {
     for problem in loaded.problems.iter().filter(|problem| problem.severity == Severity::Error) {
         let names = |section: &str| {
@@ -65,7 +65,7 @@ fn only_sound_sections(loaded: &Loaded) {
     }
 }
 
-/// What the planner and the machine count on.
+/// Assumptions of the planner and of the host.
 fn sound(settings: &Settings, files: &[(PathBuf, String)]) {
     assert!(settings.devices.is_sorted_by(|a, b| a.number < b.number));
     assert!(settings.ramdisks.is_sorted_by(|a, b| a.name < b.name));
@@ -107,13 +107,13 @@ fn is_normal(path: &str) {
     assert!(normal && !path.contains('\0'), "{path:?}");
 }
 
-/// The plan, and units that say nothing but what they are meant to say.
+/// The plan, and units with nothing but the intended assignments.
 fn planned(loaded: &Loaded) {
     let memory = Memory { total_kib: 8 << 20, ..Memory::default() };
     let facts = Facts { memory, cpus: 4, page_size: 4096, ..Facts::default() };
     let plan = plan::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct);
     assert_eq!(plan.items.len(), loaded.settings.devices.len() + loaded.settings.ramdisks.len());
-    // Until it is complete, a record has something behind its name.
+    // A record has a suffix until it is complete.
     assert!(plan.items.iter().all(|item| item.target.file_name().len() < 240));
     for item in plan.items.iter().filter(|item| item.decision != Decision::Planned) {
         assert!(!item.reason.is_empty(), "{item:?}");
@@ -188,7 +188,7 @@ const UNIT_KEYS: [&str; 37] = [
     "Where",
 ];
 
-/// Nothing that is configured may become a line of its own, or swallow the next one.
+/// A configured value must not add a line, or continue into the next one.
 fn is_unit_line(line: &str) {
     let known = line.is_empty()
         || line.starts_with("# Written by zramd-setup")
@@ -197,10 +197,10 @@ fn is_unit_line(line: &str) {
             .split_once('=')
             .is_some_and(|(key, value)| UNIT_KEYS.contains(&key) && value == value.trim_matches([' ', '\t']));
     assert!(known && !line.contains(char::is_control), "{line:?}");
-    assert!(!line.ends_with('\\'), "it would go on in the next line: {line:?}");
+    assert!(!line.ends_with('\\'), "it would continue in the next line: {line:?}");
 }
 
-/// Words are looked at one by one, and the last that says something wins.
+/// Words are independent, and the last one takes precedence.
 pub fn cmdline(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let whole = enabled_by_cmdline(text);
@@ -220,7 +220,7 @@ pub fn cmdline(data: &[u8]) {
     assert_eq!(loaded.disabled_by_cmdline, whole == Some(false));
 }
 
-/// What somebody asks for over the bus becomes a configuration that says this and nothing else.
+/// Options of a bus call become a drop-in with exactly these settings.
 pub fn overlay(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let mut written = Overlay { transient: text.len() % 2 == 0, ..Overlay::default() };
@@ -234,7 +234,7 @@ pub fn overlay(data: &[u8]) {
         [device] => assert_eq!((device.number, device.label.as_deref()), (1, Some(text))),
         _ => assert!(loaded.problems.iter().all(|problem| problem.origin.key == "zram1.label")),
     }
-    // A drop-in that somebody has edited is read, written, and read as the same.
+    // An edited drop-in is the same after reading, writing and reading it.
     let read = Overlay::parse(&text.replace('\r', ""));
     assert_eq!(Overlay::parse(&read.text("zram1")), read);
 }

@@ -1,4 +1,4 @@
-//! What a disk with its snapshots may hold after bit rot, or after somebody's visit: manifests, states, archives.
+//! Files of a store after bit rot or manipulation: manifests, states, archives.
 
 use engine::ramdisk::{ArchiveReader, Trouble};
 use logic::ramdisk::entry::{Body, Entry};
@@ -30,7 +30,7 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
-/// An entry that was believed leads straight down, and is the same when it is written again.
+/// An accepted entry has a path below the root, and is the same when written again.
 fn believed(entry: &Entry) {
     assert_eq!(refuse_entry(&entry.path), None, "{entry:?}");
     if let Body::HardLink(target) = &entry.body {
@@ -59,7 +59,7 @@ pub fn archive(data: &[u8]) {
     let mut reader = ArchiveReader::new(data);
     loop {
         match reader.next_entry() {
-            // What comes after it is read nevertheless.
+            // Entries after it are still read.
             Ok(Some(Err(_))) => {}
             Ok(Some(Ok(entry))) => {
                 if let Body::Sparse { size, .. } = entry.body {
@@ -80,7 +80,7 @@ pub fn archive(data: &[u8]) {
             }
         }
     }
-    // Mutations rarely have the right checksum: one header with it, and what follows as its records.
+    // Mutations rarely have a valid checksum: one header gets it, and the rest are its records.
     let Some((block, records)) = data.split_first_chunk::<BLOCK>() else { return };
     let mut fixed = *block;
     header::seal(&mut fixed);

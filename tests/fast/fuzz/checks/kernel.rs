@@ -1,4 +1,4 @@
-//! Texts that the kernel writes, and those that an earlier zramd has written.
+//! Texts written by the kernel, and by an earlier zramd.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use logic::proc::{self, Memory, MountLine, SwapLine};
 use logic::record::{Record, Target};
 use logic::unit;
 
-/// Every parser of a kernel file on the same text: what one of them understands is printed as the kernel does it, and has
-/// to be understood as the same.
+/// Every parser of a kernel file on the same text. A parsed value is printed in the form of the kernel, and parsed again as
+/// the same.
 pub fn files(data: &[u8]) {
     if proc::is_zram_event(data) {
         let head = str::from_utf8(data.split(|byte| *byte == 0).next().unwrap()).unwrap();
@@ -32,7 +32,7 @@ pub fn files(data: &[u8]) {
     counters(text);
 }
 
-/// Lines that are not UTF-8 hide none of the others.
+/// Lines that are not UTF-8 do not affect other lines.
 fn accounts(data: &[u8]) {
     let mut words = data.split(|byte| matches!(byte, b'\n' | b':'));
     let Some(word) = words.find_map(|word| str::from_utf8(word).ok()) else { return };
@@ -49,7 +49,7 @@ fn counters(text: &str) {
         let line = format!("{failed_reads} {failed_writes} {invalid_io} {notify_free}\n");
         assert_eq!(IoStat::parse(&line), Some(stat));
     }
-    // What has more columns also has the fewer ones.
+    // The parser for more columns accepts no text that the one for fewer refuses.
     assert!(BlockStat::parse(text).is_none() || MmStat::parse(text).is_some());
     assert!(MmStat::parse(text).is_none() || IoStat::parse(text).is_some());
     assert!(IoStat::parse(text).is_none() || BdStat::parse(text).is_some());
@@ -81,7 +81,7 @@ fn meminfo(text: &str) {
          SwapTotal: {swap_total_kib} kB\nSwapFree: {swap_free_kib} kB\n"
     );
     assert_eq!(proc::parse_meminfo(&printed), memory);
-    // Sizes are worked out from it.
+    // Sizes are computed from it.
     plan_on(&Facts { memory, cpus: 1, page_size: 4096, ..Facts::default() });
 }
 
@@ -137,8 +137,8 @@ fn algorithms(text: &str) {
     assert_eq!(parse_recomp_algorithm(&printed), secondary);
 }
 
-/// A record that is understood is written back as the same, and whatever it says, a plan can be made: it is the word of an
-/// earlier zramd, but of an interrupted one, perhaps, and about a device that has changed since.
+/// A parsed record is the same when written again, and a plan can be made with it: it may be from another version, of an
+/// interrupted run, or about a device that has changed.
 pub fn record(data: &[u8]) {
     let Ok(record) = serde_json::from_slice::<Record>(data) else { return };
     let printed = serde_json::to_string_pretty(&record).unwrap();
@@ -169,7 +169,7 @@ pub fn record(data: &[u8]) {
     }
 }
 
-/// Plans a bit of everything, and shows it in every way.
+/// Makes plans of several kinds, and prints them in all forms.
 fn plan_on(facts: &Facts) {
     let text =
         "[zram0]\n[zram1]\nzram-size = \"10%\"\nmount-point = \"/a\"\n[ramdisk.a]\nmount-point = \"/a/b\"\n";

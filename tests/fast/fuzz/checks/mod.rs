@@ -1,6 +1,6 @@
-//! What has to hold for any input of a parser, whoever makes it up: shared by the fuzz targets and `tests/fast/fuzz.rs`.
+//! Properties that hold for any input of a parser, shared by the fuzz targets and `tests/fast/fuzz.rs`.
 //!
-//! A check panics when its parser breaks a promise; input that is no text is no input for a parser of text.
+//! A check panics if its parser violates one. Parsers of text get only valid UTF-8.
 
 mod config;
 mod disk;
@@ -11,10 +11,10 @@ use logic::device::{signature, swap_header};
 use logic::expr::{Expr, Variables, size_in_bytes};
 use logic::unit;
 
-/// What a check is.
+/// A check.
 type Check = fn(&[u8]);
 
-/// Every check by its name, which is that of the fuzz target and of the directory of seeds.
+/// Every check by name, which is that of the fuzz target and of its directory of seeds.
 pub const ALL: [(&str, Check); 11] = [
     ("algorithm", algorithm),
     ("block_device", block_device),
@@ -62,7 +62,7 @@ fn algorithm(data: &[u8]) {
     match Algorithm::parse(text) {
         Ok(algorithm) => {
             assert_eq!(Algorithm::parse(&algorithm.to_string()), Ok(algorithm.clone()));
-            // They become one line of words for the kernel.
+            // Parameters become one line of words for the kernel.
             let words = algorithm.parameters.iter().flat_map(|(key, value)| [key, value]);
             for word in words.chain([&algorithm.name]) {
                 assert!(!word.is_empty() && !word.contains([' ', '\n', '\0']), "{algorithm:?}");
@@ -72,12 +72,15 @@ fn algorithm(data: &[u8]) {
     }
 }
 
-/// The first bytes of a disk, which also serve as the wishes for a swap header.
+/// The first bytes of a disk; also used as parameters of a swap header.
 fn block_device(data: &[u8]) {
     let found = signature::find(data);
     let mut longer = data.to_vec();
     longer.resize(data.len().max(signature::PROBE_BYTES), 0);
-    assert!(found.is_none() || signature::find(&longer).is_some(), "whoever sees more sees at least that");
+    assert!(
+        found.is_none() || signature::find(&longer).is_some(),
+        "found in the beginning, but not in all of it"
+    );
 
     let Some((head, label)) = data.split_at_checked(25) else { return };
     let number = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap());
@@ -109,7 +112,7 @@ fn unit_path(data: &[u8]) {
     assert_eq!(unescaped(&name), path.as_bytes(), "{name}");
 }
 
-/// As `systemd-escape --unescape --path` has it.
+/// As `systemd-escape --unescape --path`.
 fn unescaped(name: &str) -> Vec<u8> {
     let mut out = vec![b'/'];
     let mut rest = if name == "-" { "" } else { name };
