@@ -1,6 +1,7 @@
-//! `zramdctl bench ramdisk` and `bench swap` on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+//! `zramdctl bench ramdisk` and `bench swap` on the running kernel. Needs root and zram; otherwise each test is skipped with
+//! the reason.
 //!
-//! Whatever happens to them, nothing of theirs stays.
+//! After any end, also a kill, nothing of them is left.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Names in a directory that begin so.
+/// Names in a directory with this prefix.
 fn names(directory: &str, prefix: &str) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten();
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -26,7 +27,7 @@ fn names(directory: &str, prefix: &str) -> Vec<String> {
     names
 }
 
-/// What the benchmarks could leave behind.
+/// State of the machine, as far as the benchmarks change it.
 fn machine() -> String {
     let swaps: Vec<String> =
         read("/proc/swaps").lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect();
@@ -62,7 +63,7 @@ fn ramdisk_compares_media_and_leaves_nothing() {
             (row["medium"].as_str().unwrap().split(' ').next().unwrap(), row["access"].as_str().unwrap())
         })
         .collect();
-    // A file system without O_DIRECT is dropped from the cache instead.
+    // A file system without O_DIRECT is dropped from the page cache instead.
     let disk = media[media.len() - 2].1;
     assert!(disk == "direct" || disk == "dropped", "{media:?}");
     let file_system = if has_program("mkfs.ext4") { 2 } else { 0 };
@@ -135,7 +136,7 @@ fn swap_times_faults_and_leaves_the_machine_as_it_was() {
     assert_eq!(machine(), before);
 }
 
-/// Kills `zramd-worker` in the middle of `bench ramdisk` and of `bench swap`, and what waits for it as well if `both`.
+/// Kills `zramd-worker` during `bench ramdisk` and `bench swap`; with `both`, also the program that waits for it.
 fn killed(both: bool, then: impl Fn()) {
     if !can_use_real_kernel() {
         return;
@@ -185,7 +186,7 @@ fn what_both_killed_programs_leave_is_removed_by_the_next() {
     });
 }
 
-/// What does not decide the verdict: these words only.
+/// Options that keep the run from replacing the verdict.
 const LZO_RLE: [&str; 4] = ["--algorithms", "lzo-rle", "--seconds", "1"];
 
 #[test]
@@ -206,8 +207,7 @@ fn what_cannot_be_measured_is_said_by_name() {
     }
 }
 
-/// Whoever asks for one number of pages gets a suggestion that all of them were looked at for; and hears nothing of algorithms that
-/// were not asked for.
+/// With a single number of pages, the suggestion considers all of them, and other algorithms are not mentioned.
 #[test]
 fn a_suggestion_follows_from_all_numbers_of_pages() {
     if !can_use_real_kernel() {

@@ -1,4 +1,4 @@
-//! Measuring on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+//! The benchmark on the running kernel. Needs root and zram; otherwise each test is skipped with the reason.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use logic::device::algorithm::Algorithm;
 
 const COUNT: usize = 1024;
 
-/// Half of each page is noise, so that it takes half a page.
+/// Half of each page is noise, so it compresses to half a page.
 fn half_noise() -> Pages {
     let mut random = fastrand::Rng::with_seed(1);
     let mut pages = Pages::new(COUNT).unwrap();
@@ -50,7 +50,7 @@ fn requests_are_counted_timed_and_read_back() {
     let read = pass(&node, &data, &spec).unwrap();
     let threads = pass(&node, &data, &Spec { threads: 2, ..spec.clone() }).unwrap();
     let clusters = pass(&node, &data, &Spec { pages_per_request: 8, ..spec.clone() }).unwrap();
-    // What is not on the device is noticed.
+    // Different contents on the device are detected.
     let other = pass(&node, &Pages::new(COUNT).unwrap(), &spec);
     scratch.release(&mut host).unwrap();
     assert_eq!(host.device_numbers().unwrap(), before);
@@ -83,7 +83,7 @@ fn scratch_records() -> usize {
         .count()
 }
 
-/// The pages that zramd makes are calibrated to published ratios; and a whole run ends in time and leaves nothing.
+/// Generated pages have published compression ratios, and a complete run ends in time and leaves nothing behind.
 #[test]
 fn a_whole_run_ends_in_time_and_made_pages_compress_like_real_ones() {
     if !can_use_real_kernel() {
@@ -92,7 +92,7 @@ fn a_whole_run_ends_in_time_and_made_pages_compress_like_real_ones() {
     let _lock = real_kernel_lock();
     let mut host = LinuxHost::new("/");
     let before = host.device_numbers().unwrap();
-    // Long enough for all pages on a machine that is busy with other tests; the lab looks at the usual three seconds.
+    // Long enough for all pages on a busy machine; the lab checks the usual three seconds.
     let budget = Duration::from_secs(30);
     let options = Options { source: Source::Generator, budget, ..Options::default() };
     let (measured, told, seconds) = in_a_better_moment(|| {
@@ -121,9 +121,9 @@ fn a_whole_run_ends_in_time_and_made_pages_compress_like_real_ones() {
     let offered: BTreeSet<&String> = measured.offered.iter().collect();
     let measured_names: BTreeSet<&String> = report.results.iter().map(|row| &row.algorithm).collect();
     assert_eq!(measured_names, offered, "everything that the kernel offers is measured");
-    assert_eq!(report.results[0].full_name(), report.verdict.full_name(), "the chosen one comes first");
+    assert_eq!(report.results[0].full_name(), report.verdict.full_name(), "the verdict is the first");
     assert_eq!(report.page_clusters.len(), 4);
-    // The form that others read.
+    // The JSON form.
     let json = serde_json::to_value(report).unwrap();
     for path in [
         "/schema_version",
@@ -150,7 +150,7 @@ fn a_whole_run_ends_in_time_and_made_pages_compress_like_real_ones() {
     }
 }
 
-/// Killed with its device there, and swept by whoever comes next: the boot path.
+/// A killed run leaves its device, which the next start of `zramd-setup` removes.
 #[test]
 fn a_killed_run_leaves_nothing_after_the_next_start() {
     if !can_use_real_kernel() {
@@ -158,7 +158,7 @@ fn a_killed_run_leaves_nothing_after_the_next_start() {
     }
     let _lock = real_kernel_lock();
     let host = LinuxHost::new("/");
-    // What somebody tried on this machine would go with the run's device.
+    // Devices that were set up on this machine by hand would be removed with that of the run.
     assert!(setup(&["revert"]).status.success());
     let before = host.device_numbers().unwrap();
     let begin = || {
@@ -170,7 +170,7 @@ fn a_killed_run_leaves_nothing_after_the_next_start() {
     };
     let mut worker = begin();
     eventually("a device to measure on", || {
-        // Put off because the machine is busy, or over before this looked: once more.
+        // The run was postponed because the machine is busy, or was over already: try again.
         if worker.try_wait().unwrap().is_some() {
             worker = begin();
         }
@@ -185,10 +185,10 @@ fn a_killed_run_leaves_nothing_after_the_next_start() {
     assert_eq!(host.device_numbers().unwrap(), before);
 }
 
-/// How often the kernel opened these files of a process since the last call.
+/// Counts how often the kernel opened these files of a process since the last call.
 struct Opened {
     events: std::os::fd::OwnedFd,
-    // A file of /proc has another inode once nothing refers to it any more.
+    // A file of /proc gets another inode when nothing refers to it.
     _kept: Vec<std::os::fd::OwnedFd>,
 }
 

@@ -1,5 +1,6 @@
-//! The benchmark with pages of the live swap, on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
-//! The machine is left as it was found.
+//! The benchmark with pages in swap, on the running kernel. Needs root and zram; otherwise each test is skipped with the
+//! reason.
+//! The machine is left as it was.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,14 +22,14 @@ use serde_json::Value;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
-/// What the program uses that is made to swap.
+/// Memory of the program that is swapped out.
 const USED: usize = 96 * MIB;
-/// One page in so many is filled with one word.
+/// One page in ten is same-filled.
 const SAME_FILLED: usize = 10;
-/// Its presence tells the holder from a test run by hand.
+/// Set for the holder process; without it, the test returns.
 const HOLDER: &str = "ZRAMD_TEST_HOLDER";
 
-/// Page `index` of the program: noise in its first half, so that it takes half a page; or one word.
+/// Page `index` of the program: half noise, which compresses to half a page, or same-filled.
 fn contents(index: usize) -> [u8; PAGE] {
     let mut page = [0; PAGE];
     if index.is_multiple_of(SAME_FILLED) {
@@ -41,7 +42,8 @@ fn contents(index: usize) -> [u8; PAGE] {
     page
 }
 
-/// Not a test: the program that is made to swap. It ends when its standard input does, and says whether its memory is what it was.
+/// Not a test: the process that is swapped out. It ends at the end of its standard input, and reports whether its memory is
+/// unchanged.
 #[test]
 #[ignore = "started by another test"]
 fn holder() {
@@ -76,7 +78,7 @@ fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &[
     lines.map(Result::unwrap).find(|line| words.contains(&line.as_str())).expect("the program ended early")
 }
 
-/// What `zramdctl bench run` with these words finds.
+/// The report of `zramdctl bench run` with these arguments.
 fn bench(words: &[&str]) -> Value {
     let output = bench_run(&[&["--json=short"], words].concat());
     assert!(output.status.success(), "{output:?}");
@@ -119,7 +121,7 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
         assert!(output.status.success(), "{program}: {output:?}");
     };
     run("mkswap", &[&node]);
-    // Whoever comes next switches it off if this test is killed.
+    // The next run switches it off if this test is killed.
     let undo = Undo::SwapOff { number };
     scratch.note(&mut host, undo.clone()).unwrap();
     run("swapon", &["--priority", "32767", &node]);
@@ -142,7 +144,7 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
 
     println!("{stored_before:?}; {}; {:?}", public["data"], sample.data);
     assert!(stored_before.orig_data_size > USED as u64 / 3, "{stored_before:?}");
-    // By default, what was swapped out is not read, and pages that are not private compress like it.
+    // By default, pages in swap are not read; pages that are not private compress like them.
     assert!(read_meanwhile <= came_in_meanwhile, "{read_meanwhile} {came_in_meanwhile}");
     assert_eq!(public["data"]["source"], "calibrated", "{public}");
     let ratio = public["results"][0]["ratio_payload"].as_f64().unwrap();
@@ -151,7 +153,7 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
     assert!((ratio / real - 1.0).abs() < 0.05, "{ratio}, and really {real}");
     let share = 1.0 / SAME_FILLED as f64;
     assert!((public["data"]["same_filled_share"].as_f64().unwrap() - share).abs() < 0.02, "{public}");
-    // Where the configuration says so, it is: half noise, half zeros are the program's pages.
+    // Read if configured: the pages of the program, half noise and half zeros.
     let data = &sample.data;
     assert_eq!(data.source, "swap");
     assert!((2048..=8192).contains(&data.pages), "{data:?}");
@@ -162,13 +164,13 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
     };
     let half = (0..sample.pages.count()).filter(is_half).count();
     assert!(half * 50 >= sample.pages.count() * 49, "{half} of {}", sample.pages.count());
-    // Nothing came back from swap, and nothing left it: not a page of the program has moved.
+    // The number of used pages is unchanged: none was swapped in or out.
     assert_eq!(used_after, used);
     assert_eq!(stored_after.orig_data_size, stored_before.orig_data_size);
     assert!(came_in_after - came_in < 64, "{} pages came in", came_in_after - came_in);
     assert_eq!(memory, "intact");
     assert_eq!(swaps(), before);
     assert!(!Path::new(&format!("/sys/block/zram{number}")).exists());
-    // Named algorithms are nobody's verdict.
+    // A run with named algorithms does not replace the verdict.
     assert_eq!(fs::read("/var/lib/zramd/benchmark.json").ok(), verdict);
 }

@@ -1,6 +1,6 @@
-//! Whether the benchmark's figures and verdicts are true. Needs root and zram; elsewhere each test says why it was skipped.
+//! Accuracy of figures and verdicts of the benchmark. Needs root and zram; otherwise each test is skipped with the reason.
 //!
-//! Those that take minutes and fio are run by `tests/bench/accuracy` and `tests/bench/oracle`, and print tables.
+//! Tests that take minutes and need fio are run by `tests/bench/accuracy` and `tests/bench/oracle`, which print tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,7 @@ use logic::device::stat::MmStat;
 use serde_json::Value;
 
 const PAGE: usize = 4096;
-/// As many pages as the benchmark takes, so that both have the same.
+/// Number of pages of the benchmark.
 const PAGES: usize = 8192;
 
 /// The pages of `data` that are not same-filled, at most [`PAGES`].
@@ -61,7 +61,7 @@ fn run(file: &Path, algorithms: Vec<Algorithm>, profile: Profile, before: Before
     in_a_better_moment(|| benchmark::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {}))
 }
 
-/// `mm_stat` of a device that was filled by dd.
+/// `mm_stat` of a device filled by dd.
 fn stored_by_dd(algorithm: &str, file: &Path) -> MmStat {
     let mut host = LinuxHost::new("/");
     let mut scratch = Scratch::create(&mut host, &BTreeSet::new()).unwrap();
@@ -78,7 +78,7 @@ fn stored_by_dd(algorithm: &str, file: &Path) -> MmStat {
     stored
 }
 
-/// Seconds, as dd says it took.
+/// Seconds reported by dd.
 fn dd(words: &[&str]) -> f64 {
     let output = Command::new("dd").args(words).env("LC_ALL", "C").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -87,17 +87,17 @@ fn dd(words: &[&str]) -> f64 {
     seconds.unwrap_or_else(|| panic!("{said}")).parse().unwrap()
 }
 
-/// What fio says of reading 4 KiB at random places with psync past the page cache.
+/// Results of fio for random reads of 4 KiB with psync and direct I/O.
 struct Fio {
     mean_ns: f64,
-    /// The mean of all but the slowest hundredth: what the machine did in between does not count.
+    /// Mean without the slowest hundredth, which is due to other programs.
     usual_ns: f64,
     p99_ns: f64,
     bytes_per_second: f64,
 }
 
 fn fio(node: &Path, seconds: f64) -> Fio {
-    // The middles of 19 twentieths; the last one is told by the 99th percentile.
+    // Percentiles in the middle of 19 twentieths; the last one is covered by the 99th.
     let shares: Vec<String> = (0..19).map(|at| format!("{}", 2.5 + 5.0 * f64::from(at))).collect();
     let output = Command::new("fio")
         .args(["--name=read", "--readonly", "--direct=1", "--ioengine=psync", "--rw=randread", "--bs=4k"])
@@ -147,7 +147,7 @@ fn the_ratio_is_that_of_mm_stat() {
     let options = Options {
         algorithms: vec![lzo],
         source: Source::File(file.clone()),
-        // Long enough for every page, however busy the machine is.
+        // Long enough for every page on a busy machine.
         budget: std::time::Duration::from_secs(30),
         ..Options::default()
     };
@@ -163,7 +163,7 @@ fn the_ratio_is_that_of_mm_stat() {
     }
 }
 
-/// A line of the comparison: ours, theirs, how much ours is more.
+/// A line of the comparison: our figure, theirs, the difference.
 fn compared(what: &str, ours: f64, theirs: f64) -> bool {
     let more = ours / theirs - 1.0;
     println!("  {what:<34} {ours:>12.0} {theirs:>12.0} {:>+7.1} %", more * 100.0);
@@ -190,7 +190,7 @@ fn accuracy() {
         let from = format!("if={}", node.display());
         let mut outside = Vec::new();
         let mut rounds: BTreeMap<&str, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-        // In turns, because the machine does other things meanwhile; the medians are compared.
+        // Alternating, because the load of the machine changes; the medians are compared.
         for _ in 0..15 {
             let mut ours = pass(&node, &pages, &random).unwrap();
             for _ in 0..8 {
@@ -206,7 +206,7 @@ fn accuracy() {
             note("p99 of a 4 KiB read, ns", ours.quantile_ns(990) as f64, theirs.p99_ns);
             let page = PAGE as f64;
             note("4 KiB reads, KB/s (fio)", ours.bytes_per_second() / 1e3, theirs.bytes_per_second / 1e3);
-            // Ours are requests and nothing else; fio's seconds have what it does in between.
+            // Our figures are pure requests; those of fio include time between requests.
             outside.push(page * 1e9 / theirs.bytes_per_second - theirs.mean_ns);
             note("the same, requests only (fio)", page * 1e6 / ours.mean_ns(), page * 1e6 / theirs.mean_ns);
             let ours = pass(&node, &pages, &large).unwrap().bytes_per_second();
@@ -232,7 +232,7 @@ fn accuracy() {
     );
 }
 
-/// What an interpreter keeps in memory: names, numbers, texts, tables, small objects.
+/// Typical memory of an interpreter: names, numbers, texts, tables, small objects.
 const HEAP: &str = r#"
 import json, random, re, sys
 random.seed(1)
@@ -255,7 +255,7 @@ with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb") as mem, open(
                 pass
 "#;
 
-/// The four kinds of data, each in a file.
+/// Four kinds of data, each in a file.
 fn kinds(directory: &Path) -> Vec<(&'static str, PathBuf)> {
     let heap = directory.join("dump");
     let done = Command::new("python3").args(["-c", HEAP]).arg(&heap).status().unwrap();
@@ -277,7 +277,7 @@ fn kinds(directory: &Path) -> Vec<(&'static str, PathBuf)> {
     .into_iter()
     .map(|(name, data)| {
         assert!(data.len() >= 2048 * PAGE, "{name}: {} KiB", data.len() / 1024);
-        // In another order, as the benchmark takes them, too: neighbours are alike.
+        // Shuffled, as in the benchmark, because neighbouring pages are similar.
         let mut pages: Vec<&[u8]> = data.chunks_exact(PAGE).collect();
         random.shuffle(&mut pages);
         let data = pages.concat();
@@ -288,8 +288,8 @@ fn kinds(directory: &Path) -> Vec<(&'static str, PathBuf)> {
     .collect()
 }
 
-/// Nanoseconds of CPU time for each page, 4 KiB a request, past the page cache: compression is done by the one who writes, so that
-/// what others do meanwhile does not count.
+/// Nanoseconds of CPU time per page for writes of 4 KiB with direct I/O: the writer compresses, so other processes do not
+/// affect the result.
 fn writes(data: &Path, node: &Path, size: u64) -> f64 {
     const TIMES: u64 = 4;
     let script = r#"TIMEFORMAT="%U %S"; time for n in $(seq "$4"); do dd if="$1" of="$2" bs=4k oflag=direct status=none conv=notrunc count="$3"; done"#;
@@ -307,7 +307,7 @@ fn writes(data: &Path, node: &Path, size: u64) -> f64 {
     seconds.iter().sum::<f64>() * 1e9 / (count * TIMES) as f64
 }
 
-/// What was measured of one algorithm, once a round, in nanoseconds.
+/// Results of one algorithm in nanoseconds, one per round.
 struct LongRun {
     algorithm: Algorithm,
     write: Vec<f64>,
@@ -316,7 +316,7 @@ struct LongRun {
     stored: MmStat,
 }
 
-/// Long runs of fio and dd with every algorithm that can be the verdict: what there is to know.
+/// Long runs of fio and dd with every algorithm that may become the verdict, as the reference.
 fn figures(file: &Path) -> Vec<(Algorithm, Figures)> {
     const ROUNDS: usize = 10;
     let mut host = LinuxHost::new("/");
@@ -326,7 +326,7 @@ fn figures(file: &Path) -> Vec<(Algorithm, Figures)> {
     fs::write(&same, filled).unwrap();
     let mut found: Vec<LongRun> = Vec::new();
     for round in 0..ROUNDS {
-        // Other tests get their turn in between.
+        // The lock is released between rounds, so that other tests can run.
         let _lock = real_kernel_lock();
         let mut scratch = Scratch::create(&mut host, &BTreeSet::new()).unwrap();
         let offered = scratch.offered(&host).unwrap();
@@ -384,7 +384,7 @@ fn oracle() {
     let directory = tempfile::tempdir().unwrap();
     let runs: usize = std::env::var("RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let (mut agreed, mut all, mut wavered) = (0, 0, 0);
-    // Only those that are named, as parts of their names.
+    // Only those whose names are listed.
     let passed_over =
         |variable: &str, name: &str| std::env::var(variable).is_ok_and(|only| !name.contains(&only));
     for (kind, file) in kinds(directory.path()) {

@@ -1,4 +1,4 @@
-//! What zramd promises on the bus, and that it keeps it; from the point of view of its clients.
+//! The D-Bus interface: compatibility, and that the daemon behaves as documented; seen by clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::process::Command;
@@ -24,7 +24,7 @@ use service::{NAME, ROOT};
 use zbus::message::Flags;
 use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
 
-/// An interface that emits its changes itself; those of the others are found by comparing.
+/// This interface emits its changes itself; others do so by comparison.
 const OWN_SIGNALS: &str = "org.zramd1.Job";
 
 fn promised() -> BTreeMap<String, Interface> {
@@ -35,8 +35,8 @@ fn golden_path(interface: &str) -> String {
     format!("tests/golden/introspection/{interface}.xml")
 }
 
-/// Additions are written with `UPDATE_GOLDEN=1`. What would break a client is not: that takes deleting the file by hand,
-/// and before the first release only.
+/// `UPDATE_GOLDEN=1` writes additions. Incompatible changes need the file to be deleted by hand, only before the first
+/// release.
 #[test]
 fn nothing_is_taken_back() {
     for (name, xml) in interfaces() {
@@ -98,7 +98,7 @@ fn methods_can_grow_options_and_everything_is_described() {
     }
 }
 
-/// `Resize`, `Activate`, …: whatever makes a job takes options, so that it can learn something later.
+/// Every method that returns a job takes options, so that it can be extended.
 #[test]
 fn methods_that_make_jobs_take_options() {
     for (name, interface) in promised() {
@@ -125,7 +125,7 @@ fn error_names_are_settled() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "a name stands for one kind only");
 }
 
-/// What the daemon shows is what is promised.
+/// The objects of the daemon have the documented interfaces.
 #[test]
 fn objects_have_the_promised_interfaces() {
     let _quiet = quiet_devices();
@@ -157,7 +157,7 @@ fn subscriptions_have_a_sensible_interval() {
         for interval in [100_u32, 3_600_000] {
             call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Subscribe", &interval).await.unwrap();
         }
-        // Twice is as good as once.
+        // Subscribing twice has the same effect.
         for _ in 0..2 {
             call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Unsubscribe", &()).await.unwrap();
         }
@@ -188,7 +188,7 @@ fn unknown_names_are_not_found() {
     });
 }
 
-/// Methods that change something: interface, name and what they take.
+/// Changing methods: interface, name and arguments.
 fn mutating() -> Vec<(String, String, Vec<String>)> {
     let kinds = |method: &introspection::Member| {
         method.incoming().iter().map(|argument| argument.kind.clone()).collect()
@@ -197,7 +197,7 @@ fn mutating() -> Vec<(String, String, Vec<String>)> {
     found.map(|(interface, member, method)| (interface, member, kinds(&method))).collect()
 }
 
-/// `setpriv` when the test runs as root, so that the caller is not.
+/// Runs a program through `setpriv` if the test is run by root.
 fn ordinary_user(program: &str) -> Command {
     if !rustix::process::geteuid().is_root() {
         return Command::new(program);
@@ -226,7 +226,7 @@ fn an_ordinary_user_is_refused_every_change() {
             }
             for kind in &kinds {
                 busctl.arg(match kind.as_str() {
-                    // A name that nothing has, should it not be refused.
+                    // The name of a device that does not exist, in case the call is not refused.
                     "s" => "zram4000000",
                     "t" => "4096",
                     "b" => "true",
@@ -237,7 +237,7 @@ fn an_ordinary_user_is_refused_every_change() {
             let output = busctl.output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             if said.contains("org.freedesktop.DBus.Error.UnknownObject") {
-                // A device has gone away just now. Those of the manager stay, and are counted.
+                // The device was removed in the meantime. Objects of the manager stay, and are counted.
                 continue;
             }
             let tune = ["Compact", "ResetPeak", "MarkIdle", "Recompress", "Writeback", "Maintain"]
@@ -258,7 +258,7 @@ fn an_ordinary_user_is_refused_every_change() {
     assert!(tried >= mutating().iter().filter(|(interface, ..)| interface == "org.zramd1.Manager").count());
 }
 
-/// The same for interfaces of which there is no object now.
+/// The same for interfaces without an object at the moment.
 #[test]
 fn methods_that_change_something_ask_first() {
     for (interface, member, _) in mutating() {
@@ -299,9 +299,9 @@ fn every_property_has_its_place_in_the_description() {
         ("org.zramd1.Manager", "TotalCompressedBytes"),
         ("org.zramd1.Manager", "TotalMemoryUsedBytes"),
         ("org.zramd1.Swap", "Active"),
-        // A path here, a name there.
+        // An object path on the bus, a name in the JSON.
         ("org.zramd1.RamDisk", "Device"),
-        // Only PID 1 knows.
+        // Only PID 1 has the value.
         ("org.zramd1.RamDisk", "NextSaveTimestamp"),
     ];
     for (name, places) in PLACES {
@@ -346,7 +346,7 @@ fn every_reason_for_an_omission_is_described() {
     }
 }
 
-/// What only GetStats and StatsUpdated have is described there, with its type.
+/// Values only in GetStats and StatsUpdated are described there with their types.
 #[test]
 fn every_key_of_a_sample_is_described() {
     let text = &promised()["org.zramd1.Device"].methods["GetStats"].documentation;
@@ -355,14 +355,14 @@ fn every_key_of_a_sample_is_described() {
     }
 }
 
-/// Describe, the properties and GetStats say the same.
+/// Describe, properties and GetStats agree.
 #[test]
 fn description_and_properties_agree() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     run(async {
         let client = bus.client().await;
-        // Somebody may use the devices meanwhile: then it is tried again.
+        // Other programs may use the devices meanwhile; then the comparison is repeated.
         let mut wrong = Vec::new();
         for _ in 0..20 {
             wrong = disagreements(&client).await;
@@ -390,7 +390,7 @@ async fn disagreements(client: &Connection) -> Vec<String> {
         .chain(disks.zip(json["disks"].as_array().unwrap().iter().cloned()));
     let places: BTreeMap<String, Value> = places.collect();
     let mut shown = objects(client).await;
-    // It is about the machine, and has a description of its own.
+    // It is about the machine, and has a method of its own.
     shown.remove("/org/zramd1/benchmark");
     if shown.keys().ne(places.keys()) {
         wrong.push(format!("{:?} are described, {:?} are shown", places.keys(), shown.keys()));
@@ -438,7 +438,7 @@ fn compare(
     }
 }
 
-/// Everything that is said on the bus from now on, seen by nobody but the caller.
+/// All messages on the bus from now on; no client is sent them except this one.
 async fn eavesdrop(bus: &PrivateBus) -> MessageStream {
     let client = bus.client().await;
     let mut stream = MessageStream::from(&client);
@@ -457,7 +457,7 @@ fn receiver(message: &Message) -> Option<String> {
     is_stats.then(|| header.destination().map(ToString::to_string).unwrap_or_default())
 }
 
-/// Who gets StatsUpdated in this time.
+/// The clients that receive StatsUpdated in this time.
 async fn receivers(everything: &mut MessageStream, time: Duration) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let watch = async {
@@ -469,7 +469,7 @@ async fn receivers(everything: &mut MessageStream, time: Duration) -> BTreeSet<S
     found
 }
 
-/// Long enough for several samples.
+/// Time for several samples.
 const WHILE: Duration = Duration::from_millis(450);
 
 #[test]
@@ -485,7 +485,7 @@ fn statistics_go_to_the_subscribers_only_while_they_want_them() {
         let (one, two) = (bus.client().await, bus.client().await);
         let name = |client: &Connection| client.unique_name().unwrap().to_string();
         let names: BTreeSet<String> = [name(&one), name(&two)].into();
-        // A client that listens to all of it gets none that it did not ask for.
+        // A match rule for the signal does not deliver those of other subscribers.
         let rule = "type='signal',interface='org.zramd1.Device',member='StatsUpdated'";
         let mut overheard = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
         for subscriber in [&one, &two] {
@@ -503,11 +503,11 @@ fn statistics_go_to_the_subscribers_only_while_they_want_them() {
         call::<_, ()>(&one, ROOT, "org.zramd1.Manager.Unsubscribe", &()).await.unwrap();
         until(&mut everything, |message| is_reply_to(message, &name(&one))).await;
         assert_eq!(receivers(&mut everything, WHILE).await, [name(&two)].into());
-        // It leaves without a word.
+        // It disconnects without unsubscribing.
         let gone = name(&two);
         drop(two);
         until(&mut everything, |message| is_departure(message, &gone)).await;
-        // One sample may have been on its way when it left; then there is silence.
+        // One sample may be in transit; after it there are no more.
         receivers(&mut everything, WHILE).await;
         assert_eq!(receivers(&mut everything, WHILE).await, BTreeSet::new());
         let heard = tokio::time::timeout(Duration::ZERO, next(&mut overheard)).await;
@@ -560,7 +560,7 @@ fn a_daemon_without_a_bus_ends() {
     assert_eq!(bus.end_bus(), Some(1));
 }
 
-/// Does something as another user, with a connection of its own.
+/// Runs `does` with a connection of another user.
 fn as_user<T: Send>(user: u32, bus: &PrivateBus, does: impl AsyncFnOnce(Connection) -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -572,12 +572,12 @@ fn as_user<T: Send>(user: u32, bus: &PrivateBus, does: impl AsyncFnOnce(Connecti
     })
 }
 
-// The bus wants them to be in /etc/passwd: nobody, and bin or daemon.
+// The bus requires users in /etc/passwd: `nobody`, and bin or daemon.
 const OWNER: u32 = 65534;
 const STRANGER: u32 = 1;
 const DENIED: &str = "org.freedesktop.DBus.Error.AccessDenied";
 
-/// A benchmark of the owner.
+/// Starts a benchmark as the owner, and returns its job.
 fn job_of_owner(bus: &PrivateBus) -> OwnedObjectPath {
     as_user(OWNER, bus, async |client| {
         let options = HashMap::<String, OwnedVariant>::new();
@@ -589,7 +589,7 @@ fn cancel_as(user: u32, bus: &PrivateBus, job: &str) -> Result<(), String> {
     as_user(user, bus, async |client| call(&client, job, "org.zramd1.Job.Cancel", &()).await)
 }
 
-/// The result of a job once it has ended.
+/// The result of an ended job.
 fn result(bus: &PrivateBus, job: &str) -> String {
     run(async {
         let client = bus.client().await;
@@ -617,7 +617,7 @@ fn a_job_is_cancelled_by_its_owner_or_root() {
     let authority = Authority::start(bus.address());
     let job = job_of_owner(&bus);
     assert_eq!(cancel_as(STRANGER, &bus, &job), Err(DENIED.to_owned()));
-    // The next one never answers the question for a password, and the job does not wait for that.
+    // The next caller does not answer the password dialog, and the job ends nevertheless.
     as_user(STRANGER, &bus, async |client| {
         let call = Message::method_call(job.as_str(), "Cancel").destination(NAME).interface("org.zramd1.Job");
         client.send(&call.with_flags(Flags::ALLOW_INTERACTIVE_AUTH).build(&()).unwrap()).await.unwrap();
@@ -633,7 +633,7 @@ fn a_job_is_cancelled_by_its_owner_or_root() {
     }
 }
 
-/// The worker runs as root.
+/// The worker runs as root, so it must not read files for callers.
 #[test]
 fn a_benchmark_reads_no_file_for_its_caller() {
     if !rustix::process::geteuid().is_root() {

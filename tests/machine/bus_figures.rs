@@ -1,4 +1,4 @@
-//! Every property of the bus beside what the kernel shows, compared by a script that shares nothing with zramd.
+//! Every property on the bus compared with the kernel, by a script that shares no code with zramd.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ fn script(words: &[&str]) -> Command {
     command
 }
 
-/// A new property cannot be forgotten.
+/// A new property has to be added to the comparison.
 #[test]
 fn every_property_is_compared_or_has_a_reason_why_not() {
     if !has_program("python3") {
@@ -46,7 +46,7 @@ fn every_figure_is_what_the_kernel_shows() {
     }
     let directory = tempfile::tempdir().unwrap();
     let place = |name: &str| directory.path().join(name).display().to_string();
-    // What fits into the first is bounded by its limit, into the second by its size.
+    // The headroom of the first is limited by its memory limit, that of the second by its size.
     let config = format!(
         "[zram6]\nzram-size = \"24MiB\"\nswap-priority = 5\ncompression-algorithm = \"lzo-rle\"\nzram-resident-limit = \"2MiB\"\n\
          [zram7]\nzram-size = \"8MiB\"\nswap-priority = 4\ncompression-algorithm = \"lz4\"\n\

@@ -1,4 +1,4 @@
-//! `zramdctl list` beside zramctl, on devices that were set up for it.
+//! `zramdctl list` compared with zramctl.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ fn example() -> String {
     repository("config/example.toml").to_str().unwrap().to_owned()
 }
 
-/// What the test below set up goes, whatever happens.
+/// Removes the devices of the test at its end.
 struct Devices {
     _lock: fs::File,
 }
@@ -32,13 +32,13 @@ impl Drop for Devices {
     }
 }
 
-/// zramctl takes the number of migrated objects for an amount of bytes, which only shows where it does not print bytes.
+/// zramctl formats the number of migrated objects as bytes, which only differs without `--bytes`.
 const FORMS: [(&[&str], &str); 2] = [
     (&["--bytes"], "ALGORITHM,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED,ZERO-PAGES,MIGRATED,MOUNTPOINT"),
     (&[], "ALGORITHM,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED,ZERO-PAGES,MOUNTPOINT"),
 ];
 
-/// Cells by device, as zramctl and as zramdctl write them.
+/// Cells by device, as printed by zramctl and zramdctl.
 fn cells(program: &str, words: &[&str], columns: &str) -> BTreeMap<String, Vec<String>> {
     let output = Command::new(program).args(words).args(["-n", "--raw", "-o", columns]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -60,7 +60,7 @@ fn the_figures_are_those_of_zramctl() {
     let _devices = Devices { _lock: real_kernel_lock() };
     let applied = setup(&["--config", &example(), "apply"]);
     assert!(applied.status.success(), "{applied:?}");
-    // Pages that compress, pages that do not, and pages of one word.
+    // Compressible, incompressible, and same-filled pages.
     let program = fs::read(PROGRAM).unwrap();
     let noise: Vec<u8> =
         (0u32..1 << 18).flat_map(|at| (at.wrapping_mul(2_654_435_761) ^ (at >> 3)).to_le_bytes()).collect();
@@ -73,7 +73,7 @@ fn the_figures_are_those_of_zramctl() {
     rustix::fs::sync();
     for (form, columns) in FORMS {
         let mut seen = Vec::new();
-        // Between the two looks, the journal of the file system may write.
+        // The journal of the file system may be written between the two reads.
         eventually("the same figures", || {
             let theirs = cells("zramctl", form, &format!("NAME,{columns}"));
             let words: Vec<&str> =

@@ -1,6 +1,7 @@
-//! The same scenario on the simulator and on a real device: what is observed has to be equal.
+//! The same scenario on the simulator and on a real device, with equal observations.
 //!
-//! Needs root and the zram driver. Without them it says so and passes, unless `ZRAMD_REQUIRE_ROOT_TESTS=1` is set.
+//! Needs root and the zram driver. Without them it is skipped with the reason, or fails if `ZRAMD_REQUIRE_ROOT_TESTS=1` is
+//! set.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -18,7 +19,7 @@ use sim::kernel::KernelConfig;
 const SIZE: u64 = 16 << 20;
 const SPEC: SwapSpec = SwapSpec { priority: 1, discard: false };
 
-/// Everything that was seen, in order.
+/// All observations, in order.
 struct Observer<'a, H: Host> {
     host: &'a mut H,
     number: u32,
@@ -48,7 +49,7 @@ impl<H: Host> Observer<'_, H> {
             let text = self.host.read_attribute(self.number, attribute);
             self.note(&attribute.to_string(), text);
         }
-        // Stored bytes and the limit; how much memory that takes differs.
+        // Stored bytes and the limit; the memory used differs.
         let text = self.host.read_attribute(self.number, Attribute::MmStat);
         let columns = text.map(|text| {
             let words: Vec<&str> = text.split_whitespace().collect();
@@ -150,7 +151,7 @@ fn device_scenario<H: Host>(host: &mut H, number: u32) -> Vec<String> {
     seen.seen
 }
 
-/// Past the end, the kernel says `ENOSPC` for a write and nothing for a read: both mean that it cannot be done.
+/// Beyond the end, the kernel returns `ENOSPC` for a write and 0 for a read; both count as this error.
 fn beyond_the_end(error: HostError) -> HostError {
     if error.is(Errno::NOSPC) { HostError::new("", "", Errno::IO) } else { error }
 }
@@ -196,25 +197,25 @@ fn directory_scenario<H: Host>(host: &mut H, base: &str) -> Vec<String> {
     seen.seen
 }
 
-/// A number that no machine has, so that asking for its removal hurts nobody.
+/// A device number that is not in use, so that removing it affects no device.
 const NOBODYS: u32 = 1_000_000;
 
-/// Runs a scenario on a new device and removes it, whatever happens.
+/// Runs a scenario on a new device, and removes it in any case.
 ///
-/// Others may add and remove devices at the same time, and a number that is free again may be theirs a moment later:
-/// only the device with our `diskseq` is ever removed, and never twice.
+/// Other programs may add and remove devices at the same time and get the same number, so the device is removed only if it
+/// has our `diskseq`, and never twice.
 fn on_new_device<H: Host>(host: &mut H) -> Vec<String> {
     let number = host.hot_add().unwrap();
     let diskseq = |host: &H| host.read_attribute(number, Attribute::DiskSeq).ok();
     let ours = diskseq(host);
-    assert!(ours.is_some(), "without diskseq nobody can tell whose device it is");
+    assert!(ours.is_some(), "the owner of a device is known by diskseq");
     let result = catch_unwind(AssertUnwindSafe(|| device_scenario(host, number)));
     host.unlock_device(number).unwrap();
     for _ in 0..50 {
         if diskseq(host) != ours {
             break;
         }
-        // Only does anything when the scenario stopped half-way.
+        // Only needed if the scenario failed.
         host.swap_off(number).ok();
         match host.hot_remove(number) {
             Err(error) if error.is(Errno::BUSY) => host.sleep(std::time::Duration::from_millis(100)),
@@ -237,7 +238,7 @@ fn a_device_behaves_like_a_real_one() {
     let specimen = host.device_numbers().unwrap().into_iter().next();
     let mut kernel = KernelConfig::this_machine();
     if let Some(number) = specimen {
-        // Another kernel than the one this was written on: take its features, and compare its rules all the same.
+        // On another kernel than expected: the simulator gets its features, and the rules are compared.
         let has = |attribute| host.has_attribute(number, attribute);
         kernel.multi_comp = has(Attribute::RecompAlgorithm);
         kernel.writeback = has(Attribute::BackingDev);
@@ -261,7 +262,7 @@ fn directories_and_mounts_behave_like_real_ones() {
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path().to_str().unwrap();
     let seen = catch_unwind(AssertUnwindSafe(|| directory_scenario(&mut host, base)));
-    // Only does anything when the scenario stopped half-way.
+    // Only needed if the scenario failed.
     host.unmount(&format!("{base}/a")).ok();
     let machine = SimMachine::new(KernelConfig::this_machine());
     machine.change().add_directories(base);

@@ -1,7 +1,7 @@
-//! `zramdctl` as somebody uses it who changes things: real programs, a real bus of their own, the running kernel.
+//! `zramdctl` for changes: real programs, a private bus, the running kernel.
 //!
-//! What changes the kernel needs root and zram; elsewhere each test says why it was skipped. The machine must have no
-//! active zram device when this begins, and is left as it was.
+//! Tests that change the kernel need root and zram; otherwise each is skipped with the reason. The machine must have no
+//! active zram device, and is left as it was.
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,7 +24,7 @@ fn swap(name: &str) -> Option<(u64, i32)> {
     swaps().into_iter().find(|swap| swap.0 == name).map(|(_, size, priority)| (size, priority))
 }
 
-/// The first page of a swap is its header.
+/// The header of a swap is one page.
 const HEADER_KIB: u64 = 4;
 const MIB: u64 = 1 << 20;
 
@@ -42,7 +42,7 @@ fn a_device_from_its_creation_to_its_end() {
 
     assert_eq!(session.ok(&["limit", name, "8MiB"]), format!("{name}: memory limited to 8.0 MiB"));
     assert_eq!(memory_limit(name), 8 * MIB);
-    // The header of the swap takes more.
+    // The header of the swap needs more.
     session.fails(&["limit", name, "1KiB"], 7);
     assert_eq!(memory_limit(name), 8 * MIB);
     assert_eq!(session.ok(&["limit", name, "none"]), format!("{name}: no memory limit"));
@@ -100,7 +100,7 @@ fn a_reload_follows_the_file_and_refuses_one_with_mistakes() {
     assert_eq!(machine(), session.before);
 }
 
-/// What `zramdctl overrides` prints as JSON.
+/// The JSON of `zramdctl overrides`.
 fn overrides(session: &Session) -> Vec<serde_json::Value> {
     let output = session.command(&["overrides", "--json"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -118,7 +118,7 @@ fn overridden(session: &Session) -> Vec<String> {
     overrides(session).iter().map(one).collect()
 }
 
-/// The codes of what `doctor` finds about overrides.
+/// The codes of `doctor` about overrides.
 fn notes(session: &Session) -> Vec<String> {
     let output = session.command(&["doctor", "--json"]).output().unwrap();
     let document: serde_json::Value = serde_json::from_str(&texts(&output).0).unwrap();
@@ -126,7 +126,7 @@ fn notes(session: &Session) -> Vec<String> {
     notes.map(|found| found["code"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Runs a command that succeeds, whatever it notes. Returns the notes.
+/// Runs a command that succeeds, and returns its notes.
 #[track_caller]
 fn succeeds(session: &Session, words: &[&str]) -> String {
     let output = session.command(words).output().unwrap();
@@ -142,7 +142,7 @@ fn an_override_is_shown_and_can_be_removed() {
     assert_eq!(overridden(&session), [""; 0]);
     session.ok(&["resize", "zram0", "24MiB"]);
     session.write("[zram0]\nzram-size = \"20MiB\"\n");
-    // The later edit of the same key does not count, and that is said.
+    // A later edit of the same key has no effect, which is reported.
     for words in [&["plan"][..], &["reload"], &["check"], &["status"], &["status", "zram0"]] {
         let output = session.command(words).output().unwrap();
         let (result, messages) = texts(&output);
@@ -184,7 +184,7 @@ fn an_override_does_not_keep_a_device_or_disk_that_is_no_longer_configured() {
     session.ok(&["reload"]);
     assert_eq!(swap("zram0"), None);
     assert_eq!(overridden(&session), [""; 0]);
-    // It does not come back with the section.
+    // The override does not return with the section.
     session.write(device);
     session.ok(&["reload"]);
     assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 100)));
@@ -201,7 +201,7 @@ fn an_override_that_says_what_the_configuration_says_is_not_kept() {
     assert_eq!(overridden(&session).len(), 2);
     session.ok(&["limit", "zram0", "none"]);
     assert_eq!(overridden(&session), ["zram0 zram-size \"24MiB\" \"16MiB\" resize"]);
-    // An edit that catches up with it ends it.
+    // Editing the file to the same value ends the override.
     session.write("[zram0]\nzram-size = \"24576KiB\"\n");
     session.ok(&["reload"]);
     assert_eq!(overridden(&session), [""; 0]);
@@ -252,7 +252,7 @@ fn what_cannot_be_followed_without_an_override_keeps_it() {
     session.fails(&["unset", "--runtime", "zram0"], 7);
     assert_eq!(overridden(&session).len(), 1);
     assert_eq!(attribute("zram0", "disksize"), (24 * MIB).to_string());
-    // A mistake in the file must not take the device along.
+    // A mistake in the file must not remove the device.
     session.write("[zram0]\nzram-size = \n");
     session.fails(&["unset", "--runtime", "--force", "zram0"], 1);
     assert_eq!(overridden(&session).len(), 1);
@@ -262,14 +262,14 @@ fn what_cannot_be_followed_without_an_override_keeps_it() {
     assert_eq!(attribute("zram0", "disksize"), (16 * MIB).to_string());
 }
 
-/// Says that it has begun, and ends when it is told how.
+/// Reports that it has begun, and ends with the requested status.
 const SLOW_WORKER: &str = r#"
 mkfifo "$HERE/end-$1" 2>&-
 echo "$*" > "$HERE/begun-$1.new" && mv "$HERE/begun-$1.new" "$HERE/begun-$1"
 read status < "$HERE/end-$1" && rm "$HERE/begun-$1" && exit "$status"
 "#;
 
-/// Waits for a piece of work to begin, or to end.
+/// Waits until the work begins or ends.
 #[track_caller]
 fn wait_for_work(session: &Session, verb: &str, going_on: bool) {
     let file = session.bus().bus().directory().join(format!("begun-{verb}"));
@@ -277,13 +277,13 @@ fn wait_for_work(session: &Session, verb: &str, going_on: bool) {
     eventually(&what, || file.exists() == going_on);
 }
 
-/// Has the piece of work end.
+/// Ends the work.
 fn end_work(session: &Session, verb: &str) {
     fs::write(session.bus().bus().directory().join(format!("end-{verb}")), "0\n").unwrap();
     wait_for_work(session, verb, false);
 }
 
-/// Has a benchmark begin, and returns its job.
+/// Starts a benchmark, and returns its job.
 async fn measure(client: &Connection) -> Result<OwnedObjectPath, String> {
     let options = HashMap::<String, OwnedVariant>::new();
     call(client, "/org/zramd1/benchmark", "org.zramd1.Benchmark.Run", &options).await
@@ -297,7 +297,7 @@ async fn job(client: &Connection, path: &str) -> (String, String) {
     (text("Result"), text("Message"))
 }
 
-/// The same once it has ended.
+/// The same after its end.
 async fn end_of(client: &Connection, path: &str) -> (String, String) {
     let ended = async || Some(job(client, path).await).filter(|(result, _)| !result.is_empty());
     eventually_some("the job ends", ended).await
@@ -317,7 +317,7 @@ fn changes_do_not_wait_for_what_zramd_worker_does() {
         assert_eq!(swaps().len(), 1, "{:?}", swaps());
         session.ok(&["swap", "off", "zram0"]);
         session.ok(&["swap", "on", "zram0"]);
-        // The same work is not done twice at the same time, and there is no job that says so, nor a line in the journal.
+        // A second run of the same work is refused, without a job and without a line in the journal.
         assert_eq!(measure(&client).await, Err("org.zramd1.Error.Busy".to_owned()));
         assert_eq!(job(&client, &measuring).await.0, "", "it runs all the while");
         end_work(&session, "benchmark");
@@ -342,7 +342,7 @@ fn refusals_and_mistakes_have_their_status() {
         let messages = session.fails(words, status);
         assert!(messages.contains(expected), "{words:?}: {messages}");
     }
-    // None of them stands in the way of what makes sense.
+    // None of them prevents valid operations.
     session.ok(&["create", "zram9", "--size", "16MiB"]);
     session.ok(&["remove", "zram9"]);
     assert_eq!(machine(), session.before);
@@ -363,7 +363,7 @@ fn what_is_looked_at_is_what_the_daemon_goes_by() {
     }
 }
 
-/// As `zramd-setup`, but a plan waits until it is asked to begin.
+/// As `zramd-setup`, but planning waits for a signal.
 const SLOW_SETUP: &str = r#"
 case "$*" in *propose*)
     mkfifo "$HERE/hold" && touch "$HERE/begun-propose"
@@ -395,7 +395,7 @@ fn whoever_waits_for_a_change_can_give_up() {
         call::<_, ()>(&client, &second, "org.zramd1.Job.Cancel", &()).await.unwrap();
         assert_eq!(end_of(&client, &second).await.0, "cancelled");
         assert_eq!(job(&client, &first).await.0, "", "it runs all the while");
-        // A method without a job is not left waiting until its caller has given up.
+        // A method without a job fails before its caller times out.
         let refused: Result<String, String> =
             call(&client, "/org/zramd1", &manager("CreateDevice"), &options).await;
         assert_eq!(refused, Err("org.zramd1.Error.Busy".to_owned()));
@@ -447,7 +447,7 @@ fn without_a_daemon_each_command_says_what_to_do() {
         messages.starts_with("error: cannot reach the system bus") && !messages.contains("os error"),
         "{messages}"
     );
-    // What only reads needs neither.
+    // Read-only commands need neither.
     let top = zramdctl("unix:path=/nonexistent", &["top", "--iterations", "2", "--interval", "0.1"]);
     let output = { top }.output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -456,7 +456,7 @@ fn without_a_daemon_each_command_says_what_to_do() {
     assert!(!text.contains('\u{1b}'), "no escape codes outside of a terminal: {text}");
 }
 
-/// Something below `/run/zramd` that is removed however the test ends.
+/// A file below `/run/zramd` that is removed at the end of the test.
 struct Planted(std::path::PathBuf);
 
 impl Planted {

@@ -1,5 +1,5 @@
-//! SIGKILL of the daemon in the middle of each operation, on the running kernel: the next daemon finishes it or undoes it, and what
-//! programs have in the swap is still theirs.
+//! SIGKILL of the daemon during each operation, on the running kernel: the next daemon completes or reverts it, and pages in
+//! swap are intact.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::support::{can_use_real_kernel, eventually, has_program, real_kernel_l
 use crate::support::{copy_program, introspection};
 use service::bus::introspection::interfaces;
 
-/// Methods that are interrupted elsewhere.
+/// Methods that are tested elsewhere.
 const ELSEWHERE: [(&str, &str); 7] = [
     ("org.zramd1.Job.Cancel", "a job ends with its daemon: what it did is interrupted here"),
     ("org.zramd1.RamDisk.DeleteSnapshot", DISKS),
@@ -27,25 +27,25 @@ const ELSEWHERE: [(&str, &str); 7] = [
 ];
 const DISKS: &str = "tests/fast/disk_faults.rs: a kill at each call";
 
-/// When the daemon is killed.
+/// The moment of the kill.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
-    /// So many milliseconds after it was asked.
+    /// This number of milliseconds after the call.
     After(u64),
-    /// When it has noted what it is to do, and has not found out yet what has to be changed for that.
+    /// After the operation was noted, before it is planned.
     Noted,
-    /// When the program that does it has begun, and has not changed anything yet.
+    /// After the program that does it was started, before it changes anything.
     Begun,
-    /// When that has done it, and the daemon does not know yet.
+    /// After the program is done, before the daemon reads its reply.
     Done,
 }
 
 impl Operation {
     fn moments(&self) -> &'static [Moment] {
         match self.verb {
-            // From before it begins to after it is done.
+            // From before its beginning to after its end.
             None => &[Moment::After(3), Moment::After(25)],
-            // `Adopt` and `Reload` find out what has to be changed before they note anything.
+            // `Adopt` and `Reload` plan before they note the operation.
             Some("carry-out") if !["Adopt", "Reload"].contains(&self.call[2]) => {
                 &[Moment::After(7), Moment::Noted, Moment::Begun, Moment::Done]
             }
@@ -54,11 +54,11 @@ impl Operation {
     }
 }
 
-/// Where `zramd-worker` says what it does.
+/// State files of `zramd-worker`.
 const WORK: &str = "/run/zramd/work";
 
-/// Stands for `zramd-setup` and `zramd-worker`: the first command with the word in `verb` waits before or after it is done, until
-/// somebody writes to `go`. The rest is as ever.
+/// Wrapper of `zramd-setup` and `zramd-worker`: the first command with the word in `verb` waits, before or after it runs,
+/// for a write to `go`.
 const HOLD: &str = r#"
 trap '' PIPE
 real=$REAL/${0##*/}
@@ -109,7 +109,7 @@ fn devices() -> Vec<String> {
     names
 }
 
-/// Whatever a round leaves is taken away, also when it fails.
+/// Removes everything that a round leaves behind, also after a failure.
 struct Cleanup {
     work: bool,
 }
@@ -135,9 +135,9 @@ impl Drop for Cleanup {
     }
 }
 
-/// Until nothing works on the machine any more that the killed daemon had started.
+/// Waits until programs started by the killed daemon have ended.
 fn settle() {
-    // The daemon was waited for: another process of its program is about to become one of the others.
+    // The daemon itself has been waited for: its process id may be reused.
     let programs =
         [env!("CARGO_BIN_EXE_zramd"), env!("CARGO_BIN_EXE_zramd-setup"), env!("CARGO_BIN_EXE_zramd-worker")];
     let ours = programs.map(|program| fs::canonicalize(program).unwrap());
@@ -147,7 +147,7 @@ fn settle() {
     });
 }
 
-/// A bus where the programs of the daemon wait when they are told to.
+/// A bus on which the programs of the daemon are wrapped.
 fn holding_bus(config: &str) -> Option<PrivateBus> {
     let real = Path::new(env!("CARGO_BIN_EXE_zramd")).parent().unwrap();
     let bus = PrivateBus::start_with_worker(config, &format!("REAL={}\n{HOLD}", real.display()))?;
@@ -159,7 +159,7 @@ fn holding_bus(config: &str) -> Option<PrivateBus> {
     Some(bus)
 }
 
-/// Has the daemon killed while the program waits that does it. The next one is there before that program continues.
+/// Kills the daemon while its program waits, and starts the next one before that program continues.
 fn kill_while_held(bus: &mut PrivateBus, operation: &Operation, moment: Moment) {
     let here: PathBuf = bus.bus().directory().to_owned();
     assert!(Command::new("mkfifo").arg(here.join("go")).status().unwrap().success());
@@ -177,7 +177,7 @@ fn kill_while_held(bus: &mut PrivateBus, operation: &Operation, moment: Moment) 
 
 fn kill_after(bus: &mut PrivateBus, operation: &Operation, milliseconds: u64) {
     let mut asked = ask(bus, operation);
-    // No synchronisation: the moment is what is tried out.
+    // Not a synchronisation: the moment is the subject of the test.
     std::thread::sleep(Duration::from_millis(milliseconds));
     bus.crash();
     asked.wait().unwrap();
@@ -207,7 +207,7 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
         fs::write(bus.bus().config(), config.replace(from, to)).unwrap();
     }
     assert_eq!(swap(operation.device), operation.before, "{what}");
-    // A benchmark prefers another algorithm only for a swap that is as good as empty.
+    // A benchmark only replaces the algorithm of a swap that is nearly empty.
     if swap("zram6").is_some() && !operation.verdict {
         holder.fill("zram6");
     }
@@ -217,7 +217,7 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
     }
     let found = swap(operation.device);
     let finished = found == operation.after;
-    // What had begun was noted, and is finished.
+    // An operation that had begun was noted, and is completed.
     assert!(finished || (timed && found == operation.before), "{what}: {found:?}");
     if operation.name == "adopt" && !timed {
         assert_ne!(algorithm("zram6"), chosen, "{what}");
@@ -233,7 +233,7 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
         let text = fs::read_to_string(format!("{WORK}/{name}.json")).unwrap();
         let work: serde_json::Value = serde_json::from_str(&text).unwrap();
         let pid = fs::read_to_string(bus.bus().directory().join("pid")).unwrap();
-        // Another test may have measured since.
+        // Another test may have run the benchmark since.
         let is_its_own = work["pid"].as_u64() == pid.trim().parse().ok();
         assert!(work["result"].is_string() || !is_its_own, "{what}: it has no end: {text}");
     }
@@ -241,7 +241,7 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
     assert!(!Path::new("/run/zramd/operation").exists(), "{what}: still to be finished");
     let plan = zramdctl(&bus, &["plan"]).output().unwrap();
     let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
-    // Killed before it heard of it: then the file, or the verdict, is still ahead of the machine, which is what plan says.
+    // Killed before it received the call: the file or verdict still differs from the machine, as plan shows.
     let ahead = operation.verdict || (operation.config.is_some() && found == operation.before);
     assert!(plan.starts_with("nothing to change") || (timed && ahead), "{what}: {plan}");
     for name in devices() {
@@ -261,7 +261,7 @@ fn whatever_is_interrupted_is_finished_or_undone() {
     }
     let mut holder = Holder::start();
     for operation in &OPERATIONS {
-        // Others need not wait for all of them.
+        // Released after each operation, so that other tests can run.
         let _lock = real_kernel_lock();
         let before = devices();
         for moment in operation.moments() {
@@ -273,7 +273,7 @@ fn whatever_is_interrupted_is_finished_or_undone() {
     }
 }
 
-/// A new method cannot be forgotten.
+/// A new method has to be added to the operations.
 #[test]
 fn every_method_that_changes_something_is_interrupted() {
     let promised = interfaces().iter().flat_map(|(_, xml)| introspection::read(xml)).collect();

@@ -1,4 +1,4 @@
-//! Trees as a hostile user makes them: everything that can be kept comes back, what cannot is named, and nothing else is lost.
+//! Trees made by a hostile user: everything that can be saved is restored, the rest is named, and no other file is affected.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -26,7 +26,7 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, Xat
 
 const OPTIONS: &str = "nr_inodes=0";
 
-/// A disk on a tmpfs, loaded for the first time.
+/// A disk on a tmpfs after its first load.
 fn on_tmpfs() -> Option<(File, Trial, Mounted)> {
     let alone = alone()?;
     let trial = Trial::new();
@@ -46,7 +46,7 @@ fn stamp(path: &Path, seconds: i64, nanoseconds: i64) {
     rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
 }
 
-/// The newest generation in a new tmpfs.
+/// The newest generation, loaded into a new tmpfs.
 fn reloaded(trial: &Trial, mounted: Mounted) -> (ramdisk::Loaded, Mounted) {
     drop(mounted);
     let mounted = Mounted::tmpfs(trial.place(), OPTIONS);
@@ -94,7 +94,7 @@ fn too_many_attributes_cost_only_themselves() {
     if set(&place.join("many"), "user.x", b"").is_err() {
         return skip("a tmpfs of this kernel has no user attributes");
     }
-    // The kernel cannot list these, and these are too large together; a directory has them, too.
+    // The kernel cannot list this number of attributes, and their total size is too large; also on a directory.
     for number in 0..300 {
         set(&place.join("long"), &format!("user.{number:0240}"), b"").unwrap();
         set(&place.join("a"), &format!("user.{number:0240}"), b"").unwrap();
@@ -119,7 +119,7 @@ fn too_many_attributes_cost_only_themselves() {
     assert_eq!(rustix::fs::getxattr(place.join("many"), "trusted.kept", &mut value), Ok(1));
 }
 
-/// A process with a lease on the file.
+/// A process that holds a lease on the file.
 fn hold(file: &Path) -> Child {
     let mut holder = Command::new("python3")
         .arg(repository("tests/support/lease.py"))
@@ -152,19 +152,19 @@ fn a_lease_of_a_user_costs_that_file_only() {
     assert_eq!(manifest.omitted.counts, [(Reason::Lease, 1)].into(), "{:?}", manifest.omitted);
     assert_eq!(manifest.omitted.named[0].path, "leased");
     assert_eq!(trial.verify(1).unwrap().found.entries, picture(trial.place()).len() as u64 - 1);
-    // Once it is given up the next save has the file, although nothing about it has changed.
+    // When the lease is released, the next save includes the file, although it is unchanged.
     release(holder);
     let Saved::Written { manifest, .. } = trial.save_as(ASKED).unwrap() else { panic!("not saved again") };
     assert!(manifest.omitted.is_empty(), "{:?}", manifest.omitted);
 }
 
-/// Where a walk alone decides whether anything has changed: a lease that ends changes nothing that a walk sees.
+/// On file systems where changes are only found by walking: the end of a lease is not visible to a walk.
 #[test]
 fn a_save_without_changes_counts_what_it_left_out_and_does_not_forget_it() {
     if !has_program("python3") {
         return skip("needs python3");
     }
-    // Not in memory, if that can be.
+    // Not in memory, if possible.
     let directory = tempfile::tempdir().unwrap();
     let mut trial = Trial::new();
     trial.disk.place = directory.path().to_owned();
@@ -192,7 +192,7 @@ fn holes_are_joined_where_there_are_too_many() {
     let path = trial.place().join("comb");
     let comb = File::create(&path).unwrap();
     let count = limits::SEGMENTS as u64 + 10;
-    // Far apart, as that may be: the file has 128 TiB, and joining is not enough.
+    // Holes as far apart as possible: the file has 128 TiB, and joining holes is not enough.
     let far = File::create(trial.place().join("far")).unwrap();
     for number in 0..count {
         comb.write_all_at(b"x", number * 8192).unwrap();
@@ -206,14 +206,14 @@ fn holes_are_joined_where_there_are_too_many() {
     assert_eq!(manifest.omitted.counts, [(Reason::Holes, 1)].into(), "{:?}", manifest.omitted);
     let (loaded, _mounted) = reloaded(&trial, mounted);
     assert!(loaded.extracted.omitted.is_empty());
-    // It needs no more room than it did.
+    // It needs no more space than before.
     assert_eq!((fs::metadata(&path).unwrap().len(), occupied()), (length, before));
     let read = fs::read(&path).unwrap();
     assert!(read.iter().enumerate().all(|(at, byte)| *byte == if at % 8192 == 0 { b'x' } else { 0 }));
     assert!(!trial.place().join("far").exists());
 }
 
-/// Makes a chain of directories, each with a second one beside the next, and files at its end.
+/// Makes nested directories, with a second one beside each, and files in the innermost.
 fn chain(root: &Path, depth: usize, name: &[u8], files: usize) -> OwnedFd {
     let open = |at: &OwnedFd, name: &[u8]| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -233,7 +233,7 @@ fn chain(root: &Path, depth: usize, name: &[u8], files: usize) -> OwnedFd {
     at
 }
 
-/// A directory that is removed.
+/// A directory that is removed when dropped.
 struct Place(PathBuf);
 
 impl Drop for Place {
@@ -242,7 +242,7 @@ impl Drop for Place {
     }
 }
 
-/// Has the worker do this with a configured disk, as its units do, in at most 96 MiB of memory.
+/// Runs the worker on a configured disk, as its units do, with at most 96 MiB of memory.
 fn within(config: &Path, verb: &str, name: &str) {
     let limit = format!("ulimit -d {}; exec \"$@\"", 96 << 10);
     let output = Command::new("sh")
@@ -253,7 +253,7 @@ fn within(config: &Path, verb: &str, name: &str) {
     assert!(output.status.success(), "{verb}: {output:?}");
 }
 
-/// Saves, verifies and loads in a memory that is far below the square of the depth.
+/// Saves, verifies and loads with memory far below the square of the depth.
 fn deep(depth: usize, name: &[u8]) -> Option<Box<Manifest>> {
     let _alone = alone()?;
     let kept = Kept::new("test-deep");
@@ -311,11 +311,11 @@ fn the_format_of_the_first_release_is_loaded() {
     let tree =
         Command::new("python3").arg(repository("tests/support/tree.py")).arg(trial.place()).output().unwrap();
     let expected = fs::read(golden.join("tree.txt")).unwrap();
-    // The first line is the disk itself, which has the time of its own archive.
+    // The first line is the root of the disk, with the time of its own archive.
     assert_eq!(String::from_utf8(tree.stdout).unwrap(), String::from_utf8(expected).unwrap());
 }
 
-/// Something that a user makes.
+/// A file or directory of a random tree.
 #[derive(Debug, Clone)]
 struct Made {
     name: Vec<u8>,
@@ -361,7 +361,7 @@ fn made() -> impl Strategy<Value = Made> {
     })
 }
 
-/// Makes it, as far as the kernel lets: what is there by then is what counts.
+/// Makes it as far as the kernel allows; the resulting tree is compared.
 fn make(root: &Path, things: &[Made]) {
     let mut directories = vec![root.to_owned()];
     let mut files: Vec<PathBuf> = Vec::new();
@@ -395,7 +395,7 @@ fn make(root: &Path, things: &[Made]) {
         if made.kind != 2 {
             rustix::fs::chmodat(CWD, &path, Mode::from_raw_mode(made.mode), AtFlags::empty()).unwrap();
             for (name, value) in &made.attributes {
-                // Not every kernel has them on a tmpfs, or on what is no file.
+                // Not supported by every kernel on a tmpfs, or on other file types.
                 rustix::fs::setxattr(&path, name.as_slice(), value, XattrFlags::empty()).ok();
             }
         }
@@ -409,7 +409,7 @@ fn make(root: &Path, things: &[Made]) {
     }
 }
 
-/// Path, and everything about it; contents only where there are data, since files may have 8 EiB.
+/// All metadata by path, with the contents of data ranges only, since files may have 8 EiB.
 fn look(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     let mut pending = vec![root.to_owned()];
@@ -454,7 +454,7 @@ fn look(root: &Path) -> BTreeMap<PathBuf, String> {
     all
 }
 
-/// More of them with `PROPTEST_CASES`.
+/// `PROPTEST_CASES` changes the number of cases.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
     ProptestConfig { max_shrink_iters: 200, ..ProptestConfig::with_cases(cases.unwrap_or(500)) }

@@ -1,4 +1,4 @@
-//! Saves of disks that are in use: what is written through mappings, and names that come and go meanwhile.
+//! Saves of disks in use: writes through mappings, and concurrent changes of names.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -19,7 +19,7 @@ use logic::ramdisk::state::Outcome;
 
 const LAST: Request<'static> = Request { reason: "stop", force: false, last: true };
 
-/// A program that has mapped a file and read a byte of it; with every line that it is sent it writes that byte.
+/// A process that has mapped a file and read a byte of it; it writes that byte for every line it receives.
 struct Mapper(Child, BufReader<std::process::ChildStdout>);
 
 const MAPPER: &str = "
@@ -61,16 +61,16 @@ impl Drop for Mapper {
     }
 }
 
-/// Mounts a new ext4 where the disk is.
+/// Mounts a new ext4 at the place of the disk.
 fn on_ext4(trial: &Trial) -> Option<Mounted> {
     Mounted::image(&trial.path("image"), "ext4", 32 << 20, trial.place())
 }
 
-/// Saves, as whoever asks, what a program wrote through its mapping; and nothing when it wrote nothing.
+/// A save includes what a process wrote through its mapping, and writes nothing without such writes.
 fn mapped_writes_are_saved(trial: &Trial) {
     let file = trial.place().join("database");
     fs::write(&file, vec![b'-'; 10_000]).unwrap();
-    // Files that have just changed are saved again anyway.
+    // Files with a recent change are saved again anyway.
     Calls::new().wait_for_tick();
     let mut mapper = Mapper::new(&file);
     mapper.write('0');
@@ -113,11 +113,11 @@ fn what_is_written_through_a_mapping_of_an_ext4_is_saved() {
     mapped_writes_are_saved(&trial);
 }
 
-/// What somebody does to a disk.
+/// A concurrent change of a disk.
 type Change = fn(&Path);
 
-/// Saves a disk on which `change` happens as soon as its first file has been read. The snapshot is good, and is what the disk
-/// holds after the next load.
+/// Runs `change` during a save, after the first file was read. The snapshot has to be good, and equal to the disk after the
+/// next load.
 fn saved_while(tree: Change, change: Change) -> Trial {
     let trial = Trial::with(tree);
     fs::write(trial.place().join("0"), "first").unwrap();
@@ -153,7 +153,7 @@ fn a_file_is_saved_under_the_names_that_it_keeps() {
     assert_eq!((read(&trial, "b1"), read(&trial, "b2")), (None, Some("old".to_owned())));
     assert_eq!(inode(&trial, "b2"), inode(&trial, "c/b3"));
 
-    // Another file under the first name is not what the other names are.
+    // The first name leads to another file than the other names.
     let trial = saved_while(linked, |root| {
         fs::write(root.join("new"), "new").unwrap();
         fs::rename(root.join("new"), root.join("b1")).unwrap();
@@ -270,7 +270,7 @@ fn what_fsck_has_found_is_kept() {
     fs::write(directory.join("#11/#12"), "found").unwrap();
     trial.save().unwrap();
     assert!(is_in_snapshot(2));
-    // On a new file system that has such a directory, too.
+    // Also on a new file system that has such a directory.
     drop(mounted);
     fs::remove_file(trial.path("image")).unwrap();
     let _mounted = on_ext4(&trial).unwrap();
@@ -289,7 +289,7 @@ fn names_that_only_look_like_ours_are_kept() {
     let expected = picture(trial.place());
     trial.save().unwrap();
     trial.reboot();
-    // A half loaded disk is emptied of them, too.
+    // A partially loaded disk is cleared of them, too.
     let mut calls = 0;
     let interrupted = ramdisk::load(&Calls::new(), &trial.disk, &mut |_| {
         calls += 1;
@@ -306,7 +306,7 @@ fn what_cannot_be_saved_is_told() {
     UnixListener::bind(trial.place().join("socket")).unwrap();
     let saved = trial.save().unwrap();
     let Saved::Written { manifest, warnings, .. } = saved else { panic!("{saved:?}") };
-    // Whoever made it makes it again.
+    // The program that uses it creates it again.
     assert_eq!((manifest.skipped, warnings), (1, Vec::new()));
     let Some(_alone) = alone() else { return };
     let mounted = Mounted::tmpfs(&trial.place().join("a/b"), "size=1m");

@@ -1,4 +1,4 @@
-//! What was saved is what is loaded: compared by a program that shares nothing with zramd.
+//! A disk after saving and loading, compared by a program that shares no code with zramd.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn python(script: &str, arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Every line of `found` has to be one of `expected`, and the other way round.
+/// Both have to have the same lines.
 #[track_caller]
 fn compare(found: &Path, expected: &[u8]) {
     let found = python("tests/support/tree.py", &[found.to_str().unwrap()]);
@@ -43,7 +43,7 @@ fn nasty_round_trip(trial: &Trial, mount: impl Fn(&Path) -> Option<Mounted>, cou
     let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
     let saved = began.elapsed();
     assert_eq!(manifest.consistency, Consistency::Exact, "{:?}", manifest.changed);
-    // Reading it has changed nothing.
+    // Reading it does not change it.
     compare(trial.place(), &expected);
     assert_eq!(trial.verify(1).unwrap().found.entries, manifest.contents.entries());
 
@@ -64,7 +64,7 @@ fn nasty_round_trip(trial: &Trial, mount: impl Fn(&Path) -> Option<Mounted>, cou
     compare(trial.place(), &expected);
 
     if count > 0 {
-        // Once is enough for so many.
+        // With many files, one round is enough.
         return;
     }
     let exported = trial.path("exported");
@@ -79,7 +79,7 @@ fn a_nasty_tree_comes_back() {
     if !has_program("python3") {
         return skip("needs python3");
     }
-    // In a plain directory, as whoever runs this.
+    // In a plain directory, also without root.
     nasty_round_trip(&Trial::new(), |_| None, 0);
 }
 
@@ -90,7 +90,7 @@ fn a_nasty_tree_with_100_000_files_comes_back_on_a_tmpfs() {
     }
     let Some(_alone) = alone() else { return };
     let mut trial = Trial::new();
-    // On what outlives a reboot, as it should be.
+    // On a persistent store, as in production.
     let store = tempfile::tempdir().unwrap();
     trial.disk.store = store.path().join("store");
     nasty_round_trip(&trial, |path| Some(Mounted::tmpfs(path, "size=512m,nr_inodes=200k")), 100_000);
@@ -111,7 +111,7 @@ fn a_seeded_disk_is_a_copy_and_the_original_is_not_touched() {
     assert_eq!(loaded.outcome, Outcome::FirstUse);
     compare(trial.place(), &expected);
     compare(&seed, &expected);
-    // From now on the generations count.
+    // From now on there is a generation.
     trial.save().unwrap();
     fs::write(seed.join("later"), "is not seen").unwrap();
     trial.reboot();

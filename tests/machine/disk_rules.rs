@@ -1,4 +1,4 @@
-//! What is refused and what is kept on mounted file systems: too small a disk, a full store, a snapshot of btrfs.
+//! Rules of snapshots on mounted file systems: a disk that is too small, a full store, a snapshot of btrfs.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn a_disk_that_is_too_small_is_told_what_is_big() {
     assert_eq!(error.kind, ErrorKind::DiskFull);
     assert!(!error.message.contains("journal") && error.private.contains("journal"), "{error:?}");
     assert!(picture(trial.place()).len() == 1);
-    // However it continues, that generation stays.
+    // With any policy that generation is kept.
     trial.disk.on_failure = OnFailure::Empty;
     let loaded = trial.load().unwrap();
     assert_eq!(loaded.outcome, Outcome::Empty);
@@ -57,12 +57,12 @@ fn a_full_store_keeps_what_it_has() {
     small(trial.place());
     trial.save().unwrap();
     let old = picture(trial.place());
-    // Refused before anything is written, as far as that can be known.
+    // Refused before anything is written, if the estimate shows it.
     fs::write(trial.place().join("large"), noise(4 << 20)).unwrap();
     let error = trial.save().unwrap_err();
     assert_eq!(error.kind, ErrorKind::StoreFull);
     assert!(error.message.contains("free"), "{error}");
-    // And when it turns out later: that guess was too good.
+    // Refused during the save, because the estimate was too low.
     fs::write(trial.place().join("large"), noise(2 << 20)).unwrap();
     let manifest = trial.disk.store.join("gen-1.json");
     let text = fs::read_to_string(&manifest).unwrap();
@@ -88,7 +88,7 @@ fn a_btrfs_is_saved_as_it_was_at_one_moment() {
     fs::write(&early, "old").unwrap();
     fs::write(&late, "old").unwrap();
     let mut changed = false;
-    // The first file is through when this is called; the others change before they are read.
+    // Called after the first file was read; the others change before they are read.
     let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
         if !changed {
             changed = true;

@@ -1,4 +1,4 @@
-//! Stores that are full, read-only or in memory, and exports as the commands do them.
+//! Stores that are full, read-only or in memory, and exports by commands.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::state::Outcome;
 
-/// A disk whose store is a tmpfs of its own with one generation in it; nothing without privileges.
+/// A disk whose store is a separate tmpfs with one generation; `None` without privileges.
 fn with_own_store() -> Option<(fs::File, Trial, Mounted)> {
     let alone = alone()?;
     let mut trial = Trial::new();
@@ -25,13 +25,13 @@ fn with_own_store() -> Option<(fs::File, Trial, Mounted)> {
     Some((alone, trial, mounted))
 }
 
-/// What is loaded while the store cannot be written to is saved once it can be.
+/// A disk that was loaded while its store was not writable is saved once it is.
 fn loaded_without_writing(trial: &Trial, spoil: impl Fn(), mend: impl Fn()) {
     spoil();
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(1)));
     assert!(loaded.store_problem.is_some(), "{loaded:?}");
-    // Once more it is found loaded, and what is in it stays.
+    // A second load finds it loaded, and changes nothing.
     fs::write(trial.place().join("later"), "written in this boot").unwrap();
     assert!(trial.load().unwrap().already);
     trial.save().unwrap_err();
@@ -62,7 +62,7 @@ fn what_was_loaded_from_a_store_that_is_read_only_is_saved_once_it_is_not() {
 fn a_disk_whose_load_nobody_could_note_is_never_emptied() {
     let Some((_alone, mut trial, _mounted)) = with_own_store() else { return };
     trial.disk.notes = None;
-    // The store becomes full while the disk is filled: the first note of it is the last.
+    // The store becomes full during the load, so no later state can be written.
     let filler = trial.disk.store.join("filler");
     let loaded = ramdisk::load(&Calls::new(), &trial.disk, &mut |_| {
         fs::write(&filler, vec![0; 2 << 20]).ok();
@@ -94,7 +94,7 @@ fn what_is_larger_than_the_directory_is_not_exported_and_not_restored() {
     assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1), Ok(()));
     trial.disk.place = to;
     trial.disk.trial = false;
-    // What is in it now goes with it.
+    // The file is removed with the store.
     fs::write(trial.place().join("filler"), vec![0; 100 << 10]).unwrap();
     assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1).unwrap_err().kind, ErrorKind::DiskFull);
     small.remount("size=700k");
@@ -115,7 +115,7 @@ fn a_store_in_a_file_in_memory_is_refused() {
         let Some(_mounted) = Mounted::image(&image, "ext4", 8 << 20, &store) else { return };
         trial.disk.store = store.join("store");
         let error = trial.load().unwrap_err();
-        // A container's overlay is refused as well.
+        // In a container, overlayfs is refused as well.
         assert!(error.message.contains(words) || error.message.contains("overlay"), "{error}");
     }
 }
@@ -144,7 +144,7 @@ fn an_export_follows_the_configuration_that_is_named() {
     assert!(picture(&to) == picture(trial.place()));
 }
 
-/// What is left of a disk goes with it.
+/// Removes the files of a disk.
 struct Left(PathBuf);
 
 impl Drop for Left {
@@ -172,7 +172,7 @@ fn snapshots_of_a_disk_whose_section_is_gone_can_be_exported() {
     let (done, (said, messages)) = kept(&["export", "test-orphan", to.to_str().unwrap()]);
     assert!(done && said.starts_with("test-orphan: 2 entries, "), "{said}{messages}");
     assert_eq!(fs::read_to_string(to.join("file")).unwrap(), "still there");
-    // Nothing else is done with it.
+    // Other operations are refused.
     let (done, (_, messages)) = kept(&["delete", "test-orphan", "1"]);
     assert!(!done && messages.contains("its snapshots are still there"), "{messages}");
     assert!(!kept(&["export", "test-orphan/../..", "/nowhere"]).0);

@@ -1,11 +1,11 @@
-//! The outputs in README and the tour, which `tests/captures` writes, as root.
+//! The outputs in README and the tour, which `tests/captures` writes as root.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::support::{can_use_real_kernel, repository};
 
-/// The programs still print what `tests/captures` wrote, apart from amounts.
+/// The programs still print what `tests/captures` wrote, except for amounts.
 #[test]
 fn the_outputs_in_documents_are_current() {
     if !can_use_real_kernel() {
@@ -15,7 +15,7 @@ fn the_outputs_in_documents_are_current() {
     let output = Command::new(repository("tests/captures"))
         .arg("--check")
         .env("ZRAMD_PROGRAMS", programs.parent().unwrap())
-        // Other tests of the kernel may be long; they wait for each other without a limit.
+        // Other tests may hold the lock for long.
         .env("ZRAMD_LOCK_SECONDS", "3600")
         .output()
         .unwrap();

@@ -1,4 +1,4 @@
-//! A client that shares no code with the daemon: `tests/interop/sdbus.c` on libsystemd's sd-bus.
+//! A client without shared code: `tests/interop/sdbus.c` with sd-bus of libsystemd.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::support::private_bus::{PrivateBus, quiet_devices};
 use crate::support::{can_use_real_kernel, has_program, repository, skip};
 
-/// Every line that the client prints, without its first word.
+/// The output of the client, without the first word of each line.
 const CHECKS: [&str; 33] = [
     "GetManagedObjects a{oa{sa{sv}}}",
     "Version s",
@@ -44,7 +44,7 @@ const CHECKS: [&str; 33] = [
     "StatsUpdated",
 ];
 
-/// Compiles the client; nothing, with the reason printed, without a compiler or the header.
+/// Compiles the client; `None`, with the reason printed, without a compiler or the header.
 fn compiled(directory: &Path) -> Option<PathBuf> {
     if !has_program("cc") {
         skip("needs a C compiler");
@@ -80,7 +80,7 @@ fn a_c_program_understands_us() {
     assert_eq!(checks, CHECKS);
 }
 
-/// The only test here that changes anything: a device is added, and taken away again.
+/// The only test here with changes: a device is added and removed.
 #[test]
 fn a_c_program_sees_devices_come_and_go() {
     if !can_use_real_kernel() {
@@ -113,7 +113,7 @@ fn added_or_removed(line: &str) -> bool {
     line.contains("InterfacesAdded") || line.contains("InterfacesRemoved")
 }
 
-/// A device that goes away with this value.
+/// A device that is removed when dropped.
 struct HotAdded(String);
 
 impl HotAdded {

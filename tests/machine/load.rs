@@ -1,5 +1,4 @@
-//! Many clients, rude clients, and clients that talk nonsense: the daemon answers the others meanwhile, and has forgotten
-//! them afterwards.
+//! Many clients, and misbehaving ones: other clients are still served, and no memory is lost.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -17,21 +16,21 @@ use zbus::message::Flags;
 use zbus::wire::DynamicType;
 use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
 
-/// As many as one user may have, but for root, who may have all.
+/// The limit of one user; root may have all subscriptions.
 fn subscribers() -> u32 {
     if rustix::process::geteuid().is_root() { 200 } else { 64 }
 }
 const CALLERS: usize = 4;
-/// What a newcomer waits for an answer at most.
+/// Maximum time until a new client has all answers.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How much more may be on the heap after the same load once more, in KiB.
+/// Allowed growth of the heap between equal loads, in KiB.
 const GROWTH: u64 = 256;
-/// Loads until the heap has found its level, but for what fragments.
+/// Loads until the heap has its final size, apart from fragmentation.
 const FIRST: u32 = 3;
-/// Loads after that. A leak of 200 bytes for each client shows.
+/// Further loads. A leak of 200 bytes per client is detected.
 const MORE: u32 = 6;
 
-/// What a round of load came to.
+/// Result of a load.
 #[derive(Debug, Default)]
 struct Round {
     calls: Rc<Cell<u32>>,
@@ -39,8 +38,8 @@ struct Round {
     slowest: Rc<Cell<Duration>>,
 }
 
-/// Subscribers that want samples as often as possible, callers that ask as often as possible, and now and then somebody new
-/// who wants to know everything. At the end all of them leave without a word.
+/// Subscribers at the shortest interval, callers without pauses, and occasionally a new client that reads everything. In the
+/// end all of them disconnect without unsubscribing.
 async fn load(address: &str, time: Duration) -> Round {
     let round = Round::default();
     let end = tokio::time::Instant::now() + time;
@@ -69,7 +68,7 @@ async fn load(address: &str, time: Duration) -> Round {
     round
 }
 
-/// How long it takes somebody new to know everything.
+/// Time until a new client has read everything.
 async fn newcomer(address: &str) -> Duration {
     let begun = Instant::now();
     let client = client(address).await;
@@ -78,7 +77,7 @@ async fn newcomer(address: &str) -> Duration {
 }
 
 async fn count(mut stream: MessageStream, samples: Rc<Cell<u32>>) {
-    // Where there is no device, there is nothing to wait for.
+    // Without devices there are no samples to wait for.
     while let Some(Ok(_)) = poll_fn(|context| Pin::new(&mut stream).poll_next(context)).await {
         samples.set(samples.get() + 1);
     }
@@ -97,12 +96,12 @@ async fn devices(client: &Connection) -> Vec<(String, OwnedObjectPath, String)> 
     call(client, ROOT, "org.zramd1.Manager.ListDevices", &()).await.unwrap()
 }
 
-/// The heap after a load, once the threads and the subscriptions are gone.
+/// Size of the heap after a load, when its threads and subscriptions have ended.
 fn afterwards(bus: &PrivateBus) -> u64 {
     eventually("one thread is left", || figures::switches(bus.pid()).len() == 1);
     assert!(
         figures::is_idle(bus.pid(), Duration::from_secs(3)),
-        "somebody who is gone still costs something"
+        "a client that has left still causes wake-ups"
     );
     figures::anonymous(bus.pid())
 }
@@ -126,7 +125,7 @@ fn many_clients_that_vanish_leave_nothing_behind() {
                 round.slowest.get()
             );
             assert!(round.slowest.get() <= PATIENCE, "{round:?}");
-            // Each of them got some, with time to spare: 20 are due.
+            // Each subscriber gets samples; 20 are due.
             assert!(no_device || round.samples.get() >= 4 * subscribers(), "{round:?}");
         }
         afterwards(&bus)
@@ -135,7 +134,7 @@ fn many_clients_that_vanish_leave_nothing_behind() {
     assert!(more <= first + GROWTH, "{before} {first} {more}");
 }
 
-/// As many as there may be; the next one is told, and gets its turn when somebody leaves.
+/// At the limit the next subscriber is refused, and accepted after another one has left.
 #[test]
 fn subscriptions_are_limited() {
     let _quiet = quiet_devices();
@@ -152,7 +151,7 @@ fn subscriptions_are_limited() {
         let late = bus.client().await;
         let refused = call::<_, ()>(&late, ROOT, subscribe, &3_600_000_u32).await;
         assert_eq!(refused, Err("org.zramd1.Error.LimitExceeded".to_owned()));
-        // Who is subscribed may change the interval all the same.
+        // An existing subscriber can still change the interval.
         call::<_, ()>(&clients[0], ROOT, subscribe, &3_600_000_u32).await.unwrap();
         drop(clients.pop());
         let subscribed = async || call::<_, ()>(&late, ROOT, subscribe, &3_600_000_u32).await.ok();
@@ -160,14 +159,14 @@ fn subscriptions_are_limited() {
     });
 }
 
-/// A subscription by a user who does not wait for the answer.
+/// A subscription of a user who does not wait for the reply.
 fn subscription() -> Message {
     let call =
         Message::method_call(ROOT, "Subscribe").destination("org.zramd1").interface("org.zramd1.Manager");
     call.with_flags(Flags::NO_REPLY_EXPECTED).build(&100_u32).unwrap()
 }
 
-/// They are gone before the daemon has heard of them.
+/// These clients disconnect before the daemon has read the message.
 #[test]
 fn who_subscribes_and_leaves_at_once_is_forgotten() {
     let _quiet = quiet_devices();
@@ -179,13 +178,13 @@ fn who_subscribes_and_leaves_at_once_is_forgotten() {
     afterwards(&bus);
 }
 
-/// Makes this thread one of an ordinary user.
+/// Makes this thread one of an unprivileged user.
 fn become_ordinary() {
-    let nobody = rustix::process::Uid::from_raw(65534);
-    rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+    let user = rustix::process::Uid::from_raw(65534);
+    rustix::thread::set_thread_res_uid(user, user, user).unwrap();
 }
 
-/// One user cannot take the places of all.
+/// One user cannot use up all subscriptions.
 #[test]
 fn one_user_has_a_share_of_the_subscriptions() {
     if !rustix::process::geteuid().is_root() {
@@ -211,7 +210,7 @@ fn one_user_has_a_share_of_the_subscriptions() {
     assert!(told.iter().all(|error| error.contains("org.zramd1.Error.LimitExceeded")), "{told:?}");
 }
 
-/// A client says that another one has left the bus. Only the bus is believed.
+/// A client claims that another one has left the bus; only such signals from the bus itself count.
 #[test]
 fn nobody_can_end_the_subscription_of_another() {
     let _quiet = quiet_devices();
@@ -231,7 +230,7 @@ fn nobody_can_end_the_subscription_of_another() {
             let lie = (name, name, "");
             liar.emit_signal(Some("org.zramd1"), path, interface, "NameOwnerChanged", &lie).await.unwrap();
         }
-        // The answer comes after the lies.
+        // The reply arrives after the forged signals.
         let _: String = call(&liar, ROOT, "org.zramd1.Manager.Describe", &()).await.unwrap();
         for _ in 0..5 {
             next(&mut samples).await;
@@ -239,7 +238,7 @@ fn nobody_can_end_the_subscription_of_another() {
     });
 }
 
-/// A call of anything with anything.
+/// A call of any method with any arguments.
 fn call_of<B: serde::Serialize + DynamicType>(
     path: &str,
     interface: &str,
@@ -251,7 +250,7 @@ fn call_of<B: serde::Serialize + DynamicType>(
     call.build(body).unwrap()
 }
 
-/// Messages that are well-formed, so that the bus delivers them, and make no sense.
+/// Well-formed messages, which the bus delivers, with invalid contents.
 fn nonsense() -> Vec<Message> {
     let manager = "org.zramd1.Manager";
     let huge = "x".repeat(4 * 1024 * 1024);
@@ -286,7 +285,7 @@ fn nonsense() -> Vec<Message> {
     ]
 }
 
-/// What the bus itself refuses to carry, by throwing the sender out.
+/// Malformed messages, for which the bus disconnects the sender.
 fn malformed() -> Vec<Vec<u8>> {
     let good = call_of(ROOT, "org.zramd1.Manager", "GetDevice", &("zram0",));
     let good: &[u8] = good.data();
@@ -295,7 +294,7 @@ fn malformed() -> Vec<Vec<u8>> {
         bytes[at] = byte;
         bytes
     };
-    // The version of the protocol, lengths beyond any limit, a string without its end, no protocol at all.
+    // Wrong version of the protocol, lengths beyond the limit, an unterminated string, no protocol at all.
     let end = good.len() - 1;
     vec![
         changed(3, 9),
@@ -316,11 +315,11 @@ fn talk_nonsense(bus: &PrivateBus) {
     }
     for bytes in malformed() {
         let mut rude = Raw::connect(&bus.bus().socket());
-        // It may be thrown out before the end.
+        // It may be disconnected before the end.
         rude.try_send_bytes(&bytes).ok();
         assert!(rude.is_closed(), "{bytes:?}");
     }
-    // Many calls at once, and nobody waits for the answers.
+    // Many calls at once, without waiting for replies.
     let mut rude = Raw::connect(&bus.bus().socket());
     let call =
         Message::method_call(ROOT, "Describe").destination("org.zramd1").interface("org.zramd1.Manager");
@@ -343,7 +342,7 @@ fn nonsense_is_answered_and_forgotten() {
         for _ in 0..5 {
             talk_nonsense(&bus);
         }
-        // It is there for everybody else.
+        // Other clients are still served.
         let time = run(newcomer(bus.address()));
         assert!(time <= PATIENCE, "{time:?}");
         after.push(afterwards(&bus));
@@ -352,7 +351,7 @@ fn nonsense_is_answered_and_forgotten() {
     assert!(after[1] <= after[0] + GROWTH, "{before} {after:?}");
 }
 
-/// Somebody without any rights sends messages of many megabytes, with values that take little there and a lot in memory.
+/// An unprivileged user sends messages of many megabytes, with values that need much more memory than on the wire.
 #[test]
 fn huge_options_are_not_kept_in_memory() {
     let _quiet = quiet_devices();
@@ -402,7 +401,7 @@ fn waiting_calls() -> [Message; 2] {
     ]
 }
 
-/// A caller that asks and asks and does not wait for the answers.
+/// A caller that sends calls without waiting for replies.
 #[test]
 fn calls_that_wait_do_not_pile_up() {
     let _quiet = quiet_devices();
@@ -444,7 +443,7 @@ fn who_has_too_many_calls_waiting_is_told() {
     let mut rude = Raw::connect(&bus.bus().socket());
     let number = 100;
     for _ in 0..number {
-        // A new one each time: the bus wants each to have a number of its own.
+        // A new message each time: the bus requires distinct serial numbers.
         let [_, plan] = waiting_calls();
         rude.send(&plan);
     }
@@ -455,12 +454,12 @@ fn who_has_too_many_calls_waiting_is_told() {
     assert!(told > 0 && told <= number - 8, "{told}");
 }
 
-/// Longest message that this bus delivers is 32 MiB.
+/// This bus delivers messages of up to 32 MiB.
 const LONG: usize = 31 * 1024 * 1024;
-/// What a flood may cost the daemon, in KiB.
+/// Allowed memory of the daemon for a flood, in KiB.
 const FLOOD: u64 = 8 * 1024;
 
-/// Runs something as an ordinary user, where this test can.
+/// Runs `does` as an unprivileged user if the test is run by root.
 fn as_ordinary<T: Send + 'static>(does: impl FnOnce() -> T + Send + 'static) -> std::thread::JoinHandle<T> {
     let is_root = rustix::process::geteuid().is_root();
     std::thread::spawn(move || {
@@ -489,7 +488,7 @@ fn long_messages_cost_no_memory() {
                 rude.send(&signal.build(&(text.as_str(),)).unwrap());
                 let nothing = HashMap::<String, Variant<'_>>::new();
                 rude.send(&call_of(ROOT, manager, "RemoveDevice", &(text.as_str(), nothing)));
-                // One that does not fit is gone, also when what is too long is its header.
+                // A message that is too long is dropped, also if its header is the long part.
                 rude.send(&call_of(&format!("/{text}"), manager, "Describe", &()));
                 rude.send(&call_of(ROOT, manager, "ListDevices", &()));
                 (0..3).map(|_| rude.answer()).collect::<Vec<_>>()
@@ -509,7 +508,7 @@ fn long_messages_cost_no_memory() {
     assert!(after <= before + FLOOD, "{before} {after}");
 }
 
-/// One user cannot have many calls waiting, however many connections it has.
+/// One user cannot have many waiting calls, with any number of connections.
 #[test]
 fn one_user_has_a_share_of_the_waiting_calls() {
     if !rustix::process::geteuid().is_root() {

@@ -1,6 +1,7 @@
-//! Tests with the running kernel, mounts and a D-Bus daemon. Most need root; a test that cannot run here prints why.
+//! Tests with the running kernel, mounts and a D-Bus daemon. Most need root; tests that cannot run are skipped with the
+//! reason.
 //!
-//! A test that changes the machine, or is disturbed by changes, takes `support::real_kernel_lock` first.
+//! A test that changes the machine, or is disturbed by changes, first takes `support::real_kernel_lock`.
 #![allow(clippy::unwrap_used, clippy::format_collect, clippy::print_stdout)]
 
 #[path = "../support/mod.rs"]

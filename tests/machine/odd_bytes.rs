@@ -1,4 +1,4 @@
-//! A mount whose path is not UTF-8.
+//! A mount with a path that is not UTF-8.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -34,7 +34,7 @@ fn a_mount_with_an_odd_path_keeps_nothing_from_working() {
     let swaps = fs::read("/proc/swaps").unwrap();
     assert!(proc::parse_swaps(&swaps).iter().any(|swap| swap.zram_number() == Some(7)));
     run(&["apply"]);
-    // What a reload asks for.
+    // As in a reload.
     run(&["propose"]);
     run(&["status"]);
     for words in [&["list"][..], &["status"], &["plan"]] {
@@ -42,7 +42,7 @@ fn a_mount_with_an_odd_path_keeps_nothing_from_working() {
         let output = command.args(["--config", config]).args(words).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
     }
-    // As the service of a device stops and starts.
+    // As when the service of a device stops and starts.
     run(&["down", "zram7"]);
     run(&["up", "zram7"]);
     run(&["revert"]);

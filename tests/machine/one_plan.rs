@@ -1,8 +1,8 @@
-//! What one request costs under systemd: programs started, daemon-reloads, and how often the state file is written.
+//! The cost of one request under systemd: programs started, daemon-reloads, and writes of the state file.
 //!
-//! The kernel is the running one. PID 1 is a stand-in on a private bus, and `/run` is a tmpfs in a mount namespace, so nothing
-//! of the machine's own systemd is used.
-// The macro of an interface uses every argument, and wants methods.
+//! On the running kernel. PID 1 is simulated on a private bus, and `/run` is a tmpfs in a mount namespace, so the systemd of
+//! the machine is not used.
+// The interface macro uses every argument, and requires methods.
 #![allow(clippy::used_underscore_binding, clippy::unused_self)]
 
 use std::fs::{self, Permissions};
@@ -19,7 +19,7 @@ use zbus::{OwnedObjectPath, interface};
 use crate::support::session::{swaps, zramdctl};
 use crate::support::{can_use_real_kernel, eventually, has_program, real_kernel_lock, skip};
 
-/// `/run` as systemd has it, with the generator installed and `zramd.service` enabled.
+/// `/run` as under systemd, with the generator installed and `zramd.service` enabled.
 const RUN: &str = r#"
 mount -t tmpfs tmpfs /run
 mkdir -p /run/zramd /run/systemd/generator /run/systemd/system-generators /run/systemd/system/multi-user.target.wants
@@ -29,7 +29,7 @@ ln -s /usr/lib/systemd/system/zramd.service /run/systemd/system/multi-user.targe
 exec sleep 100000
 "#;
 
-/// `systemctl VERB UNIT`, as far as zramd asks for it. `zramd-setup` is the one that notes its calls.
+/// `systemctl VERB UNIT` as far as zramd needs it. `zramd-setup` is a wrapper that records its calls.
 const PID_1: &str = r#"
 name=${2#dev-}; name=${name%.swap}
 number=${2#zramd-setup@}; number=${number%.service}
@@ -45,7 +45,7 @@ stop-zramd-setup@*) "$HERE/zramd-setup" down "$number" >&2 ;;
 esac
 "#;
 
-/// Mounts of their own, for the daemon and what PID 1 starts.
+/// The mount namespace of the daemon and of the units.
 #[derive(Debug, Clone)]
 struct Namespace {
     pid: u32,
@@ -60,12 +60,12 @@ impl Namespace {
         command
     }
 
-    /// The path of a file in it.
+    /// Path of a file in it.
     fn path(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{path}", self.pid))
     }
 
-    /// What of zramd was called, in order.
+    /// Recorded calls of zramd's programs, in order.
     fn calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.here.join("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -125,7 +125,7 @@ impl Pid1 {
     ) -> zbus::Result<()>;
 }
 
-/// Puts PID 1 on the bus for the rest of the test.
+/// Runs the simulated PID 1 until the end of the test.
 fn start_pid_1(address: &str, namespace: Namespace) {
     let address = address.to_owned();
     let (ready, begun) = std::sync::mpsc::channel();
@@ -143,7 +143,7 @@ fn start_pid_1(address: &str, namespace: Namespace) {
     begun.recv().unwrap();
 }
 
-/// The machine, in this order: the daemon ends, what is left is taken away, then others may have it.
+/// The machine, dropped in this order: the daemon ends, devices are removed, the lock is released.
 struct Machine {
     daemon: Option<Guarded>,
     bus: Bus,
@@ -165,7 +165,7 @@ impl Machine {
         let bus = Bus::start()?;
         let here = bus.directory().to_owned();
         let real = Path::new(env!("CARGO_BIN_EXE_zramd-setup"));
-        // The daemon looks for it beside itself.
+        // The daemon looks for the other programs in its own directory.
         fs::copy(env!("CARGO_BIN_EXE_zramd"), here.join("zramd")).unwrap();
         let script = format!(
             "#!/bin/sh\necho \"$*\" >> '{}'\nexec '{}' \"$@\"\n",
@@ -189,7 +189,7 @@ impl Machine {
         fs::write(self.namespace.path("/run/zramd/zramd.toml"), text).unwrap();
     }
 
-    /// What `zramdctl` with these words had called, and how often the state file was written.
+    /// Runs `zramdctl`, and returns the calls that it caused and the number of writes of the state file.
     #[track_caller]
     fn cost(&self, words: &[&str]) -> (Vec<String>, usize) {
         fs::remove_file(self.namespace.here.join("calls")).ok();
@@ -201,7 +201,7 @@ impl Machine {
         (self.namespace.calls(), written(&events, c"operation"))
     }
 
-    /// The swap units in a directory of PID 1's.
+    /// The swap units in a unit directory.
     fn units(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.namespace.path("/run/systemd").join(directory)).unwrap();
         let mut names: Vec<String> =
@@ -223,7 +223,7 @@ impl Drop for Machine {
     }
 }
 
-/// How often a file of this name was put into the directory.
+/// How often a file with this name was renamed into the directory.
 fn written(events: &OwnedFd, name: &std::ffi::CStr) -> usize {
     let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
     let mut reader = inotify::Reader::new(events, &mut buffer);
@@ -237,7 +237,7 @@ fn written(events: &OwnedFd, name: &std::ffi::CStr) -> usize {
 const TWO: &str = "[zram6]\nzram-size = \"24MiB\"\n[zram7]\nzram-size = \"16MiB\"\n";
 const ONE: &str = "[zram6]\nzram-size = \"24MiB\"\n";
 
-/// What a daemon-reload comes to: the generator plans once.
+/// In a daemon-reload, the generator plans once.
 const RELOAD: [&str; 2] = ["daemon-reload", "generate /run/systemd/generator"];
 
 #[test]
@@ -252,7 +252,7 @@ fn a_request_is_planned_once() {
     costs(&["reload"], &["propose --managed", RELOAD[0], RELOAD[1], "up zram6", "up zram7"]);
     costs(&["resize", "zram6", "32MiB"], &["propose --managed zram6", "down zram6", "up zram6"]);
     costs(&["limit", "zram6", "8MiB"], &["propose --managed zram6", "adapt zram6"]);
-    // An override that says what the configuration says is dropped, too.
+    // An override with the configured value is also removed.
     costs(&["limit", "zram6", "none"], &["propose --managed zram6", "adapt zram6"]);
     costs(&["swap", "off", "zram6"], &["propose --managed zram6", "down zram6", RELOAD[0], RELOAD[1]]);
     costs(&["swap", "on", "zram6"], &["propose --managed zram6", RELOAD[0], RELOAD[1], "up zram6"]);
@@ -291,7 +291,7 @@ fn where_the_generator_writes_nothing_one_reload_is_enough_too() {
         assert_eq!(machine.units("system"), units);
         assert_eq!(machine.units("generator"), [""; 0]);
     }
-    // What was written where it does not run is removed when it does, by the same reload.
+    // Units written while the generator was disabled are removed in the same reload.
     machine.configure(ONE);
     machine.cost(&["reload"]);
     std::os::unix::fs::symlink("/usr/lib/systemd/system/zramd.service", machine.namespace.path(enabled))

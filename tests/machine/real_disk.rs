@@ -1,6 +1,6 @@
-//! RAM disks that are kept, on the running kernel and without systemd: file systems on zram, restoring what is in use, sizes.
+//! Persistent RAM disks on the running kernel without systemd: file systems on zram, restores of disks in use, sizes.
 //!
-//! Needs root, zram and a `dbus-daemon`; elsewhere each test says why it was skipped.
+//! Needs root, zram and `dbus-daemon`; otherwise each test is skipped with the reason.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -15,12 +15,12 @@ use crate::support::{eventually, has_program, repository, setup, skip, texts};
 
 const MIB: u64 = 1 << 20;
 
-/// Every name with all about it, as a program sees it that shares nothing with zramd.
+/// All names with their metadata, by a program that shares no code with zramd.
 fn tree(directory: &Path, fs_type: &str) -> String {
-    // Only of an xfs holes are not exact.
+    // Only on xfs holes are not exact.
     let how: &[&str] = if fs_type == "xfs" { &["zeros"] } else { &[] };
     let lines = python("tests/support/tree.py", &[&[directory.to_str().unwrap()], how].concat());
-    // That is part of an ext4, not of what is in it.
+    // Part of an ext4, not of its contents.
     let lines = lines.lines().filter(|line| !line.starts_with("b'lost+found'"));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
@@ -38,7 +38,7 @@ fn same(found: &str, expected: &str, when: &str) {
     assert_eq!((different, found.lines().count()), (None, expected.lines().count()), "{when}");
 }
 
-/// Whether this machine can have such a file system; says why not.
+/// Whether this machine supports a file system; prints the reason if not.
 fn has_file_system(fs_type: &str) -> bool {
     let program = format!("mkfs.{fs_type}");
     let known =
@@ -55,8 +55,7 @@ fn has_file_system(fs_type: &str) -> bool {
     true
 }
 
-/// Everything there is goes through a save, a restore, and a set-up that begins with nothing. A disk of `too_small` MiB is refused
-/// with the smallest size.
+/// Saves, restores, and loads a disk into a new file system. A disk of `too_small` MiB is refused, with the smallest size.
 fn round_trip(fs_type: &str, mib: u32, too_small: Option<(u32, &str)>) {
     if !has_program("python3") {
         return skip("needs python3");
@@ -89,7 +88,7 @@ fn round_trip(fs_type: &str, mib: u32, too_small: Option<(u32, &str)>) {
         tree(&place, fs_type).split_once('\n').map(|(top, rest)| (top.to_owned(), rest.to_owned())).unwrap();
     let (top_before, rest_before) = expected.split_once('\n').unwrap();
     same(&rest, rest_before, "saving changes nothing");
-    // The snapshot of a btrfs comes and goes in the directory at the top, whose time changes.
+    // The snapshot of btrfs is made in the root directory, whose time changes.
     assert_eq!(top == top_before, fs_type != "btrfs", "{top}");
     let again = session.ok(&["disk", "save", kept.name]);
     assert_eq!(again, "on-zram: nothing has changed since snapshot 1");
@@ -163,7 +162,7 @@ fn only_root_looks_below_the_directory_where_disks_are_filled() {
     let look = "! cat /run/zramd/disk/private/file && ! touch /run/zramd/disk/private/more";
     let user = Command::new("sh").args(["-c", look]).uid(65534).gid(65534).output().unwrap();
     assert!(user.status.success(), "{user:?}");
-    // As an earlier version has made it.
+    // With the mode of an earlier version.
     fs::set_permissions(places, fs::Permissions::from_mode(0o755)).unwrap();
     session.ok(&["disk", "save", kept.name]);
     assert_eq!(mode(), 0o700);

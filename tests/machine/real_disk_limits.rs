@@ -1,6 +1,6 @@
-//! RAM disks that are kept, at their limits, on the running kernel: commands that do not end, and inodes that run out.
+//! Limits of persistent RAM disks on the running kernel: commands that do not end, and no free inodes.
 //!
-//! Needs root, zram and a `dbus-daemon`; elsewhere each test says why it was skipped.
+//! Needs root, zram and `dbus-daemon`; otherwise each test is skipped with the reason.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,13 +13,13 @@ use crate::support::session::Session;
 use crate::support::{eventually, eventually_some};
 use zbus::{MessageStream, OwnedObjectPath, OwnedVariant};
 
-/// Whether a process that nobody waits for has ended.
+/// Whether a process has ended; a zombie counts as ended, because it has no parent that waits.
 fn has_ended(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     stat.map_or(true, |stat| stat.contains(") Z ") || stat.contains(") X "))
 }
 
-/// A script that begins something, notes its number in a file, and ends neither by itself nor when it is asked to.
+/// A script that starts a process, writes its id to a file, and ignores SIGTERM.
 const HANGS: &str = "
 trap '' TERM
 (sh -c 'echo $$ >NOTE.new; mv NOTE.new NOTE; exec sleep 600') &
@@ -53,7 +53,7 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
         names
     };
     let before = (names(), session.ok(&["disk", "snapshots", kept.name]));
-    // What the command began ends with it. On a busy machine it may not come so far in its time: then once more.
+    // Processes of the command end with it. On a busy machine it may be killed before it starts them: then once more.
     let until_it_began = |act: &dyn Fn()| {
         let begun = (0..20).find_map(|_| {
             act();
@@ -76,7 +76,7 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
     assert_eq!((names(), session.ok(&["disk", "snapshots", kept.name])), before);
     session.ok(&["disk", "verify", kept.name]);
 
-    // What comes after a load does not take it back.
+    // A failing hook after a load does not undo it.
     script("before", "exit 0");
     script("after", HANGS);
     until_it_began(&|| {
@@ -85,7 +85,7 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
         let said = session.ok(&["disk", "status", kept.name]);
         let expected = "post-restore: /bin/sh: failed: it took longer than 2 s, and was ended";
         assert!(said.contains(expected), "{said}");
-        // It is not pruned in further attempts.
+        // Pinned, so that further attempts do not prune it.
         session.ok(&["disk", "pin", kept.name, "1"]);
     });
 
@@ -152,7 +152,7 @@ fn a_disk_without_inodes_takes_no_files_and_says_so() {
         let space = rustix::fs::statvfs(kept.mount_point()).unwrap();
         assert!(space.f_bfree * 10 > space.f_blocks * 9, "bytes are left");
 
-        // The watch looks twice a minute. What it saw while they were made may have been told before.
+        // Polled twice a minute. Usage seen during the set-up may have been reported already.
         let deadline = Instant::now() + Duration::from_secs(180);
         loop {
             let message =
@@ -171,7 +171,7 @@ fn a_disk_without_inodes_takes_no_files_and_says_so() {
         );
         assert!(log.contains(&told), "{log}");
 
-        // Files that are there can be written, and one that goes makes room for one.
+        // Existing files can be written, and removing one makes room for another.
         fs::write(kept.mount_point().join("1"), "contents").unwrap();
         fs::remove_file(kept.mount_point().join("0")).unwrap();
         assert!(status().contains("Files: 1 more fit"), "{}", status());

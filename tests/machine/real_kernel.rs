@@ -1,6 +1,6 @@
-//! The whole job on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+//! Set-up and removal on the running kernel. Needs root and zram; otherwise each test is skipped with the reason.
 //!
-//! The machine must have no active zram device when this begins, and is left as it was.
+//! The machine must have no active zram device, and is left as it was.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -14,12 +14,12 @@ use host::linux::LinuxHost;
 use host::{Host, MountSpec};
 use logic::config;
 
-/// The machine for one test alone; whatever the test does, nothing of it stays.
+/// Exclusive use of the machine; dropping it removes everything of the test.
 struct Session {
     _lock: fs::File,
 }
 
-/// Begins a test on the running kernel, or says why it cannot.
+/// Starts a test on the running kernel; `None`, with the reason printed, if that is impossible.
 fn session() -> Option<Session> {
     can_use_real_kernel().then(|| Session { _lock: real_kernel_lock() })
 }
@@ -33,7 +33,7 @@ impl Drop for Session {
     }
 }
 
-/// What can be seen of zram from outside: devices with their state, swaps, mounts, records.
+/// The visible state of zram: devices, swaps, mounts, records.
 fn machine() -> String {
     let mut devices: Vec<String> = fs::read_dir("/sys/block")
         .unwrap()
@@ -48,7 +48,7 @@ fn machine() -> String {
         .collect();
     devices.sort();
     let swaps = fs::read_to_string("/proc/swaps").unwrap();
-    // Without the amount in use, which changes by itself.
+    // Without the used amount, which varies.
     let swaps: Vec<Vec<&str>> = swaps
         .lines()
         .map(|line| {
@@ -112,7 +112,7 @@ fn mistakes_do_not_keep_the_rest_from_coming_up() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("z.toml");
     let broken = fs::read_to_string(repository("tests/golden/diagnostics/five-mistakes.toml")).unwrap();
-    // The same five mistakes; the healthy sections small enough for any machine.
+    // The same five mistakes; valid sections are small enough for any machine.
     let text = broken.replace("[zram5]\nzram-size = \"512MiB\"", "[zram5]\nzram-size = \"16MiB\"");
     fs::write(&file, text.replace("zram-sise = \"1GiB\"", "zram-sise = \"1GiB\"\nzram-size = \"16MiB\""))
         .unwrap();
@@ -136,7 +136,7 @@ fn an_algorithm_that_the_kernel_lacks_is_named() {
     assert_eq!(machine(), before);
 }
 
-/// A process that holds a device open, until dropped.
+/// A process that holds a device open until dropped.
 struct Holder(std::process::Child);
 
 impl Holder {
@@ -209,7 +209,7 @@ fn a_device_of_another_program_is_refused_and_not_touched() {
     assert_eq!(after, before);
 }
 
-/// Not a test of its own: the process that the next test kills.
+/// Not a test: the process that the next test kills.
 #[test]
 fn child_that_applies() {
     let Some(verbs) = std::env::var("ZRAMD_TEST_KILL_AFTER").ok().and_then(|text| text.parse().ok()) else {
@@ -224,7 +224,7 @@ fn child_that_applies() {
     }
 }
 
-/// Runs the child; whether it was killed rather than finished.
+/// Runs the child; true if it was killed before its end.
 fn killed_after(verbs: u32, during: &str) -> bool {
     use std::os::unix::process::ExitStatusExt;
     let status = Command::new(std::env::current_exe().unwrap())
@@ -238,7 +238,7 @@ fn killed_after(verbs: u32, during: &str) -> bool {
     !status.success()
 }
 
-/// What is asked for below a directory that leads elsewhere happens neither here nor there.
+/// Operations below a directory that is a link take place neither at the link nor at its target.
 #[test]
 fn a_link_on_the_way_leads_nothing_elsewhere() {
     let Some(_session) = session() else { return };
@@ -247,7 +247,7 @@ fn a_link_on_the_way_leads_nothing_elsewhere() {
     for directory in [&victim, &victim.join("m"), &victim.join("empty"), &own] {
         fs::create_dir(directory).unwrap();
     }
-    // A user has put it where a directory is expected.
+    // A user has put the link in the place of an expected directory.
     std::os::unix::fs::symlink(&victim, own.join("link")).unwrap();
     std::os::unix::fs::chown(&own, Some(1000), Some(1000)).unwrap();
     let text = |path: &Path| path.to_str().unwrap().to_owned();
@@ -278,7 +278,7 @@ fn a_link_on_the_way_leads_nothing_elsewhere() {
     assert!(host.remove_directory(&text(&own.join("link/empty"))).is_err());
     assert_eq!(mounted(), before);
     assert!(victim.join("empty").is_dir() && !victim.join("new").exists());
-    // Without a link all of it is done.
+    // Without a link all of it succeeds.
     let (made, path) = (text(&own.join("made")), text(&victim.join("m")));
     host.make_directory(&made).unwrap();
     host.bind(&path, &made).unwrap();
@@ -330,7 +330,7 @@ fn after_a_kill_at_any_step_the_next_run_converges() {
     eprintln!("killed {kills} times");
 }
 
-/// No device has this number, so nobody is in the way.
+/// The number of a device that does not exist.
 const NOBODY: u32 = 4_000_000;
 
 #[test]
@@ -338,7 +338,7 @@ fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
     use host::linux::LinuxHost;
     use host::{Errno, Host};
     let Some(_session) = session() else { return };
-    // Not below /tmp, which may be in memory.
+    // Not below /tmp, which may be a tmpfs.
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = directory.path().join("store");
     let path = path.to_str().unwrap();
@@ -354,7 +354,7 @@ fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
     };
     assert_eq!(sysfs("size"), (16 * 2048).to_string());
     assert_eq!(sysfs("loop/dio"), "1");
-    // It never had one, so that a power cut cannot leave it.
+    // It never had a name, so a power cut leaves no file behind.
     let backing = sysfs("loop/backing_file");
     assert!(backing.starts_with(&format!("{}/#", directory.path().display())), "{backing}");
     assert!(backing.ends_with(" (deleted)"), "{backing}");

@@ -1,13 +1,13 @@
-//! `[vm]` on the running kernel. Needs root and zram; elsewhere each test says why it was skipped.
+//! `[vm]` on the running kernel. Needs root and zram; otherwise each test is skipped with the reason.
 //!
-//! The settings of the machine are noted before and put back afterwards, whatever the test does.
+//! The previous settings of the machine are restored in any case.
 
 use std::fs;
 
 use crate::support::{can_use_real_kernel, real_kernel_lock, setup, texts};
 use logic::vm::Tunable;
 
-/// The machine for one test alone, and what its settings were.
+/// Exclusive use of the machine, and its previous settings.
 struct Session {
     before: Vec<(Tunable, String)>,
     directory: tempfile::TempDir,
@@ -39,7 +39,7 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// Runs `zramd-setup COMMAND` with this configuration; what it said on standard error.
+    /// Runs `zramd-setup COMMAND` with this configuration, and returns its standard error.
     fn run(&self, configuration: &str, command: &[&str]) -> String {
         let file = self.directory.path().join("z.toml");
         fs::write(&file, configuration).unwrap();
@@ -83,7 +83,7 @@ fn what_another_program_changes_is_left_alone() {
     assert_eq!(read(Tunable::PageCluster).as_ref(), cluster.map(|(_, value)| value));
 }
 
-/// The kernel's own rules, with which the simulator is compared.
+/// The rules of the kernel, compared with those of the simulator.
 #[test]
 fn the_simulator_refuses_what_the_kernel_refuses() {
     use host::Host;
@@ -97,7 +97,7 @@ fn the_simulator_refuses_what_the_kernel_refuses() {
             let (mut real, mut sim) = (LinuxHost::new("/"), machine.process());
             let done =
                 (real.write_tunable(tunable, value).is_ok(), sim.write_tunable(tunable, value).is_ok());
-            // An empty write(2) is not even passed on.
+            // The kernel does not pass on an empty write(2).
             let done = if value.is_empty() { (false, false) } else { done };
             assert_eq!(done.0, done.1, "{tunable} = {value:?}");
             if done.0 {

@@ -1,7 +1,7 @@
-//! Texts are for people: with every letter of them replaced, all programs do the same.
+//! No decision depends on texts: with every letter in them replaced, all programs behave the same.
 //!
-//! The same commands run twice in a process of their own, once with `ZRAMD_REPLACE_LETTERS`, which client, daemon, set-up
-//! and worker inherit. Exit statuses, JSON without its texts, and what is on the machine afterwards must be equal.
+//! The same commands run twice in a child process, once with `ZRAMD_REPLACE_LETTERS`, which client, daemon, set-up and
+//! worker inherit. Exit statuses, JSON without texts, and the state of the machine have to be equal.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,11 +16,11 @@ use crate::support::{can_use_real_kernel, eventually, has_program, setup, skip, 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// In the process that runs the commands: the file that it writes the records to.
+/// In the child process: the file to which it writes the records.
 const RECORDS: &str = "ZRAMD_TEXTS_RECORDS";
 const REPLACE: &str = "ZRAMD_REPLACE_LETTERS";
 
-/// Fields of JSON that hold texts.
+/// JSON fields that contain texts.
 const TEXTS: &[&str] = &[
     "cause",
     "detail",
@@ -40,14 +40,14 @@ const TEXTS: &[&str] = &[
     "why",
 ];
 
-/// What came of one command.
+/// The result of one command.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Record {
     command: String,
     status: Option<i32>,
     /// Standard output where it is JSON, without texts and figures.
     json: Option<Value>,
-    /// What is on the machine afterwards.
+    /// State of the machine afterwards.
     machine: String,
     /// Standard error.
     said: String,
@@ -82,7 +82,7 @@ impl Run {
         format!("{devices:?} {:?} {drop_ins:?} {store:?} {:?} {place:?}", swaps(), self.kept.fs_type())
     }
 
-    /// Text without the names of temporary directories.
+    /// Text with the names of temporary directories replaced.
     fn anywhere(&self, text: &str) -> String {
         let directories =
             [self.kept.store().parent().unwrap().to_owned(), self.session.bus().bus().directory().to_owned()];
@@ -91,7 +91,7 @@ impl Run {
             .fold(text.to_owned(), |text, directory| text.replace(directory.to_str().unwrap(), "HERE"))
     }
 
-    /// JSON of which only names, words for programs, and the types of figures are left.
+    /// JSON reduced to names, identifiers, and the types of figures.
     fn bare(&self, value: Value) -> Value {
         match value {
             Value::Object(fields) => {
@@ -125,7 +125,7 @@ impl Run {
         self.records.push(record);
     }
 
-    /// Runs `zramdctl` and returns what it prints.
+    /// Runs `zramdctl` and returns its output.
     fn ctl(&mut self, words: &str) -> String {
         let list: Vec<&str> = words.split(' ').collect();
         let output = self.session.command(&list).output().unwrap();
@@ -139,7 +139,7 @@ impl Run {
     }
 }
 
-/// Everything that can be asked for and refused here.
+/// All operations that can be requested or refused here.
 fn commands(run: &mut Run) {
     for words in
         ["list --json", "status", "doctor --json", "overrides --json", "plan", "reload", "show", "stats"]
@@ -155,7 +155,7 @@ fn commands(run: &mut Run) {
 }
 
 fn benchmarks(run: &mut Run) {
-    // No measurement: its end depends on how busy the machine is.
+    // No benchmark: its result depends on the load of the machine.
     for words in [
         "bench run --algorithms nothing",
         "bench run --seconds 0",
@@ -232,7 +232,7 @@ fn configurations(run: &mut Run) {
         run.setup(&format!("check --config {file}"));
         run.setup(&format!("plan --json --config {file}"));
     }
-    // Its contents would be lost.
+    // Refused, because its contents would be lost.
     run.ctl("resize zram0 48MiB");
     run.ctl("resize --force zram0 48MiB");
     run.ctl("unset --runtime --force zram0");
@@ -244,7 +244,7 @@ fn configurations(run: &mut Run) {
     run.setup("nonsense");
 }
 
-/// A device of another program, a record that is damaged, one that is lost, a bus that is not there, a user without rights.
+/// A device of another program, a damaged record, a lost one, a missing bus, an unprivileged user.
 fn others(run: &mut Run) {
     let number = fs::read_to_string("/sys/class/zram-control/hot_add").unwrap();
     let name = format!("zram{}", number.trim());
@@ -277,7 +277,7 @@ fn others(run: &mut Run) {
     let output = crate::support::session::zramdctl("unix:path=/nonexistent", &["reload"]).output().unwrap();
     run.note("reload without a bus", &output, false);
     if has_program("setpriv") {
-        // A copy that this user can reach.
+        // A copy that this user can execute.
         let program = run.session.bus().bus().directory().join("zramdctl");
         fs::copy(env!("CARGO_BIN_EXE_zramdctl"), &program).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -320,7 +320,7 @@ fn disks(run: &mut Run) {
     fs::write(place.join("file"), "second").unwrap();
     disk(run, "save NAME");
 
-    // Somebody uses it.
+    // The disk is in use.
     let script = format!("exec 9<{}; exec sleep 300", place.join("file").display());
     let holder = Guarded(Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap());
     let descriptor = format!("/proc/{}/fd/9", holder.0.id());
@@ -334,7 +334,7 @@ fn disks(run: &mut Run) {
     disk(run, &format!("export NAME {}", directory.display()));
     disk(run, &format!("export NAME {}", directory.display()));
 
-    // A snapshot that is damaged, and a store that is too small.
+    // A damaged snapshot, and a store that is too small.
     let newest = fs::read_dir(run.kept.store()).unwrap().flatten().map(|entry| entry.path());
     let newest = newest.filter(|path| path.extension().is_some_and(|end| end == "zst")).max().unwrap();
     fs::write(&newest, "nonsense").unwrap();
@@ -374,7 +374,7 @@ fn imports(run: &mut Run) {
     run.records.last_mut().unwrap().machine += &format!("{settings:?}");
 }
 
-/// Started by the test below.
+/// The child process of the test below.
 #[test]
 #[ignore = "the test below starts it"]
 fn records() {
@@ -389,7 +389,7 @@ fn records() {
 fn record(replace: bool) -> Vec<Record> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("records");
-    // The name as the test program has it, without that of the program.
+    // Name of the test function in its test program.
     let name = module_path!().split_once("::").map_or(String::new(), |(_, module)| format!("{module}::"));
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("{name}records"), "--ignored", "--nocapture"]).env(RECORDS, &file);
@@ -425,7 +425,7 @@ fn replaced_texts_change_nothing_else() {
     assert_eq!(plain.len(), replaced.len());
     let statuses: BTreeSet<Option<i32>> = plain.iter().map(|record| record.status).collect();
     println!("{} commands, statuses {statuses:?}, {said} with other words", plain.len());
-    // Otherwise this compares nothing.
+    // Otherwise the comparison would be empty.
     assert!(statuses.is_superset(&[0, 1, 2, 4, 5, 6, 7, 77].map(Some).into()), "{statuses:?}");
     assert!(said > 50, "{said} of {} say something else", plain.len());
 }
