@@ -1,11 +1,11 @@
-//! Where each property is in the JSON of Describe, and the values of both in one form.
+//! Where the properties of the bus are in the JSON of Describe, and the values of both in a common form.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use zbus::{Array, Dict, Variant};
 
-/// Interface, the object in the JSON that it shows, and its properties as JSON pointers into that object.
+/// Interface, JSON object with its properties, and its properties as JSON pointers into that object.
 pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
     (
         "org.zramd1.Manager",
@@ -96,7 +96,7 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
     ),
 ];
 
-/// What GetStats has besides the properties.
+/// Values in GetStats that are not properties.
 pub const STATS_ONLY: [(&str, &str); 8] = [
     ("ReadRequests", "/stats/block/reads"),
     ("ReadBytes", "/stats/block/read_bytes"),
@@ -108,7 +108,7 @@ pub const STATS_ONLY: [(&str, &str); 8] = [
     ("SwapUsedBytes", "/swap/used_bytes"),
 ];
 
-/// What depends on the moment even when nobody uses the devices: the memory that is available, the space that others use.
+/// Values that change without use of the device: available memory, space used by other programs.
 pub const FLEETING: [&str; 4] = ["HeadroomBytes", "StatsTimestampMonotonic", "FreeBytes", "FreeInodes"];
 
 /// A value from the bus as JSON.
@@ -139,7 +139,7 @@ fn dictionary(values: &Dict<'_, '_>) -> Value {
     serde_json::to_value(values).unwrap()
 }
 
-/// Whether two values are the same; numbers that went through text may differ in the last digit.
+/// Whether two values are equal; numbers that were printed may differ in the last digit.
 pub fn same(left: &Value, right: &Value) -> bool {
     match (left.as_f64(), right.as_f64()) {
         (Some(left), Some(right)) if left.fract() != 0.0 || right.fract() != 0.0 => {
@@ -152,7 +152,7 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// What Describe says for a property, in the form that the bus has: what is not there has a number of its own.
+/// The value in Describe of a property, in the form of the bus, which has special numbers for missing values.
 pub fn described(object: &Value, name: &str, pointer: &str) -> Value {
     let found = object.pointer(pointer).cloned().unwrap_or(Value::Null);
     match name {

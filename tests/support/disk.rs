@@ -1,4 +1,4 @@
-//! A RAM disk to try things on: directories that stand for the disk and for its store.
+//! A RAM disk for tests: plain directories as the disk and its store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use host::linux::ramdisk::script::Fault;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::{Mode, OnFailure};
 
-/// A disk in a directory of its own, which goes with it.
+/// A disk in a temporary directory.
 pub struct Trial {
     pub disk: Disk,
     directory: tempfile::TempDir,
@@ -23,12 +23,12 @@ pub struct Trial {
 pub const ASKED: Request<'static> = Request { reason: "asked", force: false, last: false };
 pub const FORCED: Request<'static> = Request { force: true, ..ASKED };
 
-/// A save that had nothing to write, and left nothing out.
+/// The result of a save without changes or omissions.
 pub fn unchanged(generation: u64) -> Saved {
     Saved::Unchanged { generation, omitted: Omitted::default() }
 }
 
-/// Ways in which a call goes wrong.
+/// Kinds of faults of a call.
 pub const FAULTS: [Fault; 8] = [
     Fault::Fail(Errno::NOSPC),
     Fault::Fail(Errno::IO),
@@ -40,12 +40,12 @@ pub const FAULTS: [Fault; 8] = [
     Fault::KillAfter,
 ];
 
-/// Whether nobody is left after it who could put anything in order.
+/// Whether the process is dead after this fault, so that it cannot clean up.
 pub fn is_kill(fault: Fault) -> bool {
     matches!(fault, Fault::KillBefore | Fault::KillAfter)
 }
 
-/// Makes `to` a copy of a directory of files.
+/// Copies a directory of files to `to`.
 pub fn copy(from: &Path, to: &Path) {
     if to.exists() {
         fs::remove_dir_all(to).unwrap();
@@ -58,7 +58,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// In memory where that can be: syncing is not what these tests are about.
+/// In memory if possible, because these tests do not need a slow fsync.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -84,7 +84,7 @@ impl Trial {
         Trial { disk, directory }
     }
 
-    /// One that was loaded for the first time and holds `tree`.
+    /// A disk after its first load, with `tree` in it.
     pub fn with(tree: fn(&Path)) -> Trial {
         let trial = Trial::new();
         trial.load().unwrap();
@@ -112,17 +112,17 @@ impl Trial {
         ramdisk::save(&Calls::new(), &self.disk, request, &mut |_| true)
     }
 
-    /// As after a reboot: nothing is in the disk, and it is another one.
+    /// As after a reboot: the disk is empty, and another directory.
     pub fn reboot(&self) {
         fs::remove_dir_all(&self.disk.place).unwrap();
-        // Its inode must not be that of the old one.
+        // It must not get the inode number of the old one.
         let between = self.path("between");
         fs::create_dir(&between).unwrap();
         fs::create_dir(&self.disk.place).unwrap();
         fs::remove_dir(between).unwrap();
     }
 
-    /// Names of the store, sorted.
+    /// File names in the store, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.disk.store).unwrap();
         let mut names: Vec<String> =
@@ -131,7 +131,7 @@ impl Trial {
         names
     }
 
-    /// Numbers of the generations, newest first.
+    /// Generation numbers, newest first.
     pub fn generations(&self) -> Vec<u64> {
         let status = ramdisk::status(&Calls::new(), &self.disk).unwrap();
         status.generations.iter().map(|generation| generation.number).collect()
@@ -142,10 +142,10 @@ impl Trial {
     }
 }
 
-/// Path, and all that is to be the same: mode, owner, time, links, contents or target.
+/// Paths with everything that has to be restored: mode, owner, time, links, contents or target.
 pub type Picture = BTreeMap<PathBuf, String>;
 
-/// What is in a tree.
+/// The contents of a tree.
 pub fn picture(root: &Path) -> Picture {
     let mut picture = Picture::new();
     let mut pending = vec![root.to_owned()];
@@ -159,7 +159,7 @@ pub fn picture(root: &Path) -> Picture {
         } else {
             format!("{kind:?}")
         };
-        // The root is whatever the test has made.
+        // Metadata of the root depends on the test.
         let about = if path == root {
             String::new()
         } else {
@@ -175,7 +175,7 @@ pub fn picture(root: &Path) -> Picture {
     picture
 }
 
-/// Text as it is; of what is long only what tells it from others.
+/// Short text as it is, long contents as a digest.
 fn contents(bytes: &[u8]) -> String {
     if bytes.len() <= 1000 {
         return format!("{:?}", String::from_utf8_lossy(bytes));
@@ -185,7 +185,7 @@ fn contents(bytes: &[u8]) -> String {
     format!("{} bytes {:016x}", bytes.len(), hasher.finish())
 }
 
-/// A small tree with one of each kind that an ordinary user can make.
+/// A small tree with one file of each type that an unprivileged user can make.
 pub fn small(root: &Path) {
     fs::create_dir_all(root.join("a/b")).unwrap();
     fs::write(root.join("a/one"), "first").unwrap();
@@ -199,14 +199,14 @@ pub fn small(root: &Path) {
     fs::set_permissions(root.join("a/b"), fs::Permissions::from_mode(0o2750)).unwrap();
 }
 
-/// Changes it.
+/// Changes that tree.
 pub fn change(root: &Path) {
     fs::write(root.join("a/one"), "second").unwrap();
     fs::write(root.join("a/new"), "new").unwrap();
     fs::remove_file(root.join("empty")).unwrap();
 }
 
-/// Letters that do not compress well; the same in every run.
+/// Reproducible letters that do not compress well.
 pub fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = || {

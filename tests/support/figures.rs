@@ -1,10 +1,10 @@
-//! What a process costs, from `/proc`.
+//! Memory and wake-ups of a process, from `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-/// What no file stands behind, its heap and stacks, in KiB.
+/// Anonymous memory (heap and stacks) in KiB.
 pub fn anonymous(pid: u32) -> u64 {
     field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap(), "Anonymous:")
 }
@@ -17,16 +17,16 @@ fn field(text: &str, name: &str) -> u64 {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// The most memory that a process ever had at the same time, in KiB.
+/// Peak of the resident memory in KiB.
 pub fn peak(pid: u32) -> u64 {
     field(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap(), "VmHWM:")
 }
 
-/// How often each thread has been switched to, by its number.
+/// Context switches of each thread, by thread id.
 pub fn switches(pid: u32) -> BTreeMap<u32, u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let count = |name: String| {
-        // A thread may end between the two looks.
+        // A thread may end between readdir and read.
         let text = fs::read_to_string(format!("/proc/{pid}/task/{name}/status")).ok()?;
         Some((
             name.parse().unwrap(),
@@ -36,9 +36,9 @@ pub fn switches(pid: u32) -> BTreeMap<u32, u64> {
     threads.filter_map(|thread| count(thread.unwrap().file_name().into_string().unwrap())).collect()
 }
 
-/// Whether a process is not switched to at all for this long. It may still have something to do (problems are logged two
-/// seconds after a change), and whatever happens on the machine may wake it (a device of any kind is plugged in, somebody
-/// mounts something), so one of a few such times has to be quiet; a timer of the process would be in all of them.
+/// Whether a process has no context switches in a period of this length. There may be remaining work (problems are logged
+/// two seconds after a change) and wake-ups by events (a device is added, a mount is made), so one of several periods has to
+/// be quiet; a timer would be in all of them.
 pub fn is_idle(pid: u32, time: Duration) -> bool {
     (0..5).any(|_| {
         let before = switches(pid);

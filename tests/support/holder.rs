@@ -1,4 +1,4 @@
-//! A program with pages in the swap, and what is in the swap.
+//! A process with pages in swap, and usage of swap.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::support::eventually;
 
-/// Fills pages; puts them into the swap, or says whether they are still what they were, for every line that it is sent.
+/// Fills pages; for each line of input, moves them to swap or reports whether they are unchanged.
 const HOLDER: &str = "
 import mmap, random, sys
 count = int(sys.argv[1])
@@ -24,7 +24,7 @@ for line in sys.stdin:
 ";
 const HELD_PAGES: u64 = 1024;
 
-/// It, and what it answers.
+/// The process and its output.
 pub struct Holder(Child, BufReader<ChildStdout>);
 
 impl Holder {
@@ -36,7 +36,7 @@ impl Holder {
         Holder(child, answers)
     }
 
-    /// Has its pages in the swap of this device.
+    /// Moves its pages to the swap on this device.
     pub fn fill(&mut self, device: &str) {
         let half = HELD_PAGES * 4 / 2;
         eventually("half of the pages are in the swap", || {

@@ -1,4 +1,4 @@
-//! Reads introspection XML, in the form that zbus writes: one tag a line, a comment before what it describes.
+//! Parser of introspection XML in the form of zbus: one tag per line, a comment before each member.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// What a caller passes.
+    /// Arguments of a call.
     pub fn incoming(&self) -> Vec<&Argument> {
         self.arguments.iter().filter(|argument| argument.incoming).collect()
     }
@@ -43,7 +43,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// What a program that was written for this would miss in `newer`.
+    /// Members that are missing or changed in `newer`, which would break a client.
     pub fn missing_in(&self, newer: &Interface) -> Vec<String> {
         let mut missing = Vec::new();
         let kinds = |member: &Member| -> Vec<_> {
@@ -69,7 +69,7 @@ impl Interface {
     }
 }
 
-/// The value of an attribute of a tag.
+/// The value of an attribute in a tag.
 fn attribute(line: &str, name: &str) -> Option<String> {
     let rest = line.split_once(&format!(" {name}=\""))?.1;
     rest.split_once('"').map(|(value, _)| value.to_owned())
@@ -82,7 +82,7 @@ enum Inside {
     Property(String),
 }
 
-/// Every interface below a node, objects further down included; those of one name have to be the same.
+/// All interfaces of a node and of objects below it. Interfaces with the same name have to be equal.
 pub fn read(xml: &str) -> BTreeMap<String, Interface> {
     let mut found = BTreeMap::new();
     let mut current = (String::new(), Interface::default());
@@ -162,7 +162,7 @@ pub fn read(xml: &str) -> BTreeMap<String, Interface> {
     found
 }
 
-/// Methods that only look. Everything else changes something: a new method cannot be forgotten.
+/// Methods without changes. All others count as changing, so a new method is tested.
 pub const HARMLESS: [(&str, &[&str]); 4] = [
     ("org.zramd1.RamDisk", &["ListSnapshots"]),
     ("org.zramd1.Benchmark", &["Describe"]),
@@ -173,7 +173,7 @@ pub const HARMLESS: [(&str, &[&str]); 4] = [
     ("org.zramd1.Device", &["GetStats"]),
 ];
 
-/// Methods that change something, by interface and name.
+/// Changing methods, by interface and name.
 pub fn mutating(interfaces: BTreeMap<String, Interface>) -> Vec<(String, String, Member)> {
     let mut found = Vec::new();
     for (name, interface) in interfaces {

@@ -1,9 +1,9 @@
-//! A RAM disk of the configuration that is kept, for one test.
+//! A persistent RAM disk for one test.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// A disk that is kept, with all that belongs to it in a directory of its own.
+/// A disk with its store and mount point in a temporary directory.
 pub struct Kept {
     pub name: &'static str,
     directory: tempfile::TempDir,
@@ -11,7 +11,7 @@ pub struct Kept {
 
 impl Kept {
     pub fn new(name: &'static str) -> Kept {
-        // A store has to outlive a reboot: no memory.
+        // Not in memory: a store has to be persistent.
         Kept { name, directory: tempfile::tempdir().unwrap() }
     }
 
@@ -23,7 +23,7 @@ impl Kept {
         self.directory.path().join("store")
     }
 
-    /// Its section, with these lines besides.
+    /// Its section, with additional lines.
     pub fn section(&self, lines: &str) -> String {
         format!(
             "[ramdisk.{}]\nmount-point = \"{}\"\nstore = \"{}\"\npersist = \"snapshot\"\n{lines}\n",
@@ -33,14 +33,14 @@ impl Kept {
         )
     }
 
-    /// Type of the file system that is mounted, if one is.
+    /// Type of the mounted file system, if any.
     pub fn fs_type(&self) -> Option<String> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         let at = format!(" {} ", self.mount_point().display());
         mounts.lines().find(|line| line.contains(&at))?.split(' ').nth(2).map(str::to_owned)
     }
 
-    /// All that zramd says of it in public files.
+    /// All public files of zramd about it.
     pub fn published(&self) -> String {
         let files = [format!("disks/{}", self.name), format!("work/disk-{}", self.name)];
         files.map(|file| fs::read_to_string(format!("/run/zramd/{file}.json")).unwrap()).concat()

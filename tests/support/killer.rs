@@ -1,4 +1,4 @@
-//! A host that dies: SIGKILL to its own process before the N-th verb that changes something.
+//! A host that sends SIGKILL to its own process before the N-th changing verb.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use logic::device::attribute::Attribute;
 use logic::facts::PathKind;
 use logic::vm::Tunable;
 
-/// The real machine, until the verbs run out.
+/// The real machine, until the kill.
 pub struct Killer {
     host: LinuxHost,
     verbs_left: u32,
 }
 
 impl Killer {
-    /// Dies before the verb after `verbs` others.
+    /// Kills the process after `verbs` changing verbs.
     pub fn after(verbs: u32) -> Killer {
         Killer { host: LinuxHost::new("/"), verbs_left: verbs }
     }

@@ -1,5 +1,5 @@
-//! What several tests need: running the program, and knowing whether the real kernel may be used.
-// Each test program uses a part of it.
+//! Common helpers: running programs, skipping tests, access to the real kernel.
+// Each test program uses only a part of it.
 #![allow(dead_code)]
 
 pub mod described;
@@ -27,20 +27,20 @@ use std::time::{Duration, Instant};
 
 use engine::work::Stopped;
 
-/// Runs `zramd-setup` with these words.
+/// Runs `zramd-setup` with these arguments.
 pub fn setup(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_zramd-setup")).args(words).output().unwrap()
 }
 
-/// Writes a shell script that can be run. A child writes it: the kernel refuses to run a file that is open for writing, and every process
-/// that another thread forks meanwhile has it open until it runs its own program.
+/// Writes an executable shell script. A child process writes it: the kernel refuses to execute a file that is open for
+/// writing, and children forked by other threads at that time inherit the descriptor until they call exec.
 pub fn write_program(path: &Path, text: &str) {
     let mut command = Command::new("sh");
     command.args(["-c", "printf '%s' \"$1\" >\"$0\" && chmod 755 \"$0\""]).arg(path).arg(text);
     assert!(command.status().unwrap().success());
 }
 
-/// Copies a program, likewise.
+/// Copies a program in the same way.
 pub fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }
@@ -51,7 +51,7 @@ pub fn texts(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// Measures, again and again while the machine has better things to do: other tests may just have kept it busy.
+/// Runs a measurement, repeatedly while it is postponed because the machine is busy, for example with other tests.
 pub fn in_a_better_moment<T: Debug>(mut measure: impl FnMut() -> Result<T, Stopped>) -> T {
     let mut result = None;
     eventually("a quiet moment", || {
@@ -64,7 +64,7 @@ pub fn in_a_better_moment<T: Debug>(mut measure: impl FnMut() -> Result<T, Stopp
     result.unwrap()
 }
 
-/// The same for `zramdctl bench run` with these words.
+/// The same for `zramdctl bench run` with these arguments.
 pub fn bench_run(words: &[&str]) -> Output {
     let mut output = None;
     eventually("a quiet moment", || {
@@ -79,13 +79,13 @@ pub fn bench_run(words: &[&str]) -> Output {
     output.unwrap()
 }
 
-/// A file of the repository.
+/// Path of a file in the repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Whether tests that change the running kernel can run; says why when they cannot. With `ZRAMD_REQUIRE_ROOT_TESTS=1`, as
-/// in CI, not being able to is a failure.
+/// Whether tests that change the running kernel can run; prints the reason if not. With `ZRAMD_REQUIRE_ROOT_TESTS=1`, as in
+/// CI, it fails instead.
 pub fn can_use_real_kernel() -> bool {
     let privileged = rustix::process::geteuid().is_root();
     let zram = Path::new("/sys/class/zram-control").is_dir();
@@ -98,14 +98,14 @@ pub fn can_use_real_kernel() -> bool {
     false
 }
 
-/// Says why a test does not run. With `ZRAMD_REQUIRE_ROOT_TESTS=1`, as in CI, that is a failure.
+/// Prints why a test is skipped. With `ZRAMD_REQUIRE_ROOT_TESTS=1`, as in CI, it fails instead.
 #[track_caller]
 pub fn skip(reason: &str) {
     assert!(std::env::var_os("ZRAMD_REQUIRE_ROOT_TESTS").is_none(), "required, but it {reason}");
     eprintln!("skipped: {reason}");
 }
 
-/// The machine for one test alone, as root, for what the test mounts; nothing, with the reason printed, for other users.
+/// Exclusive use of the machine, for tests that mount; `None`, with the reason printed, without root.
 #[track_caller]
 pub fn alone() -> Option<File> {
     let is_root = rustix::process::geteuid().is_root();
@@ -115,21 +115,21 @@ pub fn alone() -> Option<File> {
     is_root.then(real_kernel_lock)
 }
 
-/// Whether a program is below `PATH`.
+/// Whether a program is in `PATH`.
 pub fn has_program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
 }
 
-/// How long [`eventually`] waits. Far more than anything needs: the machine may be busy.
+/// Time limit of [`eventually`], much longer than necessary because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How long it pauses before the next look: a twentieth of the time so far.
+/// Pause before the next poll: a twentieth of the time so far.
 fn pause(begun: Instant) -> Duration {
     Duration::from_millis(2) + begun.elapsed() / 20
 }
 
-/// Waits until this is true, and fails with `what` when it never is. For what sends no message.
+/// Polls until `look` returns true; panics with `what` at the time limit. For state without notification.
 #[track_caller]
 pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -139,7 +139,7 @@ pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// As [`eventually`], with a look that waits for answers; what it found.
+/// As [`eventually`], with an asynchronous `look`, whose result is returned.
 pub async fn eventually_some<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -151,14 +151,14 @@ pub async fn eventually_some<T>(what: &str, mut look: impl AsyncFnMut() -> Optio
     }
 }
 
-/// Serialises tests that change the running kernel, over all test programs.
+/// Serialises tests that change the running kernel, across test programs and working trees.
 pub fn real_kernel_lock() -> File {
     let file = File::create(std::env::temp_dir().join("zramd-tests.lock")).unwrap();
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     file
 }
 
-/// Compares text with a file of the repository, which `UPDATE_GOLDEN=1` writes anew. A missing file is outdated as well.
+/// Compares text with a golden file. `UPDATE_GOLDEN=1` writes the file; a missing file counts as outdated.
 #[track_caller]
 pub fn golden(path: &str, found: &str) {
     let file = repository(path);

@@ -1,4 +1,4 @@
-//! File systems for one test.
+//! Mounts for tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::process::Command;
 
 use crate::support::{has_program, skip};
 
-/// A file system that is mounted until this is dropped.
+/// A file system that is unmounted when dropped.
 pub struct Mounted(PathBuf);
 
 impl Mounted {
-    /// A tmpfs with these options, on a directory that is created where it is missing. Needs root.
+    /// A tmpfs with these options; the directory is created if necessary. Needs root.
     pub fn tmpfs(at: &Path, options: &str) -> Mounted {
         fs::create_dir_all(at).unwrap();
         assert!(mount(&["-t", "tmpfs", "-o", options, "tmpfs"], at));
         Mounted(at.to_owned())
     }
 
-    /// A new file system in a file, or nothing with the reason printed. Needs root.
+    /// A new file system in a file; `None`, with the reason printed, if that is impossible. Needs root.
     #[track_caller]
     pub fn image(image: &Path, fs_type: &str, bytes: u64, at: &Path) -> Option<Mounted> {
         let mkfs = format!("mkfs.{fs_type}");
@@ -34,7 +34,7 @@ impl Mounted {
         Some(Mounted(at.to_owned()))
     }
 
-    /// Mounts it again with other options.
+    /// Remounts it with other options.
     pub fn remount(&self, options: &str) {
         assert!(mount(&["-o", &format!("remount,{options}")], &self.0));
     }

@@ -30,7 +30,7 @@ for level in range(100):
     directory = os.open(name, os.O_RDONLY, dir_fd=directory)
 os.close(os.open(b"bottom", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=directory))
 
-# Modes, and directories that nobody may write to.
+# Modes, and directories that are not writable.
 write(b"setuid", b"x", 0o4755)
 os.mkdir(path(b"sticky"), 0o1777)
 os.chmod(path(b"sticky"), 0o1777)
@@ -39,7 +39,7 @@ write(b"setgid/inside", b"group")
 os.chmod(path(b"setgid"), 0o2775)
 os.mkdir(path(b"closed"))
 if is_root:
-    # Others could not read, or remove, what they have made.
+    # Other users could not read or remove what they have made.
     write(b"nothing", b"", 0)
     write(b"closed/inside", b"closed")
     os.chmod(path(b"closed"), 0o555)
@@ -76,7 +76,7 @@ sparse(b"many holes", 8 << 20, [(at * 8192, b"%d" % at) for at in range(1000)])
 sparse(b"huge hole", 100 << 30, [(50 << 30, b"middle")])
 sparse(b"large with holes", 40 << 20, [(0, os.urandom(1 << 20)), (20 << 20, os.urandom(18 << 20))])
 
-# Contents around the limits of buffers.
+# Contents near the limits of buffers.
 for size in [1, 511, 512, 513, 4096, 262143, 262144, 262145, (16 << 20) - 1, 16 << 20, (16 << 20) + 1]:
     write(b"size %d" % size, os.urandom(size))
 
@@ -114,7 +114,7 @@ if is_root:
         os.chown(path(name), uid, gid, follow_symlinks=False)
     os.chmod(path(b"setuid"), 0o6755)
 
-# Times, last: what is made in a directory changes its own.
+# Times, last, because creating files changes the time of their directory.
 for level in range(count // 1000):
     os.mkdir(path(b"many%d" % level))
     for number in range(1000):

@@ -1,30 +1,30 @@
-//! Every method that changes something, and what the machine may be like when the daemon is killed while it does that.
+//! All changing methods, with the expected states of the machine after a kill of the daemon.
 
-/// Size in KiB and priority of a swap, or nothing.
+/// Size in KiB and priority of a swap, if there is one.
 pub type Swap = Option<(u64, i32)>;
 
-/// The configuration that each begins with.
+/// The initial configuration.
 pub const CONFIG: &str =
     "[zram6]\nzram-size = \"24MiB\"\nswap-priority = 5\ncompression-algorithm = \"lzo-rle\"\n";
-/// Its swap; the first page is the header.
+/// Its swap, without the page of the header.
 pub const CONFIGURED: Swap = Some((24 * 1024 - 4, 5));
 
-/// A call, and the device that it is about.
+/// A call, and its device.
 pub struct Operation {
     pub name: &'static str,
     /// Object (below `/org/zramd1`), interface (`org.zramd1.…`), method, and the arguments as `busctl call` takes them.
     pub call: &'static [&'static str],
-    /// What `zramdctl` does before it.
+    /// `zramdctl` commands before the call.
     pub prepare: &'static [&'static str],
-    /// What the configuration becomes before it: nobody reads it again until a reload.
+    /// A change of the configuration file before the call; it is read at the next reload.
     pub config: Option<(&'static str, &'static str)>,
     pub device: &'static str,
-    /// Its swap before, and once all is done.
+    /// The swap before and after the operation.
     pub before: Swap,
     pub after: Swap,
-    /// The command of `zramd-setup` or `zramd-worker` that does it; nothing where the daemon itself does, or refuses.
+    /// The command of `zramd-setup` or `zramd-worker` that does it; `None` if the daemon does it, or refuses.
     pub verb: Option<&'static str>,
-    /// Whether the verdict of the benchmark is another algorithm than that of the configuration, which is "auto" then.
+    /// Whether the verdict of the benchmark is another algorithm than that in use; the configuration then has "auto".
     pub verdict: bool,
 }
 
@@ -136,7 +136,7 @@ pub const OPERATIONS: [Operation; 23] = [
     tuning("compact", &[DEVICE, "Device", "Compact"]),
     tuning("reset the peak", &[DEVICE, "Device", "ResetPeak"]),
     maintenance("mark idle pages", &[DEVICE, "Device", "MarkIdle", "a{sv}", "0"]),
-    // What a kernel without these refuses is begun like any other.
+    // On a kernel without these features, the operation begins in the same way.
     maintenance("recompress", &[DEVICE, "Device", "Recompress", "a{sv}", "0"]),
     maintenance("write back", &[DEVICE, "Device", "Writeback", "a{sv}", "0"]),
     maintenance("maintain", &["", "Manager", "Maintain", "a{sv}", "0"]),

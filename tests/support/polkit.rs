@@ -1,5 +1,5 @@
-//! polkit on a private bus, as far as zramd asks it.
-// The macro of an interface uses every argument.
+//! A simulated polkit on a private bus.
+// The interface macro uses every argument.
 #![allow(clippy::used_underscore_binding)]
 
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use zbus::{OwnedVariant, interface};
 
 use crate::support::private_bus::run;
 
-/// Answers like an authority that allows `save-disk` and `benchmark`, and asks an administrator about all else, if it may.
+/// Allows `save-disk` and `benchmark`, and for others waits for an administrator if interaction is allowed.
 #[derive(Debug, Clone)]
 pub struct Authority {
     asked: Arc<Mutex<Vec<(String, String, String)>>>,
-    /// Each question to an administrator adds a permit.
+    /// One permit is added per password dialog.
     dialogs: Arc<Semaphore>,
 }
 
@@ -34,7 +34,7 @@ impl Authority {
         let is_free = ["org.zramd1.save-disk", "org.zramd1.benchmark"].contains(&action.as_str());
         if !is_free && flags == 1 {
             self.dialogs.add_permits(1);
-            // The administrator is out.
+            // The administrator never answers.
             std::future::pending::<()>().await;
         }
         ((is_free, !is_free, HashMap::new()),)
@@ -42,7 +42,7 @@ impl Authority {
 }
 
 impl Authority {
-    /// Puts one on a bus, for the rest of the test.
+    /// Starts it on a bus, until the end of the test.
     pub fn start(address: &str) -> Authority {
         let authority = Authority { asked: Arc::default(), dialogs: Arc::new(Semaphore::new(0)) };
         let (address, served) = (address.to_owned(), authority.clone());
@@ -62,12 +62,12 @@ impl Authority {
         authority
     }
 
-    /// Waits for a question to an administrator.
+    /// Waits for a password dialog.
     pub async fn dialog(&self) {
         self.dialogs.acquire().await.unwrap().forget();
     }
 
-    /// What it was asked: kind of subject, name of the caller, action.
+    /// The checks so far: kind of subject, name of the caller, action.
     pub fn asked(&self) -> Vec<(String, String, String)> {
         self.asked.lock().unwrap().clone()
     }

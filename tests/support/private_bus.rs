@@ -1,8 +1,7 @@
-//! A system bus of its own, with the built `zramd` on it.
+//! A private system bus with the built `zramd`.
 //!
-//! The bus has the rules of a real system bus (nobody owns a name or calls a method unless a policy says so) plus
-//! `units/org.zramd1.conf`. The socket is open to every user, as the real one is. Everything ends with the test, also when
-//! it is killed.
+//! It has the policy of a real system bus (names and calls are refused unless allowed) and `units/org.zramd1.conf`. As on
+//! the real one, every user can connect. All processes end with the test, also when it is killed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, Permissions};
@@ -23,12 +22,12 @@ use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, Owned
 
 use crate::support::{copy_program, has_program, real_kernel_lock, repository, skip, write_program};
 
-/// How long bus and daemon may take to start. Far more than they need: the machine may be busy.
+/// Time limit for the start of bus and daemon, much longer than necessary because the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// How long they have to end before they are killed.
+/// Time between SIGTERM and SIGKILL.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What `<standard_system_…>` of a distribution's system.conf comes to, without what starts other services.
+/// The `<standard_system_…>` elements of a distribution's system.conf, without service activation.
 const RULES: &str = r#"
   <policy context="default">
     <allow user="*"/>
@@ -47,7 +46,7 @@ const RULES: &str = r#"
   </policy>
 "#;
 
-/// A process that ends with this value.
+/// A process that is ended when dropped.
 #[derive(Debug)]
 pub struct Guarded(pub Child);
 
@@ -57,10 +56,10 @@ impl Drop for Guarded {
     }
 }
 
-/// Ends a process: SIGTERM, and SIGKILL if it does not listen.
+/// Sends SIGTERM, and SIGKILL after the time limit.
 fn end(child: &mut Child) {
     let id = Pid::from_child(child);
-    // It may have ended already: then there is nobody to tell.
+    // It may have ended already.
     if child.try_wait().is_ok_and(|status| status.is_none()) {
         kill_process(id, Signal::TERM).ok();
         if !ends_within(child, LAST_WORDS) {
@@ -78,7 +77,7 @@ pub fn ends_within(child: &Child, time: Duration) -> bool {
     poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&time)).is_ok_and(|ready| ready > 0)
 }
 
-/// A command that is killed when the test program is, where that can be had.
+/// A command that gets SIGKILL when the test program dies, if `setpriv` is there.
 fn bound(program: &Path) -> Command {
     if !has_program("setpriv") {
         return Command::new(program);
@@ -98,7 +97,7 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// Starts one; nothing, with the reason printed, where there is no `dbus-daemon`.
+    /// Starts a bus; `None`, with the reason printed, without `dbus-daemon`.
     #[track_caller]
     pub fn start() -> Option<Bus> {
         if !has_program("dbus-daemon") {
@@ -117,7 +116,7 @@ impl Bus {
             .stderr(File::create(directory.path().join("bus.log")).unwrap())
             .spawn()
             .unwrap();
-        // It prints its address when it listens.
+        // dbus-daemon prints its address when it is ready.
         let mut address = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
         assert!(address.starts_with("unix:"), "dbus-daemon did not start: {address:?}");
@@ -125,7 +124,7 @@ impl Bus {
         Some(Bus { process: Guarded(process), directory, address: address.trim().to_owned(), program })
     }
 
-    /// Where it is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
+    /// Its address, as in `DBUS_SYSTEM_BUS_ADDRESS`.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -135,24 +134,24 @@ impl Bus {
         self.directory.path().join("socket")
     }
 
-    /// A directory that goes away with it and that every user can look into.
+    /// A temporary directory that every user can read.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// `zramd` for this bus, with an empty configuration; what it says goes to a file.
+    /// A command for `zramd` on this bus with an empty configuration, which logs to a file.
     pub fn daemon(&self) -> Command {
         fs::write(self.config(), "").unwrap();
         self.prepare(Command::new(&self.program))
     }
 
-    /// Starts `zramd` and waits until it says that it serves.
+    /// Starts `zramd` and waits for READY=1.
     #[track_caller]
     fn serve(&self) -> Guarded {
         self.ready(self.prepare(bound(&self.program)))
     }
 
-    /// Starts this command of `zramd` and waits until it says that it serves.
+    /// Starts this command for `zramd` and waits for READY=1.
     #[track_caller]
     pub fn ready(&self, mut command: Command) -> Guarded {
         let notified = self.directory.path().join("notify");
@@ -160,7 +159,7 @@ impl Bus {
         let socket = UnixDatagram::bind(&notified).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let daemon = Guarded(command.env("NOTIFY_SOCKET", &notified).spawn().unwrap());
-        // It says so only after it has its name; before that it may say that it finishes something.
+        // READY=1 is sent after it has acquired its name; other notifications may precede it.
         let mut message = [0; 512];
         loop {
             let length = socket.recv(&mut message).unwrap_or_else(|error| {
@@ -173,7 +172,7 @@ impl Bus {
         }
     }
 
-    /// The file that the daemon of this bus has as its configuration.
+    /// Path of the configuration file of the daemon.
     pub fn config(&self) -> PathBuf {
         self.directory.path().join("zramd.toml")
     }
@@ -201,7 +200,7 @@ impl Bus {
 
 fn configuration(directory: &Path) -> String {
     let policy = repository("units/org.zramd1.conf");
-    // As for root on a real system: watch what others say, and own the names, also where the tests run without root.
+    // The rights of root on a real system, also if the tests run without root: monitor the bus, and own the names.
     let ours = format!(
         r#"<policy user="{}">
     <allow own="org.zramd1"/>
@@ -231,7 +230,7 @@ pub struct PrivateBus {
 }
 
 impl PrivateBus {
-    /// Starts both and waits until zramd says that it serves; nothing, with the reason printed, without `dbus-daemon`.
+    /// Starts both and waits for READY=1; `None`, with the reason printed, without `dbus-daemon`.
     #[track_caller]
     pub fn start() -> Option<PrivateBus> {
         PrivateBus::start_with("")
@@ -243,11 +242,11 @@ impl PrivateBus {
         Some(PrivateBus::serve(Bus::start()?, text))
     }
 
-    /// As [`PrivateBus::start_with`], but this shell script does the work of `zramd-worker`. `$HERE` is the directory of the bus.
+    /// As [`PrivateBus::start_with`], with this shell script as `zramd-worker`. `$HERE` is the directory of the bus.
     #[track_caller]
     pub fn start_with_worker(text: &str, script: &str) -> Option<PrivateBus> {
         let mut bus = Bus::start()?;
-        // The daemon looks for the others beside itself.
+        // The daemon looks for the other programs in its own directory.
         for name in ["zramd", "zramd-setup"] {
             copy_program(
                 &Path::new(env!("CARGO_BIN_EXE_zramd")).with_file_name(name),
@@ -267,18 +266,18 @@ impl PrivateBus {
         PrivateBus { daemon, bus }
     }
 
-    /// Ends the daemon as a crash does, and waits for that.
+    /// Kills the daemon with SIGKILL, and waits for its end.
     pub fn crash(&mut self) {
         self.daemon.0.kill().unwrap();
         self.daemon.0.wait().unwrap();
     }
 
-    /// Starts the daemon again after [`PrivateBus::crash`], with the configuration as it is now.
+    /// Starts the daemon after [`PrivateBus::crash`], with the current configuration file.
     pub fn start_again(&mut self) {
         self.daemon = self.bus.serve();
     }
 
-    /// Where the bus is, as `DBUS_SYSTEM_BUS_ADDRESS` has it.
+    /// The address of the bus, as in `DBUS_SYSTEM_BUS_ADDRESS`.
     pub fn address(&self) -> &str {
         self.bus.address()
     }
@@ -288,12 +287,12 @@ impl PrivateBus {
         &self.bus
     }
 
-    /// The process of zramd.
+    /// Process id of zramd.
     pub fn pid(&self) -> u32 {
         self.daemon.0.id()
     }
 
-    /// Ends the bus, and returns the exit status of zramd; nothing when it lives on.
+    /// Ends the bus, and returns the exit status of zramd; `None` if it keeps running.
     pub fn end_bus(&mut self) -> Option<i32> {
         end(&mut self.bus.process.0);
         if !ends_within(&self.daemon.0, PATIENCE) {
@@ -322,7 +321,7 @@ pub async fn client(address: &str) -> Connection {
     zbus::connection::Builder::address(address).build().await.unwrap()
 }
 
-/// Calls a method of zramd; the name of the error if there is one.
+/// Calls a method of zramd; an error is returned by its name.
 pub async fn call<A, R>(client: &Connection, path: &str, method: &str, arguments: &A) -> Result<R, String>
 where
     A: serde::Serialize + DynamicType + Sync,
@@ -352,32 +351,32 @@ pub async fn objects(client: &Connection) -> BTreeMap<String, Vec<String>> {
             (path.to_string(), list.into_keys().filter(|name| name.starts_with("org.zramd1.")).collect())
         })
         .collect();
-    // zbus lists the directories as well; they have no interface of ours.
+    // zbus also lists intermediate nodes, which have no interface of ours.
     found.retain(|_, list: &mut Vec<String>| !list.is_empty());
-    // The object manager does not list itself.
+    // The object manager does not list its own object.
     found.entry("/org/zramd1".to_owned()).or_default().push("org.zramd1.Manager".to_owned());
     found
 }
 
-/// The next message; fails when there is none for long.
+/// The next message; fails after a time limit.
 pub async fn next(stream: &mut MessageStream) -> Message {
     let next = poll_fn(|context| Pin::new(&mut *stream).poll_next(context));
     let message = tokio::time::timeout(PATIENCE, next).await;
     message.expect("no message comes").expect("the connection is closed").unwrap()
 }
 
-/// Runs a test with clients on one thread.
+/// Runs a test with all clients on one thread.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
 }
 
-/// What [`quiet_devices`] holds.
+/// The guard of [`quiet_devices`].
 pub struct QuietDevices {
     added: Option<String>,
     _lock: File,
 }
 
-/// Keeps the tests that change devices away, where this user can, and has a device there if the kernel can give one.
+/// Prevents concurrent changes of devices by other tests, if permitted, and ensures that there is a device, if possible.
 pub fn quiet_devices() -> Option<QuietDevices> {
     let lock = rustix::process::geteuid().is_root().then(real_kernel_lock)?;
     let there = fs::read_dir("/sys/block").unwrap().flatten();

@@ -1,4 +1,4 @@
-//! A client of the bus without a library: a socket on which anything can be said.
+//! A D-Bus client without library, which can send any bytes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,24 +8,24 @@ use std::time::Duration;
 use zbus::Message;
 use zbus::message::Type;
 
-/// A connection that has said Hello.
+/// A connection after Hello.
 pub struct Raw {
     socket: BufReader<UnixStream>,
 }
 
-/// An answer, as far as it matters.
+/// The relevant parts of a reply.
 #[derive(Debug)]
 pub struct Answer {
-    /// Method return or error.
+    /// An error rather than a method return.
     pub is_error: bool,
-    /// The header as it came: names in it can be looked for.
+    /// The raw header, to search for names.
     pub header: String,
-    /// Bytes of its body.
+    /// Length of the body in bytes.
     pub body: usize,
 }
 
 impl Raw {
-    /// Connects, proves who we are, and says Hello.
+    /// Connects, authenticates, and calls Hello.
     pub fn connect(socket: &Path) -> Raw {
         let socket = UnixStream::connect(socket).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -46,12 +46,12 @@ impl Raw {
         raw
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.socket.get_mut().write_all(bytes).unwrap();
     }
 
-    /// Sends bytes, of which the bus may have enough before their end.
+    /// Sends bytes; fails if the bus closes the connection before their end.
     pub fn try_send_bytes(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.socket.get_mut().write_all(bytes)
     }
@@ -87,7 +87,7 @@ impl Raw {
     /// Whether the bus has closed the connection.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
-        // A reset is an end, too; running out of time is not.
+        // A reset counts as an end, a timeout does not.
         match self.socket.read_to_end(&mut rest) {
             Ok(_) => true,
             Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,

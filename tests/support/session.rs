@@ -1,4 +1,4 @@
-//! The running kernel, a bus and a daemon for one test alone, and `zramdctl` on it.
+//! Exclusive use of the running kernel, with a private bus, a daemon, and `zramdctl`.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -6,16 +6,16 @@ use std::process::{Command, Stdio};
 use crate::support::private_bus::PrivateBus;
 use crate::support::{can_use_real_kernel, real_kernel_lock, setup, texts};
 
-/// The machine and a daemon for one test alone; whatever the test does, nothing of it stays.
+/// Exclusive use of the machine, with a daemon; dropping it removes everything of the test.
 pub struct Session {
-    // In this order: the daemon ends, then what is left is taken away, then others may have the machine.
+    // In this order: the daemon ends, devices are removed, the lock is released.
     pub bus: Option<PrivateBus>,
     pub before: String,
     _lock: fs::File,
 }
 
 impl Session {
-    /// Begins, or says why it cannot.
+    /// Starts a session; `None`, with the reason printed, if that is impossible.
     pub fn begin(config: &str) -> Option<Session> {
         Session::with(|| PrivateBus::start_with(config))
     }
@@ -34,12 +34,12 @@ impl Session {
         self.bus.as_ref().unwrap()
     }
 
-    /// `zramdctl` with these words on this bus.
+    /// `zramdctl` with these arguments on this bus.
     pub fn command(&self, words: &[&str]) -> Command {
         zramdctl(self.bus().address(), words)
     }
 
-    /// What `zramdctl` prints when it succeeds.
+    /// Output of `zramdctl`, which has to succeed.
     #[track_caller]
     pub fn ok(&self, words: &[&str]) -> String {
         let output = self.command(words).output().unwrap();
@@ -48,7 +48,7 @@ impl Session {
         result.trim_end().to_owned()
     }
 
-    /// What it says when it ends with this status.
+    /// Messages of `zramdctl`, which has to end with this status.
     #[track_caller]
     pub fn fails(&self, words: &[&str], status: i32) -> String {
         let output = self.command(words).output().unwrap();
@@ -78,7 +78,7 @@ pub fn zramdctl(address: &str, words: &[&str]) -> Command {
     command
 }
 
-/// Devices, swaps and what zramd has noted, as seen from outside.
+/// The visible state: devices, swaps, records.
 pub fn machine() -> String {
     let mut devices: Vec<String> = fs::read_dir("/sys/block")
         .unwrap()

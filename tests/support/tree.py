@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints all there is to know about a directory tree, one line per name: an eye that shares nothing with zramd.
+"""Prints all metadata and contents of a directory tree, one line per name, without code of zramd.
 
 tree.py DIRECTORY [zeros]: with `zeros`, blocks of nothing but zeros count as holes. An xfs allocates ahead of what is written; what it
 says of those blocks changes with what happens to be in the page cache.
@@ -12,7 +12,7 @@ zeros_are_holes = sys.argv[2:] == ["zeros"]
 
 
 def holes(path, size):
-    """The stretches of a file that hold data."""
+    """The ranges of a file with data."""
     found, at = [], 0
     with open(path, "rb") as file:
         while at < size:
@@ -26,7 +26,7 @@ def holes(path, size):
 
 
 def without_zeros(file, stretches):
-    """The same, less the blocks of zeros."""
+    """The same without blocks of zeros."""
     found = []
     for start, end in stretches:
         for at in range(start, end, BLOCK):
@@ -61,7 +61,7 @@ def look(path, name):
         line.append(os.readlink(path))
     if stat.S_ISCHR(seen.st_mode) or stat.S_ISBLK(seen.st_mode):
         line.append(seen.st_rdev)
-    # Also ACLs and capabilities are among them, as bytes.
+    # Including ACLs and capabilities, as bytes.
     for attribute in sorted(os.listxattr(path, follow_symlinks=False)):
         if attribute == "trusted.zramd.disk":
             continue
@@ -70,7 +70,7 @@ def look(path, name):
 
 
 def walk(name):
-    # By steps, since paths may be longer than the kernel takes.
+    # One directory at a time, because the path may be longer than PATH_MAX.
     look(b".", name)
     for entry in sorted(os.scandir(b"."), key=lambda entry: entry.name):
         below = os.path.join(name, entry.name)

@@ -1,4 +1,4 @@
-//! A simulated machine that is maintained.
+//! A simulated machine for maintenance.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn load(text: &str) -> Loaded {
 
 pub const SWAP: &str = "[zram0]\nzram-size = \"256MiB\"\ncompression-algorithm = \"lz4\"\n";
 
-/// A machine with compressed swap, and 100 MiB for what is written back.
+/// A machine with compressed swap, and a backing device of 100 MiB.
 pub fn machine(kernel: KernelConfig, loaded: &Loaded) -> SimMachine {
     let machine = SimMachine::new(kernel);
     let probe = BlockProbe { device: Some((8, 1)), head: vec![0; 65536], holders: Vec::new() };
@@ -34,7 +34,7 @@ pub fn machine(kernel: KernelConfig, loaded: &Loaded) -> SimMachine {
     machine
 }
 
-/// The same with both policies, and with little memory left: pages count as idle early.
+/// The same with both policies and little memory, so that pages count as idle early.
 pub fn short_of_memory(kernel: KernelConfig) -> (SimMachine, Loaded) {
     let loaded = load(&format!("{SWAP}{BOTH}"));
     let machine = machine(kernel, &loaded);
@@ -42,7 +42,7 @@ pub fn short_of_memory(kernel: KernelConfig) -> (SimMachine, Loaded) {
     (machine, loaded)
 }
 
-/// Linux 6.12 and 7.2 go over pages in different ways.
+/// Linux 6.12 and 7.2 process pages in different orders.
 pub const KERNELS: [fn() -> KernelConfig; 2] = [KernelConfig::full, KernelConfig::newest];
 
 pub fn provision(machine: &SimMachine, loaded: &Loaded) {
@@ -51,13 +51,13 @@ pub fn provision(machine: &SimMachine, loaded: &Loaded) {
     machine.take_transcript();
 }
 
-/// A page that only a secondary algorithm shrinks, or none does.
+/// A page that only a secondary algorithm shrinks; with `huge`, an incompressible one.
 pub fn page(huge: bool, number: u64) -> Vec<u8> {
     if huge { content(b"\xA5\x5A", true, number) } else { content(b"ab", false, number) }
 }
 
-/// A page of these bytes, all of it or half: the simulator knows pages that do not shrink by bytes that are not ASCII, and those that shrink
-/// by a quarter by a plus.
+/// A page filled with these bytes, wholly or by half. In the simulator, bytes that are not ASCII do not compress, and a plus
+/// means that a quarter is saved.
 pub fn content(bytes: &[u8], whole: bool, number: u64) -> Vec<u8> {
     let mut page = bytes.repeat(4096 / bytes.len());
     if !whole {
@@ -67,12 +67,12 @@ pub fn content(bytes: &[u8], whole: bool, number: u64) -> Vec<u8> {
     page
 }
 
-/// Stores pages from page number 16 on, behind the header.
+/// Stores pages from page 16 on, after the header.
 pub fn store(machine: &SimMachine, huge: bool, pages: std::ops::Range<u64>) {
     store_each(machine, pages, |number| page(huge, number));
 }
 
-/// The same with these contents.
+/// The same with given contents.
 pub fn store_each(machine: &SimMachine, pages: std::ops::Range<u64>, content: impl Fn(u64) -> Vec<u8>) {
     let mut host = machine.process();
     for number in pages {
@@ -121,7 +121,7 @@ pub fn skipped(report: &Report, policy: &str) -> String {
 pub const BOTH: &str =
     "[maintenance]\nrecompress = true\nwriteback = { device = \"/dev/wb\", daily-budget = \"20MiB\" }";
 
-/// Lets a day pass so that the budget, of which nothing is known at first, is there.
+/// Lets a day pass, because the budget is unknown at first and so counts as used.
 pub fn with_budget(machine: &SimMachine, loaded: &Loaded) {
     timer(machine, loaded);
     pass_time(machine, 25 * HOUR);

@@ -1,4 +1,4 @@
-//! A verdict of the benchmark, without a benchmark; and what the daemon remembers over a reboot.
+//! A verdict for tests, without a benchmark, and the state that the daemon keeps over reboots.
 
 use std::fs;
 use std::path::Path;
@@ -10,21 +10,21 @@ use logic::benchmark::cache::{FILE, SCHEMA_VERSION, Stored};
 use logic::benchmark::score::Profile;
 use logic::device::algorithm::Algorithm;
 
-/// The verdict, and the budget of write-back, which maintenance writes.
+/// The verdict, and the write-back budget of maintenance.
 const FILES: [&str; 2] = [FILE, StateFile::Budget.path()];
 
-/// What was there before, and will be again.
+/// The previous files, which are restored when dropped.
 pub struct Verdict([Option<Vec<u8>>; 2]);
 
 impl Verdict {
-    /// As long as it lives, there is none but what [`Verdict::prefer`] puts there.
+    /// Removes the verdict; [`Verdict::prefer`] sets one.
     pub fn none() -> Verdict {
         let before = FILES.map(|file| fs::read(file).ok());
         fs::remove_file(FILE).ok();
         Verdict(before)
     }
 
-    /// Has this one hold here.
+    /// Writes a verdict that is valid on this machine.
     pub fn prefer(algorithm: &str) {
         let stored = Stored {
             schema_version: SCHEMA_VERSION,

@@ -1,11 +1,11 @@
-//! The acceptance cases, with what has to come of them.
+//! The acceptance cases and their expected results.
 
-/// What zram-generator itself makes of the same files.
+/// The result of zram-generator for the same files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Original {
     /// The same devices with the same sizes and limits.
     Same,
-    /// Something else, on purpose, for this reason.
+    /// Intentionally different, for this reason.
     Differs(&'static str),
 }
 use Original::{Differs, Same};
@@ -226,7 +226,7 @@ pub const ROWS: &[Row] = &[
         "",
         Same,
         &[
-            // A second algorithm that is no stronger than the first is left out, and said so.
+            // A secondary algorithm that is no stronger than the first is left out, with a warning.
             "zram0 536870912 swap 100 discard zstd(level=3, dict=/etc/zram.dict),auto",
             "zram1 536870912 swap 100 discard auto",
             "zram2 536870912 swap 100 discard lz4,auto then=zstd,lzo,lzo-rle",

@@ -1,4 +1,4 @@
-//! What the tests of imports have in common.
+//! Common parts of the import tests.
 
 pub mod cases;
 
@@ -14,23 +14,23 @@ use logic::plan::{self, Activation, Decision};
 use logic::proc::Memory;
 use logic::request::{DeviceRequest, Request};
 
-/// Where the cases are.
+/// Directory of the cases.
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/import")
 }
 
-/// The lines of a file, if there is one.
+/// The lines of a file; empty if it does not exist.
 pub fn lines(path: &Path) -> Vec<String> {
     fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// The links of a case, which git and packages should not carry: path and target.
+/// Links of a case, path and target; a list, because git and packages should not contain them.
 pub fn links(case: &Path) -> Vec<(String, String)> {
     let split = |line: &String| line.split_once(" -> ").map(|(a, b)| (a.to_owned(), b.to_owned()));
     lines(&case.join("links")).iter().filter_map(split).collect()
 }
 
-/// What is at an absolute path in a case.
+/// The file at an absolute path in a case.
 fn found(case: &Path, root: usize, path: &str) -> Option<Found> {
     let relative = path.trim_start_matches('/');
     let content = if let Some((_, target)) = links(case).into_iter().find(|(link, _)| link == relative) {
@@ -46,7 +46,7 @@ fn found(case: &Path, root: usize, path: &str) -> Option<Found> {
     Some(Found { root, path: path.into(), content })
 }
 
-/// Imports a case as `zramdctl import` would.
+/// Imports a case as `zramdctl import` does.
 pub fn imported(name: &str) -> Imported {
     let case = fixtures().join(name);
     let peer =
@@ -88,7 +88,7 @@ pub fn lay_out(case: &Path, root: &Path) {
     }
 }
 
-/// What zramd makes of an imported file on a machine: devices, and the lines of RAM disks.
+/// Devices, and RAM disks as lines, that zramd sets up for an imported file.
 pub fn requests(toml: &str, mem_total_kib: u64, cmdline: &str) -> Vec<Request> {
     let loaded = config::load(&[("zramd.toml".into(), toml.to_owned())], cmdline);
     assert_eq!(loaded.problems, [], "{toml}");
@@ -103,7 +103,7 @@ pub fn requests(toml: &str, mem_total_kib: u64, cmdline: &str) -> Vec<Request> {
     wanted.filter_map(|item| item.request).collect()
 }
 
-/// The devices of these.
+/// The devices only.
 pub fn devices(toml: &str, mem_total_kib: u64, cmdline: &str) -> Vec<DeviceRequest> {
     let requests = requests(toml, mem_total_kib, cmdline).into_iter();
     let device = |request| if let Request::Device(device) = request { Some(device) } else { None };
