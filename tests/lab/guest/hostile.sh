@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # From lib.sh.
-# What hostile-user and soak share: a machine with a hostile user on it, and the operations of root beside that user.
+# Common to hostile-user and soak: a machine with a hostile user, and concurrent operations of root.
 
-# For `prepare`: swap, a RAM disk that the user can write to, the user, and the service in which the user attacks.
+# For `prepare`: swap, a RAM disk that the user can write to, the user, and the service that runs the attacks.
 hostile_machine() {
     enable_zramd
     file /etc/zramd/zramd.toml <<'END'
@@ -23,7 +23,7 @@ END
     echo 'mallory:x:1000:' >>/etc/group
     mkdir -p /home/mallory
     chown 1000:1000 /home/mallory
-    # An active session on a seat: polkit allows it what a user at the machine may do.
+    # An active session on a seat, which has the polkit permissions of a local user.
     file /etc/systemd/system/hostile.service <<'END'
 [Service]
 Type=notify
@@ -43,10 +43,10 @@ WantedBy=multi-user.target
 END
 }
 
-# The attack lasts. Otherwise prints which attacks were in place.
+# Succeeds while the attacks run; otherwise prints which were in place.
 attacked() { systemctl is-active hostile.service || { tail -n 8 "$LAB_OUT"/hostile.log; return 1; }; }
 
-# One operation of root. How long it took, and its exit status, go to operations.tsv.
+# Runs one operation of root; its duration and exit status go to operations.tsv.
 operation() {
     local name=$1 status
     shift
@@ -57,15 +57,15 @@ operation() {
     return $status
 }
 
-# zramdctl, repeated while it fails: the user may have asked for work on the same disk, which is done one after the other.
+# Runs zramdctl until it succeeds: work of the user on the same disk may be in progress.
 repeated() {
     local name=$1
     shift
-    # shellcheck disable=SC2016 # Expanded by the inner shell.
+    # Expanded by the inner shell.
     operation "$name" bash -c 'until zramdctl "$@"; do sleep 0.5; done' zramdctl "$@"
 }
 
-# Root's own data on the disk, changed and saved: a number, and a checksum of the rest.
+# Changes root's data on the disk (a number, and a checksum of the rest) and saves them.
 change_and_save() {
     local number=$(($(cat /data/root/number 2>/dev/null || echo 0) + 1))
     install -d -m 700 /data/root
@@ -76,7 +76,7 @@ change_and_save() {
     echo $number >/var/lib/saved.new && sync /var/lib/saved.new && mv /var/lib/saved.new /var/lib/saved && sync /var/lib
 }
 
-# Prints nothing when root's data on the disk are whole, and as new as the last save that was reported.
+# Prints nothing if root's data on the disk are intact, and at least as new as the last reported save.
 lost() {
     local saved loaded
     saved=$(cat /var/lib/saved 2>/dev/null || echo 0)
@@ -86,7 +86,8 @@ lost() {
     find /var/lib/zramd/disks -name '*.bad'
 }
 
-# What must not grow: resident memory of the daemon in KiB, its descriptors, files of zramd in /run, files in the stores.
+# Quantities that must not grow: resident memory of the daemon in KiB, its descriptors, files of zramd in /run, files in the
+# stores.
 residue() {
     local pid
     pid=$(systemctl show -P MainPID zramd.service)
@@ -94,5 +95,5 @@ residue() {
         "$(find /run/zramd -xdev -type f | wc -l)" "$(find /var/lib/zramd -type f | wc -l)"
 }
 
-# Units of zramd that reached their memory limit, as the kernel reports them.
+# Units of zramd that reached their memory limit, according to the kernel.
 killed_for_memory() { journalctl -b -k -o cat --no-pager | grep -E 'oom-kill:.*zramd'; }

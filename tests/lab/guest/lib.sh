@@ -1,28 +1,28 @@
-# shellcheck shell=bash disable=SC2034 # What is set here, scenarios read.
-# What a scenario can say. Sourced by the guest's init (where only `prepare` runs), by each stage and by the lab's shell.
+# shellcheck shell=bash disable=SC2034 # Variables set here are used by scenarios.
+# Commands for scenarios. Sourced by the guest's init (which only runs `prepare`), by each stage and by the lab's shell.
 #
 # In `prepare`:
 #   file PATH [MODE] <<'END' … END     writes a file
 #   enable_zramd                       does what `systemctl enable zramd.service` does
-# In a stage, each of these is one check; the description comes first:
+# In a stage, each of these is one check; the first argument is its description:
 #   ok DESCRIPTION COMMAND…            the command succeeds
 #   not_ok DESCRIPTION COMMAND…        the command fails
 #   is DESCRIPTION ACTUAL EXPECTED     two strings are equal
 #   like DESCRIPTION ACTUAL REGEX      a string matches an extended regular expression
 #   at_most DESCRIPTION ACTUAL LIMIT   a number is not above a limit
-#   pass DESCRIPTION                   for what only code can decide
+#   pass DESCRIPTION                   for a result of the scenario's own code
 #   fail DESCRIPTION [DETAIL]
-#   timed CHECK…                       one of the above that a busy host can make fail: the host runs the scenario again
+#   timed CHECK…                       one of the above that may fail on a busy host: then the scenario is repeated
 #   eventually SECONDS COMMAND…        repeats a command until it succeeds; a command for `ok`, not a check
-# And besides:
+# Also:
 #   record NAME VALUE [UNIT]           a figure for the report
 #   note TEXT…                         a line for the stage's log
 #   skip REASON                        ends the scenario as skipped
 #   leave_by reboot|soft-reboot|poweroff
-#                                      how this stage ends (a stage that another follows: reboot)
+#                                      how this stage ends (before another stage: reboot by default)
 #   seconds_of COMMAND…                runs a command and sets SECONDS_TAKEN
-#   shutdown_seconds                   how long the last reboot or poweroff took, as the host saw it
-#   mark NAME                          tells the host that a moment has come, for `# power-cuts:`
+#   shutdown_seconds                   duration of the last reboot or poweroff, measured by the host
+#   mark NAME                          signals a moment to the host, for `# power-cuts:`
 
 LAB_OUT=/lab/out
 LAB_STATE=/lab/state
@@ -99,26 +99,26 @@ seconds_of() {
     return $status
 }
 
-# One line per check: outcome, description, detail with its line breaks written as \n.
+# One line per check: outcome, description, details with line breaks written as \n.
 _report() {
     local detail=${3//[$'\t\r']/ }
     printf '%s\t%s\t%s\n' "$1" "${LAB_ROUND:+$LAB_ROUND: }$2" "${detail//$'\n'/\\n}" | tee -a $LAB_OUT/checks.tsv
 }
 
-# What several scenarios look at.
+# Common conditions.
 
-# Boot came to rest and no unit failed; at the beginning of a stage also that nothing of zramd complained.
+# The boot is complete and no unit failed; at the beginning of a stage also that zramd logged no errors.
 all_well() {
     is "${1:-the system runs and no unit failed}" "$(systemctl is-system-running) $(systemctl --failed --plain --no-legend)" 'running '
     (($#)) || is 'zramd has said no error' "$(complaints)" ''
 }
 
-# What was said since boot that the journal shows in red.
+# Errors in the journal since boot.
 complaints() { journalctl -b -p err -o short-monotonic --no-pager --quiet -t zramd -t zramd-setup -t zramd-worker -t zramd-generator -t zramdctl; }
 
-# For `prepare`: the journal of a boot can be read in the next.
+# For `prepare`: keeps the journal over reboots.
 keep_journal() { file /etc/systemd/journald.conf.d/persistent.conf <<<$'[Journal]\nStorage=persistent'; }
-# One check of what was said in the last boot: the unit that set a device up had ended when PID 1 did, which kills what is still at work.
+# A check of the last shutdown: the unit that set up a device ended before PID 1 killed remaining processes.
 taken_down() {
     is "$1 was taken down before the machine" \
         "$(journalctl -b -1 -o cat --no-pager | grep -oE "^(Stopped zramd-setup@$1\.service|Reached target shutdown\.target)" | tr '\n' ' ')" \
@@ -129,34 +129,34 @@ swap_is_on() { grep -q "^/dev/$1 " /proc/swaps; }
 swap_field() { awk -v device="/dev/$1" -v field="$2" '$1 == device { print $field }' /proc/swaps; }
 zram_devices() { (cd /sys/block && echo zram*); }
 
-# zram-generator, as far as others can see that it is there and configured; and no more of it.
+# Makes zram-generator appear installed and configured, without its functions.
 seem_to_have_zram_generator() {
     file /etc/systemd/zram-generator.conf <<<'[zram0]'
     file /usr/lib/systemd/system-generators/zram-generator 755 <<<'#!/bin/sh'
 }
 no_zram_generator() { rm /etc/systemd/zram-generator.conf /usr/lib/systemd/system-generators/zram-generator; }
 
-# Between the two, nobody can switch a swap off and on again without being seen: the second prints every change of /proc/swaps.
+# `watch_swaps` and the function after it report every change of /proc/swaps in between.
 watch_swaps() {
     rm -f /run/swap-changes
     systemd-run --quiet --collect --unit=watch-swaps python3 /lab/guest/watch-swaps /run/swap-changes
     eventually 30 test -s /run/swap-changes || fail 'the swaps can be watched'
 }
 swap_changes() {
-    systemctl is-active --quiet watch-swaps.service || echo 'nobody watched any more'
+    systemctl is-active --quiet watch-swaps.service || echo 'watch-swaps has ended'
     systemctl stop watch-swaps.service
     tail -n +2 /run/swap-changes
 }
 
 mm_stat() { awk -v field="$2" '{ print $field }' "/sys/block/$1/mm_stat"; } # 1 is the original size, 2 the compressed
 
-# The lines of this boot's journal, the kernel's included, that match a regular expression, case aside.
+# Lines of the journal of this boot, including the kernel's, that match a regular expression, ignoring case.
 said() { journalctl -b -o short-monotonic --no-hostname --no-pager | grep -iE -- "$1"; }
 
-# Those of them that come from zramd's own programs.
+# Those from programs of zramd.
 zramd_said() { said ' zramd[a-z-]*(\[[0-9]+\])?: ' | grep -iE -- "$1"; }
 
-# files_but PATH…: every file of the disk but for those, and what the lab and the system itself write at every boot.
+# files_but PATH…: all files of the disk except these, and those that the lab and the system write at every boot.
 files_but() {
     local path prune=(-path /lab)
     for path in "$@" /etc/lab-installed /dev /proc /run /sys /tmp /var/tmp /var/log /var/lib/systemd/{linger,random-seed}; do
@@ -165,19 +165,19 @@ files_but() {
     find / -xdev \( "${prune[@]}" \) -prune -o -print | sort
 }
 
-# hold MIB: starts the service `holder`, which keeps so much memory in use, and has the kernel swap it out.
+# hold MIB: starts the service `holder`, which keeps this amount of memory in use, and swaps it out.
 hold() {
     systemd-run --quiet --unit=holder --service-type=notify --property=NotifyAccess=all python3 /lab/guest/workload hold "$1" &&
         echo "$1M" >/sys/fs/cgroup/system.slice/holder.service/memory.reclaim
 }
 
-# Whether all pages of the holder are still what it has written.
+# Whether all pages of the holder are unchanged.
 held_is_intact() {
     rm -f /run/held
     systemctl kill --signal=USR1 holder.service && eventually 30 test -s /run/held && [[ $(cat /run/held) == None ]]
 }
 
-# As if this boot had lasted for a day in which nothing was written to backing devices: without a record, all counts as spent.
+# Simulates a day without write-back: without a record, the budget counts as spent.
 nothing_written_yet() {
     mkdir -p /var/lib/zramd
     cat >/var/lib/zramd/budget.json <<JSON

@@ -1,4 +1,4 @@
-"""The host's side of the lab: builds what a guest needs, boots guests, judges what they report."""
+"""Host side of the lab: builds what guests need, boots them, and evaluates their results."""
 
 from pathlib import Path
 
@@ -7,4 +7,4 @@ REPOSITORY = LAB.parent.parent
 
 
 class LabError(Exception):
-    """Something outside the scenarios is wrong; the message is for the person who started the lab."""
+    """An error outside of the scenarios, with a message for the user of the lab."""

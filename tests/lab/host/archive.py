@@ -1,4 +1,4 @@
-"""Debian's archive, seen through apt with a state of its own: the machine's lists and sources stay as they are."""
+"""Debian's archive, accessed through apt with a separate state: the machine's package lists and sources are not changed."""
 
 import re
 import time
@@ -7,7 +7,7 @@ from pathlib import Path
 from . import LabError, cache, command
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-LISTS_FRESH_FOR = 7 * 24 * 3600  # seconds; a warm run asks nobody
+LISTS_FRESH_FOR = 7 * 24 * 3600  # seconds; fresh lists are not downloaded again
 
 
 class Archive:
@@ -21,18 +21,18 @@ class Archive:
             self._refresh()
 
     def show(self, package: str) -> dict[str, str]:
-        """The fields of a package's newest version."""
+        """The control fields of the newest version of a package."""
         text = command.run(f"find {package} in {self.suite}", "apt-cache", *self._options(),
                            "show", "--no-all-versions", package)
         return dict(re.findall(r"^([\w-]+): (.*)$", text, re.MULTILINE))
 
     def download(self, package: str, into: Path) -> Path:
-        """Puts a package's .deb into a directory and returns its path."""
+        """Downloads a package into a directory and returns the path of the .deb file."""
         command.run(f"download {package} from {self.suite}", "apt-get", *self._options(), "download", package, cwd=into)
         return next(into.glob(f"{package}_*.deb"))
 
     def download_all(self, packages: list[str], into: Path) -> list[Path]:
-        """Puts packages and all that they depend on into a directory and returns the paths of the .deb files."""
+        """Downloads packages and their dependencies into a directory and returns the paths of the .deb files."""
         (into / "partial").mkdir()
         command.run(f"download {packages[0]} of {self.suite} and what it depends on", "apt-get", *self._options(),
                     "-o", f"Dir::Cache::Archives={into}", "install", "--yes", "--no-install-recommends", "--download-only",
@@ -74,7 +74,7 @@ class Archive:
 
 
 def _base_uri() -> str:
-    """Where this machine gets Debian's main archive from, whatever suite it follows itself."""
+    """The mirror of Debian's main archive that this machine uses, with any suite."""
     targets = command.run("read the machine's apt configuration", "apt-get", "indextargets",
                           "--format", "$(LABEL) $(COMPONENT) $(RELEASE) $(REPO_URI)", "Created-By: Packages")
     for line in targets.splitlines():

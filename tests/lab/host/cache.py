@@ -1,4 +1,4 @@
-"""Finished directories outside the clone, each named by a hash of what went into it."""
+"""A cache of build results outside of the clone; each is a directory named by a hash of its inputs."""
 
 import fcntl
 import hashlib
@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-UNUSED_FOR = 30 * 24 * 3600  # seconds after which an entry is taken for an old tree's
+UNUSED_FOR = 30 * 24 * 3600  # seconds without use after which an entry is removed
 
 
 def root() -> Path:
-    """The cache directory, made if need be."""
+    """The cache directory, created if necessary."""
     chosen = os.environ.get("ZRAMD_LAB_CACHE")
     if not chosen:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -26,15 +26,15 @@ def root() -> Path:
 
 @contextmanager
 def lock(name: str) -> Iterator[None]:
-    """Holds the cache's lock of this name; a second run waits here."""
+    """Holds the lock of the cache with this name; concurrent runs wait here."""
     with open(root() / f"{name}.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def directory(kind: str, inputs: list[str], build: Callable[[Path], None]) -> Path:
-    """The directory of this kind for these inputs. If the cache lacks it, `build` fills a new one, which then
-    appears under its final name complete or not at all."""
+    """The cached directory of this kind for these inputs. If it is missing, `build` fills a new one, which gets its final name only
+    when it is complete."""
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
     path = root() / f"{kind}-{key}"
     if not path.is_dir():
@@ -53,13 +53,13 @@ def _build(kind: str, path: Path, build: Callable[[Path], None]) -> None:
         unfinished.chmod(0o755)
         unfinished.rename(path)
     except BaseException:
-        # What is still being written by a build that was stopped is the next build's to remove.
+        # Files of an interrupted build are removed by the next build.
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
 
 
 def _discard_leftovers(kind: str) -> None:
-    """Removes what killed builds left behind (nobody else builds: the lock is held) and what no run has used lately."""
+    """Removes remains of killed builds (the lock excludes running ones) and entries that were not used lately."""
     for unfinished in root().glob(f".{kind}-*"):
         shutil.rmtree(unfinished)
     for entry in root().glob(f"{kind}-*"):

@@ -52,7 +52,7 @@ def shell() -> int:
 
 
 def _parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Reads the command line, with what `run` and `shell` have in common."""
+    """Parses the command line, with the options common to `run` and `shell`."""
     parser.add_argument("--kernel", default=os.environ.get("LAB_KERNEL") or None, metavar="|".join(VARIANTS),
                         help="instead of the one that each scenario prefers (also: LAB_KERNEL)")
     parser.add_argument("--tree", type=Path, metavar="DIR",
@@ -64,7 +64,7 @@ def _parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def _guarded(work: Callable[[], int]) -> int:
-    """Does the work of a command; ends of all kinds leave nothing running."""
+    """Runs a command; no process is left running after any kind of end."""
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     uml.adopt_orphans()
@@ -116,7 +116,7 @@ def _run_all(runnable: list[tuple[Scenario, Kernel]], image: Path, tree: Path | 
     jobs = int(os.environ.get("LAB_JOBS") or os.cpu_count() or 1)
     stop = threading.Event()
     outcomes = []
-    # The longest first, so that no core is idle at the end.
+    # Longest first, so that all cores are used until the end.
     runnable = sorted(runnable, key=lambda pair: -pair[0].longest)
     with ThreadPoolExecutor(jobs) as pool:
         running = [pool.submit(runner.run, each, kernel_, image, tree, seed, stop) for each, kernel_ in runnable]

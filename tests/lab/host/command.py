@@ -1,4 +1,4 @@
-"""Running build commands: quiet when they work, the end of their output when they do not."""
+"""Running build commands: without output on success, with the end of their output on failure."""
 
 import subprocess
 from pathlib import Path
@@ -9,7 +9,7 @@ LINES_SHOWN = 40
 
 
 def run(what: str, *command: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
-    """Runs a command and returns what it printed. `what` completes the sentence "could not …"."""
+    """Runs a command and returns its output. `what` completes the message "could not …"."""
     done = subprocess.run(
         [str(word) for word in command], cwd=cwd, env=env, text=True, errors="replace",
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,

@@ -1,4 +1,4 @@
-"""The Debian packages that building and booting need, and how to see that each is there."""
+"""Debian packages needed for building and booting, and how to detect each."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import LabError
 
-# package: a command that it brings, or a file
+# package: a command in it, or a file
 _PACKAGES = {
     "bc": "bc",
     "bison": "bison",
@@ -22,18 +22,18 @@ _PACKAGES = {
     "mmdebstrap": "mmdebstrap",
     "xz-utils": "xz",
 }
-# Whoever is not root builds the root file system in a user namespace.
+# Without root, the root file system is built in a user namespace.
 _PACKAGES_UNLESS_ROOT = {"uidmap": "newuidmap"}
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def packages() -> list[str]:
-    """Every package needed."""
+    """All required packages."""
     return sorted(_needed())
 
 
 def check() -> None:
-    """Raises one error that names every missing package."""
+    """Raises one error that names all missing packages."""
     missing = [package for package, probe in sorted(_needed().items()) if not _present(probe)]
     if missing:
         raise LabError(f"packages are missing; install them with: apt-get install {' '.join(missing)}")

@@ -18,13 +18,13 @@ class Kernel:
 
     name: str
     executable: Path
-    modules: Path  # the content of /usr/lib/modules
-    smp: bool  # whether it can have more than one CPU
+    modules: Path  # contents of /usr/lib/modules
+    smp: bool  # supports several CPUs
 
 
 @dataclass(frozen=True)
 class Source:
-    """A kernel source package and the variants built from it; the first is built in full, the rest start as its copy."""
+    """A kernel source package and its variants; the first is built in full, the others begin as a copy of it."""
 
     suite: str
     package: str
@@ -39,7 +39,7 @@ VARIANTS = [variant for source in SOURCES for variant in source.variants]
 
 
 def kernel(variant: str) -> Kernel:
-    """The kernel of this variant, from the cache or built now."""
+    """The kernel of this variant, from the cache or newly built."""
     source = next(source for source in SOURCES if variant in source.variants)
     archive = Archive(source.suite)
     package, version = _resolve(archive, source.package)
@@ -55,7 +55,7 @@ def kernel(variant: str) -> Kernel:
 
 
 def _resolve(archive: Archive, package: str) -> tuple[str, str]:
-    """Name and version of the package that has the source: `linux-source` itself only depends on it."""
+    """Name and version of the package with the source, on which `linux-source` depends."""
     fields = archive.show(package)
     followed = re.search(r"linux-source-[\d.]+", fields.get("Depends", ""))
     if followed:
@@ -65,7 +65,7 @@ def _resolve(archive: Archive, package: str) -> tuple[str, str]:
 
 
 def _options(variant: str) -> str:
-    """What all have, and what this one has, which is right where they differ."""
+    """The common options, and those of this variant, which take precedence."""
     base, own = ((LAB / "kernel" / f"{name}.config").read_text() for name in ("base", variant))
     others = [line for line in base.splitlines(keepends=True) if _option(line) not in set(map(_option, own.splitlines())) - {None}]
     return "".join(others) + own
@@ -114,7 +114,7 @@ def _compile(source: Path, objects: Path, options: str, into: Path) -> None:
 
 
 def _check_options(wanted: Path, taken: Path) -> None:
-    """kconfig drops what it does not know and what lacks a dependency without a word; here that is an error."""
+    """kconfig silently drops unknown options and those with missing dependencies; this makes it an error."""
     lines = set(taken.read_text().splitlines())
     on = {line.partition("=")[0] for line in lines if not line.startswith("#")}
     lost = []

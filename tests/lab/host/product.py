@@ -1,4 +1,4 @@
-"""The tree's own build, installed into a directory that has the shape of a root file system."""
+"""The release build of this tree, installed into a directory as into a root file system."""
 
 import shutil
 from pathlib import Path

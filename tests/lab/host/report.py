@@ -1,4 +1,4 @@
-"""What people and CI read."""
+"""Output for users and CI."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ _END_SHOWN = 40  # lines of each log of a failed scenario
 
 
 def scenario(outcome: Outcome) -> None:
-    """One line for a scenario that ended; for a failed one also what failed and the ends of its logs."""
+    """One line for a finished scenario; for a failed one also the failed checks and the ends of its logs."""
     checks, failures = len(outcome.checks), len(outcome.failures)
     if outcome.skipped and not failures:
         _say(f"SKIP {outcome.scenario}: {outcome.skipped}")
@@ -30,7 +30,7 @@ def scenario(outcome: Outcome) -> None:
 
 
 def figures(outcomes: list[Outcome]) -> None:
-    """The recorded figures as a table, and in figures.json beside those of scenarios that were not run now."""
+    """Prints the recorded figures as a table, and merges them into figures.json."""
     rows = [
         (outcome.scenario, name, f"{value} {unit}".strip())
         for outcome in outcomes for name, (value, unit) in outcome.figures.items()
@@ -53,7 +53,7 @@ def figures(outcomes: list[Outcome]) -> None:
 
 
 def total(outcomes: list[Outcome]) -> bool:
-    """The closing line, whose form CI reads. Returns whether nothing failed."""
+    """The final line, which CI parses. Returns whether nothing failed."""
     failed = sum(bool(outcome.failures) for outcome in outcomes)
     skipped = sum(bool(outcome.skipped) and not outcome.failures for outcome in outcomes)
     _say("")

@@ -1,4 +1,4 @@
-"""The guest's root file system: a small Debian 13 in an ext4 image."""
+"""The root file system of guests: a small Debian 13 in an ext4 image."""
 
 import os
 import platform
@@ -9,18 +9,18 @@ from .archive import Archive
 
 REVISION = "1"  # part of the cache key: raise it when this file builds differently
 SUITE = "trixie"
-SIZE = "1G"  # of a sparse file; guests write to a copy-on-write layer above it
+SIZE = "1G"  # of a sparse file; guests write to a copy-on-write layer
 PACKAGES = (
     "cryptsetup-bin", "dbus", "e2fsprogs", "fuse3", "kmod", "libpam-systemd", "mount", "pacman-package-manager", "polkitd", "procps", "python3",
     "rpm", "systemd", "systemd-sysv", "udev", "util-linux",
 )
-# Not installed: laid into /var/cache/lab for the scenarios that compare with them.
+# Not installed: stored in /var/cache/lab for scenarios that compare with them.
 PEERS = ("systemd-zram-generator",)
 _UNREAD = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*", "/usr/share/info/*")
 
 
 def image() -> Path:
-    """The image, from the cache or built now."""
+    """The image, from the cache or newly built."""
     customise = LAB / "guest" / "image"
     inputs = [REVISION, SUITE, SIZE, platform.machine(), *PACKAGES, *PEERS, customise.read_text()]
 
@@ -47,7 +47,7 @@ def _build(into: Path, customise: Path) -> None:
         f"--customize-hook='{customise}' \"$1\"",
         SUITE, tar, archive.sources,
     )
-    # Unpacked and measured by "root" with all its owners, which for anyone else takes a user namespace.
+    # Unpacked as root because of file ownership; without root, in a user namespace.
     command.run(
         "write the root file system's image", *_as_root(), "sh", "-euc",
         'mkdir "$2"; tar -C "$2" --exclude="./dev/*" -xf "$1"; truncate -s "$4" "$3"; '

@@ -1,4 +1,4 @@
-"""The directory of one running guest, in memory where there is room: disks, shared directory, the guest's RAM."""
+"""The directory of one running guest, in memory if there is space: disks, shared directory, RAM of the guest."""
 
 import fcntl
 import os
@@ -13,12 +13,12 @@ from .kernel import Kernel
 from .scenario import Scenario
 
 _PREFIX = "zramd-lab-"
-_ROOM_FOR_FILES = 256 << 20  # bytes: what a guest writes to its disks, with room to spare
+_ROOM_FOR_FILES = 256 << 20  # bytes: more than a guest writes to its disks
 
 
 @contextmanager
 def run_directory(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> Iterator[Path]:
-    """A directory with everything that a guest of this scenario needs to boot; gone afterwards."""
+    """A directory with everything that a guest of this scenario needs; removed afterwards."""
     place = _place(scenario.memory + scenario.disk2 + _ROOM_FOR_FILES)
     with _alone(place):
         _sweep(place)
@@ -35,7 +35,7 @@ def run_directory(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | 
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    """Between its making and its lock, a directory looks like one of a run that was killed."""
+    """Locks a new directory; before that, it cannot be told from one of a killed run."""
     directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
@@ -54,7 +54,7 @@ def _place(room: int) -> Path:
 
 
 def _sweep(place: Path) -> None:
-    """Removes the directories of runs that were killed: nobody holds their lock."""
+    """Removes directories of killed runs, which are not locked."""
     for run in place.glob(f"{_PREFIX}*"):
         try:
             with open(run / "alive") as alive:

@@ -1,4 +1,4 @@
-"""Takes one scenario through all its boots and judges what comes out."""
+"""Runs one scenario through all its boots and evaluates it."""
 
 import random
 import shutil
@@ -15,56 +15,55 @@ from .uml import Guest
 
 OUT = LAB / "out"
 _POLL = 0.02  # seconds
-_ATTEMPTS = 3  # at a scenario of which nothing failed but what a busy host can make fail
+_ATTEMPTS = 3  # runs of a scenario of which only timed checks failed
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that a scenario found to be so, or not."""
+    """A check of a scenario."""
 
     passed: bool
     description: str
     detail: str
-    timed: bool = False  # the host's speed decides it, too
+    timed: bool = False  # also depends on the speed of the host
 
 
 @dataclass
 class Outcome:
-    """What became of a scenario."""
+    """The result of a scenario."""
 
     scenario: str
     seconds: float = 0.0
     checks: list[Check] = field(default_factory=list)
     figures: dict[str, tuple[str, str]] = field(default_factory=dict)  # name: value, unit
     skipped: str = ""
-    late: list[Check] = field(default_factory=list)  # the timed checks that failed in earlier attempts
+    late: list[Check] = field(default_factory=list)  # timed checks that failed in earlier attempts
 
     @property
     def failures(self) -> list[Check]:
-        """The checks that did not pass."""
+        """The failed checks."""
         return [check for check in self.checks if not check.passed]
 
 
 class Stopped(Exception):
-    """The person asked the lab to stop."""
+    """The user interrupted the lab."""
 
 
 class _GuestLost(Exception):
-    """A boot that did not end the way it should; the message says how it did."""
+    """A boot that did not end as expected; the message says how."""
 
 
 class _GuestFrozen(_GuestLost):
-    """A guest whose kernel does not answer any more."""
+    """A guest whose kernel no longer responds."""
 
 
 def skipped(scenario: Scenario, reason: str) -> Outcome:
-    """The outcome of a scenario that is not run at all."""
+    """The result of a skipped scenario."""
     return Outcome(scenario.name, skipped=reason)
 
 
 def run(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed: int, stop: threading.Event) -> Outcome:
-    """Runs a scenario, and again when only timed checks failed: what is too slow fails every time, and a host that others keep busy does
-    not."""
+    """Runs a scenario, repeatedly if only timed checks fail: a regression fails every time, a busy host does not."""
     began = time.monotonic()
     late: list[Check] = []
     for attempt in range(1, _ATTEMPTS + 1):
@@ -78,7 +77,7 @@ def run(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed
 
 
 def _attempt(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed: int, stop: threading.Event) -> Outcome:
-    """Takes it through all its boots; console, journal, log and results end up in its directory below out/."""
+    """Runs all boots; console, journal, log and results are stored in its directory below out/."""
     with run_directory(scenario, kernel, image, tree if scenario.needs_zramd else None) as directory:
         boots = _Boots(scenario, kernel, directory, stop)
         lost = None
@@ -100,7 +99,7 @@ def _attempt(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None,
 
 
 class _Boots:
-    """The boots of one scenario, one process after the other on the same disks."""
+    """The boots of one scenario, each a new process on the same disks."""
 
     def __init__(self, scenario: Scenario, kernel: Kernel, directory: Path, stop: threading.Event):
         self._scenario = scenario
@@ -116,7 +115,7 @@ class _Boots:
             how = self._boot_for_stage()
 
     def with_power_cuts(self, cuts: PowerCuts, moments: random.Random) -> None:
-        """Cuts one boot off, lets the next one of the same disk run all stages, and so on."""
+        """Cuts off one boot, then runs all stages on the same disk, repeatedly."""
         for number in range(1, cuts.count + 1):
             moment = moments.uniform(0, cuts.within)
             self._boot_to_cut(cuts.mark, moment)
@@ -125,8 +124,8 @@ class _Boots:
             self.all_stages()
 
     def _boot_for_stage(self) -> str:
-        """Boots until a stage has ended, and returns how it wanted to. A guest whose kernel has stopped answering before its stage began is
-        the lab's fault, seldom, and says nothing of zramd: it is switched off and boots again, and the figure `frozen-boots` tells."""
+        """Boots until a stage has ended, and returns how it ends the boot. Rarely, the guest's kernel stops responding before the
+        stage begins, which is a fault of the lab: the guest is then booted again, and counted in the figure `frozen-boots`."""
         begun = self._stages_begun()
         try:
             return self._boot_once()
@@ -164,21 +163,20 @@ class _Boots:
             time.sleep(moment)
 
     def _guest(self, arguments: list[str]) -> "_WatchedGuest":
-        # More than one CPU takes the newer way of running a guest's programs, which this kernel has as well.
+        # With several CPUs, seccomp is used to run the guest's programs, which this kernel supports.
         smp = [f"ncpus={self._scenario.cpus}", "seccomp=on"] if self._scenario.cpus > 1 and self._kernel.smp else []
         arguments = [f"lab.kernel={self._kernel.name}", *smp, *self._scenario.kernel_args, *arguments]
         return _WatchedGuest(self._scenario, self._kernel, self._directory, arguments, self._stop)
 
 
 class _WatchedGuest:
-    """A guest that is off when its `with` block is left, whatever the reason."""
+    """A guest that is switched off at the end of its `with` block."""
 
     def __init__(self, scenario: Scenario, kernel: Kernel, directory: Path, arguments: list[str], stop: threading.Event):
         self._limit = scenario.time_limit
         self._deadline = time.monotonic() + scenario.time_limit
         self._stop = stop
-        # A boot adds to the files of the boots before it. They are in the shared directory: a stage may read what an
-        # earlier boot said.
+        # Each boot appends to the files of previous ones, which are in the shared directory so that a stage can read them.
         out = directory / "share" / "out"
         with open(out / "console.txt", "ab") as console, open(out / "journal.txt", "ab") as journal:
             self._guest = Guest(kernel, directory, scenario.memory, arguments, console, journal)
@@ -193,7 +191,7 @@ class _WatchedGuest:
         return self._guest.is_on()
 
     def pause(self) -> None:
-        """Waits a moment, unless the guest's time is up or the lab is to stop."""
+        """Waits briefly; fails after the time limit of the guest, or if the lab is interrupted."""
         if self._stop.wait(_POLL):
             raise Stopped
         if time.monotonic() > self._deadline:

@@ -1,4 +1,4 @@
-"""A scenario: one bash file whose head says, in comments, what it needs from the host."""
+"""A scenario: one bash file with its requirements in comments at the beginning."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @dataclass(frozen=True)
 class PowerCuts:
-    """Cut the power this often, each time at a random moment after the guest's mark of this name."""
+    """Cut the power `count` times, at random moments after the guest has signalled this mark."""
 
     count: int
     within: float  # seconds
@@ -23,39 +23,39 @@ class PowerCuts:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the head of a scenario's file says."""
+    """The header of a scenario file."""
 
     path: Path
     title: str
-    kernels: tuple[str, ...]  # those it can run on, the preferred one first
+    kernels: tuple[str, ...]  # kernels it can run on, the preferred one first
     memory: int  # bytes
     disk2: int  # bytes; 0 is no second disk
-    cpus: int  # where the kernel can have more than one
+    cpus: int  # if the kernel supports several
     time_limit: float  # seconds for one boot
     kernel_args: tuple[str, ...]
     needs_zramd: bool
     power_cuts: PowerCuts | None
     stages: int
-    by_name: bool  # only when it is named: it needs something that a plain run does not bring
+    by_name: bool  # only run by name: it needs something that a plain run does not provide
 
     @property
     def name(self) -> str:
-        """The file's name is the scenario's."""
+        """The name of the file."""
         return self.path.name
 
     @property
     def longest(self) -> float:
-        """Seconds that it may take: the order in which scenarios are started."""
+        """Maximum duration in seconds, by which scenarios are ordered."""
         return self.time_limit * (2 * self.power_cuts.count if self.power_cuts else self.stages)
 
 
 def names() -> list[str]:
-    """Every scenario there is."""
+    """Names of all scenarios."""
     return sorted(path.name for path in DIRECTORY.iterdir() if not path.name.startswith("."))
 
 
 def load(name: str) -> Scenario:
-    """Reads one scenario's head."""
+    """Reads the header of one scenario."""
     path = DIRECTORY / name
     if name not in names():
         raise LabError(f"there is no scenario {name}; there are: {', '.join(names())}")
@@ -83,7 +83,7 @@ def load(name: str) -> Scenario:
 
 
 class _Head:
-    """The `# key: value` lines between a file's first line and its first line that is no comment."""
+    """The `# key: value` lines after the first line, up to the first line that is no comment."""
 
     def __init__(self, path: Path, text: str):
         self._name = path.name

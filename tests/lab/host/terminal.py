@@ -1,4 +1,4 @@
-"""A guest on the person's own terminal."""
+"""A guest on the terminal of the user."""
 
 import sys
 import termios

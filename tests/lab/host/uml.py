@@ -1,4 +1,4 @@
-"""One user-mode Linux process tree: a guest while it is switched on."""
+"""A process tree of user-mode Linux: a running guest."""
 
 import ctypes
 import os
@@ -19,19 +19,18 @@ _PR_SET_CHILD_SUBREAPER = 36
 # arch/um/drivers/mconsole.h
 _MCONSOLE_MAGIC = 0xCAFEBABE
 _MCONSOLE_VERSION = 2
-_ANSWER = 10  # seconds; it comes at once
+_ANSWER = 10  # seconds; the reply is immediate
 
-# On reboot the kernel executes its own argv[0] again. Given this name it ends instead, and whoever waits for it decides
-# about the next boot.
+# To reboot, the kernel executes its argv[0]. With this program it exits instead, and the caller starts the next boot.
 _REBOOT_COMMAND = "/bin/false"
 
 
 class Guest:
-    """A running guest. Its power is the life of its process group."""
+    """A running guest: a process group."""
 
     def __init__(self, kernel: Kernel, run: Path, memory: int, arguments: list[str],
                  console: BinaryIO | None, journal: BinaryIO | None):
-        """Switches it on. `run` has the disks and the shared directory; without a console it gets our terminal."""
+        """Starts it. `run` has the disks and the shared directory; without a console it uses our terminal."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": console, "stderr": subprocess.STDOUT} if console else {}
         self.process = subprocess.Popen(
             [_REBOOT_COMMAND, *_command_line(run, memory, console, journal), *arguments],
@@ -43,7 +42,7 @@ class Guest:
         self._mconsole = run / "guest" / "mconsole"
 
     def answers(self) -> bool:
-        """Whether its kernel still answers the host, whatever its programs do (user-mode Linux' management console)."""
+        """Whether its kernel responds to the management console of user-mode Linux, independent of its programs."""
         request = b"version"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as console, suppress(OSError):
             console.bind("")
@@ -53,11 +52,11 @@ class Guest:
         return False
 
     def is_on(self) -> bool:
-        """Whether it still runs."""
+        """Whether it is running."""
         return self.process.poll() is None
 
     def cut_power(self) -> None:
-        """Kills every process of the guest and returns when all are gone. Does nothing to one that is off."""
+        """Kills all processes of the guest and waits for their end. No effect on a guest that is off."""
         if not self._own_session:
             self.process.kill()
             self.process.wait()
@@ -72,12 +71,12 @@ class Guest:
 
 
 def adopt_orphans() -> None:
-    """Makes a dead guest's processes our children, which `cut_power` awaits: init need not be one that does."""
+    """Makes processes of a dead guest our children, for which `cut_power` waits; init may not reap them."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _die_with_parent() -> None:
-    """Even a lab that is killed leaves no guest behind."""
+    """Kills the guest if the lab is killed."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -95,6 +94,6 @@ def _command_line(run: Path, memory: int, console: BinaryIO | None, journal: Bin
         "root=/dev/ubda",
         "rw",
         "init=/lab-init",
-        # In the console's file go the kernel's messages, and those of whatever runs before the journal does.
+        # The console file gets the messages of the kernel and of programs before the journal is started.
         *(["loglevel=7", "printk.time=1", "printk.devkmsg=on", "systemd.show_status=no"] if console else ["quiet"]),
     ]
