@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_failures_are_partly_and_all_are_the_first() {
+    fn the_status_is_partly_or_that_of_the_first_failure() {
         let no = |kind| Err(Error::new(kind, "no"));
         assert_eq!(together(vec![Ok(()), Ok(())]), Ok(ExitStatus::Success));
         let some = together(vec![Ok(()), no(ErrorKind::NotFound)]).unwrap_err();

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_both_have_is_named() {
+    fn a_device_claimed_by_both_is_named() {
         let root = tempfile::tempdir().unwrap();
         let directory = root.path().join("etc/systemd/zram-generator.conf.d");
         let ours = config::load(&[("f".into(), "[zram0]\n[zram2]\n".to_owned())], "").settings;

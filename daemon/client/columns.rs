@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_given_back() {
+    fn an_unknown_column_is_returned() {
         assert_eq!(headings(Some("NAME,streams"), false).unwrap_err(), "streams");
         assert_eq!(headings(Some(""), false).unwrap_err(), "");
         assert_eq!(headings(Some("+"), false).unwrap_err(), "");

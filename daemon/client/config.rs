@@ -185,7 +185,7 @@ enabled = true
 
     /// The output is itself a configuration, with the same meaning.
     #[test]
-    fn what_is_printed_can_be_read_again() {
+    fn the_output_is_a_valid_configuration() {
         let (first, files) = loaded();
         let printed = text(&first, &files, Style::default());
         let again = config::load(&[("printed".into(), printed.clone())], "");

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_absent_daemon_is_told_by_what_to_do() {
+    fn an_absent_daemon_is_reported_with_a_remedy() {
         let errors = [
             zbus::fdo::Error::ServiceUnknown("The name is not activatable".into()),
             zbus::fdo::Error::NameHasNoOwner("no owner".into()),

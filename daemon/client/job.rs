@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_job_ended_is_how_the_command_ends() {
+    fn the_result_of_a_job_is_that_of_the_command() {
         let (lost, memory) = (ErrorKind::LosesContents, ErrorKind::InsufficientMemory);
         let cancelled =
             finished(Some(ErrorKind::Cancelled), &[(Some(ErrorKind::Cancelled), "zram0: cancelled")]);

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_a_table_under_what_holds_for_the_machine() {
+    fn a_screen_is_a_table_below_figures_of_the_machine() {
         let before = snapshot(vec![device("zram0", 1_000_000, 0, MIB)]);
         let unused = DeviceView { name: "zram1".into(), ..DeviceView::default() };
         let now = snapshot(vec![device("zram0", 3_000_000, 4096, 5 * MIB), unused]);

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_concerns_no_device_comes_first() {
+    fn lines_without_a_device_are_printed_first() {
         let skipped = (String::new(), "maintenance".to_owned(), "zramd has set up no device".to_owned());
         let report = Report { skipped: vec![skipped], ..Report::default() };
         assert_eq!(text(&report, true, Style::default()), "maintenance: zramd has set up no device\n");

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_seen_in_the_status() {
+    fn refusals_set_the_exit_status() {
         let (create, refuse) =
             (row("create", "zram0", ""), row("refuse", "zram1", "would lose its contents"));
         assert_eq!(status(&[]), ExitStatus::Success);

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_say_what_is_the_matter_with_them() {
+    fn snapshots_have_their_state() {
         let text = snapshots(&disk());
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].ends_with("good, changed while it was read, loaded"), "{text}");
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_tells_how_keeping_goes() {
+    fn a_status_has_the_last_save_and_load() {
         let text = status(&disk(), 1_700_000_000_000_000);
         for part in [
             "logs: tmpfs on /var/log, mounted",

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_sections_mean_their_objects() {
+    fn paths_and_sections_select_their_objects() {
         let device = |name: &str| DeviceView { name: name.to_owned(), ..DeviceView::default() };
         let snapshot = Snapshot {
             devices: vec![device("zram0"), device("zram1")],

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_comes_in_that_order() {
+    fn requested_properties_keep_their_order() {
         let wanted = ["Role".to_owned(), "Name".to_owned(), "MountPoint".to_owned()];
         let properties = device(&fixture::swap());
         assert_eq!(render(&properties, &wanted, false), "Role=swap\nName=zram0\n");

@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn active_is_what_does_its_work() {
+    fn devices_in_their_intended_use_are_active() {
         let machine = fixture::machine();
         let active: Vec<&str> =
             Row::all(&machine).into_iter().filter(|row| is_active(*row)).map(Row::name).collect();
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_rounded_but_never_to_nothing() {
+    fn small_shares_are_not_rounded_to_zero() {
         let texts =
             [(0, 5), (1, 1000), (5, 1000), (1, 3), (7, 7), (1, 0)].map(|(part, whole)| percent(part, whole));
         assert_eq!(texts, ["0%", "under 1%", "1%", "33%", "100%", "0%"]);

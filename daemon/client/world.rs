@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_are_told_with_what_they_were() {
+    fn changed_properties_have_their_previous_value() {
         let changed = |value| News::Changed(path("/device/zram0"), DEVICE.to_owned(), map(value));
         assert_eq!(
             lines(vec![
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_told_from_its_beginning_to_its_end() {
+    fn a_job_is_reported_from_its_beginning_to_its_end() {
         let job = path("/job/7");
         let begun = map(json!({"Type": "resize", "Object": "zram0"}));
         let progress = map(json!({"Progress": 0.25}));
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_says_what_is_there() {
+    fn the_first_line_counts_the_objects() {
         let objects = [(path("/device/zram0"), [(DEVICE.to_owned(), device("active"))].into())].into();
         let line = World::new(objects).greeting().line("12:00:00.000");
         assert_eq!(line, "12:00:00.000 zramd  watching 1 zram devices and 0 RAM disks");

@@ -241,7 +241,7 @@ mod tests {
     use crate::setup::Source;
 
     #[test]
-    fn a_method_waits_for_its_turn_but_not_for_ever() {
+    fn a_method_waits_for_the_lane_with_a_limit() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let core = Core::new(Source::default(), Mode::Direct);

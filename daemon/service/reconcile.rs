@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_worked_on_is_not_changed_meanwhile() {
+    fn a_claimed_disk_is_not_changed() {
         let core = Core::new(Source::default(), Mode::Direct);
         let (busy, idle) = (Target::RamDisk("busy".to_owned()), Target::RamDisk("idle".to_owned()));
         let tasks = || {

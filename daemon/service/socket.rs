@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_unknown_leaves_the_rest_as_it_is() {
+    fn long_and_unknown_messages_do_not_affect_others() {
         let sent = [
             call("Short", "x"),
             call("Long", &"x".repeat(1_000_000)),

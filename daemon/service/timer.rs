@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_counted_from_now() {
+    fn monotonic_times_are_converted_relative_to_now() {
         assert_eq!(since_1970(70, 60, 1_000_000), 1_000_010);
         assert_eq!(since_1970(50, 60, 1_000_000), 999_990, "it is late");
         assert_eq!((since_1970(0, 60, 1), since_1970(u64::MAX, 60, 1)), (0, 0));

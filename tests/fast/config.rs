@@ -291,7 +291,7 @@ fn f07_mount_points_are_normalised() {
 }
 
 #[test]
-fn what_becomes_the_name_of_a_file_is_not_too_long_for_one() {
+fn names_that_are_too_long_for_a_file_are_refused() {
     for (text, good) in [
         (format!("[zram0]\nmount-point = \"/srv/{}\"", "a".repeat(242)), true),
         (format!("[zram0]\nmount-point = \"/srv/{}\"", "a".repeat(243)), false),
@@ -305,7 +305,7 @@ fn what_becomes_the_name_of_a_file_is_not_too_long_for_one() {
 }
 
 #[test]
-fn options_are_kept_without_the_blanks_around_them() {
+fn options_are_trimmed() {
     for (written, expected) in [
         ("\"discard, noatime \"", "discard,noatime"),
         ("[\"discard\", \" x-a=b c\"]", "discard,x-a=b c"),
@@ -318,7 +318,7 @@ fn options_are_kept_without_the_blanks_around_them() {
 }
 
 #[test]
-fn p15_p18_a_later_file_takes_back_what_an_earlier_one_set() {
+fn p15_p18_a_later_file_overrides_an_earlier_one() {
     let loaded = load(&["[zram0]\nhost-memory-limit = 100", "[zram0]\nhost-memory-limit = \"none\""]);
     assert!(size(&planned(8_013_220, &loaded), 0).is_some());
     let loaded = load(&["[zram0]\ncompression-algorithm = \"zstd\"", "[zram0]\ncompression-algorithm = []"]);
@@ -435,7 +435,7 @@ fn ram_disks_are_numbered_after_the_last_device_and_below_the_highest_number() {
 }
 
 #[test]
-fn a_value_that_cannot_be_worked_out_fails_its_device_only() {
+fn a_size_that_cannot_be_computed_fails_its_device_only() {
     let plan = planned(8_013_220, &load(&["[zram0]\nzram-size = \"0/0\"\n[zram1]"]));
     assert_eq!(plan.items[0].decision, Decision::Refused);
     assert_eq!(plan.items[1].decision, Decision::Planned);
@@ -443,7 +443,7 @@ fn a_value_that_cannot_be_worked_out_fails_its_device_only() {
 }
 
 #[test]
-fn unknown_keys_are_warned_of_with_what_was_meant_and_the_section_is_used() {
+fn unknown_keys_cause_a_warning_with_a_suggestion_and_the_section_is_used() {
     for (key, meant) in
         [("zram-sise", "zram-size"), ("memory-limit", "host-memory-limit"), ("priority", "swap-priority")]
     {
@@ -471,7 +471,7 @@ fn messages_are_as_in_the_golden_files() {
 }
 
 #[test]
-fn a_check_of_nothing_does_not_say_that_all_is_well() {
+fn a_check_without_files_does_not_report_success() {
     let verdict = |text: &str| {
         let loaded = load(&[text]);
         render::verdict(&planned(8_013_220, &loaded), &loaded)
@@ -480,7 +480,7 @@ fn a_check_of_nothing_does_not_say_that_all_is_well() {
 }
 
 #[test]
-fn the_benchmark_reads_nothing_private_unless_it_is_said() {
+fn the_benchmark_reads_private_data_only_if_configured() {
     let sample = |text: &str| load(&[text]).settings.benchmark.sample;
     assert_eq!(sample(""), PageSource::Public);
     assert_eq!(sample("[benchmark]\n"), PageSource::Public);
@@ -518,7 +518,7 @@ proptest! {
 
     /// A section is parsed independently of the other sections.
     #[test]
-    fn sections_do_not_disturb_each_other(choices in prop::collection::vec(0..SECTIONS.len(), 1..5)) {
+    fn sections_are_independent(choices in prop::collection::vec(0..SECTIONS.len(), 1..5)) {
         let section = |number: usize, choice: usize| format!("[zram{number}]\n{}\n", SECTIONS[choice]);
         let all: String = choices.iter().enumerate().map(|(number, choice)| section(number, *choice)).collect();
         let together = load(&[&all]);
@@ -532,7 +532,7 @@ proptest! {
 }
 
 #[test]
-fn disks_on_zram_get_numbers_that_nobody_else_has() {
+fn disks_on_zram_get_unique_numbers() {
     let disk = |name: &str, more: &str| {
         format!("[ramdisk.{name}]\nmount-point = \"/{name}\"\nbackend = \"zram\"\nsize = \"64MiB\"\n{more}\n")
     };

@@ -64,7 +64,7 @@ fn path(settings: &BackingSettings) -> &str {
 }
 
 #[test]
-fn what_maintenance_needs_goes_to_devices_that_have_none_of_their_own() {
+fn maintenance_sets_missing_keys_of_devices() {
     let text = "[zram0]\nrecompression-algorithm = \"lz4hc\"\nwriteback-device = \"/dev/a\"\n[zram1]\n\
         [maintenance]\nrecompress = true\nwriteback = { device = \"/dev/b\", daily-budget = \"2GiB\" }";
     let settings = load(&[text]).settings;
@@ -123,7 +123,7 @@ fn mistakes_in_maintenance_name_line_key_and_remedy() {
 }
 
 #[test]
-fn a_secondary_that_does_not_pack_tighter_is_refused() {
+fn a_secondary_algorithm_that_is_not_denser_is_refused() {
     let text =
         "[zram0]\ncompression-algorithm = \"zstd\"\nrecompression-algorithm = [\"lz4\", \"zstd(level=15)\"]";
     let loaded = load(&[text]);

@@ -30,7 +30,7 @@ fn save(disk: &Disk) -> Saved {
 }
 
 #[test]
-#[ignore = "run by a_draft_of_a_save_that_was_killed_goes_with_the_next"]
+#[ignore = "run by the_draft_of_a_killed_save_is_removed_by_the_next"]
 fn dies_while_it_saves() {
     let spec = fs::read_to_string(std::env::var_os(SPEC).unwrap()).unwrap();
     let disk: Disk = serde_json::from_str(&spec).unwrap();
@@ -58,7 +58,7 @@ fn killed_save(trial: &Trial) {
 }
 
 #[test]
-fn a_draft_of_a_save_that_was_killed_goes_with_the_next() {
+fn the_draft_of_a_killed_save_is_removed_by_the_next() {
     let trial = Trial::with(small);
     let saved = save(&trial.disk);
     assert!(matches!(saved, Saved::Written { generation: 1, .. }), "{saved:?}");

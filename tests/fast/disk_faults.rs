@@ -56,7 +56,7 @@ fn a_save_may_fail_anywhere_where_all_files_have_names() {
 
 /// A directory that is removed during the listing, or cannot be read, does not affect the others.
 #[test]
-fn a_directory_that_cannot_be_listed_costs_only_itself() {
+fn a_directory_that_cannot_be_listed_does_not_affect_others() {
     let saved = |fault| {
         let trial = Trial::new();
         trial.load().unwrap();
@@ -236,7 +236,7 @@ fn a_load_may_fail_anywhere() {
 }
 
 #[test]
-fn nothing_has_a_name_before_it_is_on_the_disk() {
+fn files_are_synced_before_they_get_a_name() {
     in_order(Calls::with_fault, "linkat gen-3.tar.zst");
     in_order(Calls::all_named, "renameat gen-3.tar.zst.partial -> gen-3.tar.zst");
 }

@@ -161,7 +161,7 @@ enum Wrong {
 }
 
 #[test]
-fn entries_that_want_more_than_they_may_are_left_out() {
+fn forged_entries_are_left_out() {
     use Wrong::{Entry, Whole};
     let scene = Scene::new();
     let outside = scene.trial.path("outside").into_os_string().into_encoded_bytes();
@@ -334,7 +334,7 @@ fn a_flipped_bit_is_noticed_wherever_it_is() {
 }
 
 #[test]
-fn manifests_that_are_wrong_are_not_believed() {
+fn wrong_manifests_are_refused() {
     for text in ["", "{}", "no JSON", "{\"format_version\": 1}"] {
         let scene = Scene::new();
         fs::write(scene.manifest(), text).unwrap();
@@ -364,7 +364,7 @@ fn manifests_that_are_wrong_are_not_believed() {
 }
 
 #[test]
-fn device_nodes_are_made_as_they_are_and_followed_by_nobody() {
+fn device_nodes_are_created_and_never_opened() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: needs root");
     }

@@ -123,7 +123,7 @@ fn nothing_is_written_when_nothing_has_changed() {
 }
 
 #[test]
-fn what_changes_while_it_is_read_is_read_again_and_marked() {
+fn files_that_change_during_a_save_are_read_again_and_marked() {
     let trial = Trial::with(small);
     fs::write(trial.place().join("z"), "before").unwrap();
     let late = trial.place().join("z");
@@ -216,7 +216,7 @@ fn a_pinned_generation_is_deleted_only_after_it_was_unpinned() {
 const BY_USER: Request<'static> = Request { reason: manifest::BY_USER, force: false, last: false };
 
 #[test]
-fn saves_of_users_take_the_place_of_their_own_only() {
+fn saves_of_users_replace_only_saves_of_users() {
     let trial = Trial::with(small);
     let write = |text: &str| fs::write(trial.place().join("file"), text).unwrap();
     let timer = Request { reason: "timer", ..BY_USER };
@@ -242,7 +242,7 @@ fn saves_of_users_take_the_place_of_their_own_only() {
 }
 
 #[test]
-fn a_save_of_a_user_that_does_not_fit_besides_the_others_is_refused() {
+fn a_save_of_a_user_that_needs_space_of_others_is_refused() {
     let mut trial = Trial::with(small);
     trial.disk.keep = 10;
     let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
@@ -325,7 +325,7 @@ fn a_boot_that_ended_without_its_last_save_is_reported_until_the_next_one() {
 }
 
 #[test]
-fn without_a_good_generation_it_goes_on_as_was_asked() {
+fn without_a_good_generation_the_configured_policy_applies() {
     let broken = || {
         let trial = Trial::with(small);
         trial.save().unwrap();

@@ -32,7 +32,7 @@ fn good(trial: &Trial) -> Vec<(u64, bool)> {
 }
 
 #[test]
-fn an_archive_that_was_cut_off_is_neither_good_nor_all_that_has_to_be_saved() {
+fn a_truncated_archive_is_not_good_and_the_disk_is_saved_again() {
     let trial = with_two();
     assert_eq!(good(&trial), [(2, true), (1, true)]);
     cut(&trial, 2);
@@ -68,7 +68,7 @@ fn the_only_snapshot_that_can_be_loaded_is_not_deleted() {
 }
 
 #[test]
-fn archives_without_manifest_are_broken_snapshots_and_not_nothing() {
+fn archives_without_manifest_count_as_damaged_snapshots() {
     let trial = with_two();
     fs::remove_file(trial.disk.store.join("gen-2.json")).unwrap();
     assert_eq!(good(&trial), [(2, false), (1, true)]);

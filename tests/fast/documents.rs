@@ -383,7 +383,7 @@ fn org_zramd1_5_is_current() {
 }
 
 #[test]
-fn all_of_it_is_installed() {
+fn all_pages_are_installed() {
     let manifest = text("packaging/manifest");
     for file in fs::read_dir(repository("packaging/man")).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
@@ -396,7 +396,7 @@ fn all_of_it_is_installed() {
 }
 
 #[test]
-fn tools_that_check_pages_find_nothing() {
+fn linters_of_manual_pages_have_no_findings() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         eprintln!("skipped: the pages are being written");
         return;

@@ -110,7 +110,7 @@ fn refilled(machine: &SimMachine) -> Result<Vec<u32>, Error> {
 }
 
 #[test]
-fn what_fits_goes_and_comes_back_as_it_was() {
+fn swap_that_fits_is_drained_and_restored() {
     let machine = machine([200, 100], 400, 50);
     let before = on(&machine);
     let (done, told) = drained(&machine);
@@ -127,7 +127,7 @@ fn what_fits_goes_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn what_does_not_fit_stays_and_the_rest_goes() {
+fn swap_that_does_not_fit_stays_on() {
     let machine = machine([300, 100], 200, 50);
     let (done, told) = drained(&machine);
     done.unwrap();
@@ -144,7 +144,7 @@ fn what_does_not_fit_stays_and_the_rest_goes() {
 }
 
 #[test]
-fn without_swap_on_a_disk_all_stays() {
+fn without_swap_on_a_disk_nothing_is_drained() {
     let machine = machine([1, 1], 900, 0);
     let (done, told) = drained(&machine);
     done.unwrap();
@@ -153,7 +153,7 @@ fn without_swap_on_a_disk_all_stays() {
 }
 
 #[test]
-fn what_somebody_switched_off_stays_off() {
+fn swap_that_was_switched_off_by_hand_stays_off() {
     let machine = machine([1, 1], 900, 100);
     pid_1(&machine).stop(&mut machine.process(), 1).unwrap();
     let (done, told) = drained(&machine);
@@ -164,7 +164,7 @@ fn what_somebody_switched_off_stays_off() {
 }
 
 #[test]
-fn swap_of_others_and_without_a_unit_is_left_alone() {
+fn swap_of_other_programs_and_without_a_unit_is_not_drained() {
     let machine = machine([1, 1], 900, 100);
     machine.change().records.remove("zram1.json");
     engine::apply(
@@ -180,7 +180,7 @@ fn swap_of_others_and_without_a_unit_is_left_alone() {
 }
 
 #[test]
-fn after_a_failure_all_comes_back() {
+fn after_a_failure_all_swap_is_restored() {
     let machine = machine([1, 1], 900, 100);
     let before = on(&machine);
     let (done, told) = drained_by(&mut Pid1 { fails: Some(0), ..pid_1(&machine) });
@@ -192,7 +192,7 @@ fn after_a_failure_all_comes_back() {
 }
 
 #[test]
-fn pid_1_is_not_believed() {
+fn the_result_of_pid_1_is_verified() {
     let machine = machine([1, 1], 900, 100);
     let lies = || Pid1 { lies: true, ..pid_1(&machine) };
     assert!(drained_by(&mut lies()).0.unwrap_err().to_string().contains("zram1"));
@@ -204,7 +204,7 @@ fn pid_1_is_not_believed() {
 }
 
 #[test]
-fn what_is_not_configured_any_more_is_no_failure() {
+fn swap_that_is_no_longer_configured_is_no_failure() {
     let machine = machine([1, 1], 900, 100);
     drained(&machine).0.unwrap();
     let known = refill(&mut machine.process(), &mut Pid1 { gone: vec![0], ..pid_1(&machine) });
@@ -214,7 +214,7 @@ fn what_is_not_configured_any_more_is_no_failure() {
 
 /// A kill or failure at any call: drained swaps have a drop-in, and swaps with a drop-in come back.
 #[test]
-fn no_end_leaves_swap_off_for_good() {
+fn a_kill_or_failure_never_leaves_swap_off() {
     for fault in [Fault::KillBefore, Fault::KillAfter, Fault::Fail(Errno::NOSPC)] {
         let mut ended = false;
         for call in 1..40 {

@@ -436,7 +436,7 @@ fn nothing_is_mounted_below_a_mount_that_failed() {
 }
 
 #[test]
-fn whoever_holds_a_device_is_waited_for_and_then_named() {
+fn the_holder_of_a_device_is_waited_for_and_then_named() {
     let machine = machine(KernelConfig::full());
     let initial = machine.snapshot();
     apply(&machine, &only_swap());
@@ -457,7 +457,7 @@ fn whoever_holds_a_device_is_waited_for_and_then_named() {
 }
 
 #[test]
-fn whoever_uses_a_mount_is_named_and_the_rest_goes_later() {
+fn the_user_of_a_mount_is_named_and_a_later_run_removes_it() {
     let machine = machine(KernelConfig::full());
     let initial = machine.snapshot();
     apply(&machine, &settings());
@@ -607,7 +607,7 @@ fn a_damaged_record_stops_its_own_target_alone() {
 }
 
 #[test]
-fn what_a_damaged_record_is_about_is_neither_taken_nor_forgotten() {
+fn the_target_of_a_damaged_record_is_neither_changed_nor_forgotten() {
     for text in damages() {
         let machine = machine(KernelConfig::full());
         apply(&machine, &settings());
@@ -733,7 +733,7 @@ fn without_a_sequence_number_a_device_of_another_program_is_not_ours() {
 }
 
 #[test]
-fn a_device_that_was_taken_away_is_not_called_that_of_another_program() {
+fn a_removed_device_is_not_reported_as_one_of_another_program() {
     let machine = machine(KernelConfig::full());
     let host = &mut machine.process();
     let kind = |number| engine::device::control::must_be_ours(host, number).unwrap_err().kind;

@@ -45,7 +45,7 @@ fn a_configuration_is_printed_and_written_once() {
 }
 
 #[test]
-fn links_hide_what_is_below_them_and_programs_are_not_run_unasked() {
+fn links_hide_lower_files_and_programs_are_run_only_on_request() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     write(root, "usr/lib/systemd/zram-generator.conf", "[zram7]\nzram-size = 1\n");
@@ -67,7 +67,7 @@ fn links_hide_what_is_below_them_and_programs_are_not_run_unasked() {
 }
 
 #[test]
-fn what_is_not_configured_is_said_so() {
+fn a_program_without_configuration_is_reported() {
     let root = tempfile::tempdir().unwrap();
     for (peer, file) in [("zram-tools", "/etc/default/zramswap"), ("log2ram", "/etc/log2ram.conf")] {
         let output = import(root.path(), &[peer]);
@@ -152,7 +152,7 @@ fn links_are_followed_inside_the_root() {
 }
 
 #[test]
-fn what_zramd_will_not_set_up_is_said_so() {
+fn sections_that_zramd_refuses_are_reported() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     write(
@@ -185,7 +185,7 @@ fn what_zramd_will_not_set_up_is_said_so() {
 }
 
 #[test]
-fn a_value_that_cannot_be_is_its_default_and_what_zramd_does_not_take_is_a_comment() {
+fn impossible_values_become_the_default_and_unsupported_ones_a_comment() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     write(root, "etc/pop-zram", "SWAPPINESS=lots\nPAGE_CLUSTERS=500\n");
@@ -205,7 +205,7 @@ fn a_value_that_cannot_be_is_its_default_and_what_zramd_does_not_take_is_a_comme
 }
 
 #[test]
-fn words_that_mean_nothing_are_said_so() {
+fn ineffective_options_are_reported() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     write(root, "etc/systemd/zram-generator.conf", "set!x = nproc\n[zram0]\nzram-size = ram / x\n");

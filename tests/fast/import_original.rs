@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_imported_loads(text in "(\\[zram[0-3+]?\\]?|zram-size|mount-point|options|fs-type|SIZE|PATH_DISK|PORTION|ALGO|zram-fraction|set!n|[ \t]|=|:|#|\"|\\\\|\n|\n|ram|/|[0-9]|[a-z(),;]|ż|\u{1}){0,40}") {
+    fn every_import_loads(text in "(\\[zram[0-3+]?\\]?|zram-size|mount-point|options|fs-type|SIZE|PATH_DISK|PORTION|ALGO|zram-fraction|set!n|[ \t]|=|:|#|\"|\\\\|\n|\n|ram|/|[0-9]|[a-z(),;]|ż|\u{1}){0,40}") {
         for peer in Peer::ALL {
             let imported = import(peer, &[("/f".into(), text.clone())], &Values::default());
             let loaded = config::load(&[("zramd.toml".into(), imported.toml.clone())], "");
@@ -243,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_shell_file_says_is_imported_as_something_that_loads(
+    fn every_import_of_a_shell_file_loads(
         lines in prop::collection::vec((prop::sample::select(NAMES), prop::sample::select(VALUES)), 0..8)
     ) {
         let lines: Vec<String> = lines.iter().map(|(name, value)| format!("{name}='{value}'")).collect();

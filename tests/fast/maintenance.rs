@@ -71,7 +71,7 @@ fn incompressible_pages_are_tried_once_on(kernel: KernelConfig) {
 
 /// Pages that do not shrink, before and after those that do: the kernels begin at different ends.
 #[test]
-fn pages_that_gain_nothing_keep_no_others_from_their_turn() {
+fn pages_without_gain_do_not_block_others() {
     let shrunk = |machine: &SimMachine| {
         let state = machine.look();
         let slots = &state.devices[&0].slots.all;
@@ -145,7 +145,7 @@ fn a_night_in_suspend_ages_nothing_on(kernel: KernelConfig) {
 }
 
 #[test]
-fn a_machine_that_sleeps_between_any_two_runs_has_its_turn_every_other_time() {
+fn with_a_suspend_between_runs_every_second_run_recompresses() {
     let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
     let machine = machine(KernelConfig::full(), &loaded);
     let mut turns = Vec::new();
@@ -158,7 +158,7 @@ fn a_machine_that_sleeps_between_any_two_runs_has_its_turn_every_other_time() {
 }
 
 #[test]
-fn a_kernel_without_times_of_access_waits_for_the_whole_age() {
+fn a_kernel_without_access_times_waits_for_the_whole_age() {
     let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
     let machine = machine(KernelConfig { entry_times: false, ..KernelConfig::full() }, &loaded);
     store(&machine, false, 0..200);
@@ -176,7 +176,7 @@ fn a_kernel_without_times_of_access_waits_for_the_whole_age() {
 }
 
 #[test]
-fn where_marks_only_add_up_no_young_page_is_written() {
+fn with_accumulating_marks_no_young_page_is_written() {
     let kernel = KernelConfig { exact_marks: false, algorithm_params: false, ..KernelConfig::full() };
     let (machine, loaded) = short_of_memory(kernel);
     with_budget(&machine, &loaded);
@@ -195,7 +195,7 @@ fn where_marks_only_add_up_no_young_page_is_written() {
 }
 
 #[test]
-fn who_asks_for_one_thing_gets_it() {
+fn a_requested_action_is_done() {
     let loaded = load(SWAP.trim_end());
     let text = format!("{SWAP}recompression-algorithm = \"zstd\"\n");
     let loaded = Loaded { settings: load(&text).settings, ..loaded };
@@ -234,7 +234,7 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
 }
 
 #[test]
-fn nothing_is_left_alone_without_a_word() {
+fn everything_that_is_skipped_has_a_reason() {
     let loaded = load(&format!("{SWAP}{BOTH}"));
     let machine = machine(KernelConfig::full(), &loaded);
     store(&machine, false, 0..100);

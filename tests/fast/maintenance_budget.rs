@@ -14,7 +14,7 @@ use sim::kernel::KernelConfig;
 use sim::survive;
 
 #[test]
-fn write_back_keeps_to_the_budget_and_its_ends_are_no_errors() {
+fn write_back_stays_within_the_budget_and_ends_without_error() {
     for kernel in KERNELS {
         write_back_keeps_to_the_budget_and_its_ends_are_no_errors_on(kernel());
     }
@@ -68,7 +68,7 @@ fn without_a_record_on_disk_nothing_is_written() {
 }
 
 #[test]
-fn the_budget_is_told_before_anything_is_done() {
+fn the_budget_is_reported_before_the_first_action() {
     let (machine, loaded) = short_of_memory(KernelConfig::full());
     let budget = Order { only: Some(Only::Budget), ..Order::all(Cause::Request) };
     let left = || {

@@ -9,7 +9,7 @@ use logic::maintain::pass::Pages;
 use sim::kernel::KernelConfig;
 
 #[test]
-fn what_fails_does_not_hold_up_the_rest() {
+fn a_failure_does_not_stop_independent_work() {
     let two = format!("{SWAP}[zram1]\nzram-size = \"256MiB\"\n{BOTH}");
     let loaded = load(&two);
     let machine = machine(KernelConfig::full(), &loaded);
@@ -44,7 +44,7 @@ fn a_threshold_that_the_kernel_refuses_is_no_error() {
 
 /// The number of incompressible pages is no longer valid when other pages have replaced them.
 #[test]
-fn incompressible_pages_that_have_come_since_are_tried() {
+fn new_incompressible_pages_are_tried() {
     let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true"));
     let machine = machine(KernelConfig::full(), &loaded);
     let tries = || done(&timer(&machine, &loaded)).contains(&("recompress", "huge"));
@@ -78,7 +78,7 @@ fn incompressible_pages_that_have_come_since_are_tried() {
 }
 
 #[test]
-fn who_asks_for_incompressible_pages_is_told_when_there_are_none() {
+fn a_request_for_incompressible_pages_reports_if_there_are_none() {
     let loaded = load(&format!("{SWAP}recompression-algorithm = \"zstd\"\n"));
     let machine = machine(KernelConfig::full(), &loaded);
     machine.process().discard(0, 0, 16 * PAGE).unwrap();

@@ -16,7 +16,7 @@ fn marked(machine: &SimMachine) -> usize {
 
 /// Linux 7.2 counts whole seconds, and marks all pages for an age above its uptime.
 #[test]
-fn nothing_is_older_than_the_machine() {
+fn no_page_is_older_than_the_boot() {
     for kernel in KERNELS {
         let ages = "recompress = { idle-age = \"2h\", max-idle-age = \"2h\" }";
         let loaded = load(&format!("{SWAP}[maintenance]\n{ages}"));
@@ -85,7 +85,7 @@ proptest! {
 
 /// Without access times, idle marks that one policy has used are not used by the other.
 #[test]
-fn without_times_of_access_both_policies_have_their_turn() {
+fn without_access_times_both_policies_run() {
     let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });
     with_budget(&machine, &loaded);
     for day in 0..4 {
@@ -103,7 +103,7 @@ fn without_times_of_access_both_policies_have_their_turn() {
 }
 
 #[test]
-fn without_times_of_access_a_full_disk_does_not_end_recompression() {
+fn without_access_times_a_full_disk_does_not_end_recompression() {
     let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });
     machine.change().block_bytes.insert("/dev/wb".to_owned(), MIB);
     with_budget(&machine, &loaded);

@@ -132,7 +132,7 @@ fn a_device_in_use_gets_a_second_one_and_only_one() {
 
 /// Also before the first run, which is an hour after boot. A failed read has no effect.
 #[test]
-fn the_memory_that_counts_is_that_at_set_up() {
+fn resizes_are_relative_to_the_memory_at_set_up() {
     let loaded = load(&format!("{HALF}[maintenance]\non-memory-change = \"report\""));
     let machine = SimMachine::new(KernelConfig::full());
     engine::apply(&mut machine.process(), &loaded).unwrap();
@@ -166,7 +166,7 @@ fn the_memory_that_counts_is_that_at_set_up() {
 }
 
 #[test]
-fn what_is_on_a_file_system_stays_there() {
+fn a_file_system_is_not_resized_automatically() {
     let loaded = load(&format!("[zram0]\nzram-size = \"ram / 2\"\nmount-point = \"/run/scratch\"\n{APPLY}"));
     let machine = machine(&loaded);
     set_memory(&machine, 8);

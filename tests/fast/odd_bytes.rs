@@ -118,7 +118,7 @@ fn names_of_any_bytes_are_told_apart() {
 proptest! {
     /// Any line of bytes neither hides nor changes the lines around it.
     #[test]
-    fn any_line_leaves_the_others_alone(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn a_line_of_any_bytes_does_not_affect_others(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let odd: Vec<u8> = bytes.into_iter().filter(|byte| *byte != b'\n').chain([b'\n']).collect();
         let among = |before: &str, after: &str| [before.as_bytes(), &odd, after.as_bytes()].concat();
         let swaps = proc::parse_swaps(&among("Filename\n", "/dev/zram7 partition 8 0 -7\n"));
@@ -171,7 +171,7 @@ fn units_are_written_with_accounts_in_latin_1() {
 }
 
 #[test]
-fn a_lookup_that_fails_takes_only_its_own_section() {
+fn a_failed_lookup_disables_only_its_section() {
     // A FIFO stands for any unreadable file; reading it must not block.
     let fifo = |root: &Path, path: &str| {
         fs::remove_file(root.join(path)).unwrap();

@@ -215,7 +215,7 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
 }
 
 #[test]
-fn recipes_build_and_install_in_the_one_way() {
+fn recipes_use_the_common_build_and_install_scripts() {
     for recipe in ["debian/rules", "fedora/zramd.spec", "arch/PKGBUILD"] {
         let recipe_text = read(&format!("packaging/{recipe}"));
         for step in ["packaging/build\n", "packaging/install --destdir ", "packaging/cargo test\n"] {
@@ -357,7 +357,7 @@ fn crates_have_one_version_come_from_one_place_and_have_licences_that_allow_it()
 }
 
 #[test]
-fn xml_is_what_its_readers_expect() {
+fn xml_files_are_valid() {
     const POLICY_DTD: &str = "/usr/share/polkit-1/policyconfig-1.dtd";
     if !has_program("xmllint") {
         skip("needs xmllint");
@@ -412,7 +412,7 @@ fn no_preset_enables_a_unit() {
 /// The daemon has to be enabled by the administrator, and is not bus-activated. The package recipes install what the
 /// manifest has.
 #[test]
-fn nothing_makes_the_bus_start_the_daemon() {
+fn the_daemon_is_not_bus_activated() {
     for (path, entry) in manifest() {
         assert!(!path.contains("/dbus-1/system-services/") && !path.contains("/dbus-1/services/"), "{path}");
         let Entry::File(source, _) = entry else { continue };

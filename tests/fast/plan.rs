@@ -98,7 +98,7 @@ fn sizes_that_would_hurt_are_refused() {
 }
 
 #[test]
-fn no_amount_of_memory_is_too_much_to_count_with() {
+fn any_amount_of_memory_is_handled() {
     let memory = Memory { total_kib: u64::MAX, ..Memory::default() };
     let largest = "[zram0]\nzram-size = \"8388607TiB\"\n[zram1]\nzram-fraction = 1";
     plan_of(largest, &Facts { memory, page_size: 1, ..facts() });
@@ -149,7 +149,7 @@ fn mount_points_do_not_hide_anything() {
 }
 
 #[test]
-fn what_is_below_the_directories_of_the_system_is_refused_with_them() {
+fn mount_points_below_system_directories_are_refused() {
     let refused = [
         "/",
         "/bin/x",
@@ -208,14 +208,14 @@ fn what_is_below_the_directories_of_the_system_is_refused_with_them() {
 
 /// The private mount point of a RAM disk on zram is below a system directory.
 #[test]
-fn the_place_of_a_disk_is_no_mistake() {
+fn the_private_mount_point_of_a_disk_is_allowed() {
     let text = "[ramdisk.a]\nmount-point = \"/srv/a\"\nsize = 9\nbackend = \"zram\"\npersist = \"snapshot\"";
     let plan = plan_of(text, &facts());
     assert!(plan.items.iter().all(|item| item.decision == Decision::Planned), "{:?}", plan.items);
 }
 
 #[test]
-fn what_this_machine_lacks_is_named() {
+fn missing_features_of_the_machine_are_named() {
     let text = "[zram0]\nmount-point = \"/a\"\nfs-type = \"btrfs\"";
     let without = Facts { mkfs: [("btrfs".to_owned(), false)].into(), ..facts() };
     check(text, &without, Some((ErrorKind::Unsupported, "mkfs.btrfs is not installed")));
@@ -258,7 +258,7 @@ fn a_device_of_another_program_is_refused_and_its_user_named() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_warned_of() {
+fn conflicts_cause_a_warning() {
     let better = SwapLine { path: "/dev/sda2".into(), size_kib: 9, used_kib: 0, priority: 200 };
     let tunables = [(logic::vm::Tunable::Zswap, "Y".to_owned())].into();
     let facts = Facts { tunables, swaps: vec![better], ..facts() };
@@ -314,7 +314,7 @@ fn the_order_of_configuration_is_the_one_that_all_kernels_accept() {
 proptest! {
     /// For any configuration: each step has an undo or a reason for having none, and all steps are about planned targets.
     #[test]
-    fn every_step_can_be_taken_back_or_says_why_not(
+    fn every_step_has_an_undo_or_a_reason(
         sections in prop::collection::vec((0u32..6, prop::sample::select(vec![
             "", "zram-size = \"1GiB\"", "mount-point = \"/a\"", "mount-point = \"/a/b\"\nmode = \"0700\"", "zram-size = 0",
             "zram-size = \"90GiB\"", "fs-type = \"none\"", "compression-algorithm = [\"842\", \"zstd(level=3)\"]",

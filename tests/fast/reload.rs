@@ -72,7 +72,7 @@ fn nothing_changed_means_nothing_to_do() {
 }
 
 #[test]
-fn each_change_is_as_gentle_as_it_can_be() {
+fn each_change_has_the_least_disruptive_action() {
     check(
         "swap-priority = 100",
         "swap-priority = 50",
@@ -116,7 +116,7 @@ fn what_would_lose_contents_is_refused_unless_forced() {
 }
 
 #[test]
-fn a_section_that_is_gone_or_switched_off_takes_its_target_along() {
+fn a_removed_or_disabled_section_removes_its_target() {
     let section = "[zram0]\nzram-size = \"64MiB\"";
     check(section, &section.replace(']', "]\nenabled = false"), false, ("zram0", Action::Remove, ""));
     check(
@@ -128,7 +128,7 @@ fn a_section_that_is_gone_or_switched_off_takes_its_target_along() {
 }
 
 #[test]
-fn a_disk_that_pid_1_mounted_is_ours_although_no_record_tells_of_it() {
+fn a_disk_mounted_by_pid_1_is_ours_without_a_record() {
     let machine = machine();
     machine.change().records.remove("ramdisk-small.json");
     let disks = vec![UnitDisk {
@@ -173,7 +173,7 @@ fn reload(machine: &SimMachine, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn carrying_it_out_makes_the_machine_what_the_configuration_says() {
+fn after_a_reload_the_machine_matches_the_configuration() {
     let machine = machine();
     assert_eq!(reload(&machine, AFTER), [""; 0]);
     assert_eq!(actions(&machine, AFTER, &Scope::default()), []);
@@ -210,7 +210,7 @@ fn look(machine: &SimMachine, text: &str) -> Snapshot {
 }
 
 #[test]
-fn every_reader_is_shown_what_is_there() {
+fn all_readers_agree_with_the_machine() {
     let seen = look(&machine(), BEFORE);
     let swap = seen.device("zram0").unwrap();
     assert_eq!((swap.role, swap.state, swap.managed), (RoleView::Swap, StateView::Active, true));
@@ -227,7 +227,7 @@ fn every_reader_is_shown_what_is_there() {
 }
 
 #[test]
-fn what_keeps_a_device_from_going_is_named() {
+fn the_obstacle_to_a_removal_is_named() {
     let machine = SimMachine::new(KernelConfig::full());
     let swap = loaded("[zram0]\nzram-size = \"64MiB\"\n");
     // PID 1 activates the swap; zramd-setup only sets up the device.
@@ -241,7 +241,7 @@ fn what_keeps_a_device_from_going_is_named() {
 
 /// The shorter survey reads less, but must find the same.
 #[test]
-fn a_list_needs_no_more_than_is_read_for_it() {
+fn the_short_survey_is_sufficient_for_a_list() {
     let machine = machine();
     machine.change().add(7);
     let config = View::of(&loaded(BEFORE), Vec::new());
@@ -260,7 +260,7 @@ fn a_list_needs_no_more_than_is_read_for_it() {
 }
 
 #[test]
-fn strangers_and_losses_are_told_apart() {
+fn foreign_and_missing_devices_are_distinguished() {
     let machine = machine();
     machine.change().add(7);
     let seen = look(&machine, BEFORE);
@@ -277,7 +277,7 @@ fn strangers_and_losses_are_told_apart() {
 }
 
 #[test]
-fn what_the_daemon_is_told_names_the_units() {
+fn tasks_for_the_daemon_name_the_units() {
     let text = BEFORE
         .replace("swap-priority = 100", "swap-priority = 50")
         .replace("size = \"16MiB\"", "size = \"24MiB\"");
@@ -303,7 +303,7 @@ fn what_the_daemon_is_told_names_the_units() {
 
 /// A device that is removed during a read is not an error, and is not shown partially.
 #[test]
-fn a_device_may_go_away_while_somebody_looks() {
+fn a_device_may_be_removed_during_a_read() {
     let text = "[zram0]\nzram-size = \"64MiB\"\n";
     let machine = SimMachine::new(KernelConfig::full());
     engine::apply(&mut machine.process(), &loaded(text)).unwrap();

@@ -82,7 +82,7 @@ fn a_swap_moves_without_being_forced() {
 
 /// The machine may change between survey and execution.
 #[test]
-fn what_the_planner_refuses_is_no_success() {
+fn a_refusal_of_the_planner_is_not_success() {
     let machine = machine();
     let changed = configured(&text(64, 48, "nosuid"));
     let mut survey = look(&machine, &changed, true);

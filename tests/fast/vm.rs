@@ -146,7 +146,7 @@ fn what_another_program_has_changed_is_left_alone() {
 }
 
 #[test]
-fn a_changed_wish_takes_the_old_settings_back_first() {
+fn changed_keys_revert_the_old_settings_first() {
     let machine = machine();
     apply(&machine, TUNED);
     apply(
@@ -164,7 +164,7 @@ fn disk_swap(state: &mut State, priority: i32) {
 }
 
 #[test]
-fn only_when_our_swap_is_used_first() {
+fn settings_apply_only_while_our_swap_is_used_first() {
     let tuned = "[zram1]\nzram-size = 64\nswap-priority = 10\n[vm]\ntune = true\n";
     // Swap of another program on zram0 stands for any other swap.
     for (priority, expected) in [(9, "150 0 15000 10 N"), (10, "60 3 15000 10 N"), (11, "60 3 15000 10 N")] {
@@ -260,7 +260,7 @@ fn through_units_the_settings_wait_for_the_swap() {
 }
 
 #[test]
-fn a_kernel_without_a_setting_does_without() {
+fn settings_that_the_kernel_lacks_are_skipped() {
     let machine = machine();
     machine.change().tunables.remove(&Tunable::Zswap);
     machine.change().tunables.remove(&Tunable::PageCluster);

@@ -104,7 +104,7 @@ fn what_cannot_be_encrypted_is_not_written_at_all() {
 }
 
 #[test]
-fn a_place_that_does_not_fit_is_named_and_left_alone() {
+fn an_unsuitable_store_is_named_and_not_changed() {
     for (keys, expected) in [
         ("writeback-file = \"/nowhere/wb\"", "the directory of /nowhere/wb does not exist"),
         ("writeback-file = \"/var/lib\"", "/var/lib exists already"),

@@ -179,7 +179,7 @@ fn a_killed_worker_leaves_nothing() {
 }
 
 #[test]
-fn what_both_killed_programs_leave_is_removed_by_the_next() {
+fn remains_of_both_killed_programs_are_removed_by_the_next_run() {
     killed(true, || {
         let next = bench(&["ramdisk", "--size", "16MiB", "--algorithm", "none-such"]);
         assert_eq!(next.status.code(), Some(5), "{next:?}");
@@ -190,7 +190,7 @@ fn what_both_killed_programs_leave_is_removed_by_the_next() {
 const LZO_RLE: [&str; 4] = ["--algorithms", "lzo-rle", "--seconds", "1"];
 
 #[test]
-fn what_cannot_be_measured_is_said_by_name() {
+fn media_that_cannot_be_measured_are_named() {
     if !can_use_real_kernel() {
         return;
     }
@@ -209,7 +209,7 @@ fn what_cannot_be_measured_is_said_by_name() {
 
 /// With a single number of pages, the suggestion considers all of them, and other algorithms are not mentioned.
 #[test]
-fn a_suggestion_follows_from_all_numbers_of_pages() {
+fn the_suggestion_considers_all_numbers_of_pages() {
     if !can_use_real_kernel() {
         return;
     }

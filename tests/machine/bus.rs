@@ -38,7 +38,7 @@ fn golden_path(interface: &str) -> String {
 /// `UPDATE_GOLDEN=1` writes additions. Incompatible changes need the file to be deleted by hand, only before the first
 /// release.
 #[test]
-fn nothing_is_taken_back() {
+fn interfaces_stay_compatible() {
     for (name, xml) in interfaces() {
         let path = golden_path(&name);
         if let Ok(before) = std::fs::read_to_string(repository(&path)) {
@@ -112,7 +112,7 @@ fn methods_that_make_jobs_take_options() {
 }
 
 #[test]
-fn error_names_are_settled() {
+fn error_names_are_stable() {
     let names: Vec<&str> = ErrorKind::all().map(|(_, name)| name).collect();
     golden(
         "tests/golden/introspection/errors",

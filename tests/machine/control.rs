@@ -349,7 +349,7 @@ fn refusals_and_mistakes_have_their_status() {
 }
 
 #[test]
-fn what_is_looked_at_is_what_the_daemon_goes_by() {
+fn read_only_commands_use_the_configuration_of_the_daemon() {
     let Some(session) = Session::begin("[zram6]\nzram-size = \"16MiB\"\n") else { return };
     session.ok(&["reload"]);
     let file = session.bus().bus().config();
@@ -373,7 +373,7 @@ exec "$HERE/real-setup" "$@"
 "#;
 
 #[test]
-fn whoever_waits_for_a_change_can_give_up() {
+fn waiting_for_a_change_can_be_cancelled() {
     let Some(session) = Session::with(|| PrivateBus::start_with_worker("", "")) else { return };
     let bus = session.bus();
     let here = bus.bus().directory();
@@ -479,7 +479,7 @@ impl Drop for Planted {
 }
 
 #[test]
-fn what_is_damaged_in_run_zramd_stops_no_command_about_anything_else() {
+fn a_damaged_file_in_run_zramd_does_not_affect_other_targets() {
     let Some(session) = Session::begin("[zram0]\nzram-size = \"16MiB\"\n[zram1]\nzram-size = \"16MiB\"\n")
     else {
         return;

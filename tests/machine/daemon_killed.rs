@@ -252,7 +252,7 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
 }
 
 #[test]
-fn whatever_is_interrupted_is_finished_or_undone() {
+fn an_interrupted_operation_is_completed_or_undone() {
     if !can_use_real_kernel() {
         return;
     }

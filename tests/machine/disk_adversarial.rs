@@ -54,7 +54,7 @@ fn reloaded(trial: &Trial, mounted: Mounted) -> (ramdisk::Loaded, Mounted) {
 }
 
 #[test]
-fn what_the_audit_made_unloadable_comes_back() {
+fn trees_that_could_not_be_loaded_once_are_restored() {
     let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
     let place = trial.place().to_owned();
     fs::write(place.join("early"), "x").unwrap();
@@ -83,7 +83,7 @@ fn what_the_audit_made_unloadable_comes_back() {
 }
 
 #[test]
-fn too_many_attributes_cost_only_themselves() {
+fn too_many_attributes_do_not_affect_others() {
     let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
     let place = trial.place().to_owned();
     let set =
@@ -139,7 +139,7 @@ fn release(mut holder: Child) {
 }
 
 #[test]
-fn a_lease_of_a_user_costs_that_file_only() {
+fn a_lease_of_a_user_affects_that_file_only() {
     if !has_program("python3") {
         return skip("needs python3");
     }
@@ -160,7 +160,7 @@ fn a_lease_of_a_user_costs_that_file_only() {
 
 /// On file systems where changes are only found by walking: the end of a lease is not visible to a walk.
 #[test]
-fn a_save_without_changes_counts_what_it_left_out_and_does_not_forget_it() {
+fn a_save_without_changes_keeps_the_count_of_omissions() {
     if !has_program("python3") {
         return skip("needs python3");
     }
@@ -464,7 +464,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn whatever_a_user_makes_comes_back(things in proptest::collection::vec(made(), 1..12)) {
+    fn every_tree_of_a_user_is_restored(things in proptest::collection::vec(made(), 1..12)) {
         let Some((_alone, trial, mounted)) = on_tmpfs() else { return Ok(()) };
         make(trial.place(), &things);
         let before = look(trial.place());

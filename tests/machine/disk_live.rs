@@ -170,7 +170,7 @@ fn a_file_is_saved_under_the_names_that_it_keeps() {
 }
 
 #[test]
-fn names_that_become_something_else_do_not_end_a_save() {
+fn names_that_change_their_type_do_not_end_a_save() {
     let tree = |root: &Path| {
         small(root);
         fs::write(root.join("b"), "old").unwrap();
@@ -301,7 +301,7 @@ fn names_that_only_look_like_ours_are_kept() {
 }
 
 #[test]
-fn what_cannot_be_saved_is_told() {
+fn omissions_are_reported() {
     let trial = Trial::with(small);
     UnixListener::bind(trial.place().join("socket")).unwrap();
     let saved = trial.save().unwrap();

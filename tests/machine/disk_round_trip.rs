@@ -75,7 +75,7 @@ fn nasty_round_trip(trial: &Trial, mount: impl Fn(&Path) -> Option<Mounted>, cou
 }
 
 #[test]
-fn a_nasty_tree_comes_back() {
+fn a_nasty_tree_is_restored() {
     if !has_program("python3") {
         return skip("needs python3");
     }
@@ -84,7 +84,7 @@ fn a_nasty_tree_comes_back() {
 }
 
 #[test]
-fn a_nasty_tree_with_100_000_files_comes_back_on_a_tmpfs() {
+fn a_nasty_tree_with_100_000_files_is_restored_on_a_tmpfs() {
     if !has_program("python3") {
         return skip("needs python3");
     }

@@ -13,7 +13,7 @@ use logic::ramdisk::manifest::Consistency;
 use logic::ramdisk::state::Outcome;
 
 #[test]
-fn a_disk_that_is_too_small_is_told_what_is_big() {
+fn a_disk_that_is_too_small_is_refused_with_its_largest_files() {
     let Some(_alone) = alone() else { return };
     let mut trial = Trial::with(small);
     fs::write(trial.place().join("journal"), noise(3 << 20)).unwrap();
@@ -78,7 +78,7 @@ fn a_full_store_keeps_what_it_has() {
 }
 
 #[test]
-fn a_btrfs_is_saved_as_it_was_at_one_moment() {
+fn a_save_of_btrfs_is_consistent() {
     let Some(_alone) = alone() else { return };
     let trial = Trial::new();
     let image = trial.path("image");

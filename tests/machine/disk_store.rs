@@ -59,7 +59,7 @@ fn what_was_loaded_from_a_store_that_is_read_only_is_saved_once_it_is_not() {
 }
 
 #[test]
-fn a_disk_whose_load_nobody_could_note_is_never_emptied() {
+fn a_disk_whose_load_could_not_be_recorded_is_never_emptied() {
     let Some((_alone, mut trial, _mounted)) = with_own_store() else { return };
     trial.disk.notes = None;
     // The store becomes full during the load, so no later state can be written.

@@ -168,7 +168,7 @@ fn subscription() -> Message {
 
 /// These clients disconnect before the daemon has read the message.
 #[test]
-fn who_subscribes_and_leaves_at_once_is_forgotten() {
+fn a_subscriber_that_leaves_at_once_is_removed() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     for _ in 0..20 {
@@ -212,7 +212,7 @@ fn one_user_has_a_share_of_the_subscriptions() {
 
 /// A client claims that another one has left the bus; only such signals from the bus itself count.
 #[test]
-fn nobody_can_end_the_subscription_of_another() {
+fn a_client_cannot_end_the_subscription_of_another() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     run(async {
@@ -333,7 +333,7 @@ fn talk_nonsense(bus: &PrivateBus) {
 }
 
 #[test]
-fn nonsense_is_answered_and_forgotten() {
+fn invalid_messages_are_answered_and_use_no_memory() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     let before = afterwards(&bus);
@@ -437,7 +437,7 @@ fn calls_that_wait_do_not_pile_up() {
 }
 
 #[test]
-fn who_has_too_many_calls_waiting_is_told() {
+fn too_many_waiting_calls_are_refused() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     let mut rude = Raw::connect(&bus.bus().socket());

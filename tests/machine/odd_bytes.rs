@@ -11,7 +11,7 @@ use crate::support::{can_use_real_kernel, real_kernel_lock, setup};
 use logic::proc;
 
 #[test]
-fn a_mount_with_an_odd_path_keeps_nothing_from_working() {
+fn a_mount_with_an_odd_path_has_no_effect() {
     if !can_use_real_kernel() {
         return;
     }

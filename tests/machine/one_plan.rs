@@ -241,7 +241,7 @@ const ONE: &str = "[zram6]\nzram-size = \"24MiB\"\n";
 const RELOAD: [&str; 2] = ["daemon-reload", "generate /run/systemd/generator"];
 
 #[test]
-fn a_request_is_planned_once() {
+fn each_request_is_planned_once() {
     let Some(machine) = Machine::start() else { return };
     let costs = |words: &[&str], expected: &[&str]| {
         let (calls, written) = machine.cost(words);
@@ -269,7 +269,7 @@ fn a_request_is_planned_once() {
 }
 
 #[test]
-fn where_the_generator_writes_nothing_one_reload_is_enough_too() {
+fn without_the_generator_one_reload_is_enough() {
     let Some(machine) = Machine::start() else { return };
     let enabled = "/run/systemd/system/multi-user.target.wants/zramd.service";
     machine.configure(ONE);

@@ -123,7 +123,7 @@ fn an_xfs_on_zram_keeps_what_is_in_it() {
 }
 
 #[test]
-fn who_uses_a_disk_is_named_and_loses_nothing() {
+fn the_user_of_a_disk_is_named_and_nothing_is_lost() {
     let kept = Kept::new("in-use");
     let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
     session.ok(&["reload"]);
@@ -232,7 +232,7 @@ fn a_disk_that_cannot_be_saved_stays_and_says_why_in_one_sentence() {
 }
 
 #[test]
-fn a_snapshot_that_does_not_fit_is_refused_before_the_disk_goes_and_a_pin_outlives_its_restore() {
+fn a_snapshot_that_does_not_fit_is_refused_before_the_unmount_and_a_pin_is_kept() {
     let kept = Kept::new("pinned");
     let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
     session.ok(&["reload"]);

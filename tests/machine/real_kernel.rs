@@ -107,7 +107,7 @@ fn the_example_comes_up_with_real_figures_and_leaves_no_trace() {
 }
 
 #[test]
-fn mistakes_do_not_keep_the_rest_from_coming_up() {
+fn mistakes_disable_only_their_sections() {
     let Some(_session) = session() else { return };
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("z.toml");
@@ -240,7 +240,7 @@ fn killed_after(verbs: u32, during: &str) -> bool {
 
 /// Operations below a directory that is a link take place neither at the link nor at its target.
 #[test]
-fn a_link_on_the_way_leads_nothing_elsewhere() {
+fn a_link_in_a_path_is_not_followed() {
     let Some(_session) = session() else { return };
     let directory = tempfile::tempdir().unwrap();
     let (victim, own) = (directory.path().join("victim"), directory.path().join("own"));

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_understood() {
+    fn commands_are_parsed() {
         assert_eq!(parsed("zramd-setup apply"), Ok(run(Command::Apply)));
         assert_eq!(parsed("zramd-setup up zram3"), Ok(run(Command::Up(3))));
         assert_eq!(parsed("zramd-setup down /dev/zram3"), Ok(run(Command::Down(Target::Device(3)))));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_usage_says_what_is_right() {
+    fn wrong_usage_is_explained() {
         for (line, expected) in [
             ("zramd-setup", "which command?"),
             ("zramd-setup frobnicate", "there is no command `frobnicate`"),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_too_much() {
+    fn arguments_are_refused() {
         for verb in [run, refill] {
             assert_eq!(verb(vec!["zram0".into()]).unwrap_err(), "`zram0` is too much");
         }

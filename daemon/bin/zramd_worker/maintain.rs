@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_understood() {
+    fn arguments_are_parsed() {
         assert_eq!(parsed("").map(|words| words.order), Ok(Order::all(Cause::Timer)));
         let severe = Order::all(Cause::Pressure(Level::Severe));
         assert_eq!(parsed("--reason pressure=severe").map(|words| words.order), Ok(severe));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_say_what_is_right() {
+    fn wrong_arguments_are_explained() {
         for (line, expected) in [
             ("--reason boredom", "write timer"),
             ("--device sda", "no zram device"),

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_age_of_a_verdict_is_told() {
+    fn the_age_of_a_verdict_is_printed() {
         let key = Key { kernel: "6.12.1".to_owned(), cpu: "Some CPU".to_owned(), ..Key::default() };
         let report = sample_report();
         let stored = Stored {

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_say_nothing_are_not_there() {
+    fn empty_and_hidden_files_do_not_count() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         assert!(!has_file(&directory.join("gone"), ".conf"));

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn its_end_is_ours() {
+    fn the_exit_status_is_returned() {
         assert_eq!(shell("test $ZRAMD_DISK = logs", GRACE), Ok(()));
         let error = shell("exit 3", GRACE).unwrap_err();
         assert_eq!(error.to_string(), "/bin/sh: failed: exit status 3");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_is_ended_with_its_children() {
+    fn a_command_that_takes_too_long_is_ended_with_its_children() {
         let began = Instant::now();
         let error = shell("sleep 60 & wait", Duration::from_millis(50)).unwrap_err();
         assert!(error.to_string().contains("took longer"), "{error}");
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_to_go_on_is_ended() {
+    fn a_cancelled_command_is_ended() {
         let words = ["/bin/sleep", "600"].map(str::to_owned);
         let error = run(&words, &[], Duration::from_secs(600), || false).unwrap_err();
         assert!(error.to_string().contains("ended early"), "{error}");
     }
 
     #[test]
-    fn children_that_do_not_listen_are_killed_although_their_parent_has_ended() {
+    fn children_that_ignore_sigterm_are_killed_after_their_parent_has_ended() {
         let directory = tempfile::tempdir().unwrap();
         let note = directory.path().join("pid");
         // An ignored SIGTERM is inherited by children.

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_lock_is_no_lock() {
+    fn a_file_that_others_can_lock_is_refused() {
         let (directory, opened) = place();
         let path = directory.path().join(".lock");
         let refused = |case: &str| {

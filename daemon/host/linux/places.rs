@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_made_or_closed_and_no_link_is_followed() {
+    fn the_directory_is_created_or_closed_and_links_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let (root, places) = (directory.path(), directory.path().join("run/zramd/disk"));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;

@@ -92,7 +92,7 @@ mod tests {
 
     /// Also as root, which could read all of them.
     #[test]
-    fn what_others_may_not_read_is_left_alone() {
+    fn private_files_are_not_read() {
         let place = place();
         let path = |name: &str| place.path().join(name);
         write(&path("public"), b"public", 0o644);

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_that_go_away_meanwhile_are_not_there() {
+    fn records_removed_during_a_listing_are_left_out() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "zram0.json", "{}").unwrap();
         // A record that is listed but cannot be read.
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_has_the_lock_at_a_time_although_the_directory_is_removed_with_it() {
+    fn the_lock_is_exclusive_although_the_directory_is_removed_with_it() {
         let root = tempfile::tempdir().unwrap();
         let inside = std::sync::atomic::AtomicU32::new(0);
         std::thread::scope(|scope| {

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_replaced_as_a_whole() {
+    fn state_files_are_replaced_atomically() {
         let root = tempfile::tempdir().unwrap();
         let mut host = LinuxHost::new(root.path());
         for file in [StateFile::Boot, StateFile::Budget] {

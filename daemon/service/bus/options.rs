@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_sense_is_read_as_it_is() {
+    fn valid_options_are_read() {
         let values = [
             Variant::from("64MiB"),
             true.into(),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_refused() {
+    fn options_above_the_limits_are_refused() {
         let many: HashMap<String, Variant<'_>> =
             (0..400).map(|number| (number.to_string(), Variant::from(true))).collect();
         for options in [many, one("x".repeat(MOST).into()), one(vec![""; 400].into())] {

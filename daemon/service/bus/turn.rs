@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_caller_and_user_has_its_own_places_and_gets_them_back() {
+    fn limits_are_per_caller_and_user_and_are_released() {
         let all = Turns::default();
         let of = |caller: &str| all.place(Key::Caller(caller.to_owned()), MOST);
         let places: Vec<Place> = (0..MOST).map(|_| of(":1.1").unwrap()).collect();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_some_jobs_at_once_and_then_one_now_and_again() {
+    fn jobs_of_a_user_have_a_burst_and_a_rate() {
         let all = Turns::default();
         let begin = Instant::now();
         let number = |now: Instant| (0..100).filter(|_| all.pace(1000, now).is_ok()).count();

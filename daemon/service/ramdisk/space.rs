@@ -81,7 +81,7 @@ mod tests {
     use crate::ramdisk::space::*;
 
     #[test]
-    fn inodes_run_out_on_their_own() {
+    fn inodes_are_watched_separately() {
         let second = Duration::from_secs(1);
         let space = |used_bytes, free_inodes| Space {
             used_bytes,

@@ -125,7 +125,7 @@ mod tests {
     use crate::linux::ramdisk::script::*;
 
     #[test]
-    fn a_script_counts_and_lets_go_wrong_what_it_says() {
+    fn a_script_counts_calls_and_injects_the_fault() {
         let calls = Calls::with_fault(Some((2, Fault::Fail(Errno::NOSPC))));
         assert_eq!(calls.enter("open", String::new), Ok(()));
         assert_eq!(calls.transfer("write", 10), Err(Errno::NOSPC));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_do_nothing() {
+    fn calls_after_a_kill_have_no_effect() {
         let calls = Calls::with_fault(Some((1, Fault::KillBefore)));
         assert_eq!(calls.enter("open", String::new), Err(DEAD));
         assert_eq!(calls.enter("open", String::new), Err(DEAD));
