@@ -1,7 +1,7 @@
 //! The machine, as a set of plain verbs. No verb decides anything.
 //!
-//! [`linux::LinuxHost`] is the real machine, [`sim::SimHost`] a state machine with the kernel's rules. The same scenarios
-//! run on both and are compared (`tests/machine/conformance.rs`), so the simulator cannot drift from the kernel.
+//! [`linux::LinuxHost`] is the real machine, `SimHost` of the crate `sim` a state machine with the kernel's rules. The same
+//! scenarios run on both and are compared (`tests/machine/conformance.rs`), so the simulator cannot drift from the kernel.
 
 pub mod error;
 pub mod linux;

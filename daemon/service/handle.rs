@@ -21,7 +21,7 @@ pub struct Handle {
     pub number: u32,
     /// Cancels the job.
     pub cancel: Cancel,
-    /// Notified when the job is cancelled, for code that does not run another program.
+    /// Notified when the job is cancelled, for code that waits for other changes or for PID 1.
     pub cancelled: Arc<tokio::sync::Notify>,
     /// The claim that the job holds.
     pub claim: Option<Arc<Claim>>,

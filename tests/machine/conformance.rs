@@ -198,7 +198,7 @@ fn directory_scenario<H: Host>(host: &mut H, base: &str) -> Vec<String> {
 }
 
 /// A device number that is not in use, so that removing it affects no device.
-const NOBODYS: u32 = 1_000_000;
+const UNUSED_NUMBER: u32 = 1_000_000;
 
 /// Runs a scenario on a new device, and removes it in any case.
 ///
@@ -224,7 +224,7 @@ fn on_new_device<H: Host>(host: &mut H) -> Vec<String> {
     }
     assert!(diskseq(host) != ours, "zram{number} is still there");
     let mut seen = result.unwrap_or_else(|payload| resume_unwind(payload));
-    seen.push(format!("{:?}", host.hot_remove(NOBODYS).unwrap_err().errno()));
+    seen.push(format!("{:?}", host.hot_remove(UNUSED_NUMBER).unwrap_err().errno()));
     seen
 }
 

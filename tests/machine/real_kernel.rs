@@ -331,7 +331,7 @@ fn after_a_kill_at_any_step_the_next_run_converges() {
 }
 
 /// The number of a device that does not exist.
-const NOBODY: u32 = 4_000_000;
+const UNUSED_NUMBER: u32 = 4_000_000;
 
 #[test]
 fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
@@ -343,11 +343,11 @@ fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
     let path = directory.path().join("store");
     let path = path.to_str().unwrap();
     let mut host = LinuxHost::new("/");
-    assert_eq!(host.loop_device(NOBODY).unwrap(), None);
-    if let Err(error) = host.attach_file(NOBODY, path, 16 << 20) {
+    assert_eq!(host.loop_device(UNUSED_NUMBER).unwrap(), None);
+    if let Err(error) = host.attach_file(UNUSED_NUMBER, path, 16 << 20) {
         return skip(&format!("needs loop devices: {error}"));
     }
-    let device = host.loop_device(NOBODY).unwrap().unwrap();
+    let device = host.loop_device(UNUSED_NUMBER).unwrap().unwrap();
     let sysfs = |file: &str| {
         let path = format!("/sys/block/{}/{file}", device.trim_start_matches("/dev/"));
         fs::read_to_string(path).unwrap().trim().to_owned()
@@ -359,19 +359,19 @@ fn a_write_back_file_has_no_name_and_ends_with_its_loop_device() {
     assert!(backing.starts_with(&format!("{}/#", directory.path().display())), "{backing}");
     assert!(backing.ends_with(" (deleted)"), "{backing}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-    host.detach_file(NOBODY).unwrap();
-    eventually("the loop device is detached", || host.loop_device(NOBODY).unwrap().is_none());
-    host.detach_file(NOBODY).unwrap();
+    host.detach_file(UNUSED_NUMBER).unwrap();
+    eventually("the loop device is detached", || host.loop_device(UNUSED_NUMBER).unwrap().is_none());
+    host.detach_file(UNUSED_NUMBER).unwrap();
 
     fs::write(path, "precious").unwrap();
-    assert!(host.attach_file(NOBODY, path, 16 << 20).unwrap_err().is(Errno::EXIST));
+    assert!(host.attach_file(UNUSED_NUMBER, path, 16 << 20).unwrap_err().is(Errno::EXIST));
     assert_eq!(fs::read_to_string(path).unwrap(), "precious");
     let space = host.space(b"/var/tmp").unwrap();
     let missing = directory.path().join("other");
     let too_large = space.total_bytes * 2;
-    assert!(host.attach_file(NOBODY, missing.to_str().unwrap(), too_large).is_err());
+    assert!(host.attach_file(UNUSED_NUMBER, missing.to_str().unwrap(), too_large).is_err());
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "what failed leaves nothing");
-    assert_eq!(host.loop_device(NOBODY).unwrap(), None);
-    assert_eq!(host.crypt_device(NOBODY).unwrap(), None);
-    assert!(host.close_crypt(NOBODY).is_ok(), "what is not there need not be removed");
+    assert_eq!(host.loop_device(UNUSED_NUMBER).unwrap(), None);
+    assert_eq!(host.crypt_device(UNUSED_NUMBER).unwrap(), None);
+    assert!(host.close_crypt(UNUSED_NUMBER).is_ok(), "what is not there need not be removed");
 }

@@ -1,4 +1,4 @@
-//! [`Upkeep`](crate::upkeep::Upkeep) of the real machine.
+//! [`Upkeep`] of the real machine.
 
 use std::fs;
 use std::path::Path;

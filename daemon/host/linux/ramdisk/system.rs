@@ -31,7 +31,7 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// Bytes free. A tmpfs without a limit reports a size of 0.
+    /// Bytes free; unlimited for a tmpfs without a limit, which reports a size of 0.
     pub fn free_bytes(&self) -> u64 {
         match self.space.total_bytes {
             0 => u64::MAX,
