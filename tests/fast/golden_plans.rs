@@ -1,10 +1,11 @@
-//! What is planned, case by case: each directory of `tests/golden/plans` is one machine, one configuration, and its plan.
+//! Golden plans: each directory of `tests/golden/plans` is one machine, one configuration, and its plan.
 //!
-//! * `settings.toml`: what is configured.
-//! * `machine.txt`, if any: in what the machine differs from one with 8 GiB, a kernel that has everything, and the free
-//!   zram0 that the module brings. See [`describe`] for its words.
-//! * `before.toml`, if any: the configuration that an earlier run has put in place.
-//! * `plan.txt`: what `zramd-setup plan` shows, then all problems. `UPDATE_GOLDEN=1` writes it anew.
+//! * `settings.toml`: the configuration.
+//! * `machine.txt`, optional: differences from a machine with 8 GiB, all kernel features, and the unused zram0 that the
+//! module
+//!   creates. See [`describe`] for its keys.
+//! * `before.toml`, optional: the configuration of an earlier run.
+//! * `plan.txt`: the output of `zramd-setup plan`, then all problems. `UPDATE_GOLDEN=1` writes it.
 
 use std::fs;
 
@@ -40,7 +41,7 @@ const CASES: [&str; 15] = [
     "size-changed",
 ];
 
-/// A file of a case, if it is there.
+/// A file of a case, if it exists.
 fn read(case: &str, file: &str) -> Option<String> {
     fs::read_to_string(repository(&format!("{DIRECTORY}/{case}/{file}"))).ok()
 }
@@ -54,7 +55,7 @@ fn bytes(text: &str) -> u64 {
     size_in_bytes(Expr::parse(text).unwrap().evaluate(&nothing).unwrap()).unwrap()
 }
 
-/// Turns one line of `machine.txt` into what it says about the machine.
+/// Applies one line of `machine.txt` to the machine.
 fn describe(state: &mut State, key: &str, value: &str) {
     let words: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
     match (key, value) {
@@ -67,7 +68,7 @@ fn describe(state: &mut State, key: &str, value: &str) {
         ("algorithms", _) => {
             state.kernel.default_algorithm = words[0].clone();
             state.kernel.algorithms = words;
-            // A device has the default algorithm of the kernel that made it.
+            // A device has the default algorithm of its kernel.
             state.add(0);
         }
         ("without", "recompression") => state.kernel.multi_comp = false,
@@ -79,7 +80,7 @@ fn describe(state: &mut State, key: &str, value: &str) {
     }
 }
 
-/// Swap that another program has made on zram0.
+/// Swap of another program on zram0.
 fn foreign_swap(machine: &SimMachine, size: &str, priority: &str) {
     let mut process = machine.process();
     process.write_attribute(0, Attribute::DiskSize, &bytes(size).to_string()).unwrap();
@@ -87,7 +88,7 @@ fn foreign_swap(machine: &SimMachine, size: &str, priority: &str) {
     process.swap_on(0, SwapSpec { priority: priority.parse().unwrap(), discard: false }).unwrap();
 }
 
-/// The machine of a case, with what an earlier run has put in place.
+/// The machine of a case, after the earlier run.
 fn machine(case: &str) -> SimMachine {
     let machine = SimMachine::new(KernelConfig::full());
     machine.change().ram_kib = 8 << 20;
@@ -139,7 +140,7 @@ fn the_plans_are_as_in_the_golden_files() {
     }
 }
 
-/// The golden files are no fiction: the steps are those that are done, and after them there is nothing to do.
+/// The planned steps are the steps that are done, and a second plan is empty.
 #[test]
 fn what_is_planned_is_what_is_done() {
     for case in CASES {
@@ -150,7 +151,7 @@ fn what_is_planned_is_what_is_done() {
             assert_eq!(outcome.errors, [], "{case}");
             let group = applied.plan.groups.iter().find(|group| group.target == outcome.target).unwrap();
             let planned: Vec<Step> = group.expected_steps().collect();
-            // What the kernel lacks is planned, left out, and warned of.
+            // Features that the kernel lacks are planned, but skipped with a warning.
             assert!(outcome.done == planned || !outcome.warnings.is_empty(), "{case}: {outcome:#?}");
         }
         assert!(plan(&machine, &loaded).is_empty(), "{case}: {}", text(&plan(&machine, &loaded)));

@@ -166,7 +166,7 @@ fn disk_swap(state: &mut State, priority: i32) {
 #[test]
 fn settings_apply_only_while_our_swap_is_used_first() {
     let tuned = "[zram1]\nzram-size = 64\nswap-priority = 10\n[vm]\ntune = true\n";
-    // Swap of another program on zram0 stands for any other swap.
+    // Swap of another program on zram0, as an example of any other swap.
     for (priority, expected) in [(9, "150 0 15000 10 N"), (10, "60 3 15000 10 N"), (11, "60 3 15000 10 N")] {
         let machine = machine();
         disk_swap(&mut machine.change(), priority);

@@ -62,14 +62,14 @@ const LEFT_OUT: [(&str, &str); 7] = [
     ("LICENSE", "not ours"),
 ];
 
-/// `nobody` is also the name of a user. As an argument it is quoted, assigned, or alone after `chown`, `-u` and the like.
+/// `nobody` is also the name of a user: as an argument it is quoted, assigned, or alone after `chown`, `-u` and the like.
 fn is_account(before: &str, after: &str) -> bool {
     before.ends_with(['"', '\'', '`', '=', ':', '/', '(', ','])
         || after.starts_with(['"', '\'', '`', ':', '/'])
         || ["chown ", "chown -r ", "-u ", "-g ", "su ", "user "].iter().any(|word| before.ends_with(word))
 }
 
-/// Where a phrase is in a line, as whole words.
+/// Positions of a phrase in a line, as whole words.
 fn found<'a>(line: &'a str, phrase: &'a str) -> impl Iterator<Item = usize> + 'a {
     let inside = |letter: char| letter.is_alphanumeric() || letter == '\'';
     line.match_indices(phrase).map(|(at, _)| at).filter(move |at| {
