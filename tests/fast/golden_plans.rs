@@ -1,9 +1,8 @@
 //! Golden plans: each directory of `tests/golden/plans` is one machine, one configuration, and its plan.
 //!
 //! * `settings.toml`: the configuration.
-//! * `machine.txt`, optional: differences from a machine with 8 GiB, all kernel features, and the unused zram0 that the
-//! module
-//!   creates. See [`describe`] for its keys.
+//! * `machine.txt`, optional: differences from a machine with 8 GiB, all kernel features, and the unused zram0 that
+//!   the module creates. See [`describe`] for its keys.
 //! * `before.toml`, optional: the configuration of an earlier run.
 //! * `plan.txt`: the output of `zramd-setup plan`, then all problems. `UPDATE_GOLDEN=1` writes it.
 

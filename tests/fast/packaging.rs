@@ -390,7 +390,7 @@ fn xml_files_are_valid() {
 fn no_preset_enables_a_unit() {
     let preset = read("units/90-zramd.preset");
     let disabled: Vec<&str> = preset.lines().filter_map(|line| line.strip_prefix("disable ")).collect();
-    let enabled_by_somebody: Vec<String> = manifest()
+    let can_be_enabled: Vec<String> = manifest()
         .into_iter()
         .filter_map(|(path, entry)| match entry {
             Entry::File(source, _)
@@ -401,11 +401,11 @@ fn no_preset_enables_a_unit() {
             _ => None,
         })
         .collect();
-    assert_eq!(enabled_by_somebody, ["zramd-drain.service", "zramd.service"]);
-    for unit in &enabled_by_somebody {
+    assert_eq!(can_be_enabled, ["zramd-drain.service", "zramd.service"]);
+    for unit in &can_be_enabled {
         assert!(disabled.contains(&unit.as_str()), "{unit}");
     }
-    assert_eq!(disabled.len(), enabled_by_somebody.len());
+    assert_eq!(disabled.len(), can_be_enabled.len());
     assert!(!preset.lines().any(|line| line.starts_with("enable")));
 }
 

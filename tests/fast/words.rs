@@ -1,13 +1,12 @@
 //! Plain English: words and phrases that the tree does not use, in prose, names and messages alike.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use crate::support::{has_program, repository, skip};
 
-/// What the tree does not use anywhere, in lower case, and what says it plainly.
-const NOWHERE: [(&str, &str); 18] = [
+/// Phrases in lower case that the tree does not use, and plain ones instead.
+const PHRASES: [(&str, &str); 37] = [
     ("folder", "directory"),
     ("folders", "directories"),
     ("somebody else", "another program, another user"),
@@ -26,10 +25,6 @@ const NOWHERE: [(&str, &str); 18] = [
     ("left to chance", "not defined"),
     ("when nobody says", "by default"),
     ("who wants it", "if it is enabled"),
-];
-
-/// What nothing that users read has in it. Comments in code are not complete yet.
-const NOT_SHOWN: [(&str, &str); 19] = [
     ("whoever", "the user, the process or the caller that"),
     ("nobody", "no process, no user; or the passive voice"),
     ("nobody's", "unused, without owner"),
@@ -51,7 +46,7 @@ const NOT_SHOWN: [(&str, &str); 19] = [
     ("nothing is said", "by default"),
 ];
 
-/// Paths that begin like this are not looked at, and why.
+/// Prefixes of paths that are not checked, and why.
 const LEFT_OUT: [(&str, &str); 7] = [
     ("tests/fast/words.rs", "the list itself"),
     ("tests/golden/import/", "files of other programs"),
@@ -77,16 +72,6 @@ fn found<'a>(line: &'a str, phrase: &'a str) -> impl Iterator<Item = usize> + 'a
     })
 }
 
-/// Of a line, what users read of it: in code, what is no comment; in tests, nothing.
-fn shown<'a>(file: &str, line: &'a str) -> &'a str {
-    let is_code = Path::new(file).extension().is_some_and(|extension| extension == "rs");
-    match line.find("//") {
-        _ if file.starts_with("tests/") || file.starts_with(".ci/") => "",
-        Some(at) if is_code && !line[..at].ends_with(':') => &line[..at],
-        _ => line,
-    }
-}
-
 #[test]
 fn the_tree_is_in_plain_english() {
     if !has_program("git") || !repository(".git").exists() {
@@ -104,11 +89,9 @@ fn the_tree_is_in_plain_english() {
         looked_at += 1;
         for (number, line) in text.lines().enumerate() {
             let lower = line.to_ascii_lowercase();
-            let nowhere = NOWHERE.iter().map(|word| (&lower[..], word));
-            let not_shown = NOT_SHOWN.iter().map(|word| (shown(file, &lower), word));
-            for (text, (phrase, plain)) in nowhere.chain(not_shown) {
-                for at in found(text, phrase) {
-                    if *phrase != "nobody" || !is_account(&text[..at], &text[at + phrase.len()..]) {
+            for (phrase, plain) in &PHRASES {
+                for at in found(&lower, phrase) {
+                    if *phrase != "nobody" || !is_account(&lower[..at], &lower[at + phrase.len()..]) {
                         faults.push(format!("{file}:{}: `{phrase}`; plain: {plain}\n    {line}", number + 1));
                     }
                 }
