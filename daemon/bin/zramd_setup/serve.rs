@@ -26,8 +26,7 @@ pub fn reply<T: Serialize>(reply: Result<T, Error>) -> Result<ExitStatus, Error>
     Ok(reply.map_or_else(|error| error.exit_status(), |_| ExitStatus::Success))
 }
 
-/// The configuration. `--config` replaces the main file only; runtime sections are still read, because they override any
-/// file.
+/// The configuration. `--config` replaces the usual files; runtime sections are read in any case, because they override all files.
 fn load(invocation: &Invocation) -> (Loaded, Vec<String>) {
     let sources = files::sources(Path::new("/"), invocation.config.as_ref());
     let names = sources.0.iter().map(|(path, _)| path.display().to_string()).collect();
