@@ -548,6 +548,8 @@ fn disks_on_zram_get_unique_numbers() {
     assert_eq!(numbers(&both), [("a".to_owned(), 0), ("b".to_owned(), 1)]);
     // A disabled section keeps its number: it may be enabled while the disk is in use.
     assert_eq!(numbers(&format!("[zram4]\nenabled = false\n{both}"))[0].1, 5);
+    // So does a section with a syntax error.
+    assert_eq!(numbers(&format!("[zram4]\nzram-size = 12 .5\n{both}"))[0].1, 5);
     assert_eq!(numbers(&format!("{both}{}", disk("c", "zram-device = 7")))[0].1, 8);
     let taken = load(&[&format!("[zram7]\n{}", disk("c", "zram-device = 7"))]);
     assert!(taken.settings.ramdisks.is_empty());

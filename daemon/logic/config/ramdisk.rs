@@ -253,7 +253,9 @@ pub(super) fn number_devices(
     settings: &mut Settings,
     problems: &mut Vec<Problem>,
 ) {
-    let mut taken: BTreeSet<u32> = merged.sections.keys().filter_map(|name| zram_number(name)).collect();
+    // A section with a syntax error keeps its number: once it is corrected, its device must not be that of a RAM disk.
+    let sections = merged.sections.keys().chain(&merged.broken);
+    let mut taken: BTreeSet<u32> = sections.filter_map(|name| zram_number(name)).collect();
     taken.retain(|number| *number <= HIGHEST_DEVICE);
     let mut rejected = Vec::new();
     for disk in &disks {
