@@ -134,7 +134,7 @@ pub enum Command {
     CatConfig,
     /// Show what `reload` would change
     Plan(Force),
-    /// Read the configuration again and bring the machine in line with it
+    /// Read the configuration again and bring the machine in line with it (`plan` shows what that changes)
     Reload(Change),
     /// Show what holds until the next boot instead of the configuration
     Overrides {

@@ -34,7 +34,7 @@ fn number_of(name: &str) -> Result<u32> {
 fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
     // The key is written into a file verbatim.
     if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || key.is_empty() {
-        return Err(invalid(format!("there is no key {key:?}")));
+        return Err(invalid(format!("unknown key {key:?}")));
     }
     match value {
         Variant::Str(text) if text.len() <= LONGEST => overlay.set_text(key, text.as_str()),

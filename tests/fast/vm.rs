@@ -86,7 +86,7 @@ fn mistakes_are_found() {
         ("tune = true\npage-cluster = \"auto\"", "expected 0 to 10 or \"keep\", not \"auto\""),
         ("zswap = \"on\"", "expected \"auto\", \"off\" or \"keep\", not \"on\""),
         ("tune = 1", "expected true or false, not 1"),
-        ("swapiness = 1", "there is no key `swapiness`"),
+        ("swapiness = 1", "unknown key `swapiness`"),
     ] {
         let loaded = load(&format!("[vm]\n{section}\n"));
         assert_eq!(loaded.problems.len(), 1, "{section}: {:?}", loaded.problems);

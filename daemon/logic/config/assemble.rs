@@ -71,14 +71,14 @@ fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
 }
 
 fn unknown_section(name: &str, origin: &Origin) -> Problem {
-    let problem = Problem::error(origin.clone(), format!("there is no section [{name}]"));
+    let problem = Problem::error(origin.clone(), format!("unknown section [{name}]"));
     let lower = name.trim().to_ascii_lowercase();
     if let Some(rest) = lower.strip_prefix("zram") {
         let digits = rest.trim_start_matches(['+', '0', ' ', '-', '_']);
         let hint = match digits.parse::<u32>() {
             Ok(number) => format!("write [zram{number}]"),
             Err(_) if rest.chars().all(|c| "+0 -_".contains(c)) => "write [zram0]".to_owned(),
-            Err(_) => "a device is [zram0], [zram1] and so on".to_owned(),
+            Err(_) => "device sections are named [zram0], [zram1] and so on".to_owned(),
         };
         return problem.hint(hint);
     }

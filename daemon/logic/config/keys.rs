@@ -105,7 +105,7 @@ pub mod device {
         Type::integer(-1, 32_767),
         Integer(100),
         "100",
-        "Swap with a higher priority is used first; -1 lets the kernel choose.",
+        "Swap with a higher priority is used first; -1 lets the kernel choose. On reload, a change switches the swap off and on again.",
     );
     pub const MOUNT_POINT: Key = key(
         "mount-point",

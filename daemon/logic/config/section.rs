@@ -247,8 +247,7 @@ pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
 fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
     let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
     let problem = |(key, assignment): (&String, &Assignment)| {
-        let problem =
-            Problem::warning(assignment.key_origin.clone(), format!("there is no key `{key}` here"));
+        let problem = Problem::warning(assignment.key_origin.clone(), format!("unknown key `{key}`"));
         let known = kind.keys().iter().map(|key| key.name);
         let foreign = foreign_spelling(key).filter(|meant| kind.key(meant).is_some());
         match foreign.or_else(|| nearest(key, known)) {

@@ -182,8 +182,8 @@ impl<'a> ExprParser<'a> {
         let behind = self.at;
         let word = self.letters();
         if unit.is_empty() && bytes_per(word).is_some() {
-            let error = self.error(start..self.at, format!("`{word}` is apart from its number"));
-            return Err(with_hint(error, format!("write {number}{word}, without a blank")));
+            let error = self.error(start..self.at, format!("a blank separates `{word}` from its number"));
+            return Err(with_hint(error, format!("write {number}{word}")));
         }
         self.at = behind;
         Ok(node)

@@ -20,6 +20,9 @@
 #   skip REASON                        ends the scenario as skipped
 #   leave_by reboot|soft-reboot|poweroff
 #                                      how this stage ends (before another stage: reboot by default)
+#   swap_field DEVICE 3|4|5            size, used and priority in /proc/swaps
+#   hold MIB, held_is_intact           fills that much memory in a process; whether its contents are unchanged
+#   watch_swaps, swap_changes          what was switched on and off in between
 #   seconds_of COMMAND…                runs a command and sets SECONDS_TAKEN
 #   shutdown_seconds                   duration of the last reboot or poweroff, measured by the host
 #   mark NAME                          signals a moment to the host, for `# power-cuts:`

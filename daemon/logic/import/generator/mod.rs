@@ -108,7 +108,7 @@ fn number(section: &str, exact: &BTreeSet<u32>, setting: &Setting, draft: &mut D
                 )
             }
             (None, None) => format!(
-                "zram-generator ignores [{section}], and so nothing was imported from it; a device is [zram0], [zram1] and so on"
+                "zram-generator ignores [{section}], and so nothing was imported from it; device sections are named [zram0], [zram1] and so on"
             ),
         };
         draft.warn(&setting.file, Some(setting.line), text);
