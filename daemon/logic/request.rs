@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::device::algorithm::Algorithm;
 use super::human::human;
 use super::ramdisk::place::place;
-use super::ramdisk::{Mode, OnFailure, Persist};
+use super::ramdisk::{KeepSettings, Persist};
 use super::vm::VmRequest;
 
 /// The request for one target. Recorded, so that later runs can detect changes.
@@ -179,28 +179,11 @@ pub struct RamDiskRequest {
 /// How the contents of a RAM disk are kept: everything that loading and saving needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepRequest {
-    /// Which contents.
-    pub mode: Mode,
-    /// Directory of the snapshots.
-    pub store: String,
+    /// The settings.
+    #[serde(flatten)]
+    pub settings: KeepSettings,
     /// Maximum size of all snapshots in bytes; `None` for no limit.
     pub store_limit: Option<u64>,
-    /// Number of good snapshots to keep besides pinned ones.
-    pub generations: u32,
-    /// Seconds between saves; `None` for never.
-    pub save_interval: Option<u64>,
-    /// What to do if no snapshot can be loaded; `None` to decide by whether the directory below is empty.
-    pub on_failure: Option<OnFailure>,
-    /// Whether to copy the contents of the directory below at the first use.
-    pub seed: bool,
-    /// Command to run before a save.
-    pub pre_save: Vec<String>,
-    /// Command to run after a load.
-    pub post_restore: Vec<String>,
-    /// Time limit for each of these commands, in seconds.
-    pub hook_time_limit: u64,
-    /// Time limit for loading or saving, in seconds.
-    pub time_limit: u64,
 }
 
 impl RamDiskRequest {
@@ -216,7 +199,7 @@ impl RamDiskRequest {
 
     /// Which contents are kept.
     pub fn persist(&self) -> Persist {
-        self.keep.as_ref().map(|keep| keep.mode).into()
+        self.keep.as_ref().map(|keep| keep.settings.mode).into()
     }
 
     /// `tmpfs` or `zram`.

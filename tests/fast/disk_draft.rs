@@ -34,7 +34,7 @@ fn save(disk: &Disk) -> Saved {
 fn dies_while_it_saves() {
     let spec = fs::read_to_string(std::env::var_os(SPEC).unwrap()).unwrap();
     let disk: Disk = serde_json::from_str(&spec).unwrap();
-    let draft = disk.store.join(DRAFT);
+    let draft = disk.store().join(DRAFT);
     let saved = ramdisk::save(&Calls::all_named(None), &disk, FORCED, &mut |_| {
         if fs::metadata(&draft).is_ok_and(|meta| meta.len() > 0) {
             kill_process(getpid(), Signal::KILL).unwrap();
@@ -69,7 +69,7 @@ fn the_draft_of_a_killed_save_is_removed_by_the_next() {
 
     killed_save(&trial);
     assert_eq!(trial.names(), ["gen-1.json", "gen-1.tar.zst", DRAFT, "state.json"]);
-    assert!(fs::metadata(trial.disk.store.join(DRAFT)).unwrap().len() > 0);
+    assert!(fs::metadata(trial.disk.store().join(DRAFT)).unwrap().len() > 0);
     assert_eq!(trial.generations(), [1]);
     trial.verify(1).unwrap();
 

@@ -29,7 +29,7 @@ fn prepared() -> (Trial, Picture, Picture) {
     let old = picture(trial.place());
     change(trial.place());
     let new = picture(trial.place());
-    copy(&trial.disk.store, &trial.path("before"));
+    copy(trial.disk.store(), &trial.path("before"));
     (trial, old, new)
 }
 
@@ -40,7 +40,7 @@ type Make = fn(Option<(usize, Fault)>) -> Calls;
 fn calls_of_a_save(trial: &Trial, make: Make) -> Vec<String> {
     let calls = make(None);
     ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
-    copy(&trial.path("before"), &trial.disk.store);
+    copy(&trial.path("before"), trial.disk.store());
     calls.transcript()
 }
 
@@ -127,7 +127,7 @@ fn walk_through_a_save(make: Make) {
     let (mut failed, mut done, mut skipped) = (0, 0, 0);
     for fault in FAULTS {
         for number in 1..=transcript.len() {
-            copy(&trial.path("before"), &trial.disk.store);
+            copy(&trial.path("before"), trial.disk.store());
             trial.disk.place.clone_from(&place);
             let calls = make(Some((number, fault)));
             let saved = ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true);
@@ -146,7 +146,7 @@ fn walk_through_a_save(make: Make) {
             trial.disk.place = trial.path("elsewhere");
             fs::create_dir_all(&trial.disk.place).unwrap();
             let kept = trial.path("kept");
-            copy(&trial.disk.store, &kept);
+            copy(trial.disk.store(), &kept);
             let (generation, found) = after_reboot(&trial);
             match &saved {
                 Ok(Saved::Written { manifest, .. }) if generation == 3 => {
@@ -160,7 +160,7 @@ fn walk_through_a_save(make: Make) {
             }
             assert!(saved.is_err() || generation == 3, "{what}");
             // Second attempt in the same boot.
-            copy(&kept, &trial.disk.store);
+            copy(&kept, trial.disk.store());
             trial.disk.place.clone_from(&place);
             let again = ramdisk::save(&make(None), &trial.disk, FORCED, &mut |_| true);
             let again = again.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -187,7 +187,7 @@ fn a_load_may_fail_anywhere() {
     trial.save().unwrap();
     trial.disk.place = trial.path("elsewhere");
     fs::create_dir(&trial.disk.place).unwrap();
-    copy(&trial.disk.store, &trial.path("before"));
+    copy(trial.disk.store(), &trial.path("before"));
     let calls = Calls::with_fault(None);
     ramdisk::load(&calls, &trial.disk, &mut |_| true).unwrap();
     let transcript = calls.transcript();
@@ -195,7 +195,7 @@ fn a_load_may_fail_anywhere() {
     let (mut failed, mut fell_back, mut done) = (0, 0, 0);
     for fault in FAULTS {
         for number in 1..=transcript.len() {
-            copy(&trial.path("before"), &trial.disk.store);
+            copy(&trial.path("before"), trial.disk.store());
             trial.reboot();
             let calls = Calls::with_fault(Some((number, fault)));
             let loaded = ramdisk::load(&calls, &trial.disk, &mut |_| true);

@@ -93,11 +93,11 @@ impl Scene {
     }
 
     fn archive(&self) -> std::path::PathBuf {
-        self.trial.disk.store.join(archive_name(2))
+        self.trial.disk.store().join(archive_name(2))
     }
 
     fn manifest(&self) -> std::path::PathBuf {
-        self.trial.disk.store.join(manifest_name(2))
+        self.trial.disk.store().join(manifest_name(2))
     }
 
     /// Replaces the archive of the newest generation, with a matching manifest.

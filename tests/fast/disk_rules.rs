@@ -26,7 +26,7 @@ fn a_store_in_memory_is_refused() {
         return skip("needs /dev/shm");
     }
     let store = tempfile::tempdir_in(shm).unwrap();
-    trial.disk.store = store.path().join("store");
+    trial.set_store(store.path().join("store"));
     trial.disk.trial = false;
     for error in [trial.save().unwrap_err(), trial.load().unwrap_err()] {
         assert_eq!(error.kind, ErrorKind::Unsafe);
@@ -40,12 +40,12 @@ fn a_store_below_its_own_disk_is_refused_and_so_is_a_place_without_mount() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let directory = directory.path().canonicalize().unwrap();
     trial.disk.trial = false;
-    trial.disk.store = directory.join("target/store");
-    trial.disk.target = Some(directory.join("target"));
+    trial.set_store(directory.join("target/store"));
+    trial.disk.mount_point = directory.join("target");
     let error = trial.load().unwrap_err();
     // In a container, overlayfs is refused as well.
     assert!(error.message.contains("should keep") || error.message.contains("overlay"), "{error}");
-    trial.disk.target = None;
+    trial.disk.mount_point = trial.path("mount point");
     let error = trial.load().unwrap_err();
     assert!(error.message.contains("nothing is mounted") || error.message.contains("overlay"), "{error}");
 }
@@ -98,11 +98,11 @@ fn nothing_is_written_when_nothing_has_changed() {
     trial.save().unwrap();
     trial.reboot();
     trial.load().unwrap();
-    let before = picture(&trial.disk.store);
+    let before = picture(trial.disk.store());
     for _ in 0..2 {
         assert_eq!(trial.save_as(ASKED), Ok(unchanged(1)));
     }
-    assert!(picture(&trial.disk.store) == before);
+    assert!(picture(trial.disk.store()) == before);
     // Each kind of change is noticed.
     let place = trial.place().to_owned();
     let changes: [(&str, &dyn Fn()); 5] = [
@@ -244,7 +244,7 @@ fn saves_of_users_replace_only_saves_of_users() {
 #[test]
 fn a_save_of_a_user_that_needs_space_of_others_is_refused() {
     let mut trial = Trial::with(small);
-    trial.disk.keep = 10;
+    trial.disk.keep.generations = 10;
     let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
     trial.disk.store_limit = Some(manifest.archive_bytes * 5 / 2);
     trial.save().unwrap();
@@ -285,7 +285,7 @@ fn what_was_loaded_in_this_boot_is_not_pruned() {
 #[test]
 fn a_store_limit_is_kept_and_one_that_is_too_small_refused() {
     let mut trial = Trial::with(small);
-    trial.disk.keep = 10;
+    trial.disk.keep.generations = 10;
     let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
     trial.disk.store_limit = Some(manifest.archive_bytes * 5 / 2);
     for _ in 0..3 {
@@ -303,7 +303,7 @@ fn a_boot_that_ended_without_its_last_save_is_reported_until_the_next_one() {
     let trial = Trial::with(small);
     let last = Request { last: true, reason: "stop", force: false };
     trial.save_as(last).unwrap();
-    let state = trial.disk.store.join("state.json");
+    let state = trial.disk.store().join("state.json");
     let other_boot = |dirty: bool| {
         let text = fs::read_to_string(&state).unwrap();
         let boot = Calls::new().boot_id().unwrap();
@@ -329,7 +329,7 @@ fn without_a_good_generation_the_configured_policy_applies() {
     let broken = || {
         let trial = Trial::with(small);
         trial.save().unwrap();
-        fs::write(trial.disk.store.join("gen-1.tar.zst"), "broken").unwrap();
+        fs::write(trial.disk.store().join("gen-1.tar.zst"), "broken").unwrap();
         trial.reboot();
         trial
     };
@@ -337,14 +337,23 @@ fn without_a_good_generation_the_configured_policy_applies() {
     assert!(error.message.contains("snapshot 1"), "{error}");
 
     let mut trial = broken();
-    trial.disk.on_failure = OnFailure::Passthrough;
+    trial.disk.keep.on_failure = Some(OnFailure::Passthrough);
     assert_eq!(trial.load().unwrap().outcome, Outcome::Passthrough);
     assert!(trial.save().unwrap_err().message.contains("not in use"));
 
+    // By default, the contents of the directory below decide.
     let mut trial = broken();
-    trial.disk.on_failure = OnFailure::Empty;
+    trial.disk.keep.on_failure = None;
+    trial.disk.mount_point = trial.path("store");
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Passthrough);
+    let mut trial = broken();
+    trial.disk.keep.on_failure = None;
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Empty);
+
+    let mut trial = broken();
+    trial.disk.keep.on_failure = Some(OnFailure::Empty);
     // A seed directory is for the first use only.
-    trial.disk.seed = Some(trial.path("store"));
+    trial.seed(trial.path("store"));
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, picture(trial.place()).len()), (Outcome::Empty, 1));
     trial.save().unwrap();
@@ -394,7 +403,7 @@ fn configure(place: &Path) {
 fn with_a_damaged_snapshot() -> Trial {
     let trial = Trial::with(small);
     trial.save().unwrap();
-    let archive = trial.disk.store.join("gen-1.tar.zst");
+    let archive = trial.disk.store().join("gen-1.tar.zst");
     let mut bytes = fs::read(&archive).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -408,14 +417,14 @@ fn with_a_damaged_snapshot() -> Trial {
 fn a_disk_that_starts_empty_has_its_owner_mode_and_acl() {
     for on_failure in [OnFailure::Empty, OnFailure::Passthrough, OnFailure::Fail] {
         let mut trial = with_a_damaged_snapshot();
-        trial.disk.on_failure = on_failure;
+        trial.disk.keep.on_failure = Some(on_failure);
         let before = root(trial.place());
         assert_eq!(trial.load().is_ok(), on_failure != OnFailure::Fail);
         assert_eq!((root(trial.place()), picture(trial.place()).len()), (before, 1), "{on_failure:?}");
     }
     // The first load is interrupted.
     let mut trial = Trial::new();
-    trial.disk.seed = Some(trial.path("seed"));
+    trial.seed(trial.path("seed"));
     fs::create_dir(trial.path("seed")).unwrap();
     small(&trial.path("seed"));
     configure(trial.place());
@@ -428,7 +437,7 @@ fn a_disk_that_starts_empty_has_its_owner_mode_and_acl() {
 fn a_disk_has_its_owner_mode_and_acl_after_a_load_that_was_killed() {
     let damaged = || {
         let mut trial = with_a_damaged_snapshot();
-        trial.disk.on_failure = OnFailure::Empty;
+        trial.disk.keep.on_failure = Some(OnFailure::Empty);
         let (mode, uid, gid, _, attributes) = root(trial.place());
         (trial, (mode, uid, gid, attributes))
     };
@@ -457,7 +466,7 @@ fn first(call: &str, work: impl FnOnce(&Calls)) -> usize {
 fn a_kernel_without_openat2_is_refused_before_anything_is_filled() {
     let mut trial = Trial::with(small);
     trial.save().unwrap();
-    trial.disk.on_failure = OnFailure::Empty;
+    trial.disk.keep.on_failure = Some(OnFailure::Empty);
     let without = |number| Calls::with_fault(Some((number, Fault::Fail(Errno(libc::ENOSYS)))));
     let to = trial.path("to");
     let export = |calls: &Calls| ramdisk::export(calls, &trial.disk, None, &to, &mut |_| true).map(drop);
@@ -488,7 +497,7 @@ fn a_directory_into_which_an_export_failed_is_as_it_was() {
 fn a_skeleton_has_everything_but_contents() {
     let mut trial = Trial::with(small);
     trial.save().unwrap();
-    trial.disk.mode = Mode::Skeleton;
+    trial.disk.keep.mode = Mode::Skeleton;
     let Saved::Written { manifest, .. } = trial.save().unwrap() else { panic!() };
     assert!(manifest.archive_bytes < 2000 && manifest.contents.bytes == 0, "{manifest:?}");
     // Contents may change, names may not.

@@ -29,16 +29,16 @@ fn prepared() -> Trial {
     trial.save().unwrap();
     change(trial.place());
     trial.save().unwrap();
-    fs::write(trial.disk.store.join("gen-2.json.bad"), "set aside").unwrap();
+    fs::write(trial.disk.store().join("gen-2.json.bad"), "set aside").unwrap();
     assert_eq!(trial.generations(), [3, 2, 1]);
-    copy(&trial.disk.store, &trial.path("before"));
+    copy(trial.disk.store(), &trial.path("before"));
     trial
 }
 
 /// The error names the file of the store.
 #[track_caller]
 fn names_its_file(error: &Error, trial: &Trial, call: &str, what: &str) {
-    assert!(error.message.contains(trial.disk.store.to_str().unwrap()), "{what}: {error}");
+    assert!(error.message.contains(trial.disk.store().to_str().unwrap()), "{what}: {error}");
     let word = call.split(' ').nth(1).unwrap_or_default();
     let file = word.strip_suffix(".partial").unwrap_or(word);
     if file.starts_with("gen-") {
@@ -52,7 +52,7 @@ type Act<'a> = &'a dyn Fn(&Calls, &Disk) -> Result<(), Error>;
 /// Makes `act` fail at every call. The store has to change in one step.
 fn walk_through(act: Act<'_>) {
     let trial = prepared();
-    let reset = || copy(&trial.path("before"), &trial.disk.store);
+    let reset = || copy(&trial.path("before"), trial.disk.store());
     let (before, names_before) = (view(&trial), trial.names());
     let calls = Calls::with_fault(None);
     act(&calls, &trial.disk).unwrap();
@@ -80,14 +80,14 @@ fn walk_through(act: Act<'_>) {
             }
             // The next attempt in the same boot; a completed operation may report that there is nothing to do.
             let kept = trial.path("kept");
-            copy(&trial.disk.store, &kept);
+            copy(trial.disk.store(), &kept);
             match act(&Calls::new(), &trial.disk) {
                 Err(error) if is_done && error.kind == ErrorKind::NotFound => {}
                 again => again.unwrap_or_else(|error| panic!("{what}: {error}")),
             }
             assert_eq!((view(&trial), trial.names()), (after.clone(), names_after.clone()), "{what}");
             // Or a save comes next: it removes partial files, and its snapshot is good.
-            copy(&kept, &trial.disk.store);
+            copy(&kept, trial.disk.store());
             trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
             ramdisk::verify(&Calls::new(), &trial.disk, None, &mut |_| true)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -156,7 +156,7 @@ impl Target<'_> {
 
 fn exporting_may_fail_anywhere(is_there: bool) {
     let trial = prepared();
-    let store = picture(&trial.disk.store);
+    let store = picture(trial.disk.store());
     let target = Target { trial: &trial, is_there };
     let export =
         |calls: &Calls| ramdisk::export(calls, &trial.disk, None, &target.directory(), &mut |_| true);
@@ -193,7 +193,7 @@ fn exporting_may_fail_anywhere(is_there: bool) {
                 }
                 Err(error) => {
                     failed += 1;
-                    let (store, directory) = (trial.disk.store.to_str().unwrap(), target.directory());
+                    let (store, directory) = (trial.disk.store().to_str().unwrap(), target.directory());
                     let named =
                         [store, directory.to_str().unwrap()].iter().any(|path| error.message.contains(path));
                     assert!(is_kill(fault) || named, "{what}: {error}");
@@ -203,7 +203,7 @@ fn exporting_may_fail_anywhere(is_there: bool) {
                 }
             }
             assert!(fault != Fault::Short || ended.is_ok(), "{what}: {ended:?}");
-            assert!(picture(&trial.disk.store) == store, "{what}");
+            assert!(picture(trial.disk.store()) == store, "{what}");
             if ended.is_err() && found != after {
                 match export(&Calls::new()) {
                     // Nothing is removed from an existing directory; the message names it.

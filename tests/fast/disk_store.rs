@@ -21,7 +21,7 @@ fn with_two() -> Trial {
 }
 
 fn cut(trial: &Trial, number: u64) {
-    let archive = trial.disk.store.join(format!("gen-{number}.tar.zst"));
+    let archive = trial.disk.store().join(format!("gen-{number}.tar.zst"));
     fs::OpenOptions::new().write(true).open(archive).unwrap().set_len(10).unwrap();
 }
 
@@ -55,7 +55,7 @@ fn the_only_snapshot_that_can_be_loaded_is_not_deleted() {
     assert_eq!(delete(&trial, 7).unwrap_err().kind, ErrorKind::NotFound);
     // Also if the damage of the other one is found only by reading it.
     let trial = with_two();
-    let archive = trial.disk.store.join("gen-2.tar.zst");
+    let archive = trial.disk.store().join("gen-2.tar.zst");
     let mut bytes = fs::read(&archive).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -70,7 +70,7 @@ fn the_only_snapshot_that_can_be_loaded_is_not_deleted() {
 #[test]
 fn archives_without_manifest_count_as_damaged_snapshots() {
     let trial = with_two();
-    fs::remove_file(trial.disk.store.join("gen-2.json")).unwrap();
+    fs::remove_file(trial.disk.store().join("gen-2.json")).unwrap();
     assert_eq!(good(&trial), [(2, false), (1, true)]);
     trial.reboot();
     let loaded = trial.load().unwrap();
@@ -78,9 +78,9 @@ fn archives_without_manifest_count_as_damaged_snapshots() {
     assert!(loaded.refused[0].1.contains("manifest"), "{loaded:?}");
 
     let mut trial = with_two();
-    trial.disk.on_failure = OnFailure::Empty;
+    trial.disk.keep.on_failure = Some(OnFailure::Empty);
     for number in [1, 2] {
-        fs::remove_file(trial.disk.store.join(format!("gen-{number}.json"))).unwrap();
+        fs::remove_file(trial.disk.store().join(format!("gen-{number}.json"))).unwrap();
     }
     trial.reboot();
     let loaded = trial.load().unwrap();
@@ -118,7 +118,7 @@ fn mode(path: &Path) -> u32 {
 /// A disk with a snapshot in a nested store directory, after a reboot.
 fn with_deep_store() -> Trial {
     let mut trial = Trial::new();
-    trial.disk.store = trial.path("above/store");
+    trial.set_store(trial.path("above/store"));
     fs::create_dir(trial.path("above")).unwrap();
     trial.load().unwrap();
     small(trial.place());
@@ -180,19 +180,19 @@ fn a_store_that_others_can_write_to_or_replace_is_refused() {
 #[test]
 fn a_store_that_others_could_read_is_closed() {
     let trial = with_deep_store();
-    assert_eq!(mode(&trial.disk.store), 0o700);
-    set_mode(&trial.disk.store, 0o755);
+    assert_eq!(mode(trial.disk.store()), 0o700);
+    set_mode(trial.disk.store(), 0o755);
     trial.save().unwrap();
-    assert_eq!(mode(&trial.disk.store), 0o700);
-    set_mode(&trial.disk.store, 0o755);
+    assert_eq!(mode(trial.disk.store()), 0o700);
+    set_mode(trial.disk.store(), 0o755);
     trial.verify(1).unwrap();
-    assert_eq!(mode(&trial.disk.store), 0o700);
+    assert_eq!(mode(trial.disk.store()), 0o700);
 }
 
 #[test]
 fn an_archive_that_others_can_change_is_not_loaded() {
     let trial = with_two();
-    let archive = trial.disk.store.join("gen-2.tar.zst");
+    let archive = trial.disk.store().join("gen-2.tar.zst");
     set_mode(&archive, 0o620);
     trial.verify(2).unwrap_err();
     trial.reboot();

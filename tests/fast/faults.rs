@@ -14,15 +14,15 @@ use logic::change::Action;
 use logic::config::Loaded;
 use logic::config::problem::Origin;
 use logic::config::settings::{
-    AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepSettings, Level, MountSettings,
-    RamDiskSettings, Role, Settings, SizeExpr, SizeRule, StoreSettings, VmSettings,
+    AlgorithmChoice, Backend, BackingSettings, DeviceSettings, Level, MountSettings, RamDiskSettings, Role,
+    Settings, SizeExpr, SizeRule, StoreSettings, VmSettings,
 };
 use logic::device::algorithm::Algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::swap_header;
 use logic::expr::Expr;
 use logic::plan::{Activation, Decision};
-use logic::ramdisk::Mode;
+use logic::ramdisk::{KeepSettings, Mode};
 use logic::record::{Progress, Record, Target, Undo};
 use logic::view::View;
 use logic::vm::Tunable;
@@ -94,6 +94,7 @@ fn settings() -> Loaded {
         watch: false,
         required: false,
         keep: None,
+        store_limit: None,
     };
     let kept = RamDiskSettings {
         name: "logs".to_owned(),
@@ -101,16 +102,14 @@ fn settings() -> Loaded {
         keep: Some(KeepSettings {
             mode: Mode::Snapshot,
             store: "/var/lib/zramd/disks/logs".to_owned(),
-            store_origin: Origin::default(),
-            store_limit: None,
             generations: 2,
             save_interval: None,
             on_failure: None,
             seed: true,
             pre_save: Vec::new(),
             post_restore: Vec::new(),
-            hook_time_limit: Duration::from_secs(30),
-            time_limit: Duration::from_secs(300),
+            hook_time_limit: 30,
+            time_limit: 300,
         }),
         ..disk.clone()
     };

@@ -270,7 +270,7 @@ fn deep(depth: usize, name: &[u8]) -> Option<Box<Manifest>> {
     let _mounted = Mounted::tmpfs(&place.0, OPTIONS);
     within(&config, "load", kept.name);
     let mut trial = Trial::new();
-    trial.disk.store = kept.store();
+    trial.set_store(kept.store());
     let status = ramdisk::status(&Calls::new(), &trial.disk).unwrap();
     let manifest = status.newest().map(|(_, manifest)| Box::new(manifest.clone()));
     assert_eq!(status.state.load.unwrap().outcome, Outcome::Loaded);
@@ -300,10 +300,10 @@ fn the_format_of_the_first_release_is_loaded() {
         return skip("needs python3");
     }
     let golden = repository("tests/golden/snapshot");
-    trial.disk.store = trial.path("golden");
-    fs::create_dir(&trial.disk.store).unwrap();
+    trial.set_store(trial.path("golden"));
+    fs::create_dir(trial.disk.store()).unwrap();
     for name in ["gen-1.json", "gen-1.tar.zst"] {
-        fs::copy(golden.join(name), trial.disk.store.join(name)).unwrap();
+        fs::copy(golden.join(name), trial.disk.store().join(name)).unwrap();
     }
     assert!(trial.verify(1).unwrap().found.omitted.is_empty());
     let (loaded, _mounted) = reloaded(&trial, mounted);

@@ -78,9 +78,9 @@ fn mapped_writes_are_saved(trial: &Trial) {
     trial.save().unwrap();
     let requests = [('a', LAST), ('b', ASKED), ('c', Request { reason: "timer", ..ASKED })];
     for (number, (letter, request)) in (2..).zip(requests) {
-        let store = picture(&trial.disk.store);
+        let store = picture(trial.disk.store());
         assert_eq!(trial.save_as(ASKED), Ok(unchanged(number - 1)));
-        assert!(picture(&trial.disk.store) == store, "nothing is written");
+        assert!(picture(trial.disk.store()) == store, "nothing is written");
         mapper.write(letter);
         Calls::new().wait_for_tick();
         let saved = trial.save_as(request).unwrap();

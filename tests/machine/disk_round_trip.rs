@@ -92,7 +92,7 @@ fn a_nasty_tree_with_100_000_files_is_restored_on_a_tmpfs() {
     let mut trial = Trial::new();
     // On a persistent store, as in production.
     let store = tempfile::tempdir().unwrap();
-    trial.disk.store = store.path().join("store");
+    trial.set_store(store.path().join("store"));
     nasty_round_trip(&trial, |path| Some(Mounted::tmpfs(path, "size=512m,nr_inodes=200k")), 100_000);
 }
 
@@ -106,7 +106,7 @@ fn a_seeded_disk_is_a_copy_and_the_original_is_not_touched() {
     fs::create_dir(&seed).unwrap();
     python("tests/support/nasty.py", &[seed.to_str().unwrap(), "1000"]);
     let expected = python("tests/support/tree.py", &[seed.to_str().unwrap()]);
-    trial.disk.seed = Some(seed.clone());
+    trial.seed(seed.clone());
     let loaded = trial.load().unwrap();
     assert_eq!(loaded.outcome, Outcome::FirstUse);
     compare(trial.place(), &expected);
@@ -127,7 +127,7 @@ fn other_programs_can_read_an_archive() {
     }
     let trial = Trial::with(small);
     trial.save().unwrap();
-    let archive = trial.disk.store.join("gen-1.tar.zst");
+    let archive = trial.disk.store().join("gen-1.tar.zst");
     let output = Command::new("sh")
         .args(["-c", "zstd -dc \"$1\" | tar --compare --file - --directory \"$2\"", "sh"])
         .arg(archive)

@@ -25,7 +25,7 @@ fn a_disk_that_is_too_small_is_refused_with_its_largest_files() {
     assert!(!error.message.contains("journal") && error.private.contains("journal"), "{error:?}");
     assert!(picture(trial.place()).len() == 1);
     // With any policy that generation is kept.
-    trial.disk.on_failure = OnFailure::Empty;
+    trial.disk.keep.on_failure = Some(OnFailure::Empty);
     let loaded = trial.load().unwrap();
     assert_eq!(loaded.outcome, Outcome::Empty);
     assert!(loaded.warnings[0].contains("journal (3.0 MiB)"), "{:?}", loaded.warnings);
@@ -51,8 +51,8 @@ fn a_disk_with_too_few_inodes_is_refused() {
 fn a_full_store_keeps_what_it_has() {
     let Some(_alone) = alone() else { return };
     let mut trial = Trial::new();
-    trial.disk.store = trial.path("small store");
-    let _mounted = Mounted::tmpfs(&trial.disk.store, "size=1m,mode=700");
+    trial.set_store(trial.path("small store"));
+    let _mounted = Mounted::tmpfs(trial.disk.store(), "size=1m,mode=700");
     trial.load().unwrap();
     small(trial.place());
     trial.save().unwrap();
@@ -64,7 +64,7 @@ fn a_full_store_keeps_what_it_has() {
     assert!(error.message.contains("free"), "{error}");
     // Refused during the save, because the estimate was too low.
     fs::write(trial.place().join("large"), noise(2 << 20)).unwrap();
-    let manifest = trial.disk.store.join("gen-1.json");
+    let manifest = trial.disk.store().join("gen-1.json");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replace("\"occupied_bytes\": ", "\"occupied_bytes\": 1000")).unwrap();
     let error = trial.save().unwrap_err();

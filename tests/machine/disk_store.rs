@@ -17,7 +17,7 @@ fn with_own_store() -> Option<(fs::File, Trial, Mounted)> {
     let alone = alone()?;
     let mut trial = Trial::new();
     trial.disk.notes = Some(trial.path("run"));
-    let mounted = Mounted::tmpfs(&trial.disk.store, "size=1m,mode=700");
+    let mounted = Mounted::tmpfs(trial.disk.store(), "size=1m,mode=700");
     trial.load().unwrap();
     small(trial.place());
     trial.save().unwrap();
@@ -47,7 +47,7 @@ fn loaded_without_writing(trial: &Trial, spoil: impl Fn(), mend: impl Fn()) {
 #[test]
 fn what_was_loaded_from_a_full_store_is_saved_once_there_is_room() {
     let Some((_alone, trial, _mounted)) = with_own_store() else { return };
-    let filler = trial.disk.store.join("filler");
+    let filler = trial.disk.store().join("filler");
     let spoil = || drop(fs::write(&filler, vec![0; 2 << 20]).unwrap_err());
     loaded_without_writing(&trial, spoil, || fs::remove_file(&filler).unwrap());
 }
@@ -63,7 +63,7 @@ fn a_disk_whose_load_could_not_be_recorded_is_never_emptied() {
     let Some((_alone, mut trial, _mounted)) = with_own_store() else { return };
     trial.disk.notes = None;
     // The store becomes full during the load, so no later state can be written.
-    let filler = trial.disk.store.join("filler");
+    let filler = trial.disk.store().join("filler");
     let loaded = ramdisk::load(&Calls::new(), &trial.disk, &mut |_| {
         fs::write(&filler, vec![0; 2 << 20]).ok();
         true
@@ -113,7 +113,7 @@ fn a_store_in_a_file_in_memory_is_refused() {
         let (image, store) = (directory.join("image"), directory.join("mounted"));
         fs::create_dir(&store).unwrap();
         let Some(_mounted) = Mounted::image(&image, "ext4", 8 << 20, &store) else { return };
-        trial.disk.store = store.join("store");
+        trial.set_store(store.join("store"));
         let error = trial.load().unwrap_err();
         // In a container, overlayfs is refused as well.
         assert!(error.message.contains(words) || error.message.contains("overlay"), "{error}");
@@ -129,7 +129,7 @@ fn an_export_follows_the_configuration_that_is_named() {
     let mount_point = trial.path("mounted");
     let text = format!(
         "[ramdisk.test-named]\nmount-point = {mount_point:?}\nstore = {:?}\nsize = \"1MiB\"\npersist = \"snapshot\"\n",
-        trial.disk.store
+        trial.disk.store()
     );
     fs::write(&file, text).unwrap();
     let exported = Command::new(env!("CARGO_BIN_EXE_zramdctl"))
@@ -159,7 +159,7 @@ fn snapshots_of_a_disk_whose_section_is_gone_can_be_exported() {
     let Some(_alone) = alone() else { return };
     let store = Left(PathBuf::from("/var/lib/zramd/disks/test-orphan"));
     let mut trial = Trial::new();
-    trial.disk.store.clone_from(&store.0);
+    trial.set_store(store.0.clone());
     trial.load().unwrap();
     fs::write(trial.place().join("file"), "still there").unwrap();
     trial.save().unwrap();

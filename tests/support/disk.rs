@@ -12,7 +12,7 @@ use host::Errno;
 use host::linux::ramdisk::Calls;
 use host::linux::ramdisk::script::Fault;
 use logic::ramdisk::omitted::Omitted;
-use logic::ramdisk::{Mode, OnFailure};
+use logic::ramdisk::{KeepSettings, Mode, OnFailure};
 
 /// A disk in a temporary directory.
 pub struct Trial {
@@ -68,17 +68,24 @@ impl Trial {
         let directory = directory();
         let disk = Disk {
             name: "trial".to_owned(),
-            store: directory.path().join("store"),
             place: directory.path().join("place"),
-            target: None,
-            mode: Mode::Snapshot,
-            keep: 2,
+            mount_point: directory.path().join("mount point"),
+            keep: KeepSettings {
+                mode: Mode::Snapshot,
+                store: directory.path().join("store").into_os_string().into_string().unwrap(),
+                generations: 2,
+                save_interval: None,
+                on_failure: Some(OnFailure::Fail),
+                seed: false,
+                pre_save: Vec::new(),
+                post_restore: Vec::new(),
+                hook_time_limit: 30,
+                time_limit: 300,
+            },
             store_limit: None,
-            on_failure: OnFailure::Fail,
-            seed: None,
-            trial: true,
             notes: None,
             spared: None,
+            trial: true,
         };
         fs::create_dir(&disk.place).unwrap();
         Trial { disk, directory }
@@ -98,6 +105,16 @@ impl Trial {
 
     pub fn place(&self) -> &Path {
         &self.disk.place
+    }
+
+    pub fn set_store(&mut self, store: PathBuf) {
+        self.disk.keep.store = store.into_os_string().into_string().unwrap();
+    }
+
+    /// Fills the first use from this directory.
+    pub fn seed(&mut self, directory: PathBuf) {
+        self.disk.mount_point = directory;
+        self.disk.keep.seed = true;
     }
 
     pub fn load(&self) -> Result<Loaded, Error> {
@@ -124,7 +141,7 @@ impl Trial {
 
     /// File names in the store, sorted.
     pub fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.disk.store).unwrap();
+        let entries = fs::read_dir(self.disk.store()).unwrap();
         let mut names: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();

@@ -3,8 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use super::{Disk, Status};
 use crate::error::{Error, ErrorKind};
 use crate::gather;
@@ -20,18 +18,9 @@ use logic::plan::wanted::wanted;
 use logic::ramdisk as archive;
 use logic::ramdisk::place::{STORES, passthrough, place};
 use logic::ramdisk::status::{DIRECTORY, DiskStatus, SCHEMA_VERSION, SnapshotLine, path};
-use logic::ramdisk::{Mode, OnFailure};
+use logic::ramdisk::{KeepSettings, Mode, OnFailure};
 use logic::record::Target;
-use logic::request::{KeepRequest, MountRequest, RamDiskRequest, Request};
-
-/// A RAM disk that is kept over reboots.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
-    /// The mount request.
-    pub request: RamDiskRequest,
-    /// The settings of its snapshots.
-    pub keep: KeepRequest,
-}
+use logic::request::{KeepRequest, RamDiskRequest, Request};
 
 fn in_force(name: &str) -> String {
     format!("{DIRECTORY}/{name}.request")
@@ -41,23 +30,22 @@ fn root() -> &'static Path {
     Path::new("/")
 }
 
-/// The request for RAM disk `name`: from the record if we mounted it, else from the configuration, else as it was when
-/// loaded. A RAM disk is saved even if its section was removed or has become invalid.
-pub fn find(loaded: &Loaded, name: &str) -> Result<Kept, Error> {
-    let host = LinuxHost::new("/");
-    let target = Target::RamDisk(name.to_owned());
-    if let Some(record) = gather::records(&host)?.remove(&target)
-        && let Some(kept) = kept(record.request)
+/// RAM disk `name`: from the record if we mounted it, else from the configuration, else as it was when loaded. A RAM disk is
+/// saved even if its section was removed or has become invalid.
+pub fn find(loaded: &Loaded, name: &str) -> Result<Disk, Error> {
+    let recorded = gather::records(&LinuxHost::new("/"))?.remove(&Target::RamDisk(name.to_owned()));
+    if let Some(Request::RamDisk(request)) = recorded.map(|record| record.request)
+        && let Some(disk) = kept(&request)
     {
-        return Ok(kept);
+        return Ok(disk);
     }
     let configured = configured(loaded, name);
-    if let Some(kept) = configured.clone().and_then(|request| kept(Request::RamDisk(request))) {
-        return Ok(kept);
+    if let Some(disk) = configured.as_ref().and_then(kept) {
+        return Ok(disk);
     }
     let text = files::read_optional(root(), &in_force(name)).map_err(Error::failed)?;
-    if let Ok(kept) = serde_json::from_str(&text) {
-        return Ok(kept);
+    if let Ok(disk) = serde_json::from_str(&text) {
+        return Ok(disk);
     }
     let section = format!("ramdisk.{name}");
     let own = |key: &str| key == section || key.starts_with(&format!("{section}."));
@@ -80,15 +68,14 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Kept, Error> {
 }
 
 /// A RAM disk without a section, whose snapshots are in the default directory: they are readable.
-pub fn orphan(name: &str) -> Option<Kept> {
+pub fn orphan(name: &str) -> Option<Disk> {
     let store = format!("{STORES}/{name}");
-    let is_there = archive::is_disk_name(name) && Path::new(&store).is_dir();
-    let mount =
-        MountRequest { mount_point: place(name), options: String::new(), mode: None, uid: None, gid: None };
-    let keep = KeepRequest {
+    if !archive::is_disk_name(name) || !Path::new(&store).is_dir() {
+        return None;
+    }
+    let keep = KeepSettings {
         mode: Mode::Snapshot,
         store,
-        store_limit: None,
         generations: u32::MAX,
         save_interval: None,
         on_failure: Some(OnFailure::Fail),
@@ -98,26 +85,24 @@ pub fn orphan(name: &str) -> Option<Kept> {
         hook_time_limit: 0,
         time_limit: u64::from(u32::MAX),
     };
-    let request = RamDiskRequest {
-        name: name.to_owned(),
-        size: 0,
-        inodes: None,
-        mount,
-        huge: None,
-        number: None,
-        required: false,
-        keep: Some(keep.clone()),
-    };
-    is_there.then_some(Kept { request, keep })
+    Some(disk(name, &place(name), KeepRequest { settings: keep, store_limit: None }))
 }
 
-fn kept(request: Request) -> Option<Kept> {
-    match request {
-        Request::RamDisk(request) => {
-            let keep = request.keep.clone()?;
-            Some(Kept { request, keep })
-        }
-        _ => None,
+/// The RAM disk of a request, if its contents are kept.
+fn kept(request: &RamDiskRequest) -> Option<Disk> {
+    Some(disk(&request.name, &request.mount.mount_point, request.keep.clone()?))
+}
+
+fn disk(name: &str, mount_point: &str, keep: KeepRequest) -> Disk {
+    Disk {
+        name: name.to_owned(),
+        place: PathBuf::from(place(name)),
+        mount_point: PathBuf::from(mount_point),
+        keep: keep.settings,
+        store_limit: keep.store_limit,
+        notes: Some(PathBuf::from(DIRECTORY)),
+        spared: None,
+        trial: false,
     }
 }
 
@@ -141,37 +126,10 @@ pub fn names(loaded: &Loaded) -> Vec<String> {
     loaded.settings.ramdisks.iter().filter(|disk| disk.keep.is_some()).map(|disk| disk.name.clone()).collect()
 }
 
-impl Kept {
-    /// Its parameters for saving and loading. By default, the RAM disk is left empty after a failed load only if the
-    /// directory below is empty.
-    pub fn disk(&self) -> Disk {
-        let below = PathBuf::from(&self.request.mount.mount_point);
-        let on_failure = self.keep.on_failure.unwrap_or_else(|| {
-            let has_contents = files::has_entries(&below);
-            if has_contents { OnFailure::Passthrough } else { OnFailure::Empty }
-        });
-        Disk {
-            name: self.request.name.clone(),
-            store: PathBuf::from(&self.keep.store),
-            place: PathBuf::from(self.request.place()),
-            mode: self.keep.mode,
-            keep: self.keep.generations,
-            store_limit: self.keep.store_limit,
-            on_failure,
-            seed: self.keep.seed.then(|| below.clone()),
-            target: Some(below),
-            trial: false,
-            notes: Some(PathBuf::from(DIRECTORY)),
-            spared: restore_wanted(&self.request.name),
-        }
-    }
-
-    /// Stores the request until the next boot.
-    pub fn remember(&self) -> Result<(), Error> {
-        let text =
-            serde_json::to_string(self).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
-        files::replace(root(), &in_force(&self.request.name), Some(&text)).map_err(Error::failed)
-    }
+/// Stores the settings until the next boot.
+pub fn remember(disk: &Disk) -> Result<(), Error> {
+    let text = serde_json::to_string(disk).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
+    files::replace(root(), &in_force(&disk.name), Some(&text)).map_err(Error::failed)
 }
 
 /// Creates or removes the flag file that tells units to use the directory on disk instead of the RAM disk.
@@ -221,11 +179,11 @@ pub fn status(name: &str) -> DiskStatus {
 }
 
 /// Updates the public status, including the list of snapshots.
-pub fn publish(kept: &Kept, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
-    let name = &kept.request.name;
+pub fn publish(disk: &Disk, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
+    let name = &disk.name;
     let mut status = status(name);
     status.schema_version = SCHEMA_VERSION;
-    let found = ramdisk::status(&Calls::new(), &kept.disk())?;
+    let found = ramdisk::status(&Calls::new(), disk)?;
     status.store_bytes = found.generations.iter().map(|generation| generation.archive_bytes).sum();
     status.snapshots = lines(&found);
     status.set_aside = found.bad;

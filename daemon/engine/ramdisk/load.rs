@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::{Error, ErrorKind};
 use host::Errno;
+use host::linux::files;
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::manifest::{Manifest, Unusable};
 use logic::ramdisk::state::{LoadRecord, Outcome, Place, Root, State};
@@ -190,7 +191,8 @@ impl<'a> Job<'a> {
         if loaded.outcome == Outcome::Loaded && *unsupported == 0 && omitted.is_empty() {
             calls.wait_for_tick();
             // Without a fingerprint, the first save writes everything; nothing worse.
-            fingerprint = walk(calls, self.place.as_fd(), disk.mode).ok().and_then(|tree| tree.fingerprint);
+            fingerprint =
+                walk(calls, self.place.as_fd(), disk.keep.mode).ok().and_then(|tree| tree.fingerprint);
         }
         let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), calls.now_usec());
         let (outcome, generation) = (loaded.outcome, loaded.generation);
@@ -257,7 +259,11 @@ impl<'a> Job<'a> {
             let message = format!("no snapshot of {} can be loaded: {why}", self.disk.name);
             Error::new(ErrorKind::SnapshotCorrupt, message)
         });
-        let outcome = match self.disk.on_failure {
+        let on_failure = self.disk.keep.on_failure.unwrap_or_else(|| {
+            let has_contents = files::has_entries(&self.disk.mount_point);
+            if has_contents { OnFailure::Passthrough } else { OnFailure::Empty }
+        });
+        let outcome = match on_failure {
             OnFailure::Fail => return Err(reason),
             OnFailure::Empty => Outcome::Empty,
             OnFailure::Passthrough => Outcome::Passthrough,
@@ -290,7 +296,7 @@ impl<'a> Job<'a> {
         if let Err(error) = self.check_size(manifest) {
             return Attempt::Impossible(error);
         }
-        let mode = if self.disk.mode == Mode::Skeleton { Mode::Skeleton } else { manifest.mode };
+        let mode = if self.disk.keep.mode == Mode::Skeleton { Mode::Skeleton } else { manifest.mode };
         let options = Options { mode, threads: threads(), doing: "loading", total: manifest.contents.bytes };
         let archive = self.store.open_archive(generation.number).map_err(Trouble::Archive);
         let extracted = archive.and_then(|archive| {
@@ -314,7 +320,7 @@ impl<'a> Job<'a> {
     }
 
     fn check_size(&self, manifest: &Manifest) -> Result<(), Error> {
-        if self.disk.mode == Mode::Snapshot || manifest.mode == Mode::Skeleton {
+        if self.disk.keep.mode == Mode::Snapshot || manifest.mode == Mode::Skeleton {
             let found = self
                 .calls
                 .file_system(self.place.as_fd())
@@ -328,7 +334,10 @@ impl<'a> Job<'a> {
     /// Without any generation yet, fills the RAM disk from a directory, if one is configured.
     fn first_use(&self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
         let loaded = Loaded::new(Outcome::FirstUse);
-        let Some(seed) = &self.disk.seed else { return Ok(loaded) };
+        if !self.disk.keep.seed {
+            return Ok(loaded);
+        }
+        let seed = self.disk.mount_point.as_path();
         let opened = match self.calls.open_directory(seed) {
             Err(Errno::NOENT) => return Ok(loaded),
             opened => opened.map_err(at(seed.display(), "open"))?,
@@ -344,7 +353,7 @@ impl<'a> Job<'a> {
     }
 
     fn copy(&self, seed: &Path, source: BorrowedFd<'_>, watcher: Watcher<'_>) -> Result<Extracted, Error> {
-        let mode = self.disk.mode;
+        let mode = self.disk.keep.mode;
         let tree = walk(self.calls, source, mode)?;
         let found =
             self.calls.file_system(self.place.as_fd()).map_err(at(self.disk.place.display(), "look at"))?;

@@ -27,9 +27,9 @@ use serde::{Deserialize, Serialize};
 
 use host::Errno;
 use host::linux::ramdisk::Calls;
+use logic::ramdisk::KeepSettings;
 use logic::ramdisk::manifest::Manifest;
 use logic::ramdisk::state::State;
-use logic::ramdisk::{Mode, OnFailure};
 
 use super::{Error, ErrorKind};
 pub use archive::{ArchiveReader, Found, Refused};
@@ -41,38 +41,30 @@ pub use trouble::Trouble;
 
 /// A RAM disk and the settings of its snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Disk {
-    /// Its name, for messages.
+    /// Its name.
     pub name: String,
-    /// The directory of its generations, `/var/lib/zramd/disks/NAME`, created if missing.
-    pub store: PathBuf,
     /// The private mount point where it is loaded and saved.
     pub place: PathBuf,
-    /// The public mount point, if that is another path: the store must not be below it.
-    #[serde(default)]
-    pub target: Option<PathBuf>,
-    /// What is saved.
-    pub mode: Mode,
-    /// Number of generations kept besides pinned ones, at least one.
-    pub keep: u32,
+    /// The public mount point; the store must not be below it.
+    pub mount_point: PathBuf,
+    /// The settings of its snapshots.
+    pub keep: KeepSettings,
     /// Maximum size of the store in bytes.
-    #[serde(default)]
     pub store_limit: Option<u64>,
-    /// What to do if no generation can be loaded.
-    pub on_failure: OnFailure,
-    /// The directory whose contents fill the RAM disk while there is no generation. It is only read.
-    #[serde(default)]
-    pub seed: Option<PathBuf>,
-    /// Accepts a plain directory as the RAM disk, and a store that may be gone after a reboot: for trials.
-    #[serde(default)]
-    pub trial: bool,
     /// A directory in memory that also records the load of this boot, in case the store is full or read-only.
-    #[serde(default)]
     pub notes: Option<PathBuf>,
     /// A generation that is not pruned now, because it is selected for the next load.
-    #[serde(default)]
     pub spared: Option<u64>,
+    /// Accepts a plain directory as the RAM disk, and a store that may be gone after a reboot: for tests.
+    pub trial: bool,
+}
+
+impl Disk {
+    /// The directory of its generations, created if missing.
+    pub fn store(&self) -> &Path {
+        Path::new(&self.keep.store)
+    }
 }
 
 /// Progress of a job.

@@ -121,7 +121,7 @@ fn save_locked(
     }
     store.clean()?;
     let listing = store.listing()?;
-    let mut tree = walk_settled(calls, place.as_fd(), disk.mode)?;
+    let mut tree = walk_settled(calls, place.as_fd(), disk.keep.mode)?;
     if let Some((generation, manifest)) = unchanged(disk, state, &listing, &tree).filter(|_| !request.force) {
         let live = Source { place: &place, snapshot: None, tree };
         let same = if live.tree.hides_changes {
@@ -169,7 +169,7 @@ fn save_locked(
         let Packed { changed, omitted, contents, .. } = packed;
         let manifest = Manifest {
             format_version: FORMAT,
-            mode: disk.mode,
+            mode: disk.keep.mode,
             began_at_usec,
             finished_at_usec: calls.now_usec(),
             boot_id,
@@ -220,7 +220,7 @@ fn read_back(
     manifest: &Manifest,
     watcher: Watcher<'_>,
 ) -> Result<(), Error> {
-    let store = disk.store.display();
+    let store = disk.store().display();
     let file = draft.file.as_fd();
     calls.let_go(file, 0, manifest.archive_bytes);
     let total_bytes = manifest.contents.bytes;
@@ -288,7 +288,7 @@ fn unchanged<'a>(
 /// The newest generation, if it is whole and of the configured mode.
 fn newest<'a>(disk: &Disk, listing: &'a Listing) -> Option<(u64, &'a Manifest)> {
     let newest = listing.generations.first().filter(|newest| newest.is_whole())?;
-    let manifest = newest.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
+    let manifest = newest.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.keep.mode)?;
     Some((newest.number, manifest))
 }
 
@@ -315,7 +315,8 @@ fn find_room(
     loaded: Option<u64>,
 ) -> Result<Vec<u64>, Error> {
     let last = listing.generations.iter().find_map(|generation| {
-        let manifest = generation.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.mode)?;
+        let manifest =
+            generation.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.keep.mode)?;
         Some(Experience {
             archive_bytes: manifest.archive_bytes,
             content_bytes: manifest.contents.occupied_bytes,
@@ -338,7 +339,7 @@ fn find_room(
 }
 
 fn prune(store: &Store, disk: &Disk, loaded: Option<u64>) -> Result<Vec<u64>, Error> {
-    let limits = Limits { keep: disk.keep, store_bytes: disk.store_limit };
+    let limits = Limits { keep: disk.keep.generations, store_bytes: disk.store_limit };
     let gone = choose::prune(&store.listing()?.kept(), limits, loaded);
     for number in &gone {
         store.delete(*number)?;
@@ -370,7 +371,7 @@ impl<'a> Source<'a> {
         }
         let opened = calls.open_below(place.as_fd(), SNAPSHOT.as_bytes()).map_err(Into::into);
         let opened = opened
-            .and_then(|snapshot| Ok((walk_since(calls, snapshot.as_fd(), disk.mode, clock)?, snapshot)));
+            .and_then(|snapshot| Ok((walk_since(calls, snapshot.as_fd(), disk.keep.mode, clock)?, snapshot)));
         match opened {
             Ok((mut tree, snapshot)) => {
                 // Creating the snapshot changed this time.
@@ -390,7 +391,7 @@ impl<'a> Source<'a> {
 
     /// Whether all contents are of the same point in time.
     fn is_exact(&self, calls: &Calls, disk: &Disk, packed: &Packed) -> bool {
-        let still = || walk(calls, self.fd(), disk.mode).is_ok_and(|later| later.seen == self.tree.seen);
+        let still = || walk(calls, self.fd(), disk.keep.mode).is_ok_and(|later| later.seen == self.tree.seen);
         packed.changed_count == 0 && (self.snapshot.is_some() || still())
     }
 
@@ -446,7 +447,7 @@ fn write_archive(
     watcher: Watcher<'_>,
 ) -> Result<(Packed, bool, Written), Error> {
     let fail =
-        |error: &io::Error| in_store(HostError::io(disk.store.display().to_string(), "write to", error));
+        |error: &io::Error| in_store(HostError::io(disk.store().display().to_string(), "write to", error));
     std::thread::scope(|scope| {
         let (pipe, receiver) = Pipe::new();
         let writing = scope.spawn(|| write_out(calls, draft.map(|draft| draft.file.as_fd()), receiver));
@@ -456,7 +457,7 @@ fn write_archive(
         let written = written.map_err(|errno| fail(&io_error(errno)))?;
         let (packed, exact) = compressed.map_err(|trouble| match trouble {
             Trouble::Archive(HostError { cause, .. }) => in_store(HostError {
-                object: disk.store.display().to_string(),
+                object: disk.store().display().to_string(),
                 operation: "write to".to_owned(),
                 cause,
             }),
@@ -481,7 +482,7 @@ fn compress(
     let mut encoder = zstd::Encoder::new(pipe, LEVEL).map_err(fail)?;
     encoder.include_checksum(true).map_err(fail)?;
     encoder.multithread(if threads > 1 { threads } else { 0 }).map_err(fail)?;
-    let packed = pack(calls, source.fd(), &source.tree, disk.mode, &mut encoder, doing, watcher)?;
+    let packed = pack(calls, source.fd(), &source.tree, disk.keep.mode, &mut encoder, doing, watcher)?;
     // Check the tree for changes while the end of the archive is compressed and written.
     let (finished, exact) = std::thread::scope(|scope| {
         let looking = scope.spawn(|| source.is_exact(calls, disk, &packed));

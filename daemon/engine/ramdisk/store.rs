@@ -23,10 +23,10 @@ const STATE: &str = "state.json";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn refused(disk: &Disk, untrusted: Untrusted) -> Error {
-    let (name, store) = (&disk.name, disk.store.display());
+    let (name, store) = (&disk.name, disk.store().display());
     let (path, why, remedy) = match untrusted {
         Untrusted::Errno(path, errno) => {
-            let at = if path == disk.store { String::new() } else { format!("{}: ", path.display()) };
+            let at = if path == disk.store() { String::new() } else { format!("{}: ", path.display()) };
             return Error::from(HostError::new(store.to_string(), format!("{at}open"), errno));
         }
         Untrusted::Foreign(path, Foreign::Owner(uid)) => {
@@ -129,7 +129,7 @@ pub struct Draft {
 
 impl Store {
     fn new(calls: &Calls, disk: &Disk, directory: OwnedFd) -> Store {
-        let path = disk.store.display().to_string();
+        let path = disk.store().display().to_string();
         let mut store = Store { calls: calls.clone(), directory, path, note: None, spared: disk.spared };
         // The note is optional while the store is writable.
         store.note = disk.notes.as_deref().and_then(|directory| store.note_in(directory).ok());
@@ -138,7 +138,7 @@ impl Store {
 
     /// Opens a store that only its owner can access: root would extract what others put there.
     fn open(calls: &Calls, disk: &Disk, create: bool) -> Result<Option<Store>, Error> {
-        match calls.open_trusted(&disk.store, create) {
+        match calls.open_trusted(disk.store(), create) {
             Ok(directory) => {
                 let store = Store::new(calls, disk, directory);
                 store.close_to_others()?;
@@ -186,10 +186,10 @@ impl Store {
 
     /// Opens a store for listing, without checking who can access it; `None` if it does not exist.
     pub fn glance(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
-        match calls.open_directory(&disk.store) {
+        match calls.open_directory(disk.store()) {
             Ok(directory) => Ok(Some(Store::new(calls, disk, directory))),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(at(disk.store.display(), "open")(errno)),
+            Err(errno) => Err(at(disk.store().display(), "open")(errno)),
         }
     }
 
@@ -203,15 +203,13 @@ impl Store {
 
     /// Opens or creates the store, refuses one that may not survive a reboot, and locks it.
     pub fn lock_for(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
-        let store =
-            Store::open(calls, disk, true)?.ok_or_else(|| at(disk.store.display(), "open")(Errno::NOENT))?;
+        let store = Store::open(calls, disk, true)?
+            .ok_or_else(|| at(disk.store().display(), "open")(Errno::NOENT))?;
         if !disk.trial {
             let found = store.file_system()?;
-            let disks = [Some(&disk.place), disk.target.as_ref()];
-            let disks: Vec<String> =
-                disks.into_iter().flatten().map(|path| path.display().to_string()).collect();
-            let disks: Vec<&str> = disks.iter().map(String::as_str).collect();
+            let disks = [&disk.place, &disk.mount_point].map(|path| path.display().to_string());
             let layers = calls.layers(&store.path, &found);
+            let disks = disks.each_ref().map(String::as_str);
             if let Some(reason) = paths::refuse_store(&store.path, &layers, &disks) {
                 return Err(Error::new(ErrorKind::Unsafe, reason));
             }

@@ -1,5 +1,6 @@
 //! Commands from the configuration, which are ended when they take too long.
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Runs a program for at most `limit`, and only while `go_on` returns true; `go_on` is called at every poll.
 pub fn run(
     words: &[String],
-    variables: &[(&str, &str)],
+    variables: &[(&str, &OsStr)],
     limit: Duration,
     mut go_on: impl FnMut() -> bool,
 ) -> Result<(), HostError> {
@@ -82,7 +83,7 @@ mod tests {
 
     fn shell(script: &str, limit: Duration) -> Result<(), HostError> {
         let words = ["/bin/sh", "-c", script].map(str::to_owned);
-        run(&words, &[("ZRAMD_DISK", "logs")], limit, || true)
+        run(&words, &[("ZRAMD_DISK", OsStr::new("logs"))], limit, || true)
     }
 
     #[test]

@@ -13,11 +13,11 @@ use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{
-    Backend, DeviceSettings, KeepSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
+    Backend, DeviceSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
 };
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::ramdisk::place::{STORES, is_at_or_below, place};
-use crate::ramdisk::{Mode, OnFailure};
+use crate::ramdisk::{KeepSettings, Mode, OnFailure};
 
 /// The name is part of file names.
 const LONGEST_NAME: usize = 64;
@@ -86,6 +86,7 @@ pub(super) fn ramdisk(
     let required = reader.boolean(&keys::REQUIRED);
     let (path, origin) = reader.path(&keys::MOUNT_POINT)?;
     let keep = keep(name, &path, reader);
+    let store_limit = reader.size(&keys::STORE_LIMIT);
     let watch = match reader.own(&keys::SPACE_WATCH) {
         Some(_) => reader.boolean(&keys::SPACE_WATCH),
         None => keep.is_some(),
@@ -103,6 +104,7 @@ pub(super) fn ramdisk(
         watch,
         required,
         keep,
+        store_limit,
     };
     enabled.then_some(Disk { settings, zram })
 }
@@ -200,16 +202,14 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
     };
     if is_at_or_below(&store, mount_point) || is_at_or_below(&store, &place(name)) {
         let message = format!("the store {store} lies on the RAM disk itself, where it would be lost");
-        let problem = Problem::error(store_origin.clone(), message);
+        let problem = Problem::error(store_origin, message);
         reader.fail(problem.hint("name a directory on a disk"));
     }
     Some(KeepSettings {
         mode,
         store,
-        store_origin,
-        store_limit: reader.size(&keys::STORE_LIMIT),
         generations: reader.integer(&keys::KEEP)?,
-        save_interval,
+        save_interval: save_interval.map(|span| span.as_secs()),
         on_failure: reader.word(&keys::ON_FAILURE).map(|word| match word.as_str() {
             "passthrough" => OnFailure::Passthrough,
             "fail" => OnFailure::Fail,
@@ -218,8 +218,8 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
         seed: reader.boolean(&keys::SEED),
         pre_save: command(&keys::PRE_SAVE, reader),
         post_restore: command(&keys::POST_RESTORE, reader),
-        hook_time_limit: reader.span(&keys::HOOK_TIME_LIMIT)?,
-        time_limit: reader.span(&keys::TIME_LIMIT)?,
+        hook_time_limit: reader.span(&keys::HOOK_TIME_LIMIT)?.as_secs(),
+        time_limit: reader.span(&keys::TIME_LIMIT)?.as_secs(),
     })
 }
 

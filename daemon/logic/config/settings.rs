@@ -13,7 +13,7 @@ use crate::maintain::age::Range;
 use crate::maintain::pressure::Thresholds;
 use crate::maintain::recompress;
 use crate::maintain::resize::OnChange;
-use crate::ramdisk::{Mode, OnFailure};
+use crate::ramdisk::KeepSettings;
 use crate::vm::Tunable;
 
 /// All settings, devices sorted by number and RAM disks by name.
@@ -295,6 +295,8 @@ pub struct RamDiskSettings {
     pub required: bool,
     /// How its contents are kept over reboots; `None` if they are lost.
     pub keep: Option<KeepSettings>,
+    /// Maximum size of all snapshots.
+    pub store_limit: Option<SizeExpr>,
 }
 
 /// Type of a RAM disk's backing memory.
@@ -310,33 +312,4 @@ pub enum Backend {
         /// N of `/dev/zramN`.
         number: u32,
     },
-}
-
-/// How the contents of a RAM disk are kept over reboots.
-#[derive(Debug, Clone, PartialEq)]
-pub struct KeepSettings {
-    /// Which contents.
-    pub mode: Mode,
-    /// Directory of the snapshots, absolute and normalised.
-    pub store: String,
-    /// Position of `store`.
-    pub store_origin: Origin,
-    /// Maximum size of all snapshots.
-    pub store_limit: Option<SizeExpr>,
-    /// Number of good snapshots to keep besides pinned ones, at least 1.
-    pub generations: u32,
-    /// Interval between saves, besides the one at shutdown; `None` for never.
-    pub save_interval: Option<Duration>,
-    /// What to do if no snapshot can be loaded; `None` to decide by whether the directory below is empty.
-    pub on_failure: Option<OnFailure>,
-    /// Whether to copy the contents of the directory below at the first use.
-    pub seed: bool,
-    /// Command to run before a save.
-    pub pre_save: Vec<String>,
-    /// Command to run after a load.
-    pub post_restore: Vec<String>,
-    /// Time limit for each of these commands.
-    pub hook_time_limit: Duration,
-    /// Time limit for loading or saving, even if that is making progress.
-    pub time_limit: Duration,
 }

@@ -191,7 +191,7 @@ fn ramdisk_report(item: &Item) -> Option<RamDiskReport<'_>> {
         mount_point: request.map(|request| request.mount.mount_point.as_str()),
         options: request.map(|request| request.mount.options.as_str()),
         persist: request.map(|request| request.persist().word()),
-        store: request.and_then(|request| request.keep.as_ref()).map(|keep| keep.store.as_str()),
+        store: request.and_then(|request| request.keep.as_ref()).map(|keep| keep.settings.store.as_str()),
         state: item.decision,
         reason: &item.reason,
     })
@@ -271,7 +271,7 @@ fn headline(item: &Item) -> String {
         Some(Request::RamDisk(request)) => {
             let what = format!("{} of {}", human(request.size), request.backend());
             let kept = match &request.keep {
-                Some(keep) => format!(", kept as {} in {}", request.persist().word(), keep.store),
+                Some(keep) => format!(", kept as {} in {}", request.persist().word(), keep.settings.store),
                 None => String::new(),
             };
             format!("{what} on {}{kept}", request.mount.mount_point)

@@ -8,8 +8,8 @@ use super::{Activation, Candidate, Decision, Item};
 use crate::benchmark::cache::Unusable;
 use crate::config::problem::{Origin, Problem, Severity};
 use crate::config::settings::{
-    AlgorithmChoice, Backend, BackingSettings, DeviceSettings, KeepSettings, MountSettings, Principal,
-    RamDiskSettings, Role, Settings, SizeExpr, SizeRule, StoreSettings,
+    AlgorithmChoice, Backend, BackingSettings, DeviceSettings, MountSettings, Principal, RamDiskSettings,
+    Role, Settings, SizeExpr, SizeRule, StoreSettings,
 };
 use crate::device::algorithm::Algorithm;
 use crate::error::ErrorKind;
@@ -290,6 +290,7 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, R
 }
 
 fn ramdisk_request(disk: &RamDiskSettings, facts: &Facts) -> Result<RamDiskRequest, Refusal> {
+    let store_limit = disk.store_limit.as_ref().map(|limit| bytes(limit, facts)).transpose()?;
     let (huge, number) = match &disk.backend {
         Backend::Tmpfs { huge } => (huge.clone(), None),
         Backend::Zram { number } => (None, Some(*number)),
@@ -302,23 +303,7 @@ fn ramdisk_request(disk: &RamDiskSettings, facts: &Facts) -> Result<RamDiskReque
         huge,
         number,
         required: disk.required,
-        keep: disk.keep.as_ref().map(|keep| keep_request(keep, facts)).transpose()?,
-    })
-}
-
-fn keep_request(keep: &KeepSettings, facts: &Facts) -> Result<KeepRequest, Refusal> {
-    Ok(KeepRequest {
-        mode: keep.mode,
-        store: keep.store.clone(),
-        store_limit: keep.store_limit.as_ref().map(|limit| bytes(limit, facts)).transpose()?,
-        generations: keep.generations,
-        save_interval: keep.save_interval.map(|span| span.as_secs()),
-        on_failure: keep.on_failure,
-        seed: keep.seed,
-        pre_save: keep.pre_save.clone(),
-        post_restore: keep.post_restore.clone(),
-        hook_time_limit: keep.hook_time_limit.as_secs(),
-        time_limit: keep.time_limit.as_secs(),
+        keep: disk.keep.clone().map(|settings| KeepRequest { settings, store_limit }),
     })
 }
 

@@ -53,6 +53,31 @@ impl From<Option<Mode>> for Persist {
     }
 }
 
+/// How the contents of a RAM disk are kept over reboots.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeepSettings {
+    /// Which contents.
+    pub mode: Mode,
+    /// Directory of the snapshots, absolute and normalised.
+    pub store: String,
+    /// Number of good snapshots to keep besides pinned ones, at least 1.
+    pub generations: u32,
+    /// Seconds between saves, besides the one at shutdown; `None` for never.
+    pub save_interval: Option<u64>,
+    /// What to do if no snapshot can be loaded; `None` to decide by whether the directory below is empty.
+    pub on_failure: Option<OnFailure>,
+    /// Whether to copy the contents of the directory below at the first use.
+    pub seed: bool,
+    /// Command to run before a save.
+    pub pre_save: Vec<String>,
+    /// Command to run after a load.
+    pub post_restore: Vec<String>,
+    /// Time limit for each of these commands, in seconds.
+    pub hook_time_limit: u64,
+    /// Time limit for loading or saving, in seconds, even if that is making progress.
+    pub time_limit: u64,
+}
+
 /// What to do if no snapshot can be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

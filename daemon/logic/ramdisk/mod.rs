@@ -20,7 +20,7 @@ pub mod space;
 pub mod state;
 pub mod status;
 
-pub use keep::{Mode, OnFailure, Persist};
+pub use keep::{KeepSettings, Mode, OnFailure, Persist};
 
 /// Kind of a file in the store, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

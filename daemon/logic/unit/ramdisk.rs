@@ -13,7 +13,7 @@ use crate::duration;
 use crate::plan::ramdisk::tmpfs_options;
 use crate::ramdisk::Persist;
 use crate::ramdisk::place::{disk_at, is_at_or_below, passthrough, place};
-use crate::request::{DeviceRequest, MountRequest, RamDiskRequest};
+use crate::request::{DeviceRequest, KeepRequest, MountRequest, RamDiskRequest};
 
 /// Directory of the persistent journal.
 const JOURNAL: &str = "/var/log/journal";
@@ -93,7 +93,7 @@ pub(crate) fn disk_files(request: &RamDiskRequest) -> Vec<UnitFile> {
     if request.keep.is_some() {
         text = text.line("ConditionPathExists", &format!("!{}", passthrough(&request.name)));
     }
-    let store = request.keep.as_ref().map_or("", |keep| keep.store.as_str());
+    let store = request.keep.as_ref().map_or("", |keep| keep.settings.store.as_str());
     let text = text
         .section("Mount")
         .line("What", &request.place())
@@ -180,7 +180,7 @@ pub(crate) fn zram_at_place(
 
 /// The unit that loads and saves a RAM disk, and its triggers.
 fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<UnitFile> {
-    let Some(keep) = &request.keep else { return Vec::new() };
+    let Some(KeepRequest { settings: keep, .. }) = &request.keep else { return Vec::new() };
     let name = &request.name;
     let service = keeping_unit(name);
     let binding = Unit::bare()

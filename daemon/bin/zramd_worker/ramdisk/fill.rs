@@ -1,6 +1,5 @@
 //! Loading a disk: from its newest good snapshot, or from a chosen one.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use engine::Error;
@@ -20,7 +19,7 @@ use super::{Job, Words, entries, left_out, sentence, warn};
 pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let name = words.name.as_str();
     let began = Instant::now();
-    job.kept.remember()?;
+    keep::remember(&job.disk)?;
     keep::mark_passthrough(name, false)?;
     job.publish(|status| {
         *status = DiskStatus { load_state: LoadState::Loading, ..keep::blank(status) };
@@ -85,7 +84,7 @@ struct Filled {
 }
 
 fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
-    let name = job.kept.request.name.clone();
+    let name = job.disk.name.clone();
     let loaded = job.watched(|calls, disk, watcher| ramdisk::load(calls, disk, watcher))?;
     for (number, why) in &loaded.refused {
         warn(&name, &format!("snapshot {number} cannot be loaded: {why}"));
@@ -156,11 +155,11 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
 
 /// Loads the disk from a chosen snapshot.
 fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
-    let name = job.kept.request.name.clone();
-    let place = PathBuf::from(job.kept.request.place());
+    let name = job.disk.name.clone();
+    let place = job.disk.place.clone();
     let extracted =
         job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, Some(generation), &place, watcher))?;
-    ramdisk::adopt(&job.calls, &job.kept.disk())?;
+    ramdisk::adopt(&job.calls, &job.disk)?;
     let left_out = left_out(&name, &extracted.omitted);
     let (entries, size) = (entries(extracted.entries), human(extracted.bytes));
     let message = format!("snapshot {generation} restored: {entries}, {size}{left_out}");

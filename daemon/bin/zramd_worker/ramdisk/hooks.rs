@@ -1,11 +1,11 @@
 //! Commands of the administrator before a save and after a load. The units of the worker are sandboxed, which a command may
 //! not expect: with systemd it runs in a unit of its own, with its own limits; otherwise as a child.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-use engine::ramdisk::keep::{self, Kept};
+use engine::ramdisk::{Disk, keep};
 use engine::work::Stopped;
 use engine::{Error, ErrorKind};
 use host::Host;
@@ -41,29 +41,27 @@ impl Hook {
         }
     }
 
-    fn words(self, kept: &Kept) -> &[String] {
+    fn words(self, disk: &Disk) -> &[String] {
         match self {
-            Hook::PreSave => &kept.keep.pre_save,
-            Hook::PostRestore => &kept.keep.post_restore,
+            Hook::PreSave => &disk.keep.pre_save,
+            Hook::PostRestore => &disk.keep.post_restore,
         }
     }
 
     /// Runs the command as a child.
-    fn run(self, kept: &Kept, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
-        let request = &kept.request;
-        let place = request.place();
-        let variables = [
-            ("ZRAMD_DISK", request.name.as_str()),
-            ("ZRAMD_PLACE", place.as_str()),
-            ("ZRAMD_MOUNT_POINT", request.mount.mount_point.as_str()),
-            ("ZRAMD_REASON", reason),
+    fn run(self, disk: &Disk, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
+        let variables: [(&str, &OsStr); 4] = [
+            ("ZRAMD_DISK", disk.name.as_ref()),
+            ("ZRAMD_PLACE", disk.place.as_ref()),
+            ("ZRAMD_MOUNT_POINT", disk.mount_point.as_ref()),
+            ("ZRAMD_REASON", reason.as_ref()),
         ];
-        Ok(hook::run(self.words(kept), &variables, time_limit(kept), proceed)?)
+        Ok(hook::run(self.words(disk), &variables, time_limit(disk), proceed)?)
     }
 
     /// Runs the command in a unit of PID 1, and waits for its end.
-    fn run_unit(self, kept: &Kept, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
-        let name = &kept.request.name;
+    fn run_unit(self, disk: &Disk, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
+        let name = &disk.name;
         let (unit, work) = (hook_unit(name), work_name(name));
         let ask = |words: Option<&[String]>| work::ask(Path::new("/"), &work, words).map_err(Error::failed);
         ask(Some(&[self.key(), name, reason].map(str::to_owned)))?;
@@ -71,7 +69,7 @@ impl Hook {
         // PID 1 has a private socket, so this works before the bus is started and after it was stopped.
         let systemctl =
             |verb: &str| ["systemctl", "--no-ask-password", "--quiet", verb, &unit].map(str::to_owned);
-        let started = hook::run(&systemctl("start"), &[], time_limit(kept) + UNIT, proceed);
+        let started = hook::run(&systemctl("start"), &[], time_limit(disk) + UNIT, proceed);
         ask(None)?;
         if started.is_err() {
             // The unit would run until its own time limit.
@@ -87,19 +85,19 @@ impl Hook {
     }
 }
 
-fn time_limit(kept: &Kept) -> Duration {
-    Duration::from_secs(kept.keep.hook_time_limit)
+fn time_limit(disk: &Disk) -> Duration {
+    Duration::from_secs(disk.keep.hook_time_limit)
 }
 
-fn work_name(disk: &str) -> String {
-    format!("hook-{disk}")
+fn work_name(name: &str) -> String {
+    format!("hook-{name}")
 }
 
 impl Job {
     /// Runs a hook of this disk, if it has one; ends it when the work is cancelled.
     pub(super) fn hook(&mut self, hook: Hook, reason: &str) -> Result<(), Stopped> {
-        let (kept, extended) = (&self.kept, &mut self.extended);
-        if hook.words(kept).is_empty() {
+        let (disk, extended) = (&self.disk, &mut self.extended);
+        if hook.words(disk).is_empty() {
             return Ok(());
         }
         let proceed = || {
@@ -107,13 +105,13 @@ impl Job {
             !interrupt::is_asked()
         };
         let done = if self.hook_units {
-            hook.run_unit(kept, reason, proceed)
+            hook.run_unit(disk, reason, proceed)
         } else {
-            hook.run(kept, reason, proceed)
+            hook.run(disk, reason, proceed)
         };
         done.map_err(|error| {
             if interrupt::is_asked() {
-                Stopped::Cancelled(format!("{}: cancelled during {}", kept.request.name, hook.key()))
+                Stopped::Cancelled(format!("{}: cancelled during {}", disk.name, hook.key()))
             } else {
                 error.into()
             }
@@ -128,11 +126,11 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     let hook = [Hook::PreSave, Hook::PostRestore].into_iter().find(|hook| hook.key() == key);
     let hook = hook.ok_or_else(|| format!("there is no hook `{key}`"))?;
     Ok(frame::run(&work_name(name), "hook", |_| {
-        let kept = keep::find(&configured::loaded(None), name)?;
-        if hook.words(&kept).is_empty() {
+        let disk = keep::find(&configured::loaded(None), name)?;
+        if hook.words(&disk).is_empty() {
             return Err(Stopped::from(Error::new(ErrorKind::NotFound, format!("{name} has no {key}"))));
         }
-        hook.run(&kept, reason, || !interrupt::is_asked())?;
+        hook.run(&disk, reason, || !interrupt::is_asked())?;
         Ok(format!("{name}: {key} ended"))
     }))
 }

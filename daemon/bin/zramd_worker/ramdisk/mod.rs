@@ -8,8 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use engine::ramdisk::keep::{self, Kept};
-use engine::ramdisk::{self, Progress, Request, Saved};
+use engine::ramdisk::{self, Disk, Progress, Request, Saved, keep};
 use engine::work::{Reporter, Stopped};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::{Calls, be_idle};
@@ -91,7 +90,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
 
 /// One operation on one disk.
 struct Job {
-    kept: Kept,
+    disk: Disk,
     calls: Calls,
     reporter: Reporter,
     deadline: Instant,
@@ -99,8 +98,6 @@ struct Job {
     moved: u64,
     /// Whether PID 1 runs the hooks. The unit of a hook only reads the usual configuration.
     hook_units: bool,
-    /// A snapshot that is not pruned.
-    spared: Option<u64>,
     /// Why the operation has to end early.
     stopped: Option<Stopped>,
 }
@@ -119,7 +116,7 @@ impl Job {
     /// Waits until other work on the disk has ended, and begins.
     fn begin(words: &Words) -> Result<Job, Error> {
         let (name, verb) = (words.name.as_str(), words.verb.as_str());
-        let kept = match keep::find(&configured::loaded(words.config.as_ref()), name) {
+        let mut disk = match keep::find(&configured::loaded(words.config.as_ref()), name) {
             // The disk is no longer configured, but its snapshots can be read.
             Err(error) if error.kind == ErrorKind::NotFound && ["verify", "export"].contains(&verb) => {
                 keep::orphan(name).ok_or(error)?
@@ -135,7 +132,7 @@ impl Job {
             }
         }
         let now = Instant::now();
-        let deadline = now + Duration::from_secs(kept.keep.time_limit);
+        let deadline = now + Duration::from_secs(disk.keep.time_limit);
         let (work, mut extended) = (format!("disk-{name}"), now);
         let reporter = loop {
             match Reporter::begin(Path::new("/"), &work, verb) {
@@ -147,15 +144,16 @@ impl Job {
                 }
             }
         };
+        // Read under the lock: another job may have changed it before.
+        disk.spared = keep::restore_wanted(name);
         Ok(Job {
-            kept,
+            disk,
             calls: Calls::new(),
             reporter,
             deadline,
             extended,
             moved: 0,
             hook_units: words.config.is_none() && unit_files::is_booted(Path::new("/")),
-            spared: None,
             stopped: None,
         })
     }
@@ -170,12 +168,12 @@ impl Job {
             self.moved = done_bytes;
             extend(&mut self.extended);
         }
-        let name = &self.kept.request.name;
+        let name = &self.disk.name;
         if interrupt::is_asked() {
             let message = format!("{name}: cancelled while {doing}; the snapshots are unchanged");
             self.stopped = Some(Stopped::Cancelled(message));
         } else if Instant::now() >= self.deadline {
-            let limit = self.kept.keep.time_limit;
+            let limit = self.disk.keep.time_limit;
             self.stopped = Some(Stopped::from(Error::failed(format!(
                 "{name}: aborted while {doing}, after {limit} s (time-limit); the snapshots are unchanged"
             ))));
@@ -186,16 +184,15 @@ impl Job {
     /// Runs an archive operation with progress.
     fn watched<T>(
         &mut self,
-        work: impl FnOnce(&Calls, &ramdisk::Disk, ramdisk::Watcher<'_>) -> Result<T, Error>,
+        work: impl FnOnce(&Calls, &Disk, ramdisk::Watcher<'_>) -> Result<T, Error>,
     ) -> Result<T, Stopped> {
-        let (calls, mut disk) = (self.calls.clone(), self.kept.disk());
-        disk.spared = self.spared.or(disk.spared);
+        let (calls, disk) = (self.calls.clone(), self.disk.clone());
         let done = work(&calls, &disk, &mut |progress| self.progress(progress));
         done.map_err(|error| self.stopped.take().unwrap_or(Stopped::Failed(error)))
     }
 
     fn publish(&self, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
-        keep::publish(&self.kept, change)
+        keep::publish(&self.disk, change)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Operations on the snapshots of a disk.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use engine::ramdisk;
 use engine::ramdisk::keep;
@@ -49,14 +49,14 @@ pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
 pub(super) fn pin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
     let why = words.rest.get(1).map_or("asked for", String::as_str);
-    ramdisk::pin(&job.calls, &job.kept.disk(), number, Some(why))?;
+    ramdisk::pin(&job.calls, &job.disk, number, Some(why))?;
     job.publish(|_| {})?;
     Ok(format!("{}: snapshot {number} is kept until it is unpinned", words.name))
 }
 
 pub(super) fn unpin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
-    ramdisk::pin(&job.calls, &job.kept.disk(), number, None)?;
+    ramdisk::pin(&job.calls, &job.disk, number, None)?;
     job.publish(|_| {})?;
     Ok(format!("{}: snapshot {number} is no longer pinned", words.name))
 }
@@ -73,8 +73,8 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
     let name = words.name.as_str();
     let number = generation(words, 0)?;
     let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
-    ramdisk::check_size(&job.calls, &job.kept.disk(), checked.generation)?;
-    job.spared = Some(checked.generation);
+    ramdisk::check_size(&job.calls, &job.disk, checked.generation)?;
+    job.disk.spared = Some(checked.generation);
     save(
         job,
         &Words {
@@ -92,13 +92,14 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
 pub(super) fn cancel_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     keep::want_restore(&words.name, None)?;
     job.publish(|_| {})?;
-    let (host, place) = (LinuxHost::new("/"), job.kept.request.place());
-    let is_mounted = ramdisk::is_mounted(&job.calls, Path::new(&place));
-    let users = if is_mounted { host.mount_users(&place) } else { Vec::new() };
+    let place = &job.disk.place;
+    let is_mounted = ramdisk::is_mounted(&job.calls, place);
+    let users =
+        if is_mounted { LinuxHost::new("/").mount_users(&place.to_string_lossy()) } else { Vec::new() };
     if !users.is_empty() {
         let names: Vec<String> =
             users.iter().map(|user| format!("{} (pid {})", user.name, user.pid)).collect();
-        let mount_point = &job.kept.request.mount.mount_point;
+        let mount_point = job.disk.mount_point.display();
         let message =
             format!("{}: not changed, because {mount_point} is in use by {}", words.name, names.join(", "));
         return Err(Error::new(ErrorKind::InUse, message).into());
