@@ -8,9 +8,8 @@ use super::problem::{Origin, Problem};
 use super::ramdisk;
 use super::schema::SectionKind;
 use super::section::SectionReader;
-use super::settings::{BenchmarkSettings, PageSource, Settings, When};
+use super::settings::{BenchmarkSettings, Settings};
 use super::vm;
-use crate::benchmark::score::Profile;
 use crate::text::nearest;
 
 /// Builds the settings.
@@ -54,19 +53,10 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
 
 /// An invalid word is ignored; the rest of the section is used.
 fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
-    let profile = reader.word(&benchmark_keys::PROFILE);
     BenchmarkSettings {
-        when: match reader.word(&benchmark_keys::WHEN).as_deref() {
-            Some("boot") => When::Boot,
-            Some("never") => When::Never,
-            _ => When::Idle,
-        },
-        profile: profile.and_then(|word| Profile::parse(&word)).unwrap_or_default(),
-        sample: match reader.word(&benchmark_keys::SAMPLE).as_deref() {
-            Some("swap") => PageSource::Swap,
-            Some("processes") => PageSource::Processes,
-            _ => PageSource::Public,
-        },
+        when: reader.choice(&benchmark_keys::WHEN).unwrap_or_default(),
+        profile: reader.choice(&benchmark_keys::PROFILE).unwrap_or_default(),
+        sample: reader.choice(&benchmark_keys::SAMPLE).unwrap_or_default(),
     }
 }
 

@@ -14,7 +14,6 @@ use crate::duration;
 use crate::expr::{Variables, size_in_bytes};
 use crate::maintain::age::Range;
 use crate::maintain::pressure::Thresholds;
-use crate::maintain::resize::OnChange;
 use crate::maintain::{recompress, writeback};
 
 /// A machine on which all sizes that depend on memory are large.
@@ -38,10 +37,7 @@ pub(crate) fn read(reader: &mut SectionReader<'_>) -> Option<Asked> {
             recompress: recompress(reader),
             writeback: writeback(reader),
             pressure: pressure(reader),
-            on_memory_change: reader.word(&keys::ON_MEMORY_CHANGE).map(|word| match word.as_str() {
-                "apply" => OnChange::Apply,
-                _ => OnChange::Report,
-            }),
+            on_memory_change: reader.choice(&keys::ON_MEMORY_CHANGE),
         },
         algorithms: secondary(reader, &keys::RECOMPRESS_ALGORITHM),
         algorithms_origin: reader.origin_of(&keys::RECOMPRESS_ALGORITHM),

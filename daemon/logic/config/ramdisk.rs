@@ -17,7 +17,7 @@ use super::settings::{
 };
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::ramdisk::place::{STORES, is_at_or_below, place};
-use crate::ramdisk::{KeepSettings, Mode, OnFailure};
+use crate::ramdisk::{KeepSettings, Mode};
 
 /// The name is part of file names.
 const LONGEST_NAME: usize = 64;
@@ -183,14 +183,10 @@ fn zram(
 
 /// How the contents are kept, if they are.
 fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option<KeepSettings> {
-    let mode = match reader.word(&keys::PERSIST).as_deref() {
-        Some("skeleton") => Mode::Skeleton,
-        Some("snapshot") => Mode::Snapshot,
-        _ => {
-            let hint = "write persist = \"snapshot\", or leave it out";
-            reader.misplaced(KEEP_KEYS, "a RAM disk whose contents are not kept", hint);
-            return None;
-        }
+    let Some(mode) = reader.choice(&keys::PERSIST) else {
+        let hint = "write persist = \"snapshot\", or leave it out";
+        reader.misplaced(KEEP_KEYS, "a RAM disk whose contents are not kept", hint);
+        return None;
     };
     let save_interval = match reader.own(&keys::SAVE_INTERVAL) {
         Some(_) => reader.span(&keys::SAVE_INTERVAL),
@@ -210,11 +206,7 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
         store,
         generations: reader.integer(&keys::KEEP)?,
         save_interval: save_interval.map(|span| span.as_secs()),
-        on_failure: reader.word(&keys::ON_FAILURE).map(|word| match word.as_str() {
-            "passthrough" => OnFailure::Passthrough,
-            "fail" => OnFailure::Fail,
-            _ => OnFailure::Empty,
-        }),
+        on_failure: reader.choice(&keys::ON_FAILURE),
         seed: reader.boolean(&keys::SEED),
         pre_save: command(&keys::PRE_SAVE, reader),
         post_restore: command(&keys::POST_RESTORE, reader),

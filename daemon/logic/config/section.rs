@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde::de::value::StringDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+
 use super::fragment::{Assignment, Section};
 use super::key::Key;
 use super::problem::{Origin, Problem};
@@ -94,6 +97,12 @@ impl<'a> SectionReader<'a> {
     /// One of the words that the key accepts.
     pub fn word(&mut self, key: &Key) -> Option<String> {
         self.text(key).map(|(word, _)| word)
+    }
+
+    /// The variant of `T` for one of the words of a key; `None` for a word without one, such as `"none"`.
+    pub fn choice<T: DeserializeOwned>(&mut self, key: &Key) -> Option<T> {
+        let word: StringDeserializer<serde::de::value::Error> = self.word(key)?.into_deserializer();
+        T::deserialize(word).ok()
     }
 
     /// A time span; `None` for `"never"`.
@@ -281,4 +290,31 @@ fn foreign_spelling(key: &str) -> Option<&'static str> {
         "nr-inodes" | "nr_inodes" => "inodes",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::benchmark::score::Profile;
+    use crate::config::keys;
+    use crate::config::settings::{PageSource, When};
+    use crate::maintain::resize::OnChange;
+    use crate::ramdisk::{OnFailure, Persist};
+
+    #[test]
+    fn every_word_of_a_key_stands_for_something() {
+        fn check<T: DeserializeOwned>(key: &Key) {
+            for word in key.kind.words() {
+                let word: StringDeserializer<serde::de::value::Error> =
+                    (*word).to_owned().into_deserializer();
+                assert!(T::deserialize(word).is_ok(), "{}: {:?}", key.name, key.kind.words());
+            }
+        }
+        check::<When>(&keys::benchmark::WHEN);
+        check::<Profile>(&keys::benchmark::PROFILE);
+        check::<PageSource>(&keys::benchmark::SAMPLE);
+        check::<OnChange>(&keys::maintenance::ON_MEMORY_CHANGE);
+        check::<Persist>(&keys::ramdisk::PERSIST);
+        check::<OnFailure>(&keys::ramdisk::ON_FAILURE);
+    }
 }

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::problem::Origin;
 use crate::benchmark::score::Profile;
 use crate::device::algorithm::Algorithm;
@@ -43,7 +45,8 @@ pub struct BenchmarkSettings {
 }
 
 /// Pages that the benchmark compresses. All but the first kind are private data of users.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PageSource {
     /// Generated pages and world-readable files, mixed by the statistics of the swap in use.
     #[default]
@@ -55,7 +58,8 @@ pub enum PageSource {
 }
 
 /// When the benchmark runs automatically.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum When {
     /// After boot, once the machine is idle.
     #[default]
