@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::job::Finished;
 use super::{out, value};
 use logic::error::ErrorKind;
 use logic::human::human;
+use logic::sample::StateView;
 use service::ROOT;
 
 /// Properties of an interface, by name.
@@ -222,13 +224,15 @@ impl World {
 fn appearance(interface: &str, properties: &Properties) -> Option<(&'static str, String)> {
     let text = |name: &str| properties.get(name).and_then(Value::as_str).unwrap_or_default();
     Some(match interface {
-        DEVICE if text("State") == "unused" => ("appeared", "appeared, not set up".to_owned()),
-        DEVICE if text("State") == "unfinished" => ("appeared", "appeared, being set up".to_owned()),
-        DEVICE => {
-            let size = properties.get("DiskSizeBytes").and_then(Value::as_u64).unwrap_or(0);
-            let words = [text("State"), &human(size), text("Algorithm")].join(", ");
-            ("appeared", format!("appeared: {}, {words}", text("Role")))
-        }
+        DEVICE => match properties.get("State").and_then(|word| StateView::deserialize(word).ok()) {
+            Some(StateView::Unused) => ("appeared", "appeared, not set up".to_owned()),
+            Some(StateView::Unfinished) => ("appeared", "appeared, being set up".to_owned()),
+            _ => {
+                let size = properties.get("DiskSizeBytes").and_then(Value::as_u64).unwrap_or(0);
+                let words = [text("State"), &human(size), text("Algorithm")].join(", ");
+                ("appeared", format!("appeared: {}, {words}", text("Role")))
+            }
+        },
         RAM_DISK => ("appeared", format!("appeared on {}", text("MountPoint"))),
         FILESYSTEM => ("interface", format!("mounted on {} as {}", text("MountPoint"), text("FsType"))),
         SWAP => {

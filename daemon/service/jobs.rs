@@ -185,7 +185,7 @@ impl Core {
         let Some(object) = handle.object.clone() else { return };
         let (error, outcomes) = {
             let mut state = lock(&handle.state);
-            state.result = result.word().to_owned();
+            state.result = Some(result);
             state.message.clone_from(&message);
             state.error = error;
             // If no outcome has the message, the message becomes one.

@@ -16,6 +16,7 @@ use host::linux::LinuxHost;
 use logic::duration::micros;
 use logic::error::ErrorKind;
 use logic::outcome::{OnTheBus, Outcome};
+use logic::work::Outcome as Ending;
 
 /// One job.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub struct State {
     /// The user that started the job; set after it is published.
     pub(crate) owner: Option<u32>,
     pub(crate) progress: f64,
-    pub(crate) result: String,
+    pub(crate) result: Option<Ending>,
     pub(crate) message: String,
     pub(crate) error: Option<ErrorKind>,
     pub(crate) outcomes: Vec<Outcome>,
@@ -102,7 +103,7 @@ impl Job {
     /// How it ended: `done`, `failed`, `cancelled`, `postponed` (the machine had better things to do), or empty while it has not.
     #[zbus(property)]
     fn result(&self) -> String {
-        lock(&self.state).result.clone()
+        lock(&self.state).result.map_or("", Ending::word).to_owned()
     }
 
     /// What there is to say about its end, for people.
