@@ -235,7 +235,7 @@ fn snapshots(disk: &DiskView) -> String {
             line.entries.to_string(),
             short(line.raw_bytes),
             short(line.stored_bytes),
-            line.reason.clone(),
+            line.reason.word().to_owned(),
             state.join(", "),
         ]
     });
@@ -378,8 +378,8 @@ async fn carry_out<B: Serialize + zbus::DynamicType + Sync>(
 #[cfg(test)]
 mod tests {
     use crate::ramdisk::*;
-    use logic::ramdisk::Persist;
     use logic::ramdisk::status::{DiskStatus, SnapshotLine};
+    use logic::ramdisk::{Persist, SaveReason};
 
     fn disk() -> DiskView {
         let line = |generation, pinned: &str| SnapshotLine {
@@ -387,7 +387,7 @@ mod tests {
             raw_bytes: 3 << 20,
             stored_bytes: 1 << 20,
             entries: 12,
-            reason: "stop".to_owned(),
+            reason: SaveReason::Stop,
             good: generation != 2,
             fuzzy: generation == 3,
             pinned: pinned.to_owned(),

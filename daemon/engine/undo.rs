@@ -12,6 +12,7 @@ use logic::device::drain::RESERVE_SHARE;
 use logic::facts::PathKind;
 use logic::human::human;
 use logic::plan::wants_discard;
+use logic::ramdisk::SaveReason;
 use logic::ramdisk::place::passthrough;
 use logic::record::{Progress, Record, Undo};
 use logic::request::{Purpose, Request};
@@ -44,7 +45,7 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             hide(host, place, mount_point)?;
             let mounted = gather::mounts(host)?.iter().any(|mount| mount.mount_point == *place);
             if *kept && mounted && host.path_kind(&passthrough(name)) == PathKind::Missing {
-                let saved = host.run_worker(&["kept", "save", name, "--reason", "stop"]);
+                let saved = host.run_worker(&["kept", "save", name, "--reason", SaveReason::Stop.word()]);
                 if saved.is_err() {
                     // It stays mounted until the problem is solved, at its mount point as well, if possible.
                     host.bind(place, mount_point).ok();

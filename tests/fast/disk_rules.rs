@@ -14,9 +14,9 @@ use host::Errno;
 use host::linux::ramdisk::script::Fault;
 use host::linux::ramdisk::{Calls, Subject};
 use logic::ramdisk::entry::Attribute;
-use logic::ramdisk::manifest::{self, Consistency};
+use logic::ramdisk::manifest::Consistency;
 use logic::ramdisk::state::Outcome;
-use logic::ramdisk::{Mode, OnFailure};
+use logic::ramdisk::{Mode, OnFailure, SaveReason};
 
 #[test]
 fn a_store_in_memory_is_refused() {
@@ -213,13 +213,13 @@ fn a_pinned_generation_is_deleted_only_after_it_was_unpinned() {
     assert_eq!(trial.generations(), [2]);
 }
 
-const BY_USER: Request<'static> = Request { reason: manifest::BY_USER, force: false, last: false };
+const BY_USER: Request = Request { reason: SaveReason::User, force: false, last: false };
 
 #[test]
 fn saves_of_users_replace_only_saves_of_users() {
     let trial = Trial::with(small);
     let write = |text: &str| fs::write(trial.place().join("file"), text).unwrap();
-    let timer = Request { reason: "timer", ..BY_USER };
+    let timer = Request { reason: SaveReason::Timer, ..BY_USER };
     for text in ["one", "two"] {
         write(text);
         trial.save_as(timer).unwrap();
@@ -301,7 +301,7 @@ fn a_store_limit_is_kept_and_one_that_is_too_small_refused() {
 #[test]
 fn a_boot_that_ended_without_its_last_save_is_reported_until_the_next_one() {
     let trial = Trial::with(small);
-    let last = Request { last: true, reason: "stop", force: false };
+    let last = Request { last: true, reason: SaveReason::Stop, force: false };
     trial.save_as(last).unwrap();
     let state = trial.disk.store().join("state.json");
     let other_boot = |dirty: bool| {

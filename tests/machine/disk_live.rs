@@ -14,10 +14,11 @@ use crate::support::mounted::Mounted;
 use crate::support::{alone, has_program, skip};
 use engine::ramdisk::{self, Request, Saved};
 use host::linux::ramdisk::Calls;
+use logic::ramdisk::SaveReason;
 use logic::ramdisk::manifest::Consistency;
 use logic::ramdisk::state::Outcome;
 
-const LAST: Request<'static> = Request { reason: "stop", force: false, last: true };
+const LAST: Request = Request { reason: SaveReason::Stop, force: false, last: true };
 
 /// A process that has mapped a file and read a byte of it; it writes that byte for every line it receives.
 struct Mapper(Child, BufReader<std::process::ChildStdout>);
@@ -76,7 +77,7 @@ fn mapped_writes_are_saved(trial: &Trial) {
     mapper.write('0');
     Calls::new().wait_for_tick();
     trial.save().unwrap();
-    let requests = [('a', LAST), ('b', ASKED), ('c', Request { reason: "timer", ..ASKED })];
+    let requests = [('a', LAST), ('b', ASKED), ('c', Request { reason: SaveReason::Timer, ..ASKED })];
     for (number, (letter, request)) in (2..).zip(requests) {
         let store = picture(trial.disk.store());
         assert_eq!(trial.save_as(ASKED), Ok(unchanged(number - 1)));

@@ -12,7 +12,7 @@ use host::Errno;
 use host::linux::ramdisk::Calls;
 use host::linux::ramdisk::script::Fault;
 use logic::ramdisk::omitted::Omitted;
-use logic::ramdisk::{KeepSettings, Mode, OnFailure};
+use logic::ramdisk::{KeepSettings, Mode, OnFailure, SaveReason};
 
 /// A disk in a temporary directory.
 pub struct Trial {
@@ -20,8 +20,8 @@ pub struct Trial {
     directory: tempfile::TempDir,
 }
 
-pub const ASKED: Request<'static> = Request { reason: "asked", force: false, last: false };
-pub const FORCED: Request<'static> = Request { force: true, ..ASKED };
+pub const ASKED: Request = Request { reason: SaveReason::Asked, force: false, last: false };
+pub const FORCED: Request = Request { force: true, ..ASKED };
 
 /// The result of a save without changes or omissions.
 pub fn unchanged(generation: u64) -> Saved {
@@ -125,7 +125,7 @@ impl Trial {
         self.save_as(FORCED)
     }
 
-    pub fn save_as(&self, request: Request<'_>) -> Result<Saved, Error> {
+    pub fn save_as(&self, request: Request) -> Result<Saved, Error> {
         ramdisk::save(&Calls::new(), &self.disk, request, &mut |_| true)
     }
 

@@ -208,7 +208,7 @@ pub fn lines(status: &Status) -> Vec<SnapshotLine> {
                 time_usec: manifest.finished_at_usec,
                 raw_bytes: manifest.contents.bytes,
                 entries: manifest.contents.entries(),
-                reason: manifest.reason.clone(),
+                reason: manifest.reason,
                 fuzzy: manifest.consistency == archive::manifest::Consistency::Fuzzy,
                 good: generation.is_whole(),
                 ..line

@@ -7,8 +7,9 @@ use std::sync::mpsc::Receiver;
 use crate::{Error, ErrorKind};
 use host::linux::ramdisk::{BTRFS, Calls, SUBVOLUME_ROOT};
 use host::{Errno, HostError};
+use logic::ramdisk::SaveReason;
 use logic::ramdisk::choose::{self, Experience, Limits};
-use logic::ramdisk::manifest::{BY_USER, Consistency, FORMAT, Manifest, size_text};
+use logic::ramdisk::manifest::{Consistency, FORMAT, Manifest, size_text};
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::{SaveOutcome, SaveRecord, State};
 
@@ -29,9 +30,9 @@ const WRITE_BEHIND: u64 = 8 << 20;
 
 /// Parameters of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request<'a> {
-    /// The reason, as in [`Manifest::reason`]. A save with [`BY_USER`] replaces only the previous one with that reason.
-    pub reason: &'a str,
+pub struct Request {
+    /// The reason. A save with [`SaveReason::User`] replaces only the previous one with that reason.
+    pub reason: SaveReason,
     /// Write a generation even if nothing has changed.
     pub force: bool,
     /// Whether this is the last save of this boot: later changes are lost.
@@ -62,7 +63,7 @@ pub enum Saved {
 }
 
 /// Saves a RAM disk that was loaded in this boot. On failure, the existing generations stay as they are.
-pub fn save(calls: &Calls, disk: &Disk, request: Request<'_>, watcher: Watcher<'_>) -> Result<Saved, Error> {
+pub fn save(calls: &Calls, disk: &Disk, request: Request, watcher: Watcher<'_>) -> Result<Saved, Error> {
     let began = calls.now_usec();
     let store = Store::lock_for(calls, disk)?;
     let mut state = store.state()?;
@@ -80,7 +81,7 @@ pub fn save(calls: &Calls, disk: &Disk, request: Request<'_>, watcher: Watcher<'
     if outcome != SaveOutcome::Unchanged || state != was {
         let at_usec = calls.now_usec();
         let took_usec = at_usec.saturating_sub(began);
-        let reason = request.reason.to_owned();
+        let reason = request.reason;
         state.save = Some(SaveRecord { at_usec, reason, outcome, generation, message, took_usec });
         let recorded = store.write_state(&state);
         return match (saved, recorded) {
@@ -104,7 +105,7 @@ fn refused(kind: ErrorKind, disk: &Disk, why: &str) -> Error {
 fn save_locked(
     calls: &Calls,
     disk: &Disk,
-    request: Request<'_>,
+    request: Request,
     store: &Store,
     state: &mut State,
     watcher: Watcher<'_>,
@@ -173,7 +174,7 @@ fn save_locked(
             began_at_usec,
             finished_at_usec: calls.now_usec(),
             boot_id,
-            reason: request.reason.to_owned(),
+            reason: request.reason,
             consistency: if exact { Consistency::Exact } else { Consistency::Fuzzy },
             changed,
             skipped: tree.skipped,
@@ -187,7 +188,7 @@ fn save_locked(
             let why = format!("the archive has {size}, and store-limit is {limit}");
             return Err(refused(ErrorKind::StoreFull, disk, &why));
         }
-        if request.reason == BY_USER {
+        if request.reason == SaveReason::User {
             check_limit(disk, &listing, output.bytes)?;
         }
         read_back(calls, disk, &draft, &manifest, watcher)?;
@@ -247,13 +248,13 @@ fn not_saved(mount: &str) -> String {
 /// that reason: generations saved by users are pruned first.
 fn still(
     store: &Store,
-    request: Request<'_>,
+    request: Request,
     number: u64,
     manifest: &Manifest,
     omitted: Omitted,
 ) -> Result<Saved, Error> {
-    if manifest.is_by_user() && request.reason != BY_USER {
-        store.describe(number, &Manifest { reason: request.reason.to_owned(), ..manifest.clone() })?;
+    if manifest.is_by_user() && request.reason != SaveReason::User {
+        store.describe(number, &Manifest { reason: request.reason, ..manifest.clone() })?;
     }
     Ok(Saved::Unchanged { generation: number, omitted })
 }
@@ -311,7 +312,7 @@ fn find_room(
     listing: &Listing,
     tree: &Tree,
     disk: &Disk,
-    request: Request<'_>,
+    request: Request,
     loaded: Option<u64>,
 ) -> Result<Vec<u64>, Error> {
     let last = listing.generations.iter().find_map(|generation| {
@@ -324,7 +325,7 @@ fn find_room(
     });
     let mut wanted = choose::wanted_room(tree.contents.occupied_bytes, last);
     let mut kept = listing.kept();
-    if request.reason == BY_USER {
+    if request.reason == SaveReason::User {
         kept.retain(|kept| kept.by_user);
         // Leave space for the next automatic save, too, which would otherwise remove this generation.
         wanted = wanted.saturating_mul(2);

@@ -2,14 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Mode;
 use super::omitted::Omitted;
+use super::{Mode, SaveReason};
 
 /// The format version of archives and manifests; no other version is read.
 pub const FORMAT: u32 = 1;
-
-/// The reason of a save requested by a user other than root.
-pub const BY_USER: &str = "user";
 
 /// Number of the biggest files that are named.
 pub const BIGGEST: usize = 10;
@@ -90,8 +87,8 @@ pub struct Manifest {
     pub finished_at_usec: u64,
     /// `/proc/sys/kernel/random/boot_id` of the boot in which it was saved.
     pub boot_id: String,
-    /// Reason of the save: `stop`, `timer`, `sleep`, `asked`, `restore`, or [`BY_USER`].
-    pub reason: String,
+    /// Reason of the save.
+    pub reason: SaveReason,
     /// Whether all files are of the same point in time.
     pub consistency: Consistency,
     /// Some of the files that changed during the save.
@@ -145,7 +142,7 @@ impl Manifest {
 
     /// Whether a user other than root requested it.
     pub fn is_by_user(&self) -> bool {
-        self.reason == BY_USER
+        self.reason == SaveReason::User
     }
 
     /// Its JSON.
@@ -192,7 +189,7 @@ pub(crate) mod tests {
             began_at_usec: 1,
             finished_at_usec: 2,
             boot_id: "b".to_owned(),
-            reason: "asked".to_owned(),
+            reason: SaveReason::Asked,
             consistency: Consistency::Exact,
             changed: Vec::new(),
             skipped: 0,

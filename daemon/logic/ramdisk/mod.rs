@@ -16,11 +16,13 @@ pub mod omitted;
 pub mod paths;
 pub mod pax;
 pub mod place;
+mod reason;
 pub mod space;
 pub mod state;
 pub mod status;
 
 pub use keep::{KeepSettings, Mode, OnFailure, Persist};
+pub use reason::SaveReason;
 
 /// Kind of a file in the store, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::SaveReason;
 use super::entry::Attribute;
 
 /// The version of the file.
@@ -92,7 +93,7 @@ pub struct SaveRecord {
     /// When it ended, in microseconds since 1970.
     pub at_usec: u64,
     /// Reason.
-    pub reason: String,
+    pub reason: SaveReason,
     /// Result.
     pub outcome: SaveOutcome,
     /// The generation that matches the RAM disk.

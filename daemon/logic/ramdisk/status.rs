@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::SaveReason;
 use super::omitted::Reason;
 
 /// Version of the file's format.
@@ -134,8 +135,8 @@ pub struct SnapshotLine {
     pub stored_bytes: u64,
     /// Number of files, directories and other entries.
     pub entries: u64,
-    /// Reason of the save: `stop`, `timer`, `sleep`, `asked`, `restore`, `user`.
-    pub reason: String,
+    /// Reason of the save.
+    pub reason: SaveReason,
     /// Whether files changed during the save.
     pub fuzzy: bool,
     /// Whether its manifest is valid.

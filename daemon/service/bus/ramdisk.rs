@@ -14,7 +14,7 @@ use super::error::Result;
 use super::options::Options;
 use crate::core::{Core, Mode};
 use crate::timer;
-use logic::ramdisk::manifest::BY_USER;
+use logic::ramdisk::SaveReason;
 use logic::sample::DiskView;
 use logic::unit::ramdisk::saving_timer;
 
@@ -173,7 +173,8 @@ impl RamDisk {
         lines
             .map(|line| {
                 let (raw, stored) = (line.raw_bytes, line.stored_bytes);
-                (line.generation, line.time_usec, raw, stored, line.reason, line.good, line.pinned)
+                let reason = line.reason.word().to_owned();
+                (line.generation, line.time_usec, raw, stored, reason, line.good, line.pinned)
             })
             .collect()
     }
@@ -189,8 +190,8 @@ impl RamDisk {
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
         let user = caller::user_of(connection, &caller::name_of(&call)?).await?;
-        let reason = if user == 0 { "asked" } else { BY_USER };
-        let words = ["--reason", reason].map(str::to_owned).to_vec();
+        let reason = if user == 0 { SaveReason::Asked } else { SaveReason::User };
+        let words = ["--reason", reason.word()].map(str::to_owned).to_vec();
         self.core.owned(&call, self.core.work_on_disk(&self.name, "save", words, &options).await?).await
     }
 

@@ -15,6 +15,7 @@ use host::linux::ramdisk::{Calls, be_idle};
 use host::linux::{clock, interrupt, places, unit_files};
 use logic::exit::ExitStatus;
 use logic::human::human;
+use logic::ramdisk::SaveReason;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::status::{DiskStatus, SaveResult};
 use logic::text::worded;
@@ -36,7 +37,7 @@ struct Words {
     verb: String,
     name: String,
     rest: Vec<String>,
-    reason: String,
+    reason: SaveReason,
     config: Option<PathBuf>,
 }
 
@@ -45,11 +46,11 @@ fn words(words: Vec<OsString>) -> Result<Words, String> {
     let parse = || -> Result<Words, lexopt::Error> {
         let mut parser = lexopt::Parser::from_args(words);
         let mut plain = Vec::new();
-        let mut reason = "asked".to_owned();
+        let mut reason = SaveReason::Asked;
         let mut config = None;
         while let Some(argument) = parser.next()? {
             match argument {
-                Long("reason") => reason = parser.value()?.string()?,
+                Long("reason") => reason = parser.value()?.parse()?,
                 Long("config") => config = Some(PathBuf::from(parser.value()?)),
                 Value(word) => plain.push(word.string()?),
                 other => return Err(other.unexpected()),
@@ -218,16 +219,16 @@ fn warn(name: &str, text: &str) {
 }
 
 fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let (name, reason) = (words.name.as_str(), words.reason.as_str());
+    let (name, reason) = (words.name.as_str(), words.reason);
     if keep::is_passthrough(name) {
         return Ok(format!("{name}: not in use, nothing to save"));
     }
-    let last = reason == "stop";
-    if reason == "timer" {
+    let last = reason == SaveReason::Stop;
+    if reason == SaveReason::Timer {
         be_idle();
     }
     let mut notes = Vec::new();
-    match job.hook(Hook::PreSave, reason) {
+    match job.hook(Hook::PreSave, reason.word()) {
         Ok(()) => {}
         // The last save before the disk is removed: without it, all changes would be lost.
         Err(stopped) if last => notes.push(format!("pre-save: {}", sentence(&stopped))),

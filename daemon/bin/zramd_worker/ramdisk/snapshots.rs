@@ -9,6 +9,7 @@ use engine::{Error, ErrorKind};
 use host::Host;
 use host::linux::LinuxHost;
 use logic::human::human;
+use logic::ramdisk::SaveReason;
 
 use super::{Job, Words, entries, left_out, save};
 
@@ -81,7 +82,7 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
             verb: "save".to_owned(),
             name: name.to_owned(),
             rest: Vec::new(),
-            reason: "restore".to_owned(),
+            reason: SaveReason::Restore,
             config: None,
         },
     )?;
