@@ -82,7 +82,7 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
     job.mark()?;
     job.state.unclean |= job.state.is_unclean(&job.boot_id);
     // Loading works from a read-only store, too.
-    job.record(Outcome::Unfinished, None).ok();
+    job.record(Outcome::Unfinished, None, None).ok();
     match job.run(watcher) {
         Ok(mut loaded) => {
             loaded.unclean = job.state.unclean;
@@ -99,7 +99,7 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
             Ok(loaded)
         }
         Err(error) => {
-            job.record(Outcome::Failed, None).ok();
+            job.record(Outcome::Failed, None, None).ok();
             Err(error)
         }
     }
@@ -109,13 +109,12 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
 pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
     let store = Store::lock_for(calls, disk)?;
     let mut job = Job::new(calls, disk, store)?;
-    let newest: Vec<u64> =
-        job.listing.generations.iter().take(1).map(|generation| generation.number).collect();
-    for number in newest {
-        job.store.pin(number, "not loaded: the contents of the disk were kept instead")?;
+    if let Some(newest) = job.listing.generations.first() {
+        job.store.pin(newest.number, "not loaded: the contents of the disk were kept instead")?;
     }
     job.mark()?;
-    job.record(Outcome::FirstUse, None).or_else(|error| if job.is_noted() { Ok(()) } else { Err(error) })
+    job.record(Outcome::FirstUse, None, None)
+        .or_else(|error| if job.is_noted() { Ok(()) } else { Err(error) })
 }
 
 struct Job<'a> {
@@ -169,12 +168,18 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    fn record(&mut self, outcome: Outcome, generation: Option<u64>) -> Result<(), Error> {
+    fn record(
+        &mut self,
+        outcome: Outcome,
+        generation: Option<u64>,
+        fingerprint: Option<String>,
+    ) -> Result<(), Error> {
         let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), self.calls.now_usec());
         let root = Some(self.was.clone()).filter(|_| outcome == Outcome::Unfinished);
         self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec, root });
         self.state.dirty = true;
-        self.state.fingerprint = None;
+        self.state.fingerprint = fingerprint;
+        self.state.fingerprint_of = generation;
         self.store.write_state(&self.state)
     }
 
@@ -194,23 +199,17 @@ impl<'a> Job<'a> {
             fingerprint =
                 walk(calls, self.place.as_fd(), disk.keep.mode).ok().and_then(|tree| tree.fingerprint);
         }
-        let (boot_id, place, at_usec) = (self.boot_id.clone(), self.at.clone(), calls.now_usec());
-        let (outcome, generation) = (loaded.outcome, loaded.generation);
-        self.state.load = Some(LoadRecord { boot_id, place, outcome, generation, at_usec, root: None });
-        self.state.fingerprint = fingerprint;
-        self.state.fingerprint_of = generation;
-        self.store.write_state(&self.state)
+        self.record(loaded.outcome, loaded.generation, fingerprint)
     }
 
-    fn run(&mut self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+    fn run(&self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
         if self.listing.is_virgin() {
             return self.first_use(watcher);
         }
         let mut refused = Vec::new();
         let mut warnings = Vec::new();
         let mut reason = None;
-        let generations = self.listing.generations.clone();
-        for generation in &generations {
+        for generation in &self.listing.generations {
             let number = generation.number;
             match self.attempt(generation, watcher) {
                 Attempt::Loaded(extracted) => {

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 
 use crate::{Error, ErrorKind};
 use host::linux::ramdisk::{BTRFS, Calls, SUBVOLUME_ROOT};
-use host::{Errno, HostError};
+use host::{Cause, Errno, HostError};
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::choose::{self, Experience, Limits};
 use logic::ramdisk::manifest::{Consistency, FORMAT, Manifest, size_text};
@@ -18,7 +18,7 @@ use super::export::verify;
 use super::pack::{Packed, pack};
 use super::pipe::{Chunk, Pipe};
 use super::store::{Draft, Listing, Store};
-use super::trouble::{Trouble, at, in_store, io_error};
+use super::trouble::{Trouble, at, in_store};
 use super::unpack::unpack;
 use super::walk::{SNAPSHOT, Tree, walk, walk_settled, walk_since};
 use super::{Disk, Progress, Watcher, root};
@@ -68,7 +68,7 @@ pub fn save(calls: &Calls, disk: &Disk, request: Request, watcher: Watcher<'_>) 
     let store = Store::lock_for(calls, disk)?;
     let mut state = store.state()?;
     let was = state.clone();
-    let saved = save_locked(calls, disk, request, &store, &mut state, watcher);
+    let mut saved = save_locked(calls, disk, request, &store, &mut state, watcher);
     let (outcome, generation, message) = match &saved {
         Ok(Saved::Unchanged { generation, .. }) => (SaveOutcome::Unchanged, Some(*generation), None),
         Ok(Saved::Written { generation, .. }) => (SaveOutcome::Saved, Some(*generation), None),
@@ -83,17 +83,11 @@ pub fn save(calls: &Calls, disk: &Disk, request: Request, watcher: Watcher<'_>) 
         let took_usec = at_usec.saturating_sub(began);
         let reason = request.reason;
         state.save = Some(SaveRecord { at_usec, reason, outcome, generation, message, took_usec });
-        let recorded = store.write_state(&state);
-        return match (saved, recorded) {
-            (Ok(mut saved), Err(error)) => {
-                match &mut saved {
-                    Saved::Written { warnings, .. } => warnings.push(error.to_string()),
-                    Saved::Unchanged { .. } => return Err(error),
-                }
-                Ok(saved)
-            }
-            (saved, _) => saved,
-        };
+        match (&mut saved, store.write_state(&state)) {
+            (Ok(Saved::Written { warnings, .. }), Err(error)) => warnings.push(error.to_string()),
+            (Ok(Saved::Unchanged { .. }), Err(error)) => return Err(error),
+            _ => {}
+        }
     }
     saved
 }
@@ -261,7 +255,7 @@ fn still(
 
 /// Refuses a generation requested by a user if it exceeds the limit together with those that it may not replace.
 fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> {
-    let others = listing.kept().into_iter().filter(|kept| !kept.by_user);
+    let others = listing.kept(disk).into_iter().filter(|kept| !kept.by_user);
     let total = others.fold(bytes, |sum, kept| sum.saturating_add(kept.bytes));
     match disk.store_limit.filter(|limit| total > *limit) {
         None => Ok(()),
@@ -324,7 +318,7 @@ fn find_room(
         })
     });
     let mut wanted = choose::wanted_room(tree.contents.occupied_bytes, last);
-    let mut kept = listing.kept();
+    let mut kept = listing.kept(disk);
     if request.reason == SaveReason::User {
         kept.retain(|kept| kept.by_user);
         // Leave space for the next automatic save, too, which would otherwise remove this generation.
@@ -341,7 +335,7 @@ fn find_room(
 
 fn prune(store: &Store, disk: &Disk, loaded: Option<u64>) -> Result<Vec<u64>, Error> {
     let limits = Limits { keep: disk.keep.generations, store_bytes: disk.store_limit };
-    let gone = choose::prune(&store.listing()?.kept(), limits, loaded);
+    let gone = choose::prune(&store.listing()?.kept(disk), limits, loaded);
     for number in &gone {
         store.delete(*number)?;
     }
@@ -370,7 +364,7 @@ impl<'a> Source<'a> {
         if calls.make_snapshot(place.as_fd(), SNAPSHOT).is_err() {
             return live(tree);
         }
-        let opened = calls.open_below(place.as_fd(), SNAPSHOT.as_bytes()).map_err(Into::into);
+        let opened = calls.open_below(place.as_fd(), SNAPSHOT.as_bytes()).map_err(at(SNAPSHOT, "open"));
         let opened = opened
             .and_then(|snapshot| Ok((walk_since(calls, snapshot.as_fd(), disk.keep.mode, clock)?, snapshot)));
         match opened {
@@ -379,7 +373,7 @@ impl<'a> Source<'a> {
                 tree.directories.iter_mut().take(1).for_each(|top| top.meta.mtime = root.mtime);
                 Ok(Source { place, snapshot: Some(snapshot), tree })
             }
-            Err(Failed(error)) => {
+            Err(error) => {
                 calls.remove_snapshot(place.as_fd(), SNAPSHOT).ok();
                 Err(error)
             }
@@ -403,21 +397,6 @@ impl<'a> Source<'a> {
             calls.remove_snapshot(self.place.as_fd(), SNAPSHOT).ok();
         }
         self.tree
-    }
-}
-
-/// An error of a snapshot that cannot be read.
-struct Failed(Error);
-
-impl From<Errno> for Failed {
-    fn from(errno: Errno) -> Failed {
-        Failed(at(SNAPSHOT, "open")(errno))
-    }
-}
-
-impl From<Trouble> for Failed {
-    fn from(trouble: Trouble) -> Failed {
-        Failed(trouble.into())
     }
 }
 
@@ -447,21 +426,19 @@ fn write_archive(
     doing: &'static str,
     watcher: Watcher<'_>,
 ) -> Result<(Packed, bool, Written), Error> {
-    let fail =
-        |error: &io::Error| in_store(HostError::io(disk.store().display().to_string(), "write to", error));
+    let fail = |cause| {
+        let object = disk.store().display().to_string();
+        in_store(HostError { object, operation: "write to".to_owned(), cause })
+    };
     std::thread::scope(|scope| {
         let (pipe, receiver) = Pipe::new();
         let writing = scope.spawn(|| write_out(calls, draft.map(|draft| draft.file.as_fd()), receiver));
         let compressed = compress(calls, source, disk, pipe, doing, watcher);
         // An error of the writer is the cause of the compressor's.
         let written = writing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
-        let written = written.map_err(|errno| fail(&io_error(errno)))?;
+        let written = written.map_err(|errno| fail(Cause::Errno(errno)))?;
         let (packed, exact) = compressed.map_err(|trouble| match trouble {
-            Trouble::Archive(HostError { cause, .. }) => in_store(HostError {
-                object: disk.store().display().to_string(),
-                operation: "write to".to_owned(),
-                cause,
-            }),
+            Trouble::Archive(HostError { cause, .. }) => fail(cause),
             other => other.into(),
         })?;
         Ok((packed, exact, written))

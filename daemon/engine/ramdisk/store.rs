@@ -76,18 +76,16 @@ pub struct Listing {
     leftovers: Vec<String>,
     /// Number of the next generation: greater than that of every file.
     pub next: u64,
-    /// A generation that is not pruned now.
-    spared: Option<u64>,
 }
 
 impl Listing {
     /// The generations that pruning considers. Damaged ones, and ones that this version cannot read, are neither
     /// counted nor pruned.
-    pub fn kept(&self) -> Vec<Kept> {
+    pub fn kept(&self, disk: &Disk) -> Vec<Kept> {
         let usable = |generation: &Generation| {
             let manifest = generation.manifest.as_ref().ok().filter(|_| generation.is_whole())?;
             let (number, bytes) = (generation.number, generation.archive_bytes);
-            let pinned = generation.pinned.is_some() || self.spared == Some(number);
+            let pinned = generation.pinned.is_some() || disk.spared == Some(number);
             Some(Kept { number, bytes, mode: manifest.mode, pinned, by_user: manifest.is_by_user() })
         };
         self.generations.iter().filter_map(usable).collect()
@@ -107,8 +105,6 @@ pub struct Store {
     path: String,
     /// A copy of the state in memory, which stays writable while the machine runs.
     note: Option<Note>,
-    /// A generation that is not pruned now.
-    spared: Option<u64>,
 }
 
 /// A file in another directory.
@@ -130,7 +126,7 @@ pub struct Draft {
 impl Store {
     fn new(calls: &Calls, disk: &Disk, directory: OwnedFd) -> Store {
         let path = disk.store().display().to_string();
-        let mut store = Store { calls: calls.clone(), directory, path, note: None, spared: disk.spared };
+        let mut store = Store { calls: calls.clone(), directory, path, note: None };
         // The note is optional while the store is writable.
         store.note = disk.notes.as_deref().and_then(|directory| store.note_in(directory).ok());
         store
@@ -175,7 +171,7 @@ impl Store {
             opened => opened?,
         };
         let path = notes.display().to_string();
-        let directory = Store { calls: calls.clone(), directory, path, note: None, spared: None };
+        let directory = Store { calls: calls.clone(), directory, path, note: None };
         Ok(Note { directory: Box::new(directory), name })
     }
 
@@ -241,7 +237,7 @@ impl Store {
     pub fn listing(&self) -> Result<Listing, Error> {
         let names = self.calls.list(self.fd()).map_err(at(&self.path, "list"))?;
         let names: Vec<String> = names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect();
-        let mut listing = Listing { next: 1, spared: self.spared, ..Listing::default() };
+        let mut listing = Listing { next: 1, ..Listing::default() };
         let (mut archives, mut manifests, mut pins) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
         for name in names {
             let number = match classify(&name) {
@@ -344,10 +340,7 @@ impl Store {
     }
 
     fn write_small(&self, name: &str, text: &str) -> Result<(), Error> {
-        match self.calls.remove(self.fd(), name.as_bytes(), false) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(self.at(name, "remove")(errno)),
-        }
+        self.remove_if_there(name)?;
         let file = self.calls.create(self.fd(), name.as_bytes(), 0o600).map_err(self.at(name, "create"))?;
         let written = self.calls.write_all(file.as_fd(), text.as_bytes()).map_err(self.at(name, "write"));
         let synced = written.and_then(|()| self.calls.sync(file.as_fd()).map_err(self.at(name, "sync")));
@@ -410,9 +403,11 @@ impl Store {
         self.sync()
     }
 
-    fn remove_if_there(&self, name: &str) -> Result<(), Error> {
+    /// Returns whether it existed.
+    fn remove_if_there(&self, name: &str) -> Result<bool, Error> {
         match self.calls.remove(self.fd(), name.as_bytes(), false) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
             Err(errno) => Err(self.at(name, "remove")(errno)),
         }
     }
@@ -424,11 +419,7 @@ impl Store {
         names.extend(listing.bad.into_iter().filter(|name| classify(name) == StoreFile::Bad(number)));
         let mut found = false;
         for name in &names {
-            match self.calls.remove(self.fd(), name.as_bytes(), false) {
-                Ok(()) => found = true,
-                Err(Errno::NOENT) => {}
-                Err(errno) => return Err(self.at(name, "remove")(errno)),
-            }
+            found |= self.remove_if_there(name)?;
         }
         if !found {
             let message = format!("there is no snapshot {number} in {}", self.path);

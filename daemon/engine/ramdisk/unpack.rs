@@ -25,14 +25,8 @@ pub fn unpack<T>(
     let (sender, receiver) = sync_channel(AHEAD);
     std::thread::scope(|scope| {
         let reading = scope.spawn(move || read_archive(calls, archive, &sender));
-        let done = decompress(receiver).and_then(|mut reader| {
-            let done = work(&mut reader)?;
-            Ok((done, reader))
-        });
-        let done = done.map(|(done, reader)| {
-            drop(reader);
-            done
-        });
+        // The reader is gone after this, so that the thread above does not wait for it.
+        let done = decompress(receiver).and_then(|mut reader| work(&mut reader));
         let digest = reading.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         // The digest is checked first: a read error looks like a truncated archive to the decompressor, and damaged
         // data like anything.
@@ -66,21 +60,16 @@ fn read_archive(
     archive: BorrowedFd<'_>,
     sender: &SyncSender<Chunk>,
 ) -> Result<blake3::Hash, HostError> {
-    calls.will_read(archive);
-    if let Err(errno) = calls.rewind(archive) {
+    let fail = |errno| {
         sender.send(Err(errno)).ok();
-        return Err(HostError::new("the archive", "read", errno));
-    }
+        HostError::new("the archive", "read", errno)
+    };
+    calls.will_read(archive);
+    calls.rewind(archive).map_err(fail)?;
     let mut hash = blake3::Hasher::new();
     loop {
         let mut chunk = vec![0; CHUNK];
-        let length = match calls.read(archive, &mut chunk) {
-            Ok(length) => length,
-            Err(errno) => {
-                sender.send(Err(errno)).ok();
-                return Err(HostError::new("the archive", "read", errno));
-            }
-        };
+        let length = calls.read(archive, &mut chunk).map_err(fail)?;
         if length == 0 {
             return Ok(hash.finalize());
         }
