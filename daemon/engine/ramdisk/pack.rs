@@ -60,7 +60,6 @@ struct Packer<'a, W> {
     total: u64,
     done: u64,
     result: Packed,
-    header: Vec<u8>,
     /// Data to write next, `used` bytes of it. Never shrunk, so that it need not be zeroed again.
     pending: Vec<u8>,
     used: usize,
@@ -119,7 +118,6 @@ pub fn pack(
             contents: Contents { biggest: tree.contents.biggest.clone(), ..Contents::default() },
             ..Packed::default()
         },
-        header: Vec::new(),
         pending: vec![0; 2 * BATCH],
         used: 0,
         patience: LEASES,
@@ -264,13 +262,10 @@ impl<W: Write> Packer<'_, W> {
         body: Body,
     ) -> Result<(), Skip> {
         let (mode, uid, gid, mtime) = (meta.mode, meta.uid, meta.gid, meta.mtime);
-        let mut header = std::mem::take(&mut self.header);
-        header.clear();
         let entry = Entry { path: path.to_vec(), mode, uid, gid, mtime, attributes, body };
-        let encoded = header::encode_checked(&entry, &mut header);
-        self.add(&header);
-        self.header = header;
-        encoded.map_err(|why| Skip::Omit(Reason::Format, why))
+        let blocks = header::encode_checked(&entry).map_err(|why| Skip::Omit(Reason::Format, why))?;
+        self.add(&blocks);
+        Ok(())
     }
 
     fn attributes(&mut self, subject: Subject<'_>) -> Result<Vec<Attribute>, Skip> {
@@ -385,14 +380,25 @@ impl<W: Write> Packer<'_, W> {
         Ok(is_it)
     }
 
-    /// Reads a whole file; false if it is shorter than expected.
-    fn whole(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<bool, Skip> {
+    /// Adds what comes before the data of a file: its header, and the map if it has holes. Returns its segments, and their
+    /// length together with that of the map.
+    fn head(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<(Vec<Segment>, u64), Skip> {
         let attributes = self.attributes(Subject::Open(file))?;
         let segments = self.segments(file, meta)?;
-        let map = body_map(&segments, meta.size);
-        let stored = sum(&segments) + map.as_ref().map_or(0, |map| map.len() as u64);
-        self.encode(path, meta, attributes, body(meta.size, stored, map.is_some()))?;
-        self.add(&map.unwrap_or_default());
+        if segments == [Segment { offset: 0, length: meta.size }] {
+            self.encode(path, meta, attributes, Body::File(meta.size))?;
+            return Ok((segments, meta.size));
+        }
+        let map = header::map_text(&segments);
+        let stored = sum(&segments) + map.len() as u64;
+        self.encode(path, meta, attributes, Body::Sparse { size: meta.size, stored })?;
+        self.add(&map);
+        Ok((segments, stored))
+    }
+
+    /// Reads a whole file; false if it is shorter than expected.
+    fn whole(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<bool, Skip> {
+        let (segments, stored) = self.head(file, path, meta)?;
         let complete = self.read_whole(file, &segments)?;
         self.pad(stored);
         Ok(complete)
@@ -454,12 +460,8 @@ impl<W: Write> Packer<'_, W> {
     /// Writes a file while reading it. Parts that cannot be read any more become zeros.
     fn large(&mut self, file: BorrowedFd<'_>, path: &[u8], meta: &Meta) -> Result<(), Skip> {
         let calls = self.calls;
-        let attributes = self.attributes(Subject::Open(file))?;
-        let segments = self.segments(file, meta)?;
-        let map = body_map(&segments, meta.size);
-        let stored = sum(&segments) + map.as_ref().map_or(0, |map| map.len() as u64);
-        self.entry(path, meta, attributes, body(meta.size, stored, map.is_some()))?;
-        self.add(&map.unwrap_or_default());
+        let (segments, stored) = self.head(file, path, meta)?;
+        count(&mut self.result.contents, meta, false, self.mode);
         let (mut complete, mut damage) = (true, None);
         for segment in &segments {
             let mut offset = segment.offset;
@@ -508,14 +510,4 @@ fn join_segment(segments: &mut Vec<Segment>, next: Segment, least: u64) {
 
 fn sum(segments: &[Segment]) -> u64 {
     segments.iter().map(|segment| segment.length).sum()
-}
-
-/// The encoded map of holes, if the file has any.
-fn body_map(segments: &[Segment], size: u64) -> Option<Vec<u8>> {
-    let is_whole = segments == [Segment { offset: 0, length: size }];
-    (!is_whole).then(|| header::map_text(segments))
-}
-
-fn body(size: u64, stored: u64, has_holes: bool) -> Body {
-    if has_holes { Body::Sparse { size, stored } } else { Body::File(size) }
 }
