@@ -173,11 +173,11 @@ pub fn check<R: Read>(
 ) -> Result<Found, Trouble> {
     let mut found = Found::default();
     let mut names = Names::default();
-    while let Some(entry) = reader.next_entry()? {
-        match checked(reader, &mut names, entry)? {
-            Ok(bytes) => {
+    while let Some(admitted) = names.next(reader)? {
+        match admitted {
+            Ok(Admitted { entry, .. }) => {
                 found.entries += 1;
-                found.bytes = found.bytes.saturating_add(bytes);
+                found.bytes = found.bytes.saturating_add(entry.size());
             }
             Err(Refused { path, why }) => found.omitted.add(|| path, Reason::Entry, why),
         }
@@ -188,22 +188,15 @@ pub fn check<R: Read>(
     Ok(found)
 }
 
-/// Reads the contents of a file; returns its size in bytes.
-fn checked<R: Read>(
-    reader: &mut ArchiveReader<R>,
-    names: &mut Names,
-    entry: Result<Entry, Refused>,
-) -> Result<Result<u64, Refused>, Trouble> {
-    let entry = match entry {
-        Ok(entry) => entry,
-        Err(refused) => return Ok(Err(refused)),
-    };
-    let bytes = match entry.body {
-        Body::Sparse { size, .. } => reader.read_map(size)?.map(|_| size),
-        _ => Ok(entry.stored()),
-    };
-    let taken = bytes.and_then(|bytes| names.take(&entry).map(|_| bytes));
-    Ok(taken.map_err(|why| Refused { path: entry.path, why: why.to_owned() }))
+/// An entry that can be loaded.
+#[derive(Debug)]
+pub struct Admitted {
+    /// The entry.
+    pub entry: Entry,
+    /// The number of the directory itself, or of the one that contains the entry.
+    pub directory: usize,
+    /// The data segments of a file with holes.
+    pub segments: Option<Vec<Segment>>,
 }
 
 /// The names seen in an archive. Paths are kept as digests only, so that memory does not grow with the depth of a tree.
@@ -227,8 +220,29 @@ fn digest(path: &[u8]) -> [u8; 16] {
 }
 
 impl Names {
+    /// Reads the next entry of an archive, and refuses one that conflicts with those before it; `None` at the end.
+    pub fn next<R: Read>(
+        &mut self,
+        reader: &mut ArchiveReader<R>,
+    ) -> Result<Option<Result<Admitted, Refused>>, Trouble> {
+        let entry = match reader.next_entry()? {
+            Some(Ok(entry)) => entry,
+            Some(Err(refused)) => return Ok(Some(Err(refused))),
+            None => return Ok(None),
+        };
+        let segments = match entry.body {
+            Body::Sparse { size, .. } => reader.read_map(size)?.map(Some),
+            _ => Ok(None),
+        };
+        let taken = segments.and_then(|segments| Ok((self.take(&entry)?, segments)));
+        Ok(Some(match taken {
+            Ok((directory, segments)) => Ok(Admitted { entry, directory, segments }),
+            Err(why) => Err(Refused { path: entry.path, why: why.to_owned() }),
+        }))
+    }
+
     /// Adds the name of an entry. Returns the number of the directory itself, or of the one that contains the entry.
-    pub fn take(&mut self, entry: &Entry) -> Result<usize, &'static str> {
+    fn take(&mut self, entry: &Entry) -> Result<usize, &'static str> {
         let (directory, name) = paths::split(&entry.path);
         let directory = if entry.path.is_empty() {
             TOP

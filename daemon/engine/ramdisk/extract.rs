@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Error;
 use host::linux::ramdisk::{Calls, Subject};
@@ -17,7 +17,7 @@ use logic::ramdisk::limits::{NAMED, shown};
 use logic::ramdisk::omitted::{Omitted, Reason};
 use logic::ramdisk::paths;
 
-use super::archive::{ArchiveReader, Names, Refused};
+use super::archive::{Admitted, ArchiveReader, Names, Refused};
 use super::ladder::Ladder;
 use super::trouble::{Trouble, at, in_tree, is_of_entry};
 use super::walk::{LOST_AND_FOUND, is_of_fsck, is_reserved, join};
@@ -50,7 +50,7 @@ pub struct Extracted {
 pub struct Options {
     /// With or without the contents of files.
     pub mode: Mode,
-    /// Additional threads that create files; with 0, the calling thread does.
+    /// Additional threads that create files, at least one.
     pub threads: usize,
     /// The description of the progress.
     pub doing: &'static str,
@@ -88,8 +88,12 @@ struct Site<'a> {
     /// Owner and group that new files have already; `None` for root, which sets both on every file.
     owns_all: Option<(u32, u32)>,
     failure: Mutex<Option<Trouble>>,
-    unsupported: Mutex<(u64, Vec<String>)>,
-    omitted: Mutex<Omitted>,
+    /// Omitted entries and unsupported attributes; the totals are counted by one thread.
+    made: Mutex<Extracted>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A hard link: directory and name of the link and of its target.
@@ -108,20 +112,14 @@ pub fn extract<R: Read>(
     options: Options,
     watcher: Watcher<'_>,
 ) -> Result<Extracted, Trouble> {
-    let site = Site {
-        calls,
-        owns_all: calls.identity(),
-        failure: Mutex::new(None),
-        unsupported: Mutex::default(),
-        omitted: Mutex::default(),
-    };
+    let site = Site { calls, owns_all: calls.identity(), failure: Mutex::new(None), made: Mutex::default() };
     // Nothing else can look in until the tree is complete, and new files inherit neither group nor ACL.
     for name in [&b"system.posix_acl_default"[..], b"system.posix_acl_access"] {
         calls.remove_attribute(root, name).map_err(in_tree(b"", "remove the ACL of"))?;
     }
     calls.set_mode(Subject::Open(root), 0o700).map_err(in_tree(b"", "set the mode of"))?;
-    let mut extracted = std::thread::scope(|scope| {
-        let (sender, receiver) = sync_channel::<Batch>(2 * options.threads.max(1));
+    let Extracted { entries, bytes, .. } = std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel::<Batch>(2 * options.threads);
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..options.threads {
             let (site, receiver) = (&site, Arc::clone(&receiver));
@@ -152,17 +150,14 @@ pub fn extract<R: Read>(
         finish(&site, root, &names, &directories, &links)?;
         Ok(result)
     })?;
-    let (count, names) = site.unsupported.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (extracted.unsupported, extracted.unsupported_names) = (count, names);
-    extracted.omitted = site.omitted.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let refused = extracted.omitted.counts.get(&Reason::Refused).copied().unwrap_or(0);
-    extracted.entries = extracted.entries.saturating_sub(refused);
-    Ok(extracted)
+    let made = site.made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let refused = made.omitted.counts.get(&Reason::Refused).copied().unwrap_or(0);
+    Ok(Extracted { entries: entries.saturating_sub(refused), bytes, ..made })
 }
 
 fn work(site: &Site<'_>, receiver: &Mutex<Receiver<Batch>>) {
     loop {
-        let batch = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let batch = lock(receiver).recv();
         let Ok(batch) = batch else { return };
         site.make_all(batch);
     }
@@ -209,7 +204,7 @@ fn is_acl(name: &[u8]) -> bool {
 impl Site<'_> {
     /// The error of another thread, if one failed.
     fn check(&self) -> Result<(), Trouble> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+        lock(&self.failure).clone().map_or(Ok(()), Err)
     }
 
     fn make_all(&self, batch: Batch) {
@@ -219,7 +214,7 @@ impl Site<'_> {
         }
         for job in jobs {
             if let Err(trouble) = self.make(&job, &data[job.data.clone()]) {
-                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(trouble);
+                lock(&self.failure).get_or_insert(trouble);
                 return;
             }
         }
@@ -236,8 +231,7 @@ impl Site<'_> {
             // Not named: every user may read why a load failed, but only root may read file names.
             return Err(in_tree(b"", operation)(errno));
         }
-        let mut omitted = self.omitted.lock().unwrap_or_else(PoisonError::into_inner);
-        omitted.add(path, Reason::Refused, errno);
+        lock(&self.made).omitted.add(path, Reason::Refused, errno);
         Ok(())
     }
 
@@ -275,19 +269,17 @@ impl Site<'_> {
     }
 
     fn make(&self, job: &Job, data: &[u8]) -> Result<(), Trouble> {
-        self.file(job.directory.as_fd(), &job.entry, |file| match (&job.entry.body, &job.segments) {
-            (Body::Sparse { size, .. }, Some(segments)) => {
-                let mut rest = data;
-                for segment in segments {
-                    // Lengths never exceed the data: it was read by them.
-                    let (part, after) =
-                        rest.split_at(usize::try_from(segment.length).unwrap_or(0).min(rest.len()));
-                    self.write_data(file, part, segment.offset)?;
-                    rest = after;
-                }
-                self.calls.set_size(file, *size)
+        self.file(job.directory.as_fd(), &job.entry, |file| {
+            let Some(segments) = &job.segments else { return self.calls.write_all(file, data) };
+            let mut rest = data;
+            for segment in segments {
+                // Lengths never exceed the data: it was read by them.
+                let (part, after) =
+                    rest.split_at(usize::try_from(segment.length).unwrap_or(0).min(rest.len()));
+                self.write_data(file, part, segment.offset)?;
+                rest = after;
             }
-            _ => self.calls.write_all(file, data),
+            self.calls.set_size(file, job.entry.size())
         })
     }
 
@@ -336,10 +328,10 @@ impl Site<'_> {
                 Err(Errno(
                     libc::EOPNOTSUPP | libc::EPERM | libc::EINVAL | libc::E2BIG | libc::ERANGE | libc::ENOSPC,
                 )) => {
-                    let mut unsupported = self.unsupported.lock().unwrap_or_else(PoisonError::into_inner);
-                    unsupported.0 += 1;
-                    if unsupported.1.len() < NAMED {
-                        unsupported.1.push(format!("{}: {}", shown(&path()), shown(name)));
+                    let mut made = lock(&self.made);
+                    made.unsupported += 1;
+                    if made.unsupported_names.len() < NAMED {
+                        made.unsupported_names.push(format!("{}: {}", shown(&path()), shown(name)));
                     }
                 }
                 set => set.map_err(|errno| ("set an attribute of", errno))?,
@@ -366,16 +358,14 @@ struct Extractor<'a> {
 
 impl Extractor<'_> {
     fn read<R: Read>(&mut self, reader: &mut ArchiveReader<R>) -> Result<(), Trouble> {
-        while let Some(entry) = reader.next_entry()? {
-            let placed = match entry {
-                Ok(entry) => self.place(reader, entry)?,
-                Err(refused) => Err(refused),
-            };
-            match placed {
-                Ok(()) => self.result.entries += 1,
+        while let Some(admitted) = self.names.next(reader)? {
+            match admitted {
+                Ok(admitted) => {
+                    self.place(reader, admitted)?;
+                    self.result.entries += 1;
+                }
                 Err(Refused { path, why }) => {
-                    let mut omitted = self.site.omitted.lock().unwrap_or_else(PoisonError::into_inner);
-                    omitted.add(|| path, Reason::Entry, why);
+                    lock(&self.site.made).omitted.add(|| path, Reason::Entry, why);
                 }
             }
             let goes_on = (self.watcher)(Progress {
@@ -391,20 +381,8 @@ impl Extractor<'_> {
     }
 
     /// Creates an entry, or queues it for another thread.
-    fn place<R: Read>(
-        &mut self,
-        reader: &mut ArchiveReader<R>,
-        entry: Entry,
-    ) -> Result<Result<(), Refused>, Trouble> {
-        let segments = match entry.body {
-            Body::Sparse { size, .. } => reader.read_map(size)?.map(Some),
-            _ => Ok(None),
-        };
-        let taken = segments.and_then(|segments| Ok((self.names.take(&entry)?, segments)));
-        let (number, segments) = match taken {
-            Ok(taken) => taken,
-            Err(why) => return Ok(Err(Refused { path: entry.path, why: why.to_owned() })),
-        };
+    fn place<R: Read>(&mut self, reader: &mut ArchiveReader<R>, admitted: Admitted) -> Result<(), Trouble> {
+        let Admitted { entry, directory: number, segments } = admitted;
         match &entry.body {
             Body::Directory => self.directory(number, entry)?,
             Body::HardLink(target) => {
@@ -418,7 +396,7 @@ impl Extractor<'_> {
                 Ok(directory) => self.leaf(reader, entry, directory, segments)?,
             },
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn directory(&mut self, number: usize, mut entry: Entry) -> Result<(), Trouble> {
@@ -492,12 +470,9 @@ impl Extractor<'_> {
         directory: Arc<OwnedFd>,
         segments: Option<Vec<Segment>>,
     ) -> Result<(), Trouble> {
-        let (size, stored) = match (&entry.body, &segments) {
-            (Body::Sparse { size, .. }, Some(segments)) => {
-                (*size, segments.iter().map(|segment| segment.length).sum())
-            }
-            _ => (entry.stored(), entry.stored()),
-        };
+        let stored = segments
+            .as_ref()
+            .map_or(entry.size(), |segments| segments.iter().map(|segment| segment.length).sum());
         self.batch.attributes +=
             entry.attributes.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         if self.options.mode == Mode::Skeleton {
@@ -506,7 +481,7 @@ impl Extractor<'_> {
             self.batch.jobs.push(Job { directory, entry, data: 0..0, segments: None });
             return self.send_when_full();
         }
-        self.result.bytes = self.result.bytes.saturating_add(size);
+        self.result.bytes = self.result.bytes.saturating_add(entry.size());
         let Some(stored) = usize::try_from(stored).ok().filter(|stored| *stored <= LARGE) else {
             return self.large(reader, &entry, &directory, segments);
         };
@@ -524,11 +499,8 @@ impl Extractor<'_> {
         directory: &Arc<OwnedFd>,
         segments: Option<Vec<Segment>>,
     ) -> Result<(), Trouble> {
-        let calls = self.site.calls;
-        let (segments, size) = match (segments, &entry.body) {
-            (Some(segments), Body::Sparse { size, .. }) => (segments, Some(*size)),
-            _ => (vec![Segment { offset: 0, length: entry.stored() }], None),
-        };
+        let (calls, size, has_holes) = (self.site.calls, entry.size(), segments.is_some());
+        let segments = segments.unwrap_or_else(|| vec![Segment { offset: 0, length: size }]);
         // An error of the archive, as opposed to one of the file.
         let mut trouble = None;
         let mut buffer = vec![0; LARGE];
@@ -540,15 +512,16 @@ impl Extractor<'_> {
                         trouble = Some(found);
                         return Ok(());
                     }
-                    match size {
-                        Some(_) => self.site.write_data(file, &buffer[..most], offset)?,
-                        None => calls.write_all(file, &buffer[..most])?,
+                    if has_holes {
+                        self.site.write_data(file, &buffer[..most], offset)?;
+                    } else {
+                        calls.write_all(file, &buffer[..most])?;
                     }
                     left -= most as u64;
                     offset += most as u64;
                 }
             }
-            size.map_or(Ok(()), |size| calls.set_size(file, size))
+            if has_holes { calls.set_size(file, size) } else { Ok(()) }
         })?;
         trouble.map_or(Ok(()), Err)
     }
@@ -562,10 +535,6 @@ impl Extractor<'_> {
     fn send(&mut self) -> Result<(), Trouble> {
         self.site.check()?;
         let batch = std::mem::replace(&mut self.batch, Batch::new());
-        if self.options.threads == 0 {
-            self.site.make_all(batch);
-            return self.site.check();
-        }
         // The receivers exist until this thread is done.
         self.sender.send(batch).ok();
         Ok(())

@@ -128,6 +128,14 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Size of a file, including its holes.
+    pub fn size(&self) -> u64 {
+        match self.body {
+            Body::File(size) | Body::Sparse { size, .. } => size,
+            _ => 0,
+        }
+    }
+
     /// Bytes after the header in the archive, without padding.
     pub fn stored(&self) -> u64 {
         match self.body {
