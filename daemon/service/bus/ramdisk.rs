@@ -36,6 +36,18 @@ impl RamDisk {
     async fn view(&self) -> DiskView {
         self.core.sample().await.disk(&self.name).cloned().unwrap_or_default()
     }
+
+    /// Has the worker do something with the disk, as a job of the caller.
+    async fn work(
+        &self,
+        call: &Header<'_>,
+        verb: &'static str,
+        words: Vec<String>,
+        options: &Options,
+    ) -> Result<OwnedObjectPath> {
+        let job = self.core.work_on_disk(&self.name, verb, words, options).await?;
+        self.core.owned(call, job).await
+    }
 }
 
 /// A RAM disk.
@@ -192,7 +204,7 @@ impl RamDisk {
         let user = caller::user_of(connection, &caller::name_of(&call)?).await?;
         let reason = if user == 0 { SaveReason::Asked } else { SaveReason::User };
         let words = ["--reason", reason.word()].map(str::to_owned).to_vec();
-        self.core.owned(&call, self.core.work_on_disk(&self.name, "save", words, &options).await?).await
+        self.work(&call, "save", words, &options).await
     }
 
     /// Reads a snapshot to its end and compares it with its manifest; 0 is the newest. There are no options yet.
@@ -205,12 +217,7 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
-        self.core
-            .owned(
-                &call,
-                self.core.work_on_disk(&self.name, "verify", vec![number(snapshot)], &options).await?,
-            )
-            .await
+        self.work(&call, "verify", vec![number(snapshot)], &options).await
     }
 
     /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest before that save. It is refused while
@@ -237,12 +244,7 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
-        self.core
-            .owned(
-                &call,
-                self.core.work_on_disk(&self.name, "delete", vec![snapshot.to_string()], &options).await?,
-            )
-            .await
+        self.work(&call, "delete", vec![snapshot.to_string()], &options).await
     }
 
     /// Keeps a snapshot from being pruned, or lets it be pruned again. There are no options yet.
@@ -257,12 +259,7 @@ impl RamDisk {
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
         let verb = if pinned { "pin" } else { "unpin" };
-        self.core
-            .owned(
-                &call,
-                self.core.work_on_disk(&self.name, verb, vec![snapshot.to_string()], &options).await?,
-            )
-            .await
+        self.work(&call, verb, vec![snapshot.to_string()], &options).await
     }
 
     /// Gives it another size until the next boot, in bytes. What lies on zram cannot change its size while it is in use.

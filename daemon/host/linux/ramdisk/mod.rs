@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, ResolveFlags, SeekFrom, StatxFlags, Timespec, Timestamps, Uid, XattrFlags,
 };
+use rustix::io::retry_on_intr;
 
 use crate::linux::lock;
 use crate::{Errno, HostError};
@@ -278,12 +279,7 @@ impl Calls {
     /// Reads; 0 at the end of the file.
     pub fn read(&self, file: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
         let most = self.transfer("read", buffer.len())?;
-        loop {
-            match rustix::io::read(file, &mut buffer[..most]) {
-                Err(rustix::io::Errno::INTR) => {}
-                read => return Ok(read?),
-            }
-        }
+        Ok(retry_on_intr(|| rustix::io::read(file, &mut buffer[..most]))?)
     }
 
     /// Seeks to the start.
@@ -296,12 +292,9 @@ impl Calls {
     /// Writes some of `data`, and returns the number of bytes.
     pub fn write(&self, file: BorrowedFd<'_>, data: &[u8]) -> Result<usize> {
         let most = self.transfer("write", data.len())?;
-        loop {
-            match rustix::io::write(file, &data[..most]) {
-                Err(rustix::io::Errno::INTR) => {}
-                Ok(0) if most > 0 => return Err(Errno::IO),
-                written => return Ok(written?),
-            }
+        match retry_on_intr(|| rustix::io::write(file, &data[..most]))? {
+            0 if most > 0 => Err(Errno::IO),
+            written => Ok(written),
         }
     }
 
@@ -316,27 +309,19 @@ impl Calls {
     /// Reads at `offset`; 0 at the end of the file.
     pub fn read_at(&self, file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let most = self.transfer("pread", buffer.len())?;
-        loop {
-            match rustix::io::pread(file, &mut buffer[..most], offset) {
-                Err(rustix::io::Errno::INTR) => {}
-                read => return Ok(read?),
-            }
-        }
+        Ok(retry_on_intr(|| rustix::io::pread(file, &mut buffer[..most], offset))?)
     }
 
     /// Writes all of `data` at `offset`.
     pub fn write_all_at(&self, file: BorrowedFd<'_>, mut data: &[u8], mut offset: u64) -> Result<()> {
         while !data.is_empty() {
             let most = self.transfer("pwrite", data.len())?;
-            match rustix::io::pwrite(file, &data[..most], offset) {
-                Err(rustix::io::Errno::INTR) => {}
-                Ok(0) => return Err(Errno::IO),
-                written => {
-                    let written = written?;
-                    data = &data[written..];
-                    offset += written as u64;
-                }
+            let written = retry_on_intr(|| rustix::io::pwrite(file, &data[..most], offset))?;
+            if written == 0 {
+                return Err(Errno::IO);
             }
+            data = &data[written..];
+            offset += written as u64;
         }
         Ok(())
     }
