@@ -48,3 +48,22 @@ impl<T> Decision<T> {
         }
     }
 }
+
+#[cfg(test)]
+impl<T: std::fmt::Debug> Decision<T> {
+    /// What is done.
+    pub fn done(self) -> T {
+        match self {
+            Decision::Do(done, _) => done,
+            Decision::Skip(why) => panic!("{why}"),
+        }
+    }
+
+    /// Why nothing is.
+    pub fn skipped(self) -> String {
+        match self {
+            Decision::Do(done, _) => panic!("{done:?}"),
+            Decision::Skip(why) => why,
+        }
+    }
+}

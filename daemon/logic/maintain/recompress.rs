@@ -136,17 +136,11 @@ mod tests {
     }
 
     fn run(seen: &Seen, cause: Cause) -> Run {
-        match decide(&SETTINGS, seen, cause) {
-            Decision::Do(run, _) => run,
-            Decision::Skip(why) => panic!("{why}"),
-        }
+        decide(&SETTINGS, seen, cause).done()
     }
 
     fn skipped(seen: &Seen, cause: Cause) -> String {
-        match decide(&SETTINGS, seen, cause) {
-            Decision::Do(run, _) => panic!("{run:?}"),
-            Decision::Skip(why) => why,
-        }
+        decide(&SETTINGS, seen, cause).skipped()
     }
 
     #[test]

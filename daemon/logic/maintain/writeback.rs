@@ -140,17 +140,11 @@ mod tests {
     }
 
     fn run(seen: &Seen, cause: Cause) -> Run {
-        match decide(&SETTINGS, seen, cause) {
-            Decision::Do(run, _) => run,
-            Decision::Skip(why) => panic!("{why}"),
-        }
+        decide(&SETTINGS, seen, cause).done()
     }
 
     fn skipped(seen: &Seen) -> String {
-        match decide(&SETTINGS, seen, Cause::Timer) {
-            Decision::Do(run, _) => panic!("{run:?}"),
-            Decision::Skip(why) => why,
-        }
+        decide(&SETTINGS, seen, Cause::Timer).skipped()
     }
 
     #[test]
@@ -187,9 +181,7 @@ mod tests {
         let soon = Seen { last: Some(last), ..seen() };
         assert!(skipped(&soon).contains("1min ago"));
         run(&soon, Cause::Pressure(Level::Severe));
-        let Decision::Skip(why) = decide(&SETTINGS, &soon, Cause::Pressure(Level::Moderate)) else {
-            panic!()
-        };
+        let why = decide(&SETTINGS, &soon, Cause::Pressure(Level::Moderate)).skipped();
         assert!(why.contains("1min ago"), "{why}");
     }
 
