@@ -25,7 +25,7 @@ pub fn unpack<T>(
     let (sender, receiver) = sync_channel(AHEAD);
     std::thread::scope(|scope| {
         let reading = scope.spawn(move || read_archive(calls, archive, &sender));
-        // The reader is gone after this, so that the thread above does not wait for it.
+        // The reader is dropped here, so that the thread above does not block on it.
         let done = decompress(receiver).and_then(|mut reader| work(&mut reader));
         let digest = reading.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         // The digest is checked first: a read error looks like a truncated archive to the decompressor, and damaged

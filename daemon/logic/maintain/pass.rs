@@ -51,7 +51,7 @@ impl<T> Decision<T> {
 
 #[cfg(test)]
 impl<T: std::fmt::Debug> Decision<T> {
-    /// What is done.
+    /// The work; panics if it is skipped.
     pub fn done(self) -> T {
         match self {
             Decision::Do(done, _) => done,
@@ -59,7 +59,7 @@ impl<T: std::fmt::Debug> Decision<T> {
         }
     }
 
-    /// Why nothing is.
+    /// The reason for skipping; panics otherwise.
     pub fn skipped(self) -> String {
         match self {
             Decision::Do(done, _) => panic!("{done:?}"),

@@ -37,7 +37,7 @@ impl RamDisk {
         self.core.sample().await.disk(&self.name).cloned().unwrap_or_default()
     }
 
-    /// Has the worker do something with the disk, as a job of the caller.
+    /// Starts work of `zramd-worker` on the disk, as a job of the caller.
     async fn work(
         &self,
         call: &Header<'_>,

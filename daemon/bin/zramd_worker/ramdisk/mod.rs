@@ -145,7 +145,7 @@ impl Job {
                 }
             }
         };
-        // Read under the lock: another job may have changed it before.
+        // Read only now: other work on the disk may have changed it.
         disk.spared = keep::restore_wanted(name);
         Ok(Job {
             disk,
