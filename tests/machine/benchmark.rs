@@ -110,7 +110,7 @@ fn a_whole_run_ends_in_time_and_made_pages_compress_like_real_ones() {
     assert_eq!(report.data.source, "generator");
     // Ratios on total memory of the r/Fedora table.
     for (name, published) in [("lz4", 2.63), ("lzo-rle", 2.74), ("lzo", 2.77), ("zstd", 3.37)] {
-        let row = report.results.iter().find(|row| row.full_name() == name);
+        let row = report.results.iter().find(|row| row.algorithm.to_string() == name);
         if let Some(row) = row {
             let share = row.ratio_total / published;
             assert!((0.9..=1.1).contains(&share), "{name}: {:.2}, published {published}", row.ratio_total);
@@ -119,9 +119,9 @@ fn a_whole_run_ends_in_time_and_made_pages_compress_like_real_ones() {
         }
     }
     let offered: BTreeSet<&String> = measured.offered.iter().collect();
-    let measured_names: BTreeSet<&String> = report.results.iter().map(|row| &row.algorithm).collect();
+    let measured_names: BTreeSet<&String> = report.results.iter().map(|row| &row.algorithm.name).collect();
     assert_eq!(measured_names, offered, "everything that the kernel offers is measured");
-    assert_eq!(report.results[0].full_name(), report.verdict.full_name(), "the verdict is the first");
+    assert_eq!(report.results[0].algorithm, report.verdict.algorithm, "the verdict is the first");
     assert_eq!(report.page_clusters.len(), 4);
     // The JSON form.
     let json = serde_json::to_value(report).unwrap();

@@ -429,7 +429,7 @@ fn oracle() {
             };
             let verdicts: Vec<Algorithm> = measured.iter().map(|measured| measured.chosen.clone()).collect();
             for pair in measured.windows(2).map(|pair| [&pair[0].report, &pair[1].report]) {
-                if pair[0].verdict.full_name() != pair[1].verdict.full_name() {
+                if pair[0].verdict.algorithm != pair[1].verdict.algorithm {
                     println!(
                         "    {} κ {:.0} ns",
                         pair[1].verdict.reason, pair[1].circumstances.price_of_shortage_ns

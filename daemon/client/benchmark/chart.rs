@@ -44,7 +44,7 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 fn picture(root: &Area<'_>, report: &Report) -> Drawn {
     root.fill(&WHITE)?;
     let title = (FONT, 21).into_font().style(FontStyle::Bold).color(&INK);
-    let chosen = report.verdict.full_name();
+    let chosen = &report.verdict.algorithm;
     let scored = report.chosen().is_some_and(|row| row.score.is_some());
     let heading =
         if scored { format!("Best here: {chosen}") } else { format!("Nothing better here than {chosen}") };
@@ -66,7 +66,7 @@ fn picture(root: &Area<'_>, report: &Report) -> Drawn {
 }
 
 fn colour(row: &Row, report: &Report) -> RGBColor {
-    if row.full_name() == report.verdict.full_name() {
+    if row.algorithm == report.verdict.algorithm {
         CHOSEN
     } else if row.excluded.is_some() {
         EXCLUDED
@@ -147,7 +147,7 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
         .axis_style(PALE)
         .draw()?;
     for row in &rows {
-        let chosen = row.full_name() == report.verdict.full_name();
+        let chosen = row.algorithm == report.verdict.algorithm;
         let (at, colour) = ((time(row), row.ratio_total), colour(row, report));
         chart.draw_series(std::iter::once(Circle::new(at, if chosen { 7 } else { 5 }, colour.filled())))?;
         if chosen {
@@ -166,8 +166,8 @@ fn points(area: &Area<'_>, report: &Report) -> Drawn {
     // Labels are placed beside their points, where they overlap no other label or point.
     let mut taken: Vec<[i32; 4]> = places.iter().map(|(x, y)| [x - 7, y - 7, x + 7, y + 7]).collect();
     for (row, (x, y)) in rows.iter().zip(&places) {
-        let chosen = row.full_name() == report.verdict.full_name();
-        let (name, gap) = (row.full_name(), if chosen { 17 } else { 10 });
+        let chosen = row.algorithm == report.verdict.algorithm;
+        let (name, gap) = (row.algorithm.to_string(), if chosen { 17 } else { 10 });
         let width = i32::try_from(name.chars().count()).unwrap_or(20) * if chosen { 9 } else { 7 };
         let beside = [
             (x + gap, y - 7),
@@ -214,12 +214,12 @@ fn bars(area: &Area<'_>, report: &Report) -> Drawn {
     let thick = (step / 3).clamp(3, 14);
     for (index, row) in (0..).zip(&report.results) {
         let y = top + index * step;
-        let chosen = row.full_name() == report.verdict.full_name();
+        let chosen = row.algorithm == report.verdict.algorithm;
         let font = (FONT, if chosen { 14 } else { 13 }).into_font();
         let font = if chosen { font.style(FontStyle::Bold) } else { font };
         let ink = if chosen { CHOSEN } else { INK };
         let beside = font.color(&ink).pos(Pos::new(HPos::Right, VPos::Center));
-        area.draw_text(&row.full_name(), &beside, (left - 10, y + thick))?;
+        area.draw_text(&row.algorithm.to_string(), &beside, (left - 10, y + thick))?;
         if row.read.requests == 0 {
             let small = (FONT, 11).into_font().color(&PALE).pos(Pos::new(HPos::Left, VPos::Center));
             area.draw_text("not measured", &small, (left + 5, y + thick))?;

@@ -24,6 +24,7 @@ use host::linux::{LinuxHost, clock, work};
 use logic::benchmark::cache::Stored;
 use logic::benchmark::report::{Cluster, Report, Row};
 use logic::benchmark::score::Profile;
+use logic::device::algorithm::Algorithm;
 use logic::exit::ExitStatus;
 use logic::maintain::span;
 use logic::table;
@@ -212,8 +213,7 @@ pub fn text(report: &Report) -> String {
     let score = format!("SCORE {unit}");
     let heading =
         ["", "ALGORITHM", "RATIO", "READ µs", "99 %", "WRITE µs", "99 %", "READ MB/s", "WRITE MB/s", &score];
-    let chosen = report.verdict.full_name();
-    let rows: Vec<Vec<String>> = report.results.iter().map(|row| line(row, report, &chosen)).collect();
+    let rows: Vec<Vec<String>> = report.results.iter().map(|row| line(row, report)).collect();
     out.push_str(&table::render(&heading, &[2, 3, 4, 5, 6, 7, 8, 9], &rows));
     out.push_str(&format!(
         "\nVerdict for the profile {}: {}.\n",
@@ -239,7 +239,7 @@ pub fn text(report: &Report) -> String {
     let excluded: Vec<&Row> = report.results.iter().filter(|row| row.excluded.is_some()).collect();
     for row in excluded {
         let why = row.excluded.as_deref().unwrap_or_default();
-        out.push_str(&format!("{} cannot be chosen: {why}.\n", row.full_name()));
+        out.push_str(&format!("{} cannot be chosen: {why}.\n", row.algorithm));
     }
     out
 }
@@ -248,19 +248,22 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn line(row: &Row, report: &Report, chosen: &str) -> Vec<String> {
+fn line(row: &Row, report: &Report) -> Vec<String> {
     let measured = row.read.requests > 0;
     let shown = |text: String| if measured { text } else { "-".to_owned() };
     let us = |ns: f64| shown(format!("{:.1}", ns / 1000.0));
     let rate = |bytes: f64| shown(format!("{:.0}", bytes / 1e6));
-    let name = row.full_name();
     let score = row.score.map(|score| match report.profile {
         Profile::Capacity => format!("{score:.2}"),
         _ => us(score),
     });
     vec![
-        if name == chosen && row.score.is_some() { "*".to_owned() } else { String::new() },
-        name,
+        if row.algorithm == report.verdict.algorithm && row.score.is_some() {
+            "*".to_owned()
+        } else {
+            String::new()
+        },
+        row.algorithm.to_string(),
         shown(format!("{:.2}", row.ratio_total)),
         us(row.read.p50_ns),
         us(row.read.p99_ns),
@@ -274,14 +277,14 @@ fn line(row: &Row, report: &Report, chosen: &str) -> Vec<String> {
 
 /// Reads of several pages, if there are several algorithms to compare; otherwise the suggestion has all of it.
 fn clusters(report: &Report) -> String {
-    let mut algorithms: Vec<&String> = report.page_clusters.iter().map(|row| &row.algorithm).collect();
+    let mut algorithms: Vec<&Algorithm> = report.page_clusters.iter().map(|row| &row.algorithm).collect();
     algorithms.dedup();
     if algorithms.len() < 2 {
         return String::new();
     }
     let row = |row: &Cluster| {
         vec![
-            logic::benchmark::report::full_name(&row.algorithm, &row.parameters),
+            row.algorithm.to_string(),
             row.page_cluster.to_string(),
             format!("{:.1}", row.p50_ns / 1000.0),
             format!("{:.1}", row.p99_ns / 1000.0),
@@ -299,12 +302,24 @@ mod tests {
     use crate::benchmark::chart::sample_report;
     use crate::benchmark::*;
     use logic::benchmark::cache::Key;
-    use logic::device::algorithm::Algorithm;
 
     #[test]
     fn the_table_marks_the_choice_and_explains_itself() {
         let text = text(&sample_report());
         crate::fixture::golden("bench", &text);
+    }
+
+    #[test]
+    fn json_has_name_and_parameters_apart() {
+        let json = serde_json::to_value(sample_report()).unwrap();
+        assert_eq!(
+            (&json["results"][1]["algorithm"], &json["results"][1]["parameters"]["level"]),
+            (&"lz4".into(), &"4".into())
+        );
+        assert_eq!(
+            (&json["verdict"]["algorithm"], &json["verdict"]["parameters"]),
+            (&"lz4".into(), &serde_json::json!({}))
+        );
     }
 
     #[test]
@@ -316,7 +331,7 @@ mod tests {
             measured_unix: 1_000_000,
             key,
             profile: report.profile,
-            algorithm: Algorithm::parse(&report.verdict.full_name()).unwrap(),
+            algorithm: report.verdict.algorithm.clone(),
             better_runs: 0,
             page_in_ns: 0,
             provisional: String::new(),
@@ -333,7 +348,7 @@ mod tests {
         let chart = chart::draw(&report).unwrap();
         assert!(chart.starts_with("<svg") && chart.trim_end().ends_with("</svg>"));
         for row in &report.results {
-            assert!(chart.contains(&row.full_name()), "{}", row.full_name());
+            assert!(chart.contains(&row.algorithm.to_string()), "{}", row.algorithm);
         }
     }
 }

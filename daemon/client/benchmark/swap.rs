@@ -46,7 +46,7 @@ pub fn text(report: &Report) -> String {
 fn line(row: &Row) -> Vec<String> {
     let time = |ns: u64| format!("{:.1}", ns as f64 / 1000.0);
     vec![
-        row.algorithm.clone(),
+        row.algorithm.to_string(),
         row.page_cluster.to_string(),
         format!("{:.2}", row.ratio),
         row.swap_out_per_second.to_string(),
@@ -63,11 +63,12 @@ fn line(row: &Row) -> Vec<String> {
 mod tests {
     use crate::benchmark::swap::*;
     use logic::benchmark::latency::Latency;
+    use logic::device::algorithm::Algorithm;
 
     #[test]
     fn each_run_has_its_line() {
         let row = Row {
-            algorithm: "zstd".to_owned(),
+            algorithm: Algorithm::plain("zstd"),
             page_cluster: 3,
             swap_out_per_second: 90_000,
             random_in_per_second: 50_000,

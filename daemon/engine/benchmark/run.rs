@@ -8,7 +8,7 @@ use super::basket::Sample;
 use super::measure::{Direction, Pass, Spec, pass};
 use super::options::Options;
 use super::sample::{self, Source, collect};
-use super::trial::{Trial, contenders, disturbed, map, memory_of_all, rows, scores};
+use super::trial::{Trial, contenders, disturbed, memory_of_all, rows, scores};
 use crate::gather;
 use crate::scratch::Scratch;
 use crate::work::Stopped;
@@ -421,8 +421,7 @@ impl<H: Host> Run<'_, H> {
                 };
                 let read = pass(&self.node, &self.sample.pages, &read)?;
                 clusters.push(Cluster {
-                    algorithm: algorithm.name.clone(),
-                    parameters: map(&algorithm),
+                    algorithm: algorithm.clone(),
                     page_cluster: n,
                     mean_ns: read.mean_ns(),
                     p50_ns: read.quantile_ns(500) as f64,
@@ -439,18 +438,16 @@ impl<H: Host> Run<'_, H> {
         let text = |file| self.host.text(file).unwrap_or_default();
         let vmstat = text(MachineFile::Vmstat);
         let counter = |name| advice::counter(&vmstat, name);
-        let own = clusters.iter().filter(|row| row.algorithm == chosen.name && row.parameters == map(chosen));
+        let own = clusters.iter().filter(|row| row.algorithm == *chosen);
         let mut times: Vec<(u32, f64)> = own.map(|row| (row.page_cluster, row.p50_ns)).collect();
         times.sort_by_key(|(n, _)| *n);
         let complete = times.iter().enumerate().all(|(index, (n, _))| u32::try_from(index) == Ok(*n));
         let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
         let hits = advice::hit_rate(counter("swap_ra"), counter("swap_ra_hit"));
-        let read_ns =
-            rows.iter().find(|row| row.full_name() == chosen.to_string()).map(|row| row.read.mean_ns);
+        let read_ns = rows.iter().find(|row| row.algorithm == *chosen).map(|row| row.read.mean_ns);
         let disk = advice::disk_read_ns(&text(MachineFile::Diskstats));
         Verdict {
-            algorithm: chosen.name.clone(),
-            parameters: map(chosen),
+            algorithm: chosen.clone(),
             page_cluster: if complete { advice::page_cluster(&times, hits) } else { 0 },
             swappiness: disk.and_then(|disk| advice::swappiness(disk, read_ns?)),
             reason: worded(choice.reason.as_str()),

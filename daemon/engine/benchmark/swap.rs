@@ -151,7 +151,7 @@ impl Run<'_> {
             Error::failed("no page went to swap: memory.swap.max of the cgroup that this runs in may be 0")
         })?;
         Ok(Row {
-            algorithm: algorithm.to_string(),
+            algorithm: algorithm.clone(),
             page_cluster: cluster,
             swap_out_per_second: out_rate,
             random_in_per_second: random_rate,

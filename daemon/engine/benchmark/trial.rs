@@ -1,7 +1,5 @@
 //! The measurements of one candidate, and the figures derived from them.
 
-use std::collections::BTreeMap;
-
 use super::measure::Pass;
 use crate::{Error, ErrorKind};
 use logic::benchmark::candidates::Candidate;
@@ -9,7 +7,6 @@ use logic::benchmark::report::{Baseline, Row, Timing};
 use logic::benchmark::score::{self, Circumstances, Figures, Profile};
 use logic::benchmark::statistics::Estimate;
 use logic::benchmark::verdict::{self, Choice, Scored};
-use logic::device::algorithm::Algorithm;
 use logic::device::stat::MmStat;
 
 /// Candidates within this factor of the best score are measured again.
@@ -37,11 +34,6 @@ pub(super) struct Trial {
     pub calm_p99_ns: f64,
     /// Why there are no figures, if so.
     pub failed: Option<Error>,
-}
-
-/// Parameters as they are in a report.
-pub(super) fn map(algorithm: &Algorithm) -> BTreeMap<String, String> {
-    algorithm.parameters.iter().cloned().collect()
 }
 
 impl Trial {
@@ -173,8 +165,7 @@ pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, cho
     let row = |(trial, (_, score)): (&Trial, &Scored)| {
         let estimate = score.as_ref().ok();
         Row {
-            algorithm: trial.candidate.algorithm.name.clone(),
-            parameters: map(&trial.candidate.algorithm),
+            algorithm: trial.candidate.algorithm.clone(),
             ratio_total: trial.ratio_total(),
             ratio_payload: trial.ratio_payload(),
             incompressible_share: trial.incompressible_share(),
@@ -185,10 +176,9 @@ pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, cho
             excluded: score.as_ref().err().cloned(),
         }
     };
-    let chosen = choice.algorithm.to_string();
     let mut rows: Vec<Row> = trials.iter().zip(scored).map(row).collect();
     rows.sort_by(|a, b| {
-        let key = |row: &Row| (row.full_name() != chosen, row.score.is_none());
+        let key = |row: &Row| (row.algorithm != choice.algorithm, row.score.is_none());
         let order = key(a).cmp(&key(b));
         order.then(a.score.unwrap_or(0.0).total_cmp(&b.score.unwrap_or(0.0)))
     });

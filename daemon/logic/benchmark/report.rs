@@ -1,11 +1,10 @@
 //! Results of a benchmark, as printed by `zramdctl bench --json` and returned on the bus. Fields are never removed.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::score::{Circumstances, Profile};
 use super::statistics::Estimate;
+use crate::device::algorithm::{Algorithm, apart};
 
 /// Version of the format.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -46,10 +45,9 @@ pub struct Report {
 /// The choice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Name of the algorithm.
-    pub algorithm: String,
-    /// Its parameters: `level`.
-    pub parameters: BTreeMap<String, String>,
+    /// The algorithm.
+    #[serde(flatten, with = "apart")]
+    pub algorithm: Algorithm,
     /// Suggestion for `vm.page-cluster`.
     pub page_cluster: u32,
     /// Suggestion for `vm.swappiness`, if the read time of the disk is known.
@@ -106,12 +104,11 @@ pub struct Timing {
 }
 
 /// Results of one algorithm.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its name.
-    pub algorithm: String,
-    /// Its parameters.
-    pub parameters: BTreeMap<String, String>,
+    /// Its name and parameters.
+    #[serde(flatten, with = "apart")]
+    pub algorithm: Algorithm,
     /// Bytes stored per byte of memory that holds them, rounding and fragmentation included.
     pub ratio_total: f64,
     /// Bytes stored per compressed byte.
@@ -134,9 +131,8 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cluster {
     /// The algorithm.
-    pub algorithm: String,
-    /// Its parameters.
-    pub parameters: BTreeMap<String, String>,
+    #[serde(flatten, with = "apart")]
+    pub algorithm: Algorithm,
     /// n, as in `vm.page-cluster`.
     pub page_cluster: u32,
     /// Mean time of a request, in nanoseconds.
@@ -151,33 +147,9 @@ pub struct Cluster {
     pub requests_per_second: f64,
 }
 
-/// `zstd` and `level` = `1` as `zstd(level=1)`.
-pub fn full_name(algorithm: &str, parameters: &BTreeMap<String, String>) -> String {
-    if parameters.is_empty() {
-        return algorithm.to_owned();
-    }
-    let words: Vec<String> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    format!("{algorithm}({})", words.join(", "))
-}
-
 impl Report {
     /// The row of the chosen algorithm, if it was measured.
     pub fn chosen(&self) -> Option<&Row> {
-        let name = self.verdict.full_name();
-        self.results.iter().find(|row| row.full_name() == name)
-    }
-}
-
-impl Row {
-    /// Name and parameters.
-    pub fn full_name(&self) -> String {
-        full_name(&self.algorithm, &self.parameters)
-    }
-}
-
-impl Verdict {
-    /// Name and parameters.
-    pub fn full_name(&self) -> String {
-        full_name(&self.algorithm, &self.parameters)
+        self.results.iter().find(|row| row.algorithm == self.verdict.algorithm)
     }
 }

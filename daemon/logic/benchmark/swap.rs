@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::latency::Latency;
+use crate::device::algorithm::Algorithm;
 
 /// Version of the format of [`Report`].
 pub const SCHEMA_VERSION: u32 = 2;
@@ -17,7 +18,7 @@ pub const USUAL_ALGORITHMS: [&str; 4] = ["lz4", "lzo-rle", "lzo", "zstd"];
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Algorithm with its parameters.
-    pub algorithm: String,
+    pub algorithm: Algorithm,
     /// `vm.page-cluster`.
     pub page_cluster: u8,
     /// Pages swapped out per second.
@@ -66,7 +67,7 @@ mod tests {
     #[test]
     fn an_ineffective_page_cluster_is_told() {
         let row = |page_cluster, pages_per_fault| Row {
-            algorithm: "lz4".to_owned(),
+            algorithm: Algorithm::plain("lz4"),
             page_cluster,
             swap_out_per_second: 1,
             random_in_per_second: 1,

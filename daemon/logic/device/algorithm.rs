@@ -100,6 +100,31 @@ impl From<Algorithm> for String {
     }
 }
 
+/// An algorithm as two fields, for serde's `with`: its name, and its parameters as an object.
+pub mod apart {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Fields {
+        algorithm: String,
+        parameters: BTreeMap<String, String>,
+    }
+
+    /// Writes `algorithm` and `parameters`.
+    pub fn serialize<S: Serializer>(algorithm: &super::Algorithm, serializer: S) -> Result<S::Ok, S::Error> {
+        let parameters = algorithm.parameters.iter().cloned().collect();
+        Fields { algorithm: algorithm.name.clone(), parameters }.serialize(serializer)
+    }
+
+    /// Reads `algorithm` and `parameters`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<super::Algorithm, D::Error> {
+        let Fields { algorithm, parameters } = Fields::deserialize(deserializer)?;
+        Ok(super::Algorithm { name: algorithm, parameters: parameters.into_iter().collect() })
+    }
+}
+
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.parameters.is_empty() {
