@@ -204,7 +204,7 @@ pub struct Finding {
     pub code: Code,
     /// The object concerned: a device, a file; empty for the machine.
     pub object: String,
-    /// The message, one sentence.
+    /// The message: one sentence, which names the object.
     pub message: String,
     /// What to do, in one line.
     pub remedy: String,

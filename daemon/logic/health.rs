@@ -95,12 +95,13 @@ pub fn config_finding(problem: &Problem) -> Finding {
         Severity::Error => (Level::Error, Code::ConfigInvalid),
         Severity::Warning => (Level::Warning, Code::ConfigDoubtful),
     };
-    let (code, object) = problem.code.map_or((code, &place), |code| (code, &problem.about));
-    let message = if origin.key.is_empty() {
-        problem.message.clone()
-    } else {
-        format!("{}: {}", origin.key, problem.message)
+    let key = if origin.key.is_empty() { String::new() } else { format!("{}: ", origin.key) };
+    let (code, object, place) = match problem.code {
+        Some(code) => (code, &problem.about, String::new()),
+        None if place.is_empty() => (code, &place, String::new()),
+        None => (code, &place, format!("{place}: ")),
     };
+    let message = format!("{place}{key}{}", problem.message);
     let remedy = problem.hint.clone().unwrap_or_else(|| "see `zramdctl check`".to_owned());
     Finding::new(level, code, object, message, remedy)
 }
@@ -231,7 +232,12 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
         let (code, message, remedy) = match other.import {
             Some(name) if !around.configured => (
                 Code::ImportOffered,
-                format!("{} {} here, and zramd is not configured", other.name, other.does.verb()),
+                format!(
+                    "{} {} here ({}), and zramd is not configured",
+                    other.name,
+                    other.does.verb(),
+                    other.file
+                ),
                 format!(
                     "run `zramdctl import {name}` to see its configuration for zramd, with --write to write it"
                 ),
@@ -239,8 +245,9 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             _ => (
                 Code::ForeignManager,
                 format!(
-                    "{} is configured here too; two may claim the same {}",
+                    "{} is configured here too ({}); two may claim the same {}",
                     other.name,
+                    other.file,
                     other.does.claim()
                 ),
                 other.remedy.to_owned(),
@@ -479,6 +486,6 @@ mod tests {
             (found[0].object.as_str(), found[0].code.word()),
             ("/etc/zramd/zramd.toml:3", "config-invalid")
         );
-        assert_eq!(found[0].message, "zram0.zram-size: there is no `RAM`");
+        assert_eq!(found[0].message, "/etc/zramd/zramd.toml:3: zram0.zram-size: there is no `RAM`");
     }
 }

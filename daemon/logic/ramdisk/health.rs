@@ -24,7 +24,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             Level::Warning,
             Code::DiskNearlyFull,
             format!(
-                "{} of the {} of {} are in use",
+                "{} of the {} of {name} ({}) are in use",
                 human(disk.used_bytes),
                 human(disk.size_bytes),
                 disk.mount_point
