@@ -123,7 +123,7 @@ impl Benchmark {
 /// when they are set up.
 // The interface decides the form of a method.
 #[allow(clippy::unused_self)]
-#[interface(name = "org.zramd1.Benchmark", proxy(default_service = "org.zramd1"))]
+#[interface(name = "org.zramd1.Benchmark")]
 impl Benchmark {
     /// The verdict, for example `zstd(level=1)`; empty when there is none that holds.
     #[zbus(property(emits_changed_signal = "false"))]

@@ -50,7 +50,7 @@ pub(crate) fn stats_map(device: &DeviceView) -> HashMap<&'static str, Variant<'s
 }
 
 /// A zram device. Amounts are bytes of uncompressed data unless the name says otherwise; counters do not emit signals.
-#[interface(name = "org.zramd1.Device", proxy(default_service = "org.zramd1"))]
+#[interface(name = "org.zramd1.Device")]
 impl Device {
     /// Its name, for example `zram0`; the node is below `/dev`.
     #[zbus(property(emits_changed_signal = "const"))]

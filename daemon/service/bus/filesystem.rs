@@ -26,7 +26,7 @@ impl Filesystem {
 }
 
 /// A mounted file system on a zram device.
-#[interface(name = "org.zramd1.Filesystem", proxy(default_service = "org.zramd1"))]
+#[interface(name = "org.zramd1.Filesystem")]
 impl Filesystem {
     /// Where it is mounted.
     #[zbus(property)]

@@ -73,7 +73,7 @@ impl Job {
 }
 
 /// A job that is waiting, running or has ended. It stays on the bus for half a minute after its end.
-#[interface(name = "org.zramd1.Job", proxy(default_service = "org.zramd1"))]
+#[interface(name = "org.zramd1.Job")]
 impl Job {
     /// What is done: `reload`, `remove`, `resize`, `activate`, `deactivate`, `unset`, `benchmark`, `adopt`, `maintain`, or with a RAM
     /// disk `save`, `verify`, `restore`, `delete`, `pin` or `unpin`.

@@ -40,7 +40,7 @@ type Listed = (String, OwnedObjectPath, String);
 /// All compressed memory of this machine. Reading is open to every user; changing takes polkit's permission.
 // The interface decides the form of a method.
 #[allow(clippy::unused_self, clippy::needless_pass_by_value)]
-#[interface(name = "org.zramd1.Manager", proxy(default_service = "org.zramd1", default_path = "/org/zramd1"))]
+#[interface(name = "org.zramd1.Manager")]
 impl Manager {
     /// Version of zramd.
     #[zbus(property(emits_changed_signal = "const"))]

@@ -1,5 +1,5 @@
-//! The objects on the bus. `#[interface]` is the only definition of each interface: server, client proxies, introspection
-//! and documentation are generated from it.
+//! The objects on the bus. `#[interface]` is the only definition of each interface: server, introspection and documentation
+//! are generated from it.
 
 pub mod auth;
 pub mod benchmark;

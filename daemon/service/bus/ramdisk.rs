@@ -51,7 +51,7 @@ impl RamDisk {
 }
 
 /// A RAM disk.
-#[interface(name = "org.zramd1.RamDisk", proxy(default_service = "org.zramd1"))]
+#[interface(name = "org.zramd1.RamDisk")]
 impl RamDisk {
     /// NAME of `[ramdisk.NAME]`.
     #[zbus(property(emits_changed_signal = "const"))]

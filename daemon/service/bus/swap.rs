@@ -29,7 +29,7 @@ impl Swap {
 }
 
 /// Swap on a zram device.
-#[interface(name = "org.zramd1.Swap", proxy(default_service = "org.zramd1"))]
+#[interface(name = "org.zramd1.Swap")]
 impl Swap {
     /// Whether it is switched on.
     #[zbus(property)]
