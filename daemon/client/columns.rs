@@ -1,5 +1,6 @@
 //! The columns of `list`. Names are those of zramctl(8) where the meaning is the same.
 
+use logic::figure::{Figure, Unit, Value, named};
 use logic::human::short;
 use logic::sample::{DeviceView, DiskView, Snapshot};
 
@@ -52,6 +53,16 @@ pub enum Cell {
 }
 
 impl Cell {
+    /// A figure of a device; a ratio of nothing is not shown.
+    fn figure(figure: &Figure, device: &DeviceView) -> Cell {
+        match (figure.metric.value)(device) {
+            None | Some(Value::Real(0.0)) => Cell::Empty,
+            Some(Value::Real(ratio)) => Cell::Ratio(ratio),
+            Some(Value::Count(bytes)) if figure.metric.unit == Unit::Bytes => Cell::Bytes(bytes),
+            Some(Value::Count(count)) => Cell::count(count),
+        }
+    }
+
     fn count(count: u64) -> Cell {
         Cell::Number(i64::try_from(count).unwrap_or(i64::MAX))
     }
@@ -84,10 +95,17 @@ pub struct Column {
     pub default: bool,
     /// Whether it is aligned to the right, as numbers are.
     pub right: bool,
-    /// Its description.
-    pub meaning: &'static str,
-    device: fn(&DeviceView) -> Cell,
+    /// Its description, a sentence.
+    meaning: &'static str,
+    device: Source,
     disk: fn(&DiskView) -> Cell,
+}
+
+/// Where the cells of devices come from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Figure(&'static Figure),
+    Other(fn(&DeviceView) -> Cell),
 }
 
 impl Column {
@@ -96,10 +114,20 @@ impl Column {
         match row {
             // A device that is not set up has no figures; zeros would be misleading.
             Row::Device(device) if device.disk_size_bytes == 0 && self.right => Cell::Empty,
-            Row::Device(device) => (self.device)(device),
+            Row::Device(device) => match self.device {
+                Source::Figure(figure) => Cell::figure(figure, device),
+                Source::Other(cell) => cell(device),
+            },
             Row::Disk(disk) if !disk.mounted && self.right => Cell::Empty,
             Row::Disk(disk) => (self.disk)(disk),
         }
+    }
+
+    /// Name and meaning, for the help.
+    pub fn entry(&self) -> (String, String) {
+        let mark = if self.default { "*" } else { "" };
+        let also = self.alias.map_or_else(String::new, |alias| format!(" (also {alias})"));
+        (format!("{}{mark}", self.name), format!("{}{also}.", self.meaning.trim_end_matches('.')))
     }
 }
 
@@ -109,7 +137,7 @@ const fn text(
     disk: fn(&DiskView) -> Cell,
     meaning: &'static str,
 ) -> Column {
-    Column { name, alias: None, default: false, right: false, meaning, device, disk }
+    Column { name, alias: None, default: false, right: false, meaning, device: Source::Other(device), disk }
 }
 
 const fn number(
@@ -119,6 +147,20 @@ const fn number(
     meaning: &'static str,
 ) -> Column {
     Column { right: true, ..text(name, device, disk, meaning) }
+}
+
+/// A figure of the table, by its name there.
+const fn figure(name: &'static str, figure: &str, disk: fn(&DiskView) -> Cell) -> Column {
+    let figure = named(figure);
+    Column {
+        name,
+        alias: None,
+        default: false,
+        right: true,
+        meaning: figure.metric.help,
+        device: Source::Figure(figure),
+        disk,
+    }
 }
 
 const fn default(column: Column) -> Column {
@@ -145,123 +187,61 @@ fn mount_point(device: &DeviceView) -> Cell {
     }
 }
 
-fn ratio(device: &DeviceView) -> Cell {
-    match device.stats.derived.compression_ratio {
-        0.0 => Cell::Empty,
-        ratio => Cell::Ratio(ratio),
-    }
-}
-
-fn written_back(device: &DeviceView) -> Cell {
-    if device.backing_device.is_empty() { Cell::Empty } else { Cell::Bytes(device.stats.backing.used_bytes) }
-}
-
 /// All columns, in the order of `--output-all`.
 pub const COLUMNS: &[Column] = &[
-    default(text("NAME", |device| Cell::word(&device.name), |disk| Cell::word(&disk.name), "name")),
-    text("PATH", |device| Cell::Text(format!("/dev/{}", device.name)), none, "device node"),
-    default(text("ALGORITHM", |device| Cell::word(&device.algorithm), none, "compression algorithm")),
+    default(text("NAME", |device| Cell::word(&device.name), |disk| Cell::word(&disk.name), "Name.")),
+    text("PATH", |device| Cell::Text(format!("/dev/{}", device.name)), none, "Device node."),
+    default(text("ALGORITHM", |device| Cell::word(&device.algorithm), none, "Compression algorithm.")),
     default(number(
         "DISKSIZE",
         |device| Cell::Bytes(device.disk_size_bytes),
         |disk| Cell::Bytes(disk.size_bytes),
-        "capacity, uncompressed",
+        "Capacity, uncompressed.",
     )),
-    default(number(
-        "DATA",
-        |device| Cell::Bytes(device.stats.memory.orig_data_size),
-        |disk| Cell::Bytes(disk.used_bytes),
-        "data stored, uncompressed",
-    )),
-    default(number(
-        "COMPR",
-        |device| Cell::Bytes(device.stats.memory.compr_data_size),
-        none,
-        "the same, compressed",
-    )),
-    default(number(
-        "TOTAL",
-        |device| Cell::Bytes(device.stats.memory.mem_used_total),
-        none,
-        "memory used, including allocator overhead",
-    )),
-    default(number(
-        "COMP-RATIO",
-        ratio,
-        none,
-        "DATA without same-filled and written-back pages, divided by TOTAL",
-    )),
+    default(figure("DATA", "OriginalDataBytes", |disk| Cell::Bytes(disk.used_bytes))),
+    default(figure("COMPR", "CompressedDataBytes", none)),
+    default(figure("TOTAL", "MemoryUsedBytes", none)),
+    default(figure("COMP-RATIO", "CompressionRatio", none)),
     default(text(
         "STATE",
         |device| Cell::word(device.state.word()),
         |disk| Cell::word(if disk.mounted { "mounted" } else { "gone" }),
-        "active, mounted, ready (set up, not in use), unfinished, unused or gone",
+        "State: active, mounted, ready (set up, not in use), unfinished, unused or gone.",
     )),
-    default(text("MOUNTPOINT", mount_point, |disk| Cell::word(&disk.mount_point), "where it is used")),
+    default(text("MOUNTPOINT", mount_point, |disk| Cell::word(&disk.mount_point), "Where it is used.")),
     text(
         "ROLE",
         |device| Cell::word(device.role.word()),
         |disk| Cell::word(&disk.fs_type),
-        "swap, filesystem, raw, unused or tmpfs",
+        "Role: swap, filesystem, raw, unused or tmpfs.",
     ),
-    text("MANAGED", |device| yes_no(device.managed), |_| yes_no(true), "whether zramd set it up"),
+    text("MANAGED", |device| yes_no(device.managed), |_| yes_no(true), "Whether zramd set it up."),
     number(
         "PRIORITY",
         |device| device.swap.map_or(Cell::Empty, |swap| Cell::Number(swap.priority.into())),
         none,
-        "priority of the swap",
+        "Priority of the swap.",
     ),
-    number(
-        "SWAP-USED",
-        |device| device.swap.map_or(Cell::Empty, |swap| Cell::Bytes(swap.used_bytes)),
-        none,
-        "swap slots in use",
-    ),
-    number(
-        "SAVED",
-        |device| Cell::Bytes(device.stats.derived.saved_bytes),
-        none,
-        "memory that compression saves",
-    ),
-    number(
-        "HEADROOM",
-        |device| Cell::Bytes(device.stats.derived.headroom_bytes),
-        |disk| Cell::Bytes(disk.free_bytes),
-        "remaining capacity, uncompressed",
-    ),
-    alias(
-        "ZERO-PAGES",
-        number(
-            "SAME",
-            |device| Cell::count(device.stats.memory.same_pages),
-            none,
-            "same-filled pages, which need no memory",
-        ),
-    ),
-    number("HUGE", |device| Cell::count(device.stats.memory.huge_pages), none, "pages that do not compress"),
+    figure("SWAP-USED", "SwapUsedBytes", none),
+    figure("SAVED", "SavedBytes", none),
+    figure("HEADROOM", "HeadroomBytes", |disk| Cell::Bytes(disk.free_bytes)),
+    alias("ZERO-PAGES", figure("SAME", "SamePages", none)),
+    figure("HUGE", "HugePages", none),
     number(
         "MEM-LIMIT",
         |device| Cell::Bytes(device.stats.memory.mem_limit),
         none,
-        "limit of TOTAL; 0 is none",
+        "Limit of TOTAL; 0 is none.",
     ),
-    alias(
-        "MEM-USED",
-        number("MEM-PEAK", |device| Cell::Bytes(device.stats.memory.mem_used_max), none, "peak of TOTAL"),
-    ),
-    number(
-        "MIGRATED",
-        |device| Cell::count(device.stats.memory.pages_compacted),
-        none,
-        "pages freed by compaction",
-    ),
+    alias("MEM-USED", figure("MEM-PEAK", "MemoryPeakBytes", none)),
+    figure("MIGRATED", "PagesCompacted", none),
     number(
         "FAILED",
         |device| Cell::count(device.stats.io.failed_reads.saturating_add(device.stats.io.failed_writes)),
         none,
-        "reads and writes that failed",
+        "Reads and writes that failed.",
     ),
-    number("WB-SIZE", written_back, none, "data on the backing device"),
+    figure("WB-SIZE", "BackingBytes", none),
 ];
 
 /// A column, with the name by which it was selected.
@@ -307,10 +287,8 @@ fn find(name: &str) -> Option<Chosen> {
 /// All columns with their descriptions, for the help.
 pub fn help() -> String {
     let mut out = String::from("Columns (those with * are the default):\n");
-    for column in COLUMNS {
-        let mark = if column.default { '*' } else { ' ' };
-        let also = column.alias.map_or_else(String::new, |alias| format!(" (also {alias})"));
-        out.push_str(&format!("  {:10} {mark} {}{also}\n", column.name, column.meaning));
+    for (name, meaning) in COLUMNS.iter().map(Column::entry) {
+        out.push_str(&format!("  {name:11} {meaning}\n"));
     }
     out.truncate(out.trim_end().len());
     out

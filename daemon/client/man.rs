@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
 use super::args::Cli;
-use super::columns::COLUMNS;
+use super::columns::{COLUMNS, Column};
 use super::out;
 use engine::Error;
 use logic::exit::{self, ExitStatus};
@@ -200,10 +200,8 @@ fn subcommand(parents: &str, command: &Command) -> io::Result<String> {
     out.push_str(&body(&options));
     if heading == "list" {
         out.push_str(".PP\nColumns; those with * are the default:\n");
-        for column in COLUMNS {
-            let mark = if column.default { "*" } else { "" };
-            let also = column.alias.map_or_else(String::new, |alias| format!(" (also {alias})"));
-            out.push_str(&tagged(&format!("{}{mark}", column.name), &format!("{}{also}", column.meaning)));
+        for (name, meaning) in COLUMNS.iter().map(Column::entry) {
+            out.push_str(&tagged(&name, &meaning));
         }
     }
     Ok(out)

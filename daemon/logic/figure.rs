@@ -1,4 +1,4 @@
-//! The figures of a device, each defined once: used for the bus, `show` and `stats`.
+//! The figures of a device, each defined once: used for the bus, `show`, `list`, `stats` and org.zramd1(5).
 
 use super::sample::DeviceView;
 
@@ -96,6 +96,8 @@ pub struct Figure {
     pub name: &'static str,
     /// The metric; without a name it is not in `stats`.
     pub metric: Metric<DeviceView>,
+    /// Text of org.zramd1(5) after the help of the metric: details, and the source in the kernel.
+    pub detail: &'static str,
 }
 
 impl Figure {
@@ -105,8 +107,26 @@ impl Figure {
     }
 }
 
-const fn figure(name: &'static str, metric: Metric<DeviceView>) -> Figure {
-    Figure { name, metric }
+const fn figure(name: &'static str, metric: Metric<DeviceView>, detail: &'static str) -> Figure {
+    Figure { name, metric, detail }
+}
+
+/// The figure with this name. In a constant, an unknown name is a compile-time error.
+pub const fn named(name: &str) -> &'static Figure {
+    let mut index = 0;
+    while !is_same(FIGURES[index].name.as_bytes(), name.as_bytes()) {
+        index += 1;
+    }
+    &FIGURES[index]
+}
+
+/// `==` for constants.
+const fn is_same(left: &[u8], right: &[u8]) -> bool {
+    match (left, right) {
+        ([], []) => true,
+        ([one, left @ ..], [other, right @ ..]) => *one == *other && is_same(left, right),
+        _ => false,
+    }
 }
 
 /// The value, if the device has a backing device.
@@ -124,6 +144,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.memory.orig_data_size.into()),
             "Uncompressed data stored, same-filled and written-back pages included.",
         ),
+        "From `orig_data_size` of `mm_stat`.",
     ),
     figure(
         "CompressedDataBytes",
@@ -133,6 +154,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.memory.compr_data_size.into()),
             "Compressed payload.",
         ),
+        "From `compr_data_size` of `mm_stat`.",
     ),
     figure(
         "MemoryUsedBytes",
@@ -142,6 +164,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.memory.mem_used_total.into()),
             "Memory that holds the compressed data, allocator overhead included.",
         ),
+        "Without the table of pages. From `mem_used_total` of `mm_stat`.",
     ),
     figure(
         "MemoryPeakBytes",
@@ -151,6 +174,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.memory.mem_used_max.into()),
             "Peak of the memory used.",
         ),
+        "From `mem_used_max` of `mm_stat`.",
     ),
     figure(
         "SamePages",
@@ -160,6 +184,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.memory.same_pages.into()),
             "Pages of one repeated word, which need no memory.",
         ),
+        "From `same_pages` of `mm_stat`.",
     ),
     figure(
         "PagesCompacted",
@@ -169,6 +194,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.memory.pages_compacted.into()),
             "Pages freed by compaction.",
         ),
+        "From `pages_compacted` of `mm_stat`.",
     ),
     figure(
         "HugePages",
@@ -178,6 +204,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.memory.huge_pages.into()),
             "Pages that do not compress.",
         ),
+        "From `huge_pages` of `mm_stat`.",
     ),
     figure(
         "HugePagesSince",
@@ -187,6 +214,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.memory.huge_pages_since.into()),
             "Pages stored that did not compress, since the device was set up.",
         ),
+        "From `huge_pages_since` of `mm_stat`.",
     ),
     figure(
         "FailedReads",
@@ -196,6 +224,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.io.failed_reads.into()),
             "Failed reads. Each is a lost page.",
         ),
+        "From `failed_reads` of `io_stat`.",
     ),
     figure(
         "FailedWrites",
@@ -205,6 +234,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.io.failed_writes.into()),
             "Writes that failed, for lack of memory or at the limit.",
         ),
+        "From `failed_writes` of `io_stat`.",
     ),
     figure(
         "InvalidIo",
@@ -214,6 +244,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.io.invalid_io.into()),
             "Requests that were not made of whole pages.",
         ),
+        "Always 0 since Linux 6.12. From `invalid_io` of `io_stat`.",
     ),
     figure(
         "NotifyFree",
@@ -223,6 +254,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.io.notify_free.into()),
             "Pages freed by their owner (discard or slot free).",
         ),
+        "From `notify_free` of `io_stat`.",
     ),
     figure(
         "BackingBytes",
@@ -232,6 +264,7 @@ pub const FIGURES: &[Figure] = &[
             |view| backed(view, view.stats.backing.used_bytes),
             "Data on the backing device.",
         ),
+        "From `bd_count` of `bd_stat`.",
     ),
     figure(
         "BackingReads",
@@ -241,6 +274,7 @@ pub const FIGURES: &[Figure] = &[
             |view| backed(view, view.stats.backing.read_bytes),
             "Data read back from the backing device.",
         ),
+        "Since the device was set up. From `bd_reads` of `bd_stat`.",
     ),
     figure(
         "BackingWrites",
@@ -250,6 +284,7 @@ pub const FIGURES: &[Figure] = &[
             |view| backed(view, view.stats.backing.written_bytes),
             "Data written to the backing device.",
         ),
+        "Since the device was set up. From `bd_writes` of `bd_stat`.",
     ),
     figure(
         "CompressionRatio",
@@ -259,6 +294,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.derived.compression_ratio.into()),
             "Compressed pages divided by the memory that holds them, 0 when there are none.",
         ),
+        "Same-filled and written-back pages do not count.",
     ),
     figure(
         "SavedBytes",
@@ -268,6 +304,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.derived.saved_bytes.into()),
             "Memory that the stored pages would take uncompressed, less what they do take.",
         ),
+        "",
     ),
     figure(
         "HeadroomBytes",
@@ -277,6 +314,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.derived.headroom_bytes.into()),
             "What can still be stored, uncompressed, by size, limit and available memory.",
         ),
+        "Memory counts at the present ratio, or at 1 while nothing is stored.",
     ),
     figure(
         "StatsTimestampMonotonic",
@@ -286,6 +324,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.timestamp_monotonic_usec.into()),
             "When the counters were read, in microseconds since boot.",
         ),
+        "The clock is CLOCK_MONOTONIC. Linux holds statistics back while it recompresses or writes back; then they are older than usual.",
     ),
     figure(
         "ReadRequests",
@@ -295,6 +334,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.block.reads.into()),
             "Read requests completed.",
         ),
+        "From `stat` of the block device.",
     ),
     figure(
         "ReadBytes",
@@ -304,6 +344,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.block.read_bytes.into()),
             "Uncompressed data read.",
         ),
+        "From `stat` of the block device.",
     ),
     figure(
         "WriteRequests",
@@ -313,6 +354,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.block.writes.into()),
             "Write requests completed.",
         ),
+        "From `stat` of the block device.",
     ),
     figure(
         "WrittenBytes",
@@ -322,6 +364,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.block.written_bytes.into()),
             "Uncompressed data written.",
         ),
+        "From `stat` of the block device.",
     ),
     figure(
         "DiscardedBytes",
@@ -331,6 +374,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.block.discarded_bytes.into()),
             "Uncompressed data discarded.",
         ),
+        "From `stat` of the block device.",
     ),
     figure(
         "HugeShare",
@@ -340,6 +384,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.derived.huge_share.into()),
             "Share of the stored pages that do not compress, 0 to 1.",
         ),
+        "",
     ),
     figure(
         "SameShare",
@@ -349,6 +394,7 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.derived.same_share.into()),
             "Share of the stored pages that hold one repeated word, 0 to 1.",
         ),
+        "",
     ),
     figure(
         "SwapUsedBytes",
@@ -358,5 +404,6 @@ pub const FIGURES: &[Figure] = &[
             |view| view.swap.map(|swap| swap.used_bytes.into()),
             "Swap slots in use.",
         ),
+        "0 while the swap is off. As `UsedBytes` of org.zramd1.Swap.",
     ),
 ];

@@ -14,7 +14,9 @@ use logic::config::schema::SectionKind;
 use logic::error::ErrorKind;
 use logic::exit::STATUSES;
 use logic::expr::{Expr, Variables, size_in_bytes};
+use logic::figure::{FIGURES, Figure, Value};
 use logic::human::human;
+use logic::sample::DeviceView;
 use service::bus::introspection::interfaces;
 
 const PAGES: [&str; 5] = ["zramdctl.1", "zramd.8", "zramd-setup.8", "zramd.toml.5", "org.zramd1.5"];
@@ -301,15 +303,37 @@ fn call(name: &str, member: &Member, is_method: bool) -> String {
     format!("{}({}){arrow}{answer}", bold(name), arguments(passed.into_iter()))
 }
 
-/// The tag of a property.
+/// A figure: its name with its type and unit, and what it means.
+fn figure(figure: &Figure) -> String {
+    let kind = match figure.value(&DeviceView::default()) {
+        Value::Count(_) => "t",
+        Value::Real(_) => "d",
+    };
+    let unit = figure.metric.unit.word();
+    let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
+    let tag = format!("{} ({kind}{unit})", bold(figure.name));
+    entry(&tag, &format!("{} {}", figure.metric.help, figure.detail))
+}
+
+/// A property; what counters mean is in their table only.
 fn property(name: &str, property: &Property) -> String {
+    if let Some(found) = FIGURES.iter().find(|figure| figure.name == name) {
+        assert_eq!((property.documentation.as_str(), property.emits.as_str()), ("", "false"), "{name}");
+        return figure(found);
+    }
     let signal = match property.emits.as_str() {
         "true" => ", signalled",
         "const" => ", constant",
         "false" => "",
         other => panic!("{other}"),
     };
-    format!("{} ({}{signal})", bold(name), plain(&property.kind))
+    described(name, &format!("{} ({}{signal})", bold(name), plain(&property.kind)), &property.documentation)
+}
+
+/// The entry of a member.
+fn described(name: &str, tag: &str, documentation: &str) -> String {
+    assert!(!documentation.is_empty(), "no description of {name}");
+    entry(tag, documentation.replace('\n', " ").trim())
 }
 
 fn interface(name: &str, found: &Interface) -> String {
@@ -319,32 +343,35 @@ fn interface(name: &str, found: &Interface) -> String {
     let mut out = format!(".SH \"INTERFACE {}\"\n{}\n", plain(name), marked(&about));
     let of = |members: &BTreeMap<String, Member>, is_method: bool| -> Vec<_> {
         let one = |(name, member): (&String, &Member)| {
-            (name.clone(), call(name, member, is_method), member.documentation.clone())
+            let tag = call(name, member, is_method);
+            (name.clone(), described(name, &tag, &member.documentation))
         };
         members.iter().map(one).collect()
     };
-    let properties = found.properties.iter();
-    let properties =
-        properties.map(|(name, one)| (name.clone(), property(name, one), one.documentation.clone()));
+    let properties = found.properties.iter().map(|(name, one)| (name.clone(), property(name, one)));
     for (heading, mut members) in [
         ("Methods", of(&found.methods, true)),
         ("Signals", of(&found.signals, false)),
         ("Properties", properties.collect()),
     ] {
         // In the order of the source, which is better to read; the introspection is sorted by name.
-        members.sort_by_key(|(name, ..)| place(&source, name));
+        members.sort_by_key(|(name, _)| place(&source, name));
         if !members.is_empty() {
             out.push_str(&format!(".SS {heading}\n"));
         }
-        for (name, tag, meaning) in members {
-            assert!(!meaning.is_empty(), "no description of {name}");
-            out.push_str(&entry(&tag, meaning.replace('\n', " ").trim()));
+        for (name, text) in members {
+            out.push_str(&text);
             // The action of a job method depends on the job, and is in its description.
             let own = |(method, action): &&(String, String)| *method == name && !action.is_empty();
             if let Some((_, action)) = actions.iter().find(own) {
                 out.push_str(&format!("Polkit action: {}.\n", bold(action)));
             }
         }
+    }
+    if found.methods.contains_key("GetStats") {
+        out.push_str(".SS Counters that are not properties\nOnly GetStats and StatsUpdated have these.\n");
+        let others = FIGURES.iter().filter(|figure| !found.properties.contains_key(figure.name));
+        out.extend(others.map(figure));
     }
     out
 }

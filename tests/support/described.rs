@@ -33,25 +33,6 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("RecompressionAlgorithms", "/recompression_algorithms"),
             ("BackingDevice", "/backing_device"),
             ("WritebackLimitBytes", "/writeback_limit_bytes"),
-            ("OriginalDataBytes", "/stats/memory/orig_data_size"),
-            ("CompressedDataBytes", "/stats/memory/compr_data_size"),
-            ("MemoryUsedBytes", "/stats/memory/mem_used_total"),
-            ("MemoryPeakBytes", "/stats/memory/mem_used_max"),
-            ("SamePages", "/stats/memory/same_pages"),
-            ("PagesCompacted", "/stats/memory/pages_compacted"),
-            ("HugePages", "/stats/memory/huge_pages"),
-            ("HugePagesSince", "/stats/memory/huge_pages_since"),
-            ("FailedReads", "/stats/io/failed_reads"),
-            ("FailedWrites", "/stats/io/failed_writes"),
-            ("InvalidIo", "/stats/io/invalid_io"),
-            ("NotifyFree", "/stats/io/notify_free"),
-            ("BackingBytes", "/stats/backing/used_bytes"),
-            ("BackingReads", "/stats/backing/read_bytes"),
-            ("BackingWrites", "/stats/backing/written_bytes"),
-            ("CompressionRatio", "/stats/derived/compression_ratio"),
-            ("SavedBytes", "/stats/derived/saved_bytes"),
-            ("HeadroomBytes", "/stats/derived/headroom_bytes"),
-            ("StatsTimestampMonotonic", "/stats/timestamp_monotonic_usec"),
         ],
     ),
     (
@@ -94,18 +75,6 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("SnapshotCount", "/status/snapshots"),
         ],
     ),
-];
-
-/// Values in GetStats that are not properties.
-pub const STATS_ONLY: [(&str, &str); 8] = [
-    ("ReadRequests", "/stats/block/reads"),
-    ("ReadBytes", "/stats/block/read_bytes"),
-    ("WriteRequests", "/stats/block/writes"),
-    ("WrittenBytes", "/stats/block/written_bytes"),
-    ("DiscardedBytes", "/stats/block/discarded_bytes"),
-    ("HugeShare", "/stats/derived/huge_share"),
-    ("SameShare", "/stats/derived/same_share"),
-    ("SwapUsedBytes", "/swap/used_bytes"),
 ];
 
 /// Values that change without use of the device: available memory, space used by other programs.
@@ -157,7 +126,6 @@ pub fn described(object: &Value, name: &str, pointer: &str) -> Value {
     let found = object.pointer(pointer).cloned().unwrap_or(Value::Null);
     match name {
         "WritebackLimitBytes" if found.is_null() => u64::MAX.into(),
-        "SwapUsedBytes" if found.is_null() => 0.into(),
         "SupportedAlgorithms" if found.is_null() => Value::Array(Vec::new()),
         _ => found,
     }

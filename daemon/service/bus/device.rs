@@ -136,125 +136,104 @@ impl Device {
         self.view(|view| view.writeback_limit_bytes.unwrap_or(u64::MAX)).await
     }
 
-    /// Uncompressed bytes stored, same-filled and written-back pages included (`mm_stat`, `orig_data_size`).
+    // Counters. org.zramd1(5) has their descriptions from `FIGURES`.
+
     #[zbus(property(emits_changed_signal = "false"))]
     async fn original_data_bytes(&self) -> u64 {
         self.stats().await.memory.orig_data_size
     }
 
-    /// Compressed payload (`compr_data_size`).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn compressed_data_bytes(&self) -> u64 {
         self.stats().await.memory.compr_data_size
     }
 
-    /// Memory that holds it, allocator overhead included, without the table of pages (`mem_used_total`).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn memory_used_bytes(&self) -> u64 {
         self.stats().await.memory.mem_used_total
     }
 
-    /// Its peak (`mem_used_max`).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn memory_peak_bytes(&self) -> u64 {
         self.stats().await.memory.mem_used_max
     }
 
-    /// Pages that hold one repeated word and need no memory (`same_pages`).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn same_pages(&self) -> u64 {
         self.stats().await.memory.same_pages
     }
 
-    /// Pages freed by compaction (`pages_compacted`).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn pages_compacted(&self) -> u64 {
         self.stats().await.memory.pages_compacted
     }
 
-    /// Pages that do not compress (`huge_pages`).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn huge_pages(&self) -> u64 {
         self.stats().await.memory.huge_pages
     }
 
-    /// Such pages since the device was set up (`huge_pages_since`).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn huge_pages_since(&self) -> u64 {
         self.stats().await.memory.huge_pages_since
     }
 
-    /// Failed reads (`io_stat`). Each is a lost page.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn failed_reads(&self) -> u64 {
         self.stats().await.io.failed_reads
     }
 
-    /// Writes that failed, for lack of memory or at the limit.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn failed_writes(&self) -> u64 {
         self.stats().await.io.failed_writes
     }
 
-    /// Requests that were not made of whole pages; always 0 since Linux 6.12.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn invalid_io(&self) -> u64 {
         self.stats().await.io.invalid_io
     }
 
-    /// Pages freed by their owner (discard or slot free).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn notify_free(&self) -> u64 {
         self.stats().await.io.notify_free
     }
 
-    /// Bytes in use on the backing device (`bd_stat`).
     #[zbus(property(emits_changed_signal = "false"))]
     async fn backing_bytes(&self) -> u64 {
         self.stats().await.backing.used_bytes
     }
 
-    /// Bytes read from it since the device was set up.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn backing_reads(&self) -> u64 {
         self.stats().await.backing.read_bytes
     }
 
-    /// Bytes written to it since the device was set up.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn backing_writes(&self) -> u64 {
         self.stats().await.backing.written_bytes
     }
 
-    /// Compressed pages ÷ the memory that holds them, without same-filled and written-back pages; 0 when there are none.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn compression_ratio(&self) -> f64 {
         self.stats().await.derived.compression_ratio
     }
 
-    /// Memory that the stored pages would take uncompressed, less what they do take.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn saved_bytes(&self) -> u64 {
         self.stats().await.derived.saved_bytes
     }
 
-    /// What it can still take, by its size, its limit, and the memory available at the present ratio.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn headroom_bytes(&self) -> u64 {
         self.stats().await.derived.headroom_bytes
     }
 
-    /// When the counters were read, in microseconds since boot (CLOCK_MONOTONIC). Linux holds statistics back while it
-    /// recompresses or writes back; then they are older than usual.
     #[zbus(property(emits_changed_signal = "false"))]
     async fn stats_timestamp_monotonic(&self) -> u64 {
         self.stats().await.timestamp_monotonic_usec
     }
 
-    /// One sample: all counters of the same moment, by the names of the properties. Besides them there are `SwapUsedBytes` (t: swap
-    /// slots in use, in bytes), `HugeShare` and `SameShare` (d: which part of the stored pages does not compress, and which holds one
-    /// repeated word, 0 to 1), and, from the block layer since the device is there, `ReadRequests` and `WriteRequests` (t: requests
-    /// that were completed), `ReadBytes`, `WrittenBytes` and `DiscardedBytes` (t: uncompressed bytes).
+    /// One sample: all counters of the same moment, by their names. Those that are properties have the same name there.
     #[zbus(out_args("stats"))]
     async fn get_stats(&self) -> Result<HashMap<String, OwnedVariant>> {
         let snapshot = self.core.sample().await;

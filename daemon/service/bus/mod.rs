@@ -1,5 +1,5 @@
 //! The objects on the bus. `#[interface]` is the only definition of each interface: server, introspection and documentation
-//! are generated from it.
+//! are generated from it. The descriptions of counters are in [`logic::figure`].
 
 pub mod auth;
 pub mod benchmark;
