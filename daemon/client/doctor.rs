@@ -393,8 +393,8 @@ mod tests {
         config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "")
     }
 
-    fn codes(found: &[Finding]) -> Vec<&str> {
-        found.iter().map(|finding| finding.code.word()).collect()
+    fn codes(found: &[Finding]) -> Vec<String> {
+        found.iter().map(|finding| finding.code.to_string()).collect()
     }
 
     fn change(number: u32, action: Action, detail: &str) -> Change {

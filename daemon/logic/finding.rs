@@ -130,68 +130,10 @@ pub enum Code {
     DaemonNotRunning,
 }
 
-impl Code {
-    /// Its name in JSON, on the bus and in the journal.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Code::ConfigInvalid => "config-invalid",
-            Code::ConfigDoubtful => "config-doubtful",
-            Code::DeviceLost => "device-lost",
-            Code::RecordDamaged => "record-damaged",
-            Code::DeviceUnmanaged => "device-unmanaged",
-            Code::MemoryChanged => "memory-changed",
-            Code::Unfinished => "unfinished",
-            Code::SwapOff => "swap-off",
-            Code::WritebackMissing => "writeback-missing",
-            Code::ReadsFailed => "reads-failed",
-            Code::WritesFailed => "writes-failed",
-            Code::SwapFull => "swap-full",
-            Code::SwapNearlyFull => "swap-nearly-full",
-            Code::MemoryLimitNear => "memory-limit-near",
-            Code::Incompressible => "incompressible",
-            Code::ZswapActive => "zswap-active",
-            Code::PriorityInverted => "priority-inverted",
-            Code::ImportOffered => "import-offered",
-            Code::ForeignManager => "foreign-manager",
-            Code::SettingChanged => "setting-changed",
-            Code::NoDiskSwapForHibernation => "no-disk-swap-for-hibernation",
-            Code::ResumeOnZram => "resume-on-zram",
-            Code::DiskNearlyFull => "disk-nearly-full",
-            Code::DiskNotLoaded => "disk-not-loaded",
-            Code::DiskPassthrough => "disk-passthrough",
-            Code::DiskFallback => "disk-fallback",
-            Code::DiskBeganEmpty => "disk-began-empty",
-            Code::DiskUnclean => "disk-unclean",
-            Code::StoreNotWritable => "store-not-writable",
-            Code::SaveFailed => "save-failed",
-            Code::SnapshotBroken => "snapshot-broken",
-            Code::SnapshotCorrupt => "snapshot-corrupt",
-            Code::DisksExceedMemory => "disks-exceed-memory",
-            Code::Overridden => "overridden",
-            Code::OverrideOrphaned => "override-orphaned",
-            Code::CreatedAtRuntime => "created-at-runtime",
-            Code::Unreadable => "unreadable",
-            Code::DeviceClaimedTwice => "device-claimed-twice",
-            Code::VerdictDamaged => "verdict-damaged",
-            Code::Refused => "refused",
-            Code::NotSetUp => "not-set-up",
-            Code::NotInLine => "not-in-line",
-            Code::SwapDrained => "swap-drained",
-            Code::Container => "container",
-            Code::ZramMissing => "zram-missing",
-            Code::KernelTooOld => "kernel-too-old",
-            Code::PressureUnknown => "pressure-unknown",
-            Code::PressureNeedsRights => "pressure-needs-rights",
-            Code::GeneratorMissing => "generator-missing",
-            Code::NotEnabled => "not-enabled",
-            Code::DaemonNotRunning => "daemon-not-running",
-        }
-    }
-}
-
+/// Its name in JSON, on the bus and in the journal.
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        self.serialize(f)
     }
 }
 
@@ -225,69 +167,5 @@ impl Finding {
     /// Whether both have the same code and object.
     pub fn is_same(&self, other: &Finding) -> bool {
         (self.code, &self.object) == (other.code, &other.object)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_those_of_json() {
-        for code in [
-            Code::ConfigInvalid,
-            Code::ConfigDoubtful,
-            Code::DeviceLost,
-            Code::RecordDamaged,
-            Code::DeviceUnmanaged,
-            Code::MemoryChanged,
-            Code::Unfinished,
-            Code::SwapOff,
-            Code::WritebackMissing,
-            Code::ReadsFailed,
-            Code::WritesFailed,
-            Code::SwapFull,
-            Code::SwapNearlyFull,
-            Code::MemoryLimitNear,
-            Code::Incompressible,
-            Code::ZswapActive,
-            Code::PriorityInverted,
-            Code::ImportOffered,
-            Code::ForeignManager,
-            Code::SettingChanged,
-            Code::NoDiskSwapForHibernation,
-            Code::ResumeOnZram,
-            Code::DiskNearlyFull,
-            Code::DiskNotLoaded,
-            Code::DiskPassthrough,
-            Code::DiskFallback,
-            Code::DiskBeganEmpty,
-            Code::DiskUnclean,
-            Code::StoreNotWritable,
-            Code::SaveFailed,
-            Code::SnapshotBroken,
-            Code::SnapshotCorrupt,
-            Code::DisksExceedMemory,
-            Code::Overridden,
-            Code::OverrideOrphaned,
-            Code::CreatedAtRuntime,
-            Code::Unreadable,
-            Code::DeviceClaimedTwice,
-            Code::VerdictDamaged,
-            Code::Refused,
-            Code::NotSetUp,
-            Code::NotInLine,
-            Code::SwapDrained,
-            Code::Container,
-            Code::ZramMissing,
-            Code::KernelTooOld,
-            Code::PressureUnknown,
-            Code::PressureNeedsRights,
-            Code::GeneratorMissing,
-            Code::NotEnabled,
-            Code::DaemonNotRunning,
-        ] {
-            assert_eq!(serde_json::to_value(code).unwrap(), code.word());
-        }
     }
 }

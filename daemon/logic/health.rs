@@ -445,8 +445,8 @@ mod tests {
         };
         assert_eq!(found("150"), []);
         assert_eq!(
-            (found("60")[0].code.word(), found("60")[0].object.as_str()),
-            ("setting-changed", "vm.swappiness")
+            (found("60")[0].code, found("60")[0].object.as_str()),
+            (Code::SettingChanged, "vm.swappiness")
         );
     }
 
@@ -483,8 +483,8 @@ mod tests {
         };
         let found = findings(&Snapshot::default(), &around);
         assert_eq!(
-            (found[0].object.as_str(), found[0].code.word()),
-            ("/etc/zramd/zramd.toml:3", "config-invalid")
+            (found[0].object.as_str(), found[0].code),
+            ("/etc/zramd/zramd.toml:3", Code::ConfigInvalid)
         );
         assert_eq!(found[0].message, "/etc/zramd/zramd.toml:3: zram0.zram-size: there is no `RAM`");
     }

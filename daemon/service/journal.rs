@@ -77,10 +77,10 @@ pub fn pressure(level: &str, from: &str, reason: &str) {
 
 /// A device is full or fails while memory is short.
 pub fn alarm(found: &Finding) {
-    let (code, object) = (found.code.word(), found.object.as_str());
+    let (code, object) = (found.code.to_string(), found.object.as_str());
     log::error!(
         MESSAGE_ID = ALARM,
-        ZRAMD_PROBLEM = code,
+        ZRAMD_PROBLEM = code.as_str(),
         ZRAMD_OBJECT = object;
         "{} ({})",
         found.message,
@@ -152,21 +152,21 @@ pub fn problems(before: &[Finding], now: &[Finding]) {
     // The text has changing figures; a problem is identified by code and object.
     let has = |list: &[Finding], found: &Finding| list.iter().any(|other| other.is_same(found));
     for found in now.iter().filter(|found| !has(before, found)) {
-        let (code, object) = (found.code.word(), found.object.as_str());
+        let (code, object) = (found.code.to_string(), found.object.as_str());
         let level = match found.level {
             Level::Error => log::Level::Error,
             Level::Warning => log::Level::Warn,
             Level::Note => log::Level::Info,
         };
         log::log!(
-            level, MESSAGE_ID = PROBLEM, ZRAMD_PROBLEM = code, ZRAMD_OBJECT = object;
+            level, MESSAGE_ID = PROBLEM, ZRAMD_PROBLEM = code.as_str(), ZRAMD_OBJECT = object;
             "{} ({})", found.message, found.remedy
         );
     }
     for found in before.iter().filter(|found| !has(now, found)) {
         log::info!(
             MESSAGE_ID = PROBLEM_GONE,
-            ZRAMD_PROBLEM = found.code.word(),
+            ZRAMD_PROBLEM = found.code.to_string().as_str(),
             ZRAMD_OBJECT = found.object.as_str();
             "no longer: {}",
             found.message

@@ -21,6 +21,7 @@ use logic::device::algorithm::Algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::swap_header;
 use logic::expr::Expr;
+use logic::finding::Code;
 use logic::plan::{Activation, Decision};
 use logic::ramdisk::{KeepSettings, Mode};
 use logic::record::{Progress, Record, Target, Undo};
@@ -550,7 +551,7 @@ fn damages() -> [String; 6] {
 
 fn codes_of_records(machine: &SimMachine) -> Vec<String> {
     let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
-    let found = snapshot.problems.into_iter().filter(|finding| finding.code.word() == "record-damaged");
+    let found = snapshot.problems.into_iter().filter(|finding| finding.code == Code::RecordDamaged);
     found.map(|finding| finding.object).collect()
 }
 

@@ -8,6 +8,7 @@ use engine::sample::Detail;
 use host::Errno;
 use logic::change::{Action, UnitDisk};
 use logic::config::{self, Loaded};
+use logic::finding::Code;
 use logic::plan::Activation;
 use logic::record::Target;
 use logic::sample::{ReasonView, RoleView, Snapshot, StateView};
@@ -271,9 +272,9 @@ fn foreign_and_missing_devices_are_distinguished() {
     );
     machine.change().devices.remove(&0);
     let seen = look(&machine, BEFORE);
-    let codes: Vec<(&str, &str)> =
-        seen.problems.iter().map(|found| (found.code.word(), found.object.as_str())).collect();
-    assert_eq!(codes, [("device-lost", "zram0")]);
+    let codes: Vec<(Code, &str)> =
+        seen.problems.iter().map(|found| (found.code, found.object.as_str())).collect();
+    assert_eq!(codes, [(Code::DeviceLost, "zram0")]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use logic::benchmark::score::Profile;
 use logic::change::Action;
 use logic::config::{self, Loaded};
 use logic::device::algorithm::Algorithm;
+use logic::finding::Code;
 use logic::plan::{Activation, Decision};
 use logic::record::Target;
 use logic::view::View;
@@ -138,9 +139,9 @@ fn what_another_program_has_changed_is_left_alone() {
     machine.change().tunables.insert(Tunable::Swappiness, "77".to_owned());
     assert!(engine::apply(&mut machine.process(), &load(TUNED)).unwrap().plan.is_empty(), "nobody fights");
     let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
-    let codes: Vec<(&str, &str)> =
-        snapshot.problems.iter().map(|found| (found.code.word(), found.object.as_str())).collect();
-    assert_eq!(codes, [("setting-changed", "vm.swappiness")]);
+    let codes: Vec<(Code, &str)> =
+        snapshot.problems.iter().map(|found| (found.code, found.object.as_str())).collect();
+    assert_eq!(codes, [(Code::SettingChanged, "vm.swappiness")]);
     revert(&machine);
     assert_eq!(values(&machine), "77 3 15000 10 Y");
 }

@@ -4,6 +4,7 @@
 use engine::sample;
 use host::BlockProbe;
 use logic::config::{self, Loaded};
+use logic::finding::Code;
 use logic::record::Target;
 use logic::view::View;
 use sim::SimMachine;
@@ -98,8 +99,8 @@ fn what_cannot_be_encrypted_is_not_written_at_all() {
         assert!(state.devices[&0].backing.is_none() && state.loops.is_empty() && state.mappings.is_empty());
         drop(state);
         let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
-        let codes: Vec<&str> = snapshot.problems.iter().map(|found| found.code.word()).collect();
-        assert_eq!(codes, ["writeback-missing"]);
+        let codes: Vec<Code> = snapshot.problems.iter().map(|found| found.code).collect();
+        assert_eq!(codes, [Code::WritebackMissing]);
     }
 }
 

@@ -156,7 +156,7 @@ mod tests {
     fn an_offer_stands_until_it_is_taken() {
         let offered = decide(&seen(), OnChange::Report).unwrap();
         let found = findings(std::slice::from_ref(&offered), |_| Some(4 * GIB));
-        assert_eq!((found[0].code.word(), found[0].object.as_str()), ("memory-changed", "zram0"));
+        assert_eq!((found[0].code, found[0].object.as_str()), (Code::MemoryChanged, "zram0"));
         assert_eq!(findings(&[offered], |_| Some(8 * GIB)), []);
         let applied = decide(&seen(), OnChange::Apply).unwrap();
         assert_eq!(findings(&[applied], |_| Some(4 * GIB)), []);
