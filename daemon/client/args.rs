@@ -50,14 +50,23 @@ pub enum Colour {
 }
 
 /// Form of JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Json {
     /// With line breaks.
     Pretty,
     /// On one line.
     Short,
     /// No JSON.
+    #[default]
     Off,
+}
+
+/// Whether the result is JSON.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct JsonForm {
+    /// JSON: pretty (default) or short, on one line
+    #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
+    pub json: Json,
 }
 
 /// Form of `stats`.
@@ -120,11 +129,7 @@ pub enum Command {
         stats: Option<u32>,
     },
     /// Look for problems, and say how to mend each
-    Doctor {
-        /// JSON: pretty (default) or short, on one line
-        #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-        json: Json,
-    },
+    Doctor(JsonForm),
     /// Look for mistakes in the configuration, or in these files; what is otherwise ignored is one too
     Check {
         /// Files to check instead of the configuration
@@ -137,11 +142,7 @@ pub enum Command {
     /// Read the configuration again and bring the machine in line with it (`plan` shows what that changes)
     Reload(Change),
     /// Show what holds until the next boot instead of the configuration
-    Overrides {
-        /// JSON: pretty (default) or short, on one line
-        #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-        json: Json,
-    },
+    Overrides(JsonForm),
     /// Remove what holds until the next boot, and follow the configuration again
     Unset(Unset),
     /// Create a device that lasts until the next boot
@@ -280,9 +281,9 @@ pub struct List {
     /// One blank between columns, blanks in names as \x20
     #[arg(long)]
     pub raw: bool,
-    /// JSON: pretty (default) or short, on one line
-    #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-    pub json: Option<Json>,
+    /// Format of the result
+    #[command(flatten)]
+    pub form: JsonForm,
 }
 
 /// Whether contents may be lost.
@@ -329,9 +330,9 @@ pub struct Maintain {
     /// Only say what would be done; needs no rights
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// JSON: pretty (default) or short, on one line
-    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-    pub json: Json,
+    /// Format of the result
+    #[command(flatten)]
+    pub form: JsonForm,
 }
 
 /// `create`: the keys of a section.
@@ -363,18 +364,14 @@ pub struct Create {
 #[derive(Debug, Subcommand)]
 pub enum Disk {
     /// List RAM disks with what is kept of them
-    List {
-        /// JSON: pretty (default) or short, on one line
-        #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-        json: Json,
-    },
+    List(JsonForm),
     /// Explain how keeping them goes
     Status {
         /// Only these
         names: Vec<String>,
-        /// JSON: pretty (default) or short, on one line
-        #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-        json: Json,
+        /// Format of the result
+        #[command(flatten)]
+        form: JsonForm,
     },
     /// Save them now
     Save {
@@ -411,9 +408,9 @@ pub enum Disk {
     Snapshots {
         /// Disk
         name: String,
-        /// JSON: pretty (default) or short, on one line
-        #[arg(short = 'J', long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-        json: Json,
+        /// Format of the result
+        #[command(flatten)]
+        form: JsonForm,
     },
     /// Keep a snapshot from being pruned
     Pin {
@@ -529,9 +526,9 @@ pub struct BenchRun {
     /// Draw a chart into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,
-    /// JSON: pretty (default) or short, on one line
-    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-    pub json: Option<Json>,
+    /// Format of the result
+    #[command(flatten)]
+    pub form: JsonForm,
 }
 
 /// `bench show`.
@@ -540,9 +537,9 @@ pub struct BenchShow {
     /// Draw a chart into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,
-    /// JSON: pretty (default) or short, on one line
-    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-    pub json: Option<Json>,
+    /// Format of the result
+    #[command(flatten)]
+    pub form: JsonForm,
 }
 
 /// `bench ramdisk`.
@@ -559,9 +556,9 @@ pub struct BenchRamdisk {
     /// Compression algorithms, separated by semicolons, for example 'lz4;zstd(level=1)'; otherwise what the kernel selects
     #[arg(short, long, value_name = "NAME", value_delimiter = ';', value_parser = algorithm)]
     pub algorithm: Vec<Algorithm>,
-    /// JSON: pretty (default) or short, on one line
-    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-    pub json: Option<Json>,
+    /// Format of the result
+    #[command(flatten)]
+    pub form: JsonForm,
 }
 
 /// `bench swap`.
@@ -579,9 +576,9 @@ pub struct BenchSwap {
     /// Values of vm.page-cluster, for example 0-3 or 0,3; otherwise all of them
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clusters)]
     pub page_cluster: Vec<RangeInclusive<u8>>,
-    /// JSON: pretty (default) or short, on one line
-    #[arg(long, value_enum, hide_possible_values = true, hide_default_value = true, num_args = 0..=1, default_value = "off", default_missing_value = "pretty", require_equals = true)]
-    pub json: Option<Json>,
+    /// Format of the result
+    #[command(flatten)]
+    pub form: JsonForm,
 }
 
 /// Seconds of a measurement.

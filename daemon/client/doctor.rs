@@ -96,10 +96,8 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     }
     found.extend(verdict(&loaded));
     found.sort_by_key(|finding| finding.level);
-    match json {
-        Json::Off => out::print(&render(&found, &loaded, Style::stdout(cli.color)))?,
-        form => out::print(&document(&found, form)?)?,
-    }
+    let document = Document { schema_version: SCHEMA_VERSION, problems: &found };
+    out::result(json, &document, || render(&found, &loaded, Style::stdout(cli.color)))?;
     Ok(match found.first().map(|finding| finding.level) {
         None | Some(Level::Note) => ExitStatus::Success,
         Some(Level::Warning) => ExitStatus::Inactive,
@@ -116,13 +114,11 @@ fn compare(file: Option<&PathBuf>, loaded: &Loaded) -> Option<Survey> {
         .ok()
 }
 
-fn document(found: &[Finding], form: Json) -> Result<String, Error> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        schema_version: u32,
-        problems: &'a [Finding],
-    }
-    out::json(&Document { schema_version: SCHEMA_VERSION, problems: found }, form)
+/// The JSON form.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    problems: &'a [Finding],
 }
 
 /// The findings with their number.
@@ -526,7 +522,8 @@ mod tests {
             &loaded("[zram0]"),
         ));
         fixture::golden("doctor", &render(&found, &loaded("[zram0]"), Style::default()));
-        let value: serde_json::Value = serde_json::from_str(&document(&found, Json::Short).unwrap()).unwrap();
+        let value =
+            serde_json::to_value(Document { schema_version: SCHEMA_VERSION, problems: &found }).unwrap();
         assert_eq!(value["schema_version"], 1);
         assert_eq!(value["problems"][1]["code"], "zswap-active");
         assert_eq!(value["problems"][1]["level"], "warning");

@@ -46,41 +46,40 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
         }
     };
     // Only the JSON form includes the problems.
-    let snapshot = match list.json {
-        Some(Json::Pretty | Json::Short) => read::snapshot(cli.config.as_ref())?.0,
-        Some(Json::Off) | None if chosen.iter().all(|chosen| chosen.column.default) => {
+    let snapshot = match list.form.json {
+        Json::Pretty | Json::Short => read::snapshot(cli.config.as_ref())?.0,
+        Json::Off if chosen.iter().all(|chosen| chosen.column.default) => {
             read::figures(cli.config.as_ref(), Detail::Listed)?
         }
-        Some(Json::Off) | None => read::figures(cli.config.as_ref(), Detail::Full)?,
+        Json::Off => read::figures(cli.config.as_ref(), Detail::Full)?,
     };
     let (rows, unknown) = select::select(Row::all(&snapshot), &list.patterns);
     let form =
         Form { bytes: list.bytes, bare: list.noheadings, raw: list.raw, style: Style::stdout(cli.color) };
-    match list.json {
-        Some(json @ (Json::Pretty | Json::Short)) => out::print(&document(&snapshot, &rows, json)?)?,
-        Some(Json::Off) | None if rows.is_empty() => {
-            if unknown.is_empty() {
-                out::note("There is no zram device, and no RAM disk of zramd.");
-            }
+    if list.form.json == Json::Off && rows.is_empty() {
+        if unknown.is_empty() {
+            out::note("There is no zram device, and no RAM disk of zramd.");
         }
-        Some(Json::Off) | None => out::print(&render(&rows, &chosen, form))?,
+    } else {
+        out::result(list.form.json, &document(&snapshot, &rows), || render(&rows, &chosen, form))?;
     }
     Ok(select::report(&unknown))
 }
 
-fn document(snapshot: &Snapshot, rows: &[Row<'_>], form: Json) -> Result<String, Error> {
-    let device = |row: &Row<'_>| {
-        snapshot.devices.iter().find(|device| matches!(row, Row::Device(d) if d.name == device.name))
-    };
-    let disk =
-        |row: &Row<'_>| snapshot.disks.iter().find(|disk| matches!(row, Row::Disk(d) if d.name == disk.name));
-    let document = Document {
+fn document<'a>(snapshot: &'a Snapshot, rows: &[Row<'a>]) -> Document<'a> {
+    let mut document = Document {
         schema_version: SCHEMA_VERSION,
-        devices: rows.iter().filter_map(device).collect(),
-        disks: rows.iter().filter_map(disk).collect(),
+        devices: Vec::new(),
+        disks: Vec::new(),
         problems: &snapshot.problems,
     };
-    out::json(&document, form)
+    for row in rows {
+        match row {
+            Row::Device(device) => document.devices.push(device),
+            Row::Disk(disk) => document.disks.push(disk),
+        }
+    }
+    document
 }
 
 /// The list as text.
@@ -146,7 +145,7 @@ mod tests {
         let snapshot = fixture::machine();
         let words = ["zram0".to_owned(), "scratch".to_owned()];
         let (rows, _) = select::select(Row::all(&snapshot), &words);
-        let text = document(&snapshot, &rows, Json::Short).unwrap();
+        let text = out::json(&document(&snapshot, &rows), Json::Short).unwrap();
         assert_eq!(text.lines().count(), 1);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["schema_version"], 1);

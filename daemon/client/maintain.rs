@@ -5,7 +5,7 @@ use std::path::Path;
 
 use zbus::Variant;
 
-use super::args::{Cli, Json, Maintain};
+use super::args::{Cli, Maintain};
 use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::style::Style;
@@ -113,10 +113,7 @@ fn last(begun: u64) -> Option<Report> {
 }
 
 fn show(report: &Report, words: &Maintain, style: Style) -> Result<(), Error> {
-    match words.json {
-        Json::Pretty | Json::Short => out::print(&out::json(report, words.json)?),
-        Json::Off => out::print(&text(report, words.dry_run, style)),
-    }
+    out::result(words.form.json, report, || text(report, words.dry_run, style))
 }
 
 /// The report as text: a paragraph per device, and one for all.

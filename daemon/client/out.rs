@@ -19,6 +19,14 @@ pub fn print(text: &str) -> Result<(), Error> {
     }
 }
 
+/// Writes a result as JSON, or as text.
+pub fn result<T: Serialize>(form: Json, document: &T, text: impl FnOnce() -> String) -> Result<(), Error> {
+    match form {
+        Json::Off => print(&text()),
+        Json::Pretty | Json::Short => print(&json(document, form)?),
+    }
+}
+
 /// A document as JSON with a final line break.
 pub fn json<T: Serialize>(document: &T, form: Json) -> Result<String, Error> {
     let text = match form {

@@ -24,20 +24,16 @@ const NONE: &str = "-";
 /// Runs `overrides`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     let overrides = read::readable_config(read::used_file(cli).as_ref())?.loaded.merged.overrides;
-    match json {
-        Json::Off => out::print(&text(&overrides, Style::stdout(cli.color)))?,
-        form => out::print(&document(&overrides, form)?)?,
-    }
+    let document = Document { schema_version: SCHEMA_VERSION, overrides: &overrides };
+    out::result(json, &document, || text(&overrides, Style::stdout(cli.color)))?;
     Ok(ExitStatus::Success)
 }
 
-fn document(overrides: &[Override], form: Json) -> Result<String, Error> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        schema_version: u32,
-        overrides: &'a [Override],
-    }
-    out::json(&Document { schema_version: SCHEMA_VERSION, overrides }, form)
+/// The JSON form.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    overrides: &'a [Override],
 }
 
 fn text(overrides: &[Override], style: Style) -> String {
@@ -129,7 +125,8 @@ mod tests {
     fn overrides_are_as_in_the_golden_files() {
         let found = overrides();
         fixture::golden("overrides", &text(&found, Style::default()));
-        fixture::golden("overrides-json", &document(&found, Json::Pretty).unwrap());
+        let document = Document { schema_version: SCHEMA_VERSION, overrides: &found };
+        fixture::golden("overrides-json", &out::json(&document, Json::Pretty).unwrap());
         fixture::golden("overrides-notes", &problems::render(&overlay::findings(&found), Style::default()));
         assert_eq!(text(&[], Style::default()), "no overrides\n");
     }

@@ -46,22 +46,22 @@ struct Document<'a, T: Serialize> {
 pub fn run(cli: &Cli, command: &Disk) -> std::result::Result<ExitStatus, Error> {
     let ask = !cli.no_ask_password;
     match command {
-        Disk::List { json } => {
+        Disk::List(form) => {
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
-            print(*json, "disks", &snapshot.disks, || list(&snapshot))
+            print(form.json, "disks", &snapshot.disks, || list(&snapshot))
         }
-        Disk::Status { names, json } => {
+        Disk::Status { names, form } => {
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
             let disks = chosen(&snapshot, names)?;
-            print(*json, "disks", &disks, || {
+            print(form.json, "disks", &disks, || {
                 let texts = disks.iter().map(|disk| status(disk, connect::next_save(disk)));
                 texts.collect::<Vec<_>>().join("\n")
             })
         }
-        Disk::Snapshots { name, json } => {
+        Disk::Snapshots { name, form } => {
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
             let disk = one(&snapshot, name)?;
-            print(*json, "snapshots", &disk.status.snapshots, || snapshots(disk))
+            print(form.json, "snapshots", &disk.status.snapshots, || snapshots(disk))
         }
         Disk::Export { name, directory, generation } => export(cli, name, directory, *generation),
         _ => Ok(connect::run(change(ask, command))),
@@ -74,14 +74,8 @@ fn print<T: Serialize>(
     content: &T,
     text: impl FnOnce() -> String,
 ) -> std::result::Result<ExitStatus, Error> {
-    match json {
-        Json::Off => out::print(&text())?,
-        form => {
-            let document =
-                Document { schema_version: SCHEMA_VERSION, content: HashMap::from([(what, content)]) };
-            out::print(&out::json(&document, form)?)?;
-        }
-    }
+    let document = Document { schema_version: SCHEMA_VERSION, content: HashMap::from([(what, content)]) };
+    out::result(json, &document, text)?;
     Ok(ExitStatus::Success)
 }
 
@@ -254,7 +248,7 @@ fn export(
     generation: Option<u64>,
 ) -> std::result::Result<ExitStatus, Error> {
     let directory = path(directory)?;
-    let number = generation.map_or_else(|| "newest".to_owned(), |number| number.to_string());
+    let number = number(generation);
     let mut words = vec!["export", bare(name), &directory, &number];
     // Also that of the daemon, which determines the configured disks.
     let file = read::used_file(cli).map(|file| path(&file)).transpose()?;
@@ -341,7 +335,7 @@ async fn change(ask: bool, command: &Disk) -> Result<ExitStatus> {
             let wish = Wish { name, method: "Resize", words: Vec::new(), doing, no_block: change.no_block };
             carry_out(ask, &wish, &(bytes, &nothing)).await?;
         }
-        Disk::List { .. } | Disk::Status { .. } | Disk::Snapshots { .. } | Disk::Export { .. } => {}
+        Disk::List(_) | Disk::Status { .. } | Disk::Snapshots { .. } | Disk::Export { .. } => {}
     }
     Ok(ExitStatus::Success)
 }

@@ -36,7 +36,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Status { names } => status::run(cli, &names),
         Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
         Command::Stats { names, format } => stats::run(cli, &names, format),
-        Command::Doctor { json } => doctor::run(cli, json),
+        Command::Doctor(form) => doctor::run(cli, form.json),
         Command::Check { files } => config::check(cli, &files),
         Command::CatConfig => config::cat(cli),
         Command::Bench { command: Bench::Run(words) } => benchmark::run(&words, ask),
@@ -51,7 +51,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),
         Command::Plan(change) => Ok(noted(cli, connect::run(plan::run(cli, change.force)))),
-        Command::Overrides { json } => overrides::run(cli, json),
+        Command::Overrides(form) => overrides::run(cli, form.json),
         Command::Unset(words) => {
             let names = if words.all { overrides::objects(cli)? } else { words.names };
             Ok(connect::run(overrides::unset(cli, &names, words.change)))

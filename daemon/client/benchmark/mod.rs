@@ -48,7 +48,7 @@ pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
         last()
     };
     let report = report.ok_or_else(|| Error::failed("the benchmark ended without a result"))?;
-    let status = show_report(&report, words.json, words.chart.as_deref())?;
+    let status = show_report(&report, words.form.json, words.chart.as_deref())?;
     for line in to_adopt() {
         out::note(&line);
     }
@@ -143,8 +143,8 @@ pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
     let profile = read::config(None).loaded.settings.benchmark.profile;
     let stored = keep::stored(&LinuxHost::new("/"), profile)
         .map_err(|why| Error::new(ErrorKind::NotFound, format!("{why}; `zramdctl bench run` measures")))?;
-    show_report(&stored.report, words.json, words.chart.as_deref())?;
-    if words.json.is_none_or(|form| form == Json::Off) {
+    show_report(&stored.report, words.form.json, words.chart.as_deref())?;
+    if words.form.json == Json::Off {
         out::line(&age(&stored, clock::unix_seconds()));
     }
     Ok(ExitStatus::Success)
@@ -156,11 +156,8 @@ fn age(stored: &Stored<Report>, now: u64) -> String {
     format!("Measured {} ago with Linux {} on {}.", span(past), stored.key.kernel, stored.key.cpu)
 }
 
-fn show_report(report: &Report, json: Option<Json>, chart: Option<&Path>) -> Result<ExitStatus, Error> {
-    match json {
-        Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(report, form)?)?,
-        _ => out::print(&text(report))?,
-    }
+fn show_report(report: &Report, json: Json, chart: Option<&Path>) -> Result<ExitStatus, Error> {
+    out::result(json, report, || text(report))?;
     // Last, so that an error with the chart does not hide the figures.
     if let Some(path) = chart {
         chart::write(report, path)?;

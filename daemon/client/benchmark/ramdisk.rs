@@ -1,6 +1,6 @@
 //! `bench ramdisk`: the result of `zramd-worker` as a table, which separates the page cache from the devices.
 
-use crate::args::{BenchRamdisk, Json};
+use crate::args::BenchRamdisk;
 use crate::{out, worker};
 use engine::Error;
 use engine::benchmark::ramdisk::Options;
@@ -18,10 +18,7 @@ pub fn run(words: &BenchRamdisk) -> Result<ExitStatus, Error> {
         algorithms: words.algorithm.clone(),
     };
     let report: Report = worker::run_json(WORK, &options, "bench ramdisk")?;
-    match words.json {
-        Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(&report, form)?)?,
-        _ => out::print(&text(&report))?,
-    }
+    out::result(words.form.json, &report, || text(&report))?;
     Ok(ExitStatus::Success)
 }
 

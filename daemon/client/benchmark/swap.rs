@@ -1,6 +1,6 @@
 //! `bench swap`: the result of `zramd-worker` as a table.
 
-use crate::args::{BenchSwap, Json};
+use crate::args::BenchSwap;
 use crate::{out, worker};
 use engine::Error;
 use engine::benchmark::swap::Options;
@@ -18,10 +18,7 @@ pub fn run(words: &BenchSwap) -> Result<ExitStatus, Error> {
         page_clusters: words.page_cluster.iter().cloned().flatten().collect(),
     };
     let report: Report = worker::run_json(WORK, &options, "bench swap")?;
-    match words.json {
-        Some(form @ (Json::Pretty | Json::Short)) => out::print(&out::json(&report, form)?)?,
-        _ => out::print(&text(&report))?,
-    }
+    out::result(words.form.json, &report, || text(&report))?;
     Ok(ExitStatus::Success)
 }
 
