@@ -4,29 +4,24 @@ use logic::figure::{FIGURES, Metric, Unit, Value, counter, gauge};
 use logic::maintain::report::{Budget, Total};
 use logic::sample::{DeviceView, DiskView};
 
-#[allow(clippy::unnecessary_wraps)] // As the tables want it.
-fn count(value: u64) -> Option<Value> {
-    Some(Value::Count(value))
-}
-
 /// Metrics of each device that is set up, in addition to [`FIGURES`].
 const SIZES: &[Metric<DeviceView>] = &[
     gauge(
         "device_disk_size",
         Unit::Bytes,
-        |view| count(view.disk_size_bytes),
+        |view| Some(view.disk_size_bytes.into()),
         "How much can be stored, uncompressed.",
     ),
     gauge(
         "device_memory_limit",
         Unit::Bytes,
-        |view| count(view.stats.memory.mem_limit),
+        |view| Some(view.stats.memory.mem_limit.into()),
         "Limit of the memory used, 0 for none.",
     ),
     gauge(
         "device_swap_size",
         Unit::Bytes,
-        |view| view.swap.and_then(|swap| count(swap.size_bytes)),
+        |view| view.swap.map(|swap| swap.size_bytes.into()),
         "Size of the active swap on the device.",
     ),
 ];
@@ -39,9 +34,9 @@ pub fn device() -> impl Iterator<Item = &'static Metric<DeviceView>> {
 
 /// Metrics of each mounted RAM disk.
 pub const DISK: &[Metric<DiskView>] = &[
-    gauge("disk_size", Unit::Bytes, |view| count(view.size_bytes), "How much fits on the RAM disk."),
-    gauge("disk_used", Unit::Bytes, |view| count(view.used_bytes), "How much is on the RAM disk."),
-    gauge("disk_free_inodes", Unit::None, |view| view.files_left().and_then(count), "Files that still fit."),
+    gauge("disk_size", Unit::Bytes, |view| Some(view.size_bytes.into()), "How much fits on the RAM disk."),
+    gauge("disk_used", Unit::Bytes, |view| Some(view.used_bytes.into()), "How much is on the RAM disk."),
+    gauge("disk_free_inodes", Unit::None, |view| view.files_left().map(Value::from), "Files that still fit."),
 ];
 
 /// Metrics of each maintenance policy that has run since boot. The kernel does not count recompressed pages.
@@ -49,25 +44,25 @@ pub const POLICY: &[Metric<(String, Total)>] = &[
     counter(
         "maintenance_runs",
         Unit::None,
-        |(_, total)| count(total.runs),
+        |(_, total)| Some(total.runs.into()),
         "Runs of the policy that changed a device since boot.",
     ),
     counter(
         "maintenance_freed",
         Unit::Bytes,
-        |(_, total)| count(total.freed_bytes),
+        |(_, total)| Some(total.freed_bytes.into()),
         "Memory that the policy freed since boot.",
     ),
     counter(
         "maintenance_written",
         Unit::Bytes,
-        |(_, total)| count(total.written_bytes),
+        |(_, total)| Some(total.written_bytes.into()),
         "Data that the policy wrote to backing devices since boot.",
     ),
     counter(
         "maintenance_busy",
         Unit::Seconds,
-        |(_, total)| Some(Value::Real(seconds(total.took_usec))),
+        |(_, total)| Some(seconds(total.took_usec).into()),
         "Time spent in the policy since boot.",
     ),
 ];
@@ -77,19 +72,19 @@ pub const BUDGET: &[Metric<Budget>] = &[
     gauge(
         "writeback_budget",
         Unit::Bytes,
-        |budget| count(budget.daily_bytes),
+        |budget| Some(budget.daily_bytes.into()),
         "Budget for writes to backing devices in any 24 hours.",
     ),
     gauge(
         "writeback_budget_left",
         Unit::Bytes,
-        |budget| count(budget.left_bytes),
+        |budget| Some(budget.left_bytes.into()),
         "Remaining budget at the last run of maintenance.",
     ),
     counter(
         "writeback",
         Unit::Bytes,
-        |budget| count(budget.total_bytes),
+        |budget| Some(budget.total_bytes.into()),
         "Data written to backing devices in total, across restarts.",
     ),
 ];

@@ -5,9 +5,8 @@ use std::num::NonZeroUsize;
 
 use jiff::Zoned;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use zbus::fdo::{DBusProxy, ManagedObjects, NameOwnerChangedStream, ObjectManagerProxy, PropertiesProxy};
+use zbus::fdo::{DBusProxy, ManagedObjects, NameOwnerChangedStream};
 use zbus::message::Type;
-use zbus::proxy::CacheProperties;
 use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
 use super::connect::of_call;
@@ -84,23 +83,10 @@ async fn begin(bus: &Bus, form: Form) -> Result<Objects, Error> {
     if let Some(interval) = form.stats {
         let () = bus.manager("Subscribe", &interval).await?;
     }
-    let manager = ObjectManagerProxy::builder(bus.connection())
-        .destination(NAME)
-        .path(ROOT)
-        .cache_properties(CacheProperties::No)
-        .build()
-        .await
-        .map_err(of_call)?;
-    let mut objects = objects(&manager.get_managed_objects().await.map_err(|error| of_call(error.into()))?);
-    let root = PropertiesProxy::builder(bus.connection())
-        .destination(NAME)
-        .path(ROOT)
-        .cache_properties(CacheProperties::No)
-        .build()
-        .await
-        .map_err(of_call)?;
-    let interface = zbus::names::InterfaceName::from_static_str_unchecked("org.zramd1.Manager");
-    let properties = root.get_all(interface).await.map_err(|error| of_call(error.into()))?;
+    let found = bus.call(ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", &()).await?;
+    let mut objects = objects(&found);
+    let properties: Raw =
+        bus.call(ROOT, "org.freedesktop.DBus.Properties", "GetAll", &"org.zramd1.Manager").await?;
     objects
         .entry(ROOT.to_owned())
         .or_default()

@@ -35,20 +35,19 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 
 /// Whether an argument selects this row: `zram0`, `/dev/zram0`, `logs`, `ramdisk.logs`, or a pattern.
 pub fn means(word: &str, row: Row<'_>) -> bool {
-    let directory = match row {
-        Row::Device(_) => "/dev/",
-        Row::Disk(_) => "ramdisk.",
-    };
-    matches(word, row.name()) || word.strip_prefix(directory).is_some_and(|word| matches(word, row.name()))
+    matches(word, row.name()) || without_prefix(word, row).is_some_and(|word| matches(word, row.name()))
 }
 
 /// As [`means`], without patterns.
 pub fn is(word: &str, row: Row<'_>) -> bool {
-    let directory = match row {
+    word == row.name() || without_prefix(word, row) == Some(row.name())
+}
+
+fn without_prefix<'w>(word: &'w str, row: Row<'_>) -> Option<&'w str> {
+    word.strip_prefix(match row {
         Row::Device(_) => "/dev/",
         Row::Disk(_) => "ramdisk.",
-    };
-    word == row.name() || word.strip_prefix(directory) == Some(row.name())
+    })
 }
 
 /// The rows selected by any of the arguments (all without arguments), and the arguments that select none.

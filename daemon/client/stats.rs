@@ -14,7 +14,7 @@ use logic::exit::ExitStatus;
 use logic::figure::{Metric, Unit, Value};
 use logic::finding::Level;
 use logic::maintain::report::Total;
-use logic::sample::{SCHEMA_VERSION, Snapshot, Stats};
+use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot, Stats};
 
 /// Prefix of all names.
 const PREFIX: &str = "zramd";
@@ -48,16 +48,16 @@ struct Sample<'a> {
 }
 
 fn json(snapshot: &Snapshot, rows: &[Row<'_>]) -> Result<String, Error> {
-    let sample = |row: &Row<'_>| {
-        let Row::Device(view) = row else { return None };
-        let view = snapshot.device(&view.name)?;
-        let swap_used_bytes = view.swap.map(|swap| swap.used_bytes);
-        Some(Sample { name: &view.name, swap_used_bytes, stats: &view.stats })
-    };
+    let mut devices = Vec::new();
+    for row in rows {
+        if let Row::Device(DeviceView { name, swap, stats, .. }) = row {
+            devices.push(Sample { name, swap_used_bytes: swap.map(|swap| swap.used_bytes), stats });
+        }
+    }
     let document = Document {
         schema_version: SCHEMA_VERSION,
         timestamp_monotonic_usec: snapshot.timestamp_monotonic_usec,
-        devices: rows.iter().filter_map(sample).collect(),
+        devices,
     };
     out::json(&document, Json::Pretty)
 }
@@ -104,10 +104,10 @@ pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, di
         (labels, Value::Count(1))
     });
     text.family("device", Unit::None, Kind::Info, "What the device is.", info);
-    text.metrics(device(), &devices, |view| view, |view| vec![("device", view.name.as_str())]);
-    text.metrics(DISK, &disks, |view| view, |view| vec![("disk", view.name.as_str())]);
+    text.metrics(device(), &devices, |view| vec![("device", view.name.as_str())]);
+    text.metrics(DISK, &disks, |view| vec![("disk", view.name.as_str())]);
     let policies: Vec<(String, Total)> = policies.clone().into_iter().collect();
-    text.metrics(POLICY, &policies, |policy| policy, |(name, _)| vec![("policy", name.as_str())]);
+    text.metrics(POLICY, &policies.iter().collect::<Vec<_>>(), |(name, _)| vec![("policy", name.as_str())]);
     let ages = policies.iter().map(|(policy, total)| {
         let age = snapshot.timestamp_monotonic_usec.saturating_sub(total.last_monotonic_usec);
         let labels = vec![("policy", policy.as_str()), ("result", total.last_result.as_str())];
@@ -115,7 +115,7 @@ pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, di
     });
     let help = "Waking time since the policy last ran, by result.";
     text.family("maintenance_last_run_age", Unit::Seconds, Kind::Gauge, help, ages);
-    text.metrics(BUDGET, snapshot.maintenance.budget.as_slice(), |budget| budget, |_| Vec::new());
+    text.metrics(BUDGET, &snapshot.maintenance.budget.iter().collect::<Vec<_>>(), |_| Vec::new());
     let levels = ["error", "warning"].into_iter().zip(problems);
     let problems = levels.map(|(level, count)| (vec![("level", level)], Value::Count(count)));
     text.family("problems", Unit::None, Kind::Gauge, "Problems found, by level.", problems);
@@ -144,17 +144,15 @@ struct Text {
 
 impl Text {
     /// Appends these metrics for all things.
-    fn metrics<'a, 'm, I, T: 'm>(
+    fn metrics<'a, 'm, T: 'm>(
         &mut self,
         metrics: impl IntoIterator<Item = &'m Metric<T>>,
-        things: &'a [I],
-        thing: fn(&'a I) -> &'a T,
+        things: &[&'a T],
         labels: fn(&'a T) -> Labels<'a>,
     ) {
         for metric in metrics {
             let kind = if metric.counter { Kind::Counter } else { Kind::Gauge };
-            let values =
-                things.iter().map(thing).filter_map(|thing| Some((labels(thing), (metric.value)(thing)?)));
+            let values = things.iter().filter_map(|thing| Some((labels(thing), (metric.value)(thing)?)));
             self.family(metric.name, metric.unit, kind, metric.help, values);
         }
     }

@@ -14,6 +14,7 @@ use super::{out, select};
 use engine::Error;
 use logic::config::merge::Merged;
 use logic::config::settings::Settings;
+use logic::device::algorithm::Algorithm;
 use logic::exit::ExitStatus;
 use logic::finding::Finding;
 use logic::human::human;
@@ -100,7 +101,7 @@ pub fn render(
         parts.push(settings(&snapshot.vm, style));
     }
     parts.extend(policies.and_then(|policies| maintenance(snapshot, policies, style)));
-    let about = |finding: &&Finding| whole || rows.iter().any(|row| concerns(finding, *row));
+    let about = |finding: &&Finding| whole || rows.iter().any(|row| select::is(&finding.object, *row));
     let found = problems::render(snapshot.problems.iter().filter(about), style);
     if !found.is_empty() {
         parts.push(found);
@@ -110,10 +111,7 @@ pub fn render(
 
 /// Kernel settings while compressed swap is in use.
 fn settings(all: &[VmView], style: Style) -> String {
-    let mut paragraph = Paragraph {
-        headline: headline("vm", "settings for compressed swap", true, style),
-        lines: Vec::new(),
-    };
+    let mut paragraph = Paragraph::new("vm", "settings for compressed swap", true, style);
     for view in all {
         let text = if view.is_changed() {
             format!(
@@ -137,15 +135,8 @@ fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option
     if report.ended_monotonic_usec == 0 && snapshot.pressure == Level::None {
         return None;
     }
-    let mut paragraph = Paragraph {
-        headline: headline(
-            "maintenance",
-            &format!("memory pressure: {}", snapshot.pressure.word()),
-            true,
-            style,
-        ),
-        lines: Vec::new(),
-    };
+    let pressure = format!("memory pressure: {}", snapshot.pressure.word());
+    let mut paragraph = Paragraph::new("maintenance", &pressure, true, style);
     if report.ended_monotonic_usec > 0 {
         let ago = snapshot.timestamp_monotonic_usec.saturating_sub(report.ended_monotonic_usec);
         let ago = span(Duration::from_micros(ago));
@@ -182,15 +173,6 @@ fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option
     Some(paragraph.render())
 }
 
-fn concerns(finding: &Finding, row: Row<'_>) -> bool {
-    let name = row.name();
-    let object = finding.object.as_str();
-    match row {
-        Row::Device(_) => object == name || object.strip_prefix("/dev/") == Some(name),
-        Row::Disk(_) => object == name || object.strip_prefix("ramdisk.") == Some(name),
-    }
-}
-
 fn summary(snapshot: &Snapshot) -> String {
     let count = |wanted: fn(&DeviceView) -> bool| snapshot.devices.iter().filter(|view| wanted(view)).count();
     let total = |amount: fn(&DeviceView) -> u64| human(snapshot.devices.iter().map(amount).sum());
@@ -223,6 +205,11 @@ struct Paragraph {
 }
 
 impl Paragraph {
+    fn new(name: &str, what: &str, active: bool, style: Style) -> Paragraph {
+        let dot = if active { style.good("●") } else { style.dim("○") };
+        Paragraph { headline: format!("{dot} {}: {what}", style.bold(name)), lines: Vec::new() }
+    }
+
     fn line(&mut self, label: &'static str, text: impl Into<String>) {
         self.lines.push((label, text.into()));
     }
@@ -236,14 +223,8 @@ impl Paragraph {
     }
 }
 
-fn headline(name: &str, what: &str, active: bool, style: Style) -> String {
-    let dot = if active { style.good("●") } else { style.dim("○") };
-    format!("{dot} {}: {what}", style.bold(name))
-}
-
 fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, style: Style) -> String {
-    let name = headline(&view.name, &purpose(view), is_active(Row::Device(view)), style);
-    let mut paragraph = Paragraph { headline: name, lines: Vec::new() };
+    let mut paragraph = Paragraph::new(&view.name, &purpose(view), is_active(Row::Device(view)), style);
     overridden(&view.name, config, &mut paragraph);
     if view.disk_size_bytes == 0 && !view.managed {
         return paragraph.render();
@@ -323,8 +304,7 @@ fn absent(rows: &[Row<'_>], config: &Merged, style: Style) -> Vec<String> {
     };
     let objects: BTreeSet<&str> = config.overrides.iter().map(|found| found.object.as_str()).collect();
     let paragraph = |object: &str| {
-        let mut paragraph =
-            Paragraph { headline: headline(object, "not in use", false, style), lines: Vec::new() };
+        let mut paragraph = Paragraph::new(object, "not in use", false, style);
         overridden(object, config, &mut paragraph);
         paragraph.render()
     };
@@ -459,13 +439,8 @@ fn slots(used: u64, stored: u64, page: u64) -> String {
 }
 
 fn algorithm(view: &DeviceView) -> String {
-    let parameters: Vec<String> =
-        view.algorithm_parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let name = if parameters.is_empty() {
-        view.algorithm.clone()
-    } else {
-        format!("{}({})", view.algorithm, parameters.join(","))
-    };
+    let parameters = view.algorithm_parameters.clone().into_iter().collect();
+    let name = Algorithm { name: view.algorithm.clone(), parameters }.to_string();
     match view.algorithm_reason {
         ReasonView::Config => format!("{name}, the first choice of the configuration"),
         ReasonView::Benchmark => format!("{name}, the verdict of the benchmark (see `zramdctl bench show`)"),
@@ -484,8 +459,7 @@ fn disk(view: &DiskView, config: &Merged, style: Style) -> String {
     } else {
         format!("{} on {}, not mounted", view.fs_type, view.mount_point)
     };
-    let name = headline(&view.name, &what, view.mounted, style);
-    let mut paragraph = Paragraph { headline: name, lines: Vec::new() };
+    let mut paragraph = Paragraph::new(&view.name, &what, view.mounted, style);
     overridden(&format!("ramdisk.{}", view.name), config, &mut paragraph);
     if view.mounted {
         paragraph.line(
