@@ -303,22 +303,31 @@ fn call(name: &str, member: &Member, is_method: bool) -> String {
     format!("{}({}){arrow}{answer}", bold(name), arguments(passed.into_iter()))
 }
 
-/// A figure: its name with its type and unit, and what it means.
-fn figure(figure: &Figure) -> String {
-    let kind = match figure.value(&DeviceView::default()) {
+/// The type of a figure on the bus.
+fn kind(figure: &Figure) -> &'static str {
+    match figure.value(&DeviceView::default()) {
         Value::Count(_) => "t",
         Value::Real(_) => "d",
-    };
+    }
+}
+
+/// A figure: its name with its type and unit, and what it means.
+fn figure(figure: &Figure) -> String {
     let unit = figure.metric.unit.word();
     let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
-    let tag = format!("{} ({kind}{unit})", bold(figure.name));
+    let tag = format!("{} ({}{unit})", bold(figure.name), kind(figure));
     entry(&tag, &format!("{} {}", figure.metric.help, figure.detail))
 }
 
 /// A property; what counters mean is in their table only.
 fn property(name: &str, property: &Property) -> String {
     if let Some(found) = FIGURES.iter().find(|figure| figure.name == name) {
-        assert_eq!((property.documentation.as_str(), property.emits.as_str()), ("", "false"), "{name}");
+        let Property { kind: found_kind, documentation, emits, .. } = property;
+        assert_eq!(
+            (found_kind.as_str(), documentation.as_str(), emits.as_str()),
+            (kind(found), "", "false"),
+            "{name}"
+        );
         return figure(found);
     }
     let signal = match property.emits.as_str() {
