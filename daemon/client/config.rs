@@ -125,10 +125,7 @@ fn one_line(path: &Path) -> String {
 }
 
 fn place(origin: &Origin) -> String {
-    match origin.line {
-        0 => one_line(&origin.file),
-        line => format!("{}:{line}", one_line(&origin.file)),
-    }
+    out::escaped(&origin.place(), false)
 }
 
 /// A TOML key, quoted if necessary.

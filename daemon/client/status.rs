@@ -332,11 +332,8 @@ fn owner(view: &DeviceView, config: &Merged) -> String {
         return "another program; zramd does not change it".to_owned();
     }
     let section = &view.config_section;
-    match config.sections.get(section).map(|section| &section.origin) {
-        Some(origin) if origin.line > 0 => {
-            format!("zramd, from [{section}] in {}:{}", origin.file.display(), origin.line)
-        }
-        Some(origin) => format!("zramd, from [{section}] in {}", origin.file.display()),
+    match config.sections.get(section) {
+        Some(found) => format!("zramd, from [{section}] in {}", found.origin.place()),
         None => format!("zramd, from [{section}], which is not in the configuration now"),
     }
 }

@@ -87,10 +87,7 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
 /// Converts a problem of the configuration.
 pub fn config_finding(problem: &Problem) -> Finding {
     let origin = &problem.origin;
-    let place = match origin.line {
-        0 => origin.file.display().to_string(),
-        line => format!("{}:{line}", origin.file.display()),
-    };
+    let place = origin.place();
     let (level, code) = match problem.severity {
         Severity::Error => (Level::Error, Code::ConfigInvalid),
         Severity::Warning => (Level::Warning, Code::ConfigDoubtful),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::fragment::{self, Assignment, Section};
-use super::problem::{Origin, Problem};
+use super::problem::Problem;
 use crate::overlay::{self, Command, Overlay, Override, Standing};
 
 /// All files, merged.
@@ -90,7 +90,7 @@ fn overrides(
             key: key.clone(),
             value: toml(assignment),
             configured: configured.map(toml),
-            configured_at: configured.map(|assignment| place(&assignment.origin)),
+            configured_at: configured.map(|assignment| assignment.origin.place()),
             command,
             standing,
         })
@@ -100,10 +100,6 @@ fn overrides(
 
 fn toml(assignment: &Assignment) -> String {
     assignment.value.toml().unwrap_or_else(str::to_owned)
-}
-
-fn place(origin: &Origin) -> String {
-    format!("{}:{}", origin.file.display(), origin.line)
 }
 
 #[cfg(test)]

@@ -48,6 +48,14 @@ impl Origin {
         }
     }
 
+    /// `FILE:LINE`, or the file where there is no line.
+    pub fn place(&self) -> String {
+        match self.line {
+            0 => self.file.display().to_string(),
+            line => format!("{}:{line}", self.file.display()),
+        }
+    }
+
     /// Narrows the position to `width` characters, starting after `skip`.
     #[must_use]
     pub fn part(&self, skip: u32, width: u32) -> Origin {
