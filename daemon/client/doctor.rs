@@ -235,82 +235,70 @@ fn drained(standing: &Standing) -> Vec<Finding> {
 /// What zramd needs and lacks, now and at the next boot.
 fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     let mut found = Vec::new();
+    let mut add = |level, code, message: &str, remedy| {
+        found.push(Finding::new(level, code, "", message, remedy));
+    };
     if let Some(kind) = &standing.container {
-        found.push(Finding::new(
+        add(
             Level::Warning,
             Code::Container,
-            "",
-            format!("this is a container ({kind}), which has no zram devices of its own"),
+            &format!("this is a container ({kind}), which has no zram devices of its own"),
             "configure zramd on the host",
-        ));
+        );
     } else if !standing.has_zram {
-        found.push(Finding::new(
+        add(
             Level::Error,
             Code::ZramMissing,
-            "",
-            "this kernel has no zram: it is not built in, and there is no module to load".to_owned(),
+            "this kernel has no zram: it is not built in, and there is no module to load",
             "install the rest of the kernel's modules (linux-modules-extra, kernel-modules), or another kernel",
-        ));
+        );
     }
     let is_kept = |disk: &RamDiskSettings| disk.keep.is_some();
-    if let Some(why) = standing.not_loading.clone().filter(|_| loaded.settings.ramdisks.iter().any(is_kept)) {
-        found.push(Finding::new(
-            Level::Error,
-            Code::KernelTooOld,
-            "",
-            why,
-            "use Linux 5.6 or newer, or write persist = \"none\"",
-        ));
+    if let Some(why) = &standing.not_loading
+        && loaded.settings.ramdisks.iter().any(is_kept)
+    {
+        add(Level::Error, Code::KernelTooOld, why, "use Linux 5.6 or newer, or write persist = \"none\"");
     }
     let follows = loaded.settings.maintenance.as_ref().is_some_and(|asked| asked.pressure.is_some());
     if follows && !standing.counts_pressure {
-        found.push(Finding::new(
+        add(
             Level::Warning,
             Code::PressureUnknown,
-            "",
-            "this kernel has no pressure stall information, so pressure in [maintenance] has no effect"
-                .to_owned(),
+            "this kernel has no pressure stall information, so pressure in [maintenance] has no effect",
             UNKNOWN_REMEDY,
-        ));
+        );
     }
     if follows && standing.counts_pressure && !standing.wakes_for_pressure && standing.systemd.is_some() {
-        found.push(Finding::new(
+        add(
             Level::Warning,
             Code::PressureNeedsRights,
-            "",
-            "this kernel reports memory pressure only to processes with CAP_SYS_RESOURCE, which zramd.service lacks, so pressure in [maintenance] has no effect"
-                .to_owned(),
+            "this kernel reports memory pressure only to processes with CAP_SYS_RESOURCE, which zramd.service lacks, so pressure in [maintenance] has no effect",
             "use Linux 6.5 or newer",
-        ));
+        );
     }
     let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };
     if !systemd.generator {
-        found.push(Finding::new(
+        add(
             Level::Warning,
             Code::GeneratorMissing,
-            "",
-            "zramd-generator is not installed where systemd looks for it, so nothing is set up at the next boot"
-                .to_owned(),
+            "zramd-generator is not installed where systemd looks for it, so nothing is set up at the next boot",
             "install zramd again, or link /usr/lib/systemd/system-generators/zramd-generator to zramd-setup",
-        ));
+        );
     }
     if !systemd.enabled {
-        found.push(Finding::new(
+        add(
             Level::Warning,
             Code::NotEnabled,
-            "",
-            "zramd.service is not enabled, so nothing is set up at the next boot".to_owned(),
+            "zramd.service is not enabled, so nothing is set up at the next boot",
             "run `systemctl enable --now zramd.service`",
-        ));
+        );
     } else if !systemd.running {
-        found.push(Finding::new(
+        add(
             Level::Warning,
             Code::DaemonNotRunning,
-            "",
-            "zramd.service is not running: problems are not reported, and devices cannot be changed"
-                .to_owned(),
+            "zramd.service is not running: problems are not reported, and devices cannot be changed",
             "run `systemctl start zramd.service`",
-        ));
+        );
     }
     found
 }

@@ -92,13 +92,14 @@ pub fn config_finding(problem: &Problem) -> Finding {
         Severity::Error => (Level::Error, Code::ConfigInvalid),
         Severity::Warning => (Level::Warning, Code::ConfigDoubtful),
     };
-    let key = if origin.key.is_empty() { String::new() } else { format!("{}: ", origin.key) };
-    let (code, object, place) = match problem.code {
-        Some(code) => (code, &problem.about, String::new()),
-        None if place.is_empty() => (code, &place, String::new()),
-        None => (code, &place, format!("{place}: ")),
-    };
-    let message = format!("{place}{key}{}", problem.message);
+    let (code, object) = problem.code.map_or((code, &place), |code| (code, &problem.about));
+    let mut message = problem.message.clone();
+    if !origin.key.is_empty() {
+        message = format!("{}: {message}", origin.key);
+    }
+    if problem.code.is_none() && !place.is_empty() {
+        message = format!("{place}: {message}");
+    }
     let remedy = problem.hint.clone().unwrap_or_else(|| "see `zramdctl check`".to_owned());
     Finding::new(level, code, object, message, remedy)
 }
@@ -208,9 +209,8 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             Level::Warning,
             Code::ZswapActive,
             "",
-            "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
-                .to_owned(),
-            ZSWAP_REMEDY.to_owned(),
+            "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty",
+            ZSWAP_REMEDY,
         ));
     }
     let lowest = ours.iter().filter_map(|device| device.swap.map(|swap| swap.priority)).min();
@@ -221,7 +221,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
                 Code::PriorityInverted,
                 &swap.path.to_string(),
                 format!("{} has priority {}, not below that of compressed swap", swap.path, swap.priority),
-                "give it a lower priority (`pri=` in fstab), or raise swap-priority".to_owned(),
+                "give it a lower priority (`pri=` in fstab), or raise swap-priority",
             ));
         }
     }
@@ -261,8 +261,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
                 "{} was set to {} by zramd, and is {} now: another program has changed it",
                 setting.name, setting.set_to, setting.value
             ),
-            "write \"keep\" for it into [vm] to accept this, or find what sets it (sysctl.d, udev, tuned)"
-                .to_owned(),
+            "write \"keep\" for it into [vm] to accept this, or find what sets it (sysctl.d, udev, tuned)",
         ));
     }
     if resumes_without_disk(around) {
@@ -270,9 +269,8 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             Level::Warning,
             Code::NoDiskSwapForHibernation,
             "",
-            "resume= is set, but all active swap is compressed memory, which cannot hold a hibernation image"
-                .to_owned(),
-            "switch on swap on a disk, with a lower priority than that of compressed swap".to_owned(),
+            "resume= is set, but all active swap is compressed memory, which cannot hold a hibernation image",
+            "switch on swap on a disk, with a lower priority than that of compressed swap",
         ));
     }
     if let Some(device) = resume_device(&around.cmdline) {
@@ -281,7 +279,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             Code::ResumeOnZram,
             device,
             format!("resume= names {device}, whose contents do not survive power-off"),
-            "remove resume= from the kernel command line, or name a swap partition on a disk".to_owned(),
+            "remove resume= from the kernel command line, or name a swap partition on a disk",
         ));
     }
 }
