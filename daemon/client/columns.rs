@@ -20,6 +20,18 @@ impl<'a> Row<'a> {
         devices.chain(snapshot.disks.iter().map(Row::Disk)).collect()
     }
 
+    /// The devices and the disks among these rows.
+    pub fn split(rows: &[Row<'a>]) -> (Vec<&'a DeviceView>, Vec<&'a DiskView>) {
+        let (mut devices, mut disks) = (Vec::new(), Vec::new());
+        for row in rows {
+            match row {
+                Row::Device(device) => devices.push(*device),
+                Row::Disk(disk) => disks.push(*disk),
+            }
+        }
+        (devices, disks)
+    }
+
     /// Its name, without directories.
     pub fn name(self) -> &'a str {
         match self {

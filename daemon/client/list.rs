@@ -67,19 +67,8 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
 }
 
 fn document<'a>(snapshot: &'a Snapshot, rows: &[Row<'a>]) -> Document<'a> {
-    let mut document = Document {
-        schema_version: SCHEMA_VERSION,
-        devices: Vec::new(),
-        disks: Vec::new(),
-        problems: &snapshot.problems,
-    };
-    for row in rows {
-        match row {
-            Row::Device(device) => document.devices.push(device),
-            Row::Disk(disk) => document.disks.push(disk),
-        }
-    }
-    document
+    let (devices, disks) = Row::split(rows);
+    Document { schema_version: SCHEMA_VERSION, devices, disks, problems: &snapshot.problems }
 }
 
 /// The list as text.

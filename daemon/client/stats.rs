@@ -14,7 +14,7 @@ use logic::exit::ExitStatus;
 use logic::figure::{Metric, Unit, Value};
 use logic::finding::Level;
 use logic::maintain::report::Total;
-use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot, Stats};
+use logic::sample::{SCHEMA_VERSION, Snapshot, Stats};
 
 /// Prefix of all names.
 const PREFIX: &str = "zramd";
@@ -48,16 +48,15 @@ struct Sample<'a> {
 }
 
 fn json(snapshot: &Snapshot, rows: &[Row<'_>]) -> Result<String, Error> {
-    let mut devices = Vec::new();
-    for row in rows {
-        if let Row::Device(DeviceView { name, swap, stats, .. }) = row {
-            devices.push(Sample { name, swap_used_bytes: swap.map(|swap| swap.used_bytes), stats });
-        }
-    }
+    let devices = Row::split(rows).0.into_iter().map(|view| Sample {
+        name: &view.name,
+        swap_used_bytes: view.swap.map(|swap| swap.used_bytes),
+        stats: &view.stats,
+    });
     let document = Document {
         schema_version: SCHEMA_VERSION,
         timestamp_monotonic_usec: snapshot.timestamp_monotonic_usec,
-        devices,
+        devices: devices.collect(),
     };
     out::json(&document, Json::Pretty)
 }
@@ -76,22 +75,10 @@ pub enum Dialect {
 
 /// One sample of these rows as text.
 pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, dialect: Dialect) -> String {
-    let (mut devices, mut disks, mut problems) = (Vec::new(), Vec::new(), [0, 0]);
-    for row in rows {
-        match row {
-            // A device that is not set up has no figures.
-            Row::Device(view) if view.disk_size_bytes > 0 => devices.push(*view),
-            Row::Disk(view) if view.mounted => disks.push(*view),
-            _ => {}
-        }
-    }
-    for problem in &snapshot.problems {
-        match problem.level {
-            Level::Error => problems[0] += 1,
-            Level::Warning => problems[1] += 1,
-            Level::Note => {}
-        }
-    }
+    let (mut devices, mut disks) = Row::split(rows);
+    // A device that is not set up has no figures.
+    devices.retain(|view| view.disk_size_bytes > 0);
+    disks.retain(|view| view.mounted);
     let mut text = Text { dialect, out: String::new() };
     let info = devices.iter().map(|view| {
         let managed = if view.managed { "true" } else { "false" };
@@ -116,8 +103,11 @@ pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, di
     let help = "Waking time since the policy last ran, by result.";
     text.family("maintenance_last_run_age", Unit::Seconds, Kind::Gauge, help, ages);
     text.metrics(BUDGET, &snapshot.maintenance.budget.iter().collect::<Vec<_>>(), |_| Vec::new());
-    let levels = ["error", "warning"].into_iter().zip(problems);
-    let problems = levels.map(|(level, count)| (vec![("level", level)], Value::Count(count)));
+    let levels = [(Level::Error, "error"), (Level::Warning, "warning")].into_iter();
+    let problems = levels.map(|(level, word)| {
+        let count = snapshot.problems.iter().filter(|found| found.level == level).count();
+        (vec![("level", word)], Value::Count(count as u64))
+    });
     text.family("problems", Unit::None, Kind::Gauge, "Problems found, by level.", problems);
     if dialect == Dialect::OpenMetrics {
         text.out.push_str("# EOF\n");
