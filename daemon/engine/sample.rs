@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::error::Error;
 use super::gather::{self, absent};
 use host::{Errno, Host, HostError, MachineFile};
-use logic::device::algorithm::{Algorithm, parse_recomp_algorithm};
+use logic::device::algorithm::parse_recomp_algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::derived::{Frame, derive};
 use logic::device::stat::{BACKING_BLOCK, BdStat, BlockStat, IoStat, MmStat};
@@ -281,11 +281,7 @@ fn chosen(record: &Record, request: &DeviceRequest) -> (ReasonView, BTreeMap<Str
         None if request.algorithms.first() == Some(&Choice::Auto) => ReasonView::Auto,
         _ => ReasonView::Fallback,
     };
-    (reason, parameters(used))
-}
-
-fn parameters(algorithm: &Algorithm) -> BTreeMap<String, String> {
-    algorithm.parameters.iter().cloned().collect()
+    (reason, used.parameters.iter().cloned().collect())
 }
 
 fn stats<H: Host>(around: &Around<'_, H>, view: &DeviceView, mm_stat: &str) -> Result<Stats, HostError> {

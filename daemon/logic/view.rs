@@ -91,6 +91,11 @@ impl View {
             }
         }
         let disks = loaded.settings.ramdisks.iter();
+        let maintenance = loaded.settings.maintenance.as_ref().map(|asked| MaintenanceView {
+            every_seconds: asked.needs_timer().then_some(asked.interval.as_secs()),
+            pressure: asked.pressure,
+            writeback: asked.writeback.is_some(),
+        });
         View {
             files,
             findings: loaded.problems.iter().map(config_finding).collect(),
@@ -106,14 +111,7 @@ impl View {
                     watch: disk.watch,
                 })
                 .collect(),
-            maintenance: loaded.settings.maintenance.as_ref().map_or_else(
-                MaintenanceView::default,
-                |asked| MaintenanceView {
-                    every_seconds: asked.needs_timer().then_some(asked.interval.as_secs()),
-                    pressure: asked.pressure,
-                    writeback: asked.writeback.is_some(),
-                },
-            ),
+            maintenance: maintenance.unwrap_or_default(),
             profile: loaded.settings.benchmark.profile,
         }
     }
@@ -156,7 +154,6 @@ pub struct Task {
 impl Task {
     /// The task for a change; `unit_of` returns the mount unit of a RAM disk without a record.
     pub fn of(change: &Change, unit_of: impl Fn(&str) -> Option<String>) -> Task {
-        let options = |request| options_of_mount(request);
         let (present, wanted) = (change.present.as_ref(), change.wanted.as_ref());
         let stop = present.map(activating_unit).or_else(|| match &change.target {
             Target::Device(number) => Some(swap_unit(*number)),
@@ -170,7 +167,7 @@ impl Task {
             Target::RamDisk(ref name) => Some(place_unit(name)),
             Target::Vm | Target::Zswap => None,
         };
-        let after = wanted.and_then(options);
+        let after = wanted.and_then(options_of_mount);
         Task {
             target: change.target.clone(),
             action: change.action,
@@ -181,7 +178,7 @@ impl Task {
             setup,
             start: wanted.map(activating_unit),
             remount: wanted
-                .filter(|_| after.is_some() && present.and_then(options) != after)
+                .filter(|_| after.is_some() && present.and_then(options_of_mount) != after)
                 .map(mounting_unit),
         }
     }
