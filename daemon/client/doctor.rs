@@ -23,7 +23,7 @@ use host::{Host, MachineFile};
 use logic::benchmark::cache::Unusable;
 use logic::change::{Action, Change};
 use logic::config::problem::{Problem, Severity};
-use logic::config::settings::{AlgorithmChoice, DeviceSettings, RamDiskSettings};
+use logic::config::settings::{DeviceSettings, RamDiskSettings};
 use logic::config::{Loaded, enabled_by_cmdline};
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding, Level};
@@ -31,6 +31,7 @@ use logic::health;
 use logic::maintain::pressure::UNKNOWN_REMEDY;
 use logic::overlay;
 use logic::proc::kernel_version;
+use logic::request::Choice;
 use logic::sample::SCHEMA_VERSION;
 use logic::view::section_of;
 
@@ -143,7 +144,7 @@ fn has_sections(loaded: &Loaded) -> bool {
 /// A configured verdict of the benchmark that cannot be read. An outdated one is replaced automatically.
 fn verdict(loaded: &Loaded) -> Option<Finding> {
     let settings = &loaded.settings;
-    let auto = |device: &DeviceSettings| device.algorithms.contains(&AlgorithmChoice::Auto);
+    let auto = |device: &DeviceSettings| device.algorithms.contains(&Choice::Auto);
     if !settings.devices.iter().any(auto) {
         return None;
     }

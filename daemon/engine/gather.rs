@@ -8,7 +8,7 @@ use super::error::Error;
 use host::{Host, HostError, MachineFile};
 use logic::benchmark::cache::{self, Brief, Key, Stored, Unusable};
 use logic::benchmark::score::Profile;
-use logic::config::settings::{AlgorithmChoice, MountSettings, Principal, Role, Settings, StoreSettings};
+use logic::config::settings::{MountSettings, Principal, Settings};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::signature;
@@ -18,6 +18,7 @@ use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::place::passthrough;
 use logic::record::{Damaged, Record, Target};
+use logic::request::{Choice, Store};
 use logic::vm::{Advice, Tunable};
 
 /// Reads everything needed to plan these settings.
@@ -35,7 +36,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     if settings.vm.is_some() {
         facts.advice = advice(host, &facts, settings.benchmark.profile);
     }
-    if settings.devices.iter().any(|device| device.algorithms.contains(&AlgorithmChoice::Auto)) {
+    if settings.devices.iter().any(|device| device.algorithms.contains(&Choice::Auto)) {
         let found = verdict::<H, IgnoredAny>(host, &facts, settings.benchmark.profile);
         facts.best = Some(found.map(|stored| stored.algorithm));
     }
@@ -54,10 +55,10 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     accounts(host, settings, &mut facts);
     for device in &settings.devices {
         match device.writeback.as_ref().map(|writeback| &writeback.store) {
-            Some(StoreSettings::Device(path)) => {
+            Some(Store::Device(path)) => {
                 drop(facts.backing.insert(path.clone(), backing(host, path)));
             }
-            Some(StoreSettings::File { path, .. }) => {
+            Some(Store::File { path, .. }) => {
                 let found = file_place(host, path, &facts);
                 facts.files.insert(path.clone(), found);
             }
@@ -71,8 +72,8 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
 /// Looks for the `mkfs` programs of the file systems in the settings.
 pub fn programs<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
     for device in &settings.devices {
-        if let Role::Filesystem { fs_type, .. } | Role::Raw { fs_type: Some(fs_type), .. } = &device.role {
-            facts.mkfs.insert(fs_type.clone(), host.find_mkfs(fs_type).is_some());
+        if let Some(fs_type) = device.purpose.fs_type() {
+            facts.mkfs.insert(fs_type.to_owned(), host.find_mkfs(fs_type).is_some());
         }
     }
 }
@@ -227,10 +228,7 @@ pub fn record_of<H: Host>(host: &H, target: &Target) -> Result<Option<Record>, E
 }
 
 fn mounts_of(settings: &Settings) -> impl Iterator<Item = &MountSettings> {
-    let of_devices = settings.devices.iter().filter_map(|device| match &device.role {
-        Role::Filesystem { mount, .. } => Some(mount),
-        _ => None,
-    });
+    let of_devices = settings.devices.iter().filter_map(|device| device.purpose.mount());
     of_devices.chain(settings.ramdisks.iter().map(|disk| &disk.mount))
 }
 

@@ -293,14 +293,7 @@ fn differences(present: &DeviceRequest, wanted: &DeviceRequest) -> Vec<String> {
         }
     };
     let list = |request: &DeviceRequest| {
-        let names: Vec<String> = request
-            .algorithms
-            .iter()
-            .map(|choice| match choice {
-                super::request::Choice::Auto => "auto".to_owned(),
-                super::request::Choice::Named(algorithm) => algorithm.to_string(),
-            })
-            .collect();
+        let names: Vec<String> = request.algorithms.iter().map(ToString::to_string).collect();
         names.join(" or ")
     };
     let limit = |bytes: u64| if bytes == 0 { "none".to_owned() } else { human(bytes) };

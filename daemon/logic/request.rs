@@ -26,9 +26,9 @@ impl Request {
     /// Its mount, if any.
     pub fn mount(&self) -> Option<&MountRequest> {
         match self {
-            Request::Device(DeviceRequest { purpose: Purpose::Filesystem { mount, .. }, .. }) => Some(mount),
+            Request::Device(device) => device.purpose.mount(),
             Request::RamDisk(disk) => Some(&disk.mount),
-            Request::Device(_) | Request::Vm(_) => None,
+            Request::Vm(_) => None,
         }
     }
 }
@@ -63,59 +63,67 @@ pub struct Writeback {
     pub encrypted: bool,
 }
 
-/// Kind of a backing store.
+/// Kind of a backing store. `Size` is in bytes, or an expression in settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Store {
+pub enum Store<Size = u64> {
     /// A block device.
     Device(String),
     /// A file created by zramd.
     File {
         /// Path.
         path: String,
-        /// Its size in bytes; `None` to choose one that fits.
-        bytes: Option<u64>,
+        /// Its size; `None` to choose one that fits.
+        size: Option<Size>,
     },
 }
 
-impl Writeback {
+impl<Size> Store<Size> {
     /// The path of the device or file.
     pub fn path(&self) -> &str {
-        match &self.store {
-            Store::Device(path) | Store::File { path, .. } => path,
-        }
+        let (Store::Device(path) | Store::File { path, .. }) = self;
+        path
     }
 }
 
 impl fmt::Display for Writeback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.path())?;
-        if let Store::File { bytes: Some(bytes), .. } = &self.store {
+        f.write_str(self.store.path())?;
+        if let Store::File { size: Some(bytes), .. } = &self.store {
             write!(f, " ({})", human(*bytes))?;
         }
         f.write_str(if self.encrypted { ", encrypted" } else { ", plain" })
     }
 }
 
-/// A configured algorithm.
+/// One entry of `compression-algorithm`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
-    /// Let zramd choose.
+    /// Let zramd choose: lz4, else lzo-rle, else the kernel's default.
     Auto,
     /// This algorithm.
     Named(Algorithm),
 }
 
-/// Use of a device.
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Choice::Auto => f.write_str("auto"),
+            Choice::Named(algorithm) => algorithm.fmt(f),
+        }
+    }
+}
+
+/// Use of a device. `Mount` is [`MountRequest`], or what the configuration says in settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+pub enum Purpose<Mount = MountRequest> {
     /// Swap space.
     Swap {
-        /// Priority; −1 lets the kernel choose.
+        /// −1 (let the kernel choose) … 32767; higher is used first.
         priority: i32,
-        /// Options in the form of fstab.
+        /// Options for `swapon`, in the form of fstab.
         options: String,
     },
     /// A mounted file system.
@@ -125,15 +133,43 @@ pub enum Purpose {
         /// Additional arguments for `mkfs`.
         mkfs_options: Vec<String>,
         /// Mount point and options.
-        mount: MountRequest,
+        mount: Mount,
     },
-    /// Not used by zramd.
+    /// Set up, and formatted if a type is set, but not used by zramd.
     Raw {
         /// Type; `None` for an unformatted device.
         fs_type: Option<String>,
         /// Additional arguments for `mkfs`.
         mkfs_options: Vec<String>,
     },
+}
+
+impl<Mount> Purpose<Mount> {
+    /// `swap`, `filesystem` or `raw`.
+    pub fn role(&self) -> &'static str {
+        match self {
+            Purpose::Swap { .. } => "swap",
+            Purpose::Filesystem { .. } => "filesystem",
+            Purpose::Raw { .. } => "raw",
+        }
+    }
+
+    /// The file system type, if there is one.
+    pub fn fs_type(&self) -> Option<&str> {
+        match self {
+            Purpose::Swap { .. } => None,
+            Purpose::Filesystem { fs_type, .. } => Some(fs_type),
+            Purpose::Raw { fs_type, .. } => fs_type.as_deref(),
+        }
+    }
+
+    /// Its mount, if any.
+    pub fn mount(&self) -> Option<&Mount> {
+        match self {
+            Purpose::Filesystem { mount, .. } => Some(mount),
+            Purpose::Swap { .. } | Purpose::Raw { .. } => None,
+        }
+    }
 }
 
 /// A mount.

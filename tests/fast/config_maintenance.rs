@@ -1,6 +1,5 @@
 //! `[maintenance]`: settings, and messages about mistakes.
 
-use logic::config::settings::{BackingSettings, StoreSettings};
 use logic::config::{self, Loaded};
 use logic::facts::Facts;
 use logic::plan::{self, Activation};
@@ -57,12 +56,6 @@ fn maintenance_is_off_unless_it_is_asked_for() {
     assert_eq!(off.settings.maintenance.unwrap().recompress, None);
 }
 
-fn path(settings: &BackingSettings) -> &str {
-    match &settings.store {
-        StoreSettings::Device(path) | StoreSettings::File { path, .. } => path,
-    }
-}
-
 #[test]
 fn maintenance_sets_missing_keys_of_devices() {
     let text = "[zram0]\nrecompression-algorithm = \"lz4hc\"\nwriteback-device = \"/dev/a\"\n[zram1]\n\
@@ -72,7 +65,7 @@ fn maintenance_sets_missing_keys_of_devices() {
         settings.devices.iter().map(|device| device.recompression[0].to_string()).collect();
     assert_eq!(names, ["lz4hc", "zstd"]);
     let devices: Vec<&str> =
-        settings.devices.iter().map(|device| path(device.writeback.as_ref().unwrap())).collect();
+        settings.devices.iter().map(|device| device.writeback.as_ref().unwrap().store.path()).collect();
     assert_eq!(devices, ["/dev/a", "/dev/b"]);
 }
 

@@ -14,8 +14,8 @@ use logic::change::Action;
 use logic::config::Loaded;
 use logic::config::problem::Origin;
 use logic::config::settings::{
-    AlgorithmChoice, Backend, BackingSettings, DeviceSettings, Level, MountSettings, RamDiskSettings, Role,
-    Settings, SizeExpr, SizeRule, StoreSettings, VmSettings,
+    Backend, BackingSettings, DeviceSettings, Level, MountSettings, RamDiskSettings, Settings, SizeExpr,
+    SizeRule, VmSettings,
 };
 use logic::device::algorithm::Algorithm;
 use logic::device::attribute::Attribute;
@@ -25,6 +25,7 @@ use logic::finding::Code;
 use logic::plan::{Activation, Decision};
 use logic::ramdisk::{KeepSettings, Mode};
 use logic::record::{Progress, Record, Target, Undo};
+use logic::request::{Choice, Purpose, Store};
 use logic::view::View;
 use logic::vm::Tunable;
 use sim::kernel::KernelConfig;
@@ -48,10 +49,10 @@ fn mount(path: &str) -> MountSettings {
     }
 }
 
-fn device(number: u32, mib: u32, role: Role, algorithms: &[&str]) -> DeviceSettings {
+fn device(number: u32, mib: u32, purpose: Purpose<MountSettings>, algorithms: &[&str]) -> DeviceSettings {
     let named = |name: &&str| match *name {
-        "auto" => AlgorithmChoice::Auto,
-        name => AlgorithmChoice::Named(Algorithm::plain(name)),
+        "auto" => Choice::Auto,
+        name => Choice::Named(Algorithm::plain(name)),
     };
     DeviceSettings {
         number,
@@ -65,26 +66,29 @@ fn device(number: u32, mib: u32, role: Role, algorithms: &[&str]) -> DeviceSetti
         recompression: Vec::new(),
         recompression_origin: Origin::default(),
         writeback: None,
-        role,
+        purpose,
         label: None,
     }
 }
 
 fn swap() -> DeviceSettings {
-    let role = Role::Swap { priority: 100, options: "discard".to_owned() };
+    let purpose = Purpose::Swap { priority: 100, options: "discard".to_owned() };
     // An encrypted file, if the kernel supports write-back.
-    let store = StoreSettings::File { path: "/var/lib/writeback".to_owned(), size: None };
+    let store = Store::File { path: "/var/lib/writeback".to_owned(), size: None };
     let writeback = Some(BackingSettings { store, encrypted: true, origin: Origin::default() });
     DeviceSettings {
         resident_limit: Some(size(32)),
         writeback,
-        ..device(0, 64, role, &["zstd", "lz4", "auto"])
+        ..device(0, 64, purpose, &["zstd", "lz4", "auto"])
     }
 }
 
 fn settings() -> Loaded {
-    let role =
-        Role::Filesystem { fs_type: "ext4".to_owned(), mount: mount("/srv/data"), mkfs_options: Vec::new() };
+    let purpose = Purpose::Filesystem {
+        fs_type: "ext4".to_owned(),
+        mount: mount("/srv/data"),
+        mkfs_options: Vec::new(),
+    };
     let disk = RamDiskSettings {
         name: "cache".to_owned(),
         origin: Origin::default(),
@@ -114,7 +118,7 @@ fn settings() -> Loaded {
         }),
         ..disk.clone()
     };
-    let devices = vec![swap(), device(2, 128, role, &["lzo", "lzo-rle"])];
+    let devices = vec![swap(), device(2, 128, purpose, &["lzo", "lzo-rle"])];
     Loaded {
         settings: Settings { devices, ramdisks: vec![disk, kept], vm: Some(vm()), ..Settings::default() },
         ..Loaded::default()
@@ -684,23 +688,26 @@ fn what_is_not_as_configured_is_not_taken_over() {
         let host = &mut machine.process();
         provision::adopt(host, &loaded, device.number, Activation::Direct).map_err(|error| error.kind)
     };
-    let role = |priority| Role::Swap { priority, options: String::new() };
-    let filesystem =
-        Role::Filesystem { fs_type: "ext4".to_owned(), mount: mount("/srv/data"), mkfs_options: Vec::new() };
+    let swap_of = |priority| Purpose::Swap { priority, options: String::new() };
+    let filesystem = Purpose::Filesystem {
+        fs_type: "ext4".to_owned(),
+        mount: mount("/srv/data"),
+        mkfs_options: Vec::new(),
+    };
     let ours = swap();
     let sized = |mib| SizeRule::Expression { size: size(mib), max: None };
     for (case, device) in [
         ("another size", DeviceSettings { size: sized(65), ..ours.clone() }),
-        ("another priority", DeviceSettings { role: role(99), ..ours.clone() }),
-        ("another use", DeviceSettings { role: filesystem, ..ours.clone() }),
+        ("another priority", DeviceSettings { purpose: swap_of(99), ..ours.clone() }),
+        ("another use", DeviceSettings { purpose: filesystem, ..ours.clone() }),
         (
             "another algorithm",
-            DeviceSettings { algorithms: device(0, 64, role(1), &["lzo"]).algorithms, ..ours.clone() },
+            DeviceSettings { algorithms: device(0, 64, swap_of(1), &["lzo"]).algorithms, ..ours.clone() },
         ),
         ("no write-back", DeviceSettings { writeback: None, ..ours.clone() }),
-        ("a swap of another program", device(3, 16, role(100), &["auto"])),
-        ("data of another program", device(4, 16, role(100), &["auto"])),
-        ("a device that is not there", device(9, 64, role(100), &["auto"])),
+        ("a swap of another program", device(3, 16, swap_of(100), &["auto"])),
+        ("data of another program", device(4, 16, swap_of(100), &["auto"])),
+        ("a device that is not there", device(9, 64, swap_of(100), &["auto"])),
     ] {
         assert_eq!(adopt(device), Err(ErrorKind::Unsafe), "{case}");
     }

@@ -7,7 +7,7 @@ use std::{env, fs};
 use crate::support::import::cases::ROWS;
 use crate::support::import::{devices, fixtures, imported};
 use logic::import::Imported;
-use logic::request::{Choice, DeviceRequest, Purpose};
+use logic::request::{DeviceRequest, Purpose};
 
 fn text(imported: &Imported) -> String {
     let mut out = String::new();
@@ -40,14 +40,7 @@ fn describe(request: &DeviceRequest) -> String {
         }
         Purpose::Raw { fs_type, .. } => write!(out, " {}", fs_type.as_deref().unwrap_or("none")).unwrap(),
     }
-    let choices: Vec<String> = request
-        .algorithms
-        .iter()
-        .map(|choice| match choice {
-            Choice::Auto => "auto".to_owned(),
-            Choice::Named(algorithm) => algorithm.to_string(),
-        })
-        .collect();
+    let choices: Vec<String> = request.algorithms.iter().map(ToString::to_string).collect();
     write!(out, " {}", choices.join(",")).unwrap();
     if request.memory_limit > 0 {
         write!(out, " limit={}", request.memory_limit).unwrap();
@@ -57,7 +50,7 @@ fn describe(request: &DeviceRequest) -> String {
         write!(out, " then={}", secondary.join(",")).unwrap();
     }
     if let Some(writeback) = &request.writeback {
-        write!(out, " wb={}", writeback.path()).unwrap();
+        write!(out, " wb={}", writeback.store.path()).unwrap();
     }
     out
 }

@@ -4,11 +4,12 @@ use super::key::{Key, SECONDARY_ALGORITHMS, Type};
 use super::keys::device as keys;
 use super::problem::{Origin, Problem};
 use super::section::SectionReader;
-use super::settings::{AlgorithmChoice, DeviceSettings, MountSettings, Role, SizeRule};
+use super::settings::{DeviceSettings, MountSettings, SizeRule};
 use super::value::Value;
 use super::writeback;
 use crate::device::algorithm::Algorithm;
 use crate::proc::{HIGHEST_DEVICE, zram_number};
+use crate::request::{Choice, Purpose};
 
 /// Fraction of RAM if only `max-zram-size` is set.
 const DEFAULT_FRACTION: f64 = 0.5;
@@ -24,7 +25,7 @@ pub(super) fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<Devic
     let enabled = reader.boolean(&keys::ENABLED);
     let algorithms = algorithms(reader, &keys::COMPRESSION_ALGORITHM);
     let recompression = secondary(reader, &keys::RECOMPRESSION_ALGORITHM);
-    let role = role(reader);
+    let purpose = purpose(reader);
     let device = DeviceSettings {
         number,
         origin: reader.origin(),
@@ -37,7 +38,7 @@ pub(super) fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<Devic
         recompression,
         recompression_origin: reader.origin_of(&keys::RECOMPRESSION_ALGORITHM),
         writeback: writeback::writeback(reader),
-        role: role?,
+        purpose: purpose?,
         label: label(reader),
     };
     enabled.then_some(device)
@@ -81,7 +82,7 @@ fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
 }
 
 /// Algorithms in order of preference. An empty list stands for the default, which may be empty.
-pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<AlgorithmChoice> {
+pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Choice> {
     let mut choices = Vec::new();
     let mut words = reader.words(key);
     if words.is_empty()
@@ -91,11 +92,11 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algor
     }
     for (text, origin) in words {
         if key.kind.words().contains(&text.as_str()) {
-            choices.push(AlgorithmChoice::Auto);
+            choices.push(Choice::Auto);
             continue;
         }
         match Algorithm::parse(&text) {
-            Ok(algorithm) => choices.push(AlgorithmChoice::Named(algorithm)),
+            Ok(algorithm) => choices.push(Choice::Named(algorithm)),
             Err(error) if text.contains(' ') && !text.contains('(') => {
                 let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
                 let hint = format!("write a list: {} = [{}]", key.name, words.join(", "));
@@ -107,7 +108,7 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algor
             }
         }
     }
-    if choices.is_empty() && key.kind == Type::Algorithms { vec![AlgorithmChoice::Auto] } else { choices }
+    if choices.is_empty() && key.kind == Type::Algorithms { vec![Choice::Auto] } else { choices }
 }
 
 /// Secondary algorithms: up to the kernel's maximum, each only once.
@@ -115,8 +116,8 @@ pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algori
     let named: Vec<Algorithm> = algorithms(reader, key)
         .into_iter()
         .filter_map(|choice| match choice {
-            AlgorithmChoice::Named(algorithm) => Some(algorithm),
-            AlgorithmChoice::Auto => None,
+            Choice::Named(algorithm) => Some(algorithm),
+            Choice::Auto => None,
         })
         .collect();
     if named.len() > SECONDARY_ALGORITHMS {
@@ -130,7 +131,7 @@ pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algori
 }
 
 /// Swap, a mounted file system, or neither. Keys that belong to another role are errors.
-fn role(reader: &mut SectionReader<'_>) -> Option<Role> {
+fn purpose(reader: &mut SectionReader<'_>) -> Option<Purpose<MountSettings>> {
     let mount_point = reader.path(&keys::MOUNT_POINT);
     let wants_mount = reader.own(&keys::MOUNT_POINT).is_some();
     let fs_type = reader.text(&keys::FS_TYPE);
@@ -151,7 +152,7 @@ fn role(reader: &mut SectionReader<'_>) -> Option<Role> {
     reader.misplaced(misplaced, what, hint);
     if swap {
         let priority = reader.integer(&keys::SWAP_PRIORITY)?;
-        return Some(Role::Swap { priority, options: reader.options(&keys::OPTIONS) });
+        return Some(Purpose::Swap { priority, options: reader.options(&keys::OPTIONS) });
     }
     let fs_type = fs_type.map(|(name, origin)| checked_fs_type(&name, origin, wants_mount, reader));
     let mkfs_options: Vec<String> = reader
@@ -161,12 +162,12 @@ fn role(reader: &mut SectionReader<'_>) -> Option<Role> {
         .collect();
     if !wants_mount {
         let fs_type = fs_type.flatten();
-        return Some(Role::Raw { fs_type: fs_type.filter(|name| name != "none"), mkfs_options });
+        return Some(Purpose::Raw { fs_type: fs_type.filter(|name| name != "none"), mkfs_options });
     }
     let fs_type = fs_type.unwrap_or_else(|| Some("ext4".to_owned()))?;
     let (path, origin) = mount_point?;
     let mount = mount_settings(reader, path, origin, &keys::OPTIONS, &keys::MODE);
-    Some(Role::Filesystem { fs_type, mount, mkfs_options })
+    Some(Purpose::Filesystem { fs_type, mount, mkfs_options })
 }
 
 fn checked_fs_type(

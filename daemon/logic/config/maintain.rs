@@ -6,15 +6,14 @@ use super::keys::maintenance as keys;
 use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::section::SectionReader;
-use super::settings::{
-    BackingSettings, DeviceSettings, MaintenanceSettings, Role, StoreSettings, WritebackSettings,
-};
+use super::settings::{BackingSettings, DeviceSettings, MaintenanceSettings, WritebackSettings};
 use crate::device::algorithm::Algorithm;
 use crate::duration;
 use crate::expr::{Variables, size_in_bytes};
 use crate::maintain::age::Range;
 use crate::maintain::pressure::Thresholds;
 use crate::maintain::{recompress, writeback};
+use crate::request::{Purpose, Store};
 
 /// A machine on which all sizes that depend on memory are large.
 const LARGE: Variables = Variables { ram_mib: 1e6, swap_mib: 1e6, cpus: 1e3 };
@@ -146,11 +145,11 @@ impl Asked {
         if let Some((path, origin)) = self.device.filter(|_| self.settings.writeback.is_some()) {
             let free = devices
                 .iter_mut()
-                .find(|device| device.writeback.is_none() && matches!(device.role, Role::Swap { .. }));
+                .find(|device| device.writeback.is_none() && matches!(device.purpose, Purpose::Swap { .. }));
             match free {
                 Some(device) => {
                     device.writeback =
-                        Some(BackingSettings { store: StoreSettings::Device(path), encrypted: true, origin });
+                        Some(BackingSettings { store: Store::Device(path), encrypted: true, origin });
                 }
                 None => problems.push(
                     Problem::warning(origin, format!("no compressed swap can write to {path}"))

@@ -13,11 +13,12 @@ use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{
-    Backend, DeviceSettings, MountSettings, RamDiskSettings, Role, Settings, SizeExpr, SizeRule,
+    Backend, DeviceSettings, MountSettings, RamDiskSettings, Settings, SizeExpr, SizeRule,
 };
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::ramdisk::place::{STORES, is_at_or_below, place};
 use crate::ramdisk::{KeepSettings, Mode};
+use crate::request::Purpose;
 
 /// The name is part of file names.
 const LONGEST_NAME: usize = 64;
@@ -171,7 +172,7 @@ fn zram(
         recompression: Vec::new(),
         recompression_origin: reader.origin(),
         writeback: None,
-        role: Role::Filesystem {
+        purpose: Purpose::Filesystem {
             fs_type,
             mount: MountSettings { mount_point: place(name), options, ..mount },
             mkfs_options,

@@ -16,6 +16,7 @@ use crate::maintain::pressure::Thresholds;
 use crate::maintain::recompress;
 use crate::maintain::resize::OnChange;
 use crate::ramdisk::KeepSettings;
+use crate::request::{Choice, Purpose, Store};
 use crate::vm::Tunable;
 
 /// All settings, devices sorted by number and RAM disks by name.
@@ -175,7 +176,7 @@ pub struct DeviceSettings {
     /// Accept a memory limit on a mounted file system, which silently loses data when the limit is reached.
     pub force_resident_limit: bool,
     /// Algorithms in order of preference; never empty.
-    pub algorithms: Vec<AlgorithmChoice>,
+    pub algorithms: Vec<Choice>,
     /// Position of `compression-algorithm`.
     pub algorithms_origin: Origin,
     /// Secondary algorithms, priorities 1, 2, 3 in this order.
@@ -185,71 +186,27 @@ pub struct DeviceSettings {
     /// Destination of write-back.
     pub writeback: Option<BackingSettings>,
     /// Use of the device.
-    pub role: Role,
+    pub purpose: Purpose<MountSettings>,
     /// Label of the swap area or file system.
     pub label: Option<String>,
+}
+
+impl DeviceSettings {
+    /// Position of its mount point, or else of the section.
+    pub fn mount_origin(&self) -> &Origin {
+        self.purpose.mount().map_or(&self.origin, |mount| &mount.origin)
+    }
 }
 
 /// Destination of write-back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackingSettings {
     /// A block device, or a file.
-    pub store: StoreSettings,
+    pub store: Store<SizeExpr>,
     /// Encrypt everything on it with a random key that is not stored.
     pub encrypted: bool,
     /// Position of the setting.
     pub origin: Origin,
-}
-
-/// Kind of a backing store.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StoreSettings {
-    /// A block device.
-    Device(String),
-    /// A file created by zramd.
-    File {
-        /// Path.
-        path: String,
-        /// Its size; chosen by zramd if not set.
-        size: Option<SizeExpr>,
-    },
-}
-
-/// One entry of `compression-algorithm`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AlgorithmChoice {
-    /// Let zramd choose: lz4, else lzo-rle, else the kernel's default.
-    Auto,
-    /// This algorithm.
-    Named(Algorithm),
-}
-
-/// Use of a device.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Role {
-    /// Swap space.
-    Swap {
-        /// −1 (let the kernel choose) … 32767; higher is used first.
-        priority: i32,
-        /// Options for `swapon`, in the spelling of fstab; `discard` by default.
-        options: String,
-    },
-    /// A mounted file system.
-    Filesystem {
-        /// File system type; default `ext4`.
-        fs_type: String,
-        /// Where and how it is mounted.
-        mount: MountSettings,
-        /// Additional arguments for `mkfs`.
-        mkfs_options: Vec<String>,
-    },
-    /// Set up, and formatted if a type is set, but not used by zramd.
-    Raw {
-        /// File system type; `None` for an unformatted device.
-        fs_type: Option<String>,
-        /// Additional arguments for `mkfs`.
-        mkfs_options: Vec<String>,
-    },
 }
 
 /// Mount point and options, the same for file systems on zram and on tmpfs.

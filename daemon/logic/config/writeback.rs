@@ -3,7 +3,8 @@
 use super::keys::device as keys;
 use super::problem::Problem;
 use super::section::SectionReader;
-use super::settings::{BackingSettings, StoreSettings};
+use super::settings::BackingSettings;
+use crate::request::Store;
 
 /// A device or a file, not both; keys that belong to the other are errors.
 pub fn writeback(reader: &mut SectionReader<'_>) -> Option<BackingSettings> {
@@ -29,8 +30,8 @@ pub fn writeback(reader: &mut SectionReader<'_>) -> Option<BackingSettings> {
         }
     }
     let (store, origin) = match (device, file) {
-        (Some((path, origin)), _) => (StoreSettings::Device(path), origin),
-        (None, Some((path, origin))) => (StoreSettings::File { path, size }, origin),
+        (Some((path, origin)), _) => (Store::Device(path), origin),
+        (None, Some((path, origin))) => (Store::File { path, size }, origin),
         (None, None) => return None,
     };
     Some(BackingSettings { store, encrypted, origin })

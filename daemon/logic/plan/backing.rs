@@ -80,13 +80,13 @@ pub(super) fn steps(request: &DeviceRequest, facts: &Facts) -> Result<Vec<Step>,
     let mut steps = Vec::new();
     let store = match &writeback.store {
         Store::Device(path) => Some(path.clone()),
-        Store::File { path, bytes } => {
+        Store::File { path, size } => {
             // Not examined, as when units are generated: that is done at set-up.
             let Some(file) = facts.files.get(path) else { return Ok(Vec::new()) };
             if let Some(why) = unfit(path, file) {
                 return Err(why);
             }
-            let bytes = file_size(*bytes, file.free_bytes, file.total_bytes)?;
+            let bytes = file_size(*size, file.free_bytes, file.total_bytes)?;
             steps.push(Step::AttachFile { number, path: path.clone(), bytes });
             None
         }
@@ -105,7 +105,7 @@ pub(super) fn through(request: &DeviceRequest) -> Option<(String, Through)> {
         (Store::File { .. }, false) => Through::Loop,
         (Store::Device(_), false) => Through::Itself,
     };
-    Some((writeback.path().to_owned(), through))
+    Some((writeback.store.path().to_owned(), through))
 }
 
 /// Why a device to be created has no write-back, if so.

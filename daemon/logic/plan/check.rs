@@ -7,7 +7,7 @@ use super::ownership::{Ownership, ownership};
 use super::refusal::{Refusal, problem, refuse};
 use super::{Decision, Item};
 use crate::config::problem::{Origin, Problem, Severity};
-use crate::config::settings::{BackingSettings, DeviceSettings, RamDiskSettings, SizeRule, StoreSettings};
+use crate::config::settings::{BackingSettings, DeviceSettings, RamDiskSettings, SizeRule};
 use crate::device::attribute::Attribute;
 use crate::device::swap_header::LABEL_BYTES;
 use crate::error::ErrorKind;
@@ -16,7 +16,7 @@ use crate::finding::Code;
 use crate::human::human;
 use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
 use crate::record::Target;
-use crate::request::{DeviceRequest, MountRequest, Purpose, RamDiskRequest, Request};
+use crate::request::{DeviceRequest, MountRequest, Purpose, RamDiskRequest, Request, Store};
 
 /// A smaller device is not worth its metadata, and is refused by mkfs and mkswap.
 const MINIMUM_SIZE: u64 = 1 << 20;
@@ -65,9 +65,8 @@ pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: 
     refusals.extend(too_small(settings, request));
     refusals.extend(foreign(settings, request, facts));
     refusals.extend(writeback_device(settings, facts));
-    if let Purpose::Filesystem { mount, .. } = &request.purpose {
-        let origin = mount_origin(settings);
-        refusals.extend(mount_point(mount, origin, &Target::Device(request.number), facts));
+    if let Some(mount) = request.purpose.mount() {
+        refusals.extend(mount_point(mount, settings.mount_origin(), &Target::Device(request.number), facts));
     }
     refusals
 }
@@ -77,13 +76,6 @@ pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option
     let damaged = facts.damaged_record(target)?;
     let refusal = Refusal::new(ErrorKind::Unsafe, origin, damaged.to_string()).hint(damaged.remedy());
     Some(refusal.code(Code::RecordDamaged))
-}
-
-fn mount_origin(settings: &DeviceSettings) -> &Origin {
-    match &settings.role {
-        crate::config::settings::Role::Filesystem { mount, .. } => &mount.origin,
-        _ => &settings.origin,
-    }
 }
 
 /// All reasons to refuse a RAM disk, without regard to others.
@@ -221,8 +213,7 @@ fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) ->
 }
 
 fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
-    let BackingSettings { store: StoreSettings::Device(path), origin, .. } = settings.writeback.as_ref()?
-    else {
+    let BackingSettings { store: Store::Device(path), origin, .. } = settings.writeback.as_ref()? else {
         return None;
     };
     let ours = matches!(ownership(settings.number, facts), Ownership::Ours(_));
@@ -375,7 +366,7 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
     if let Some(BackingSettings { store, origin, .. }) = &settings.writeback
         && lacks(Attribute::BackingDev)
     {
-        let (StoreSettings::Device(path) | StoreSettings::File { path, .. }) = store;
+        let path = store.path();
         let message = format!("this kernel cannot write pages back (no backing_dev); {path} is not used");
         problems.push(warn(origin, message));
     }

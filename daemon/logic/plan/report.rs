@@ -8,7 +8,7 @@ use super::step::ListedStep;
 use super::{Decision, Item, Plan};
 use crate::config::problem::Problem;
 use crate::record::Target;
-use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store, Writeback};
+use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store};
 
 /// Version of the JSON form; incremented when a key is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -135,12 +135,10 @@ fn device_report(item: &Item) -> Option<DeviceReport<'_>> {
     let purpose = request.map(|request| &request.purpose);
     let candidate = item.algorithm();
     let algorithm = candidate.and_then(|candidate| candidate.algorithm.as_ref());
-    let mount = match purpose {
-        Some(Purpose::Filesystem { mount, .. }) => Some(mount),
-        _ => None,
-    };
+    let mount = purpose.and_then(Purpose::mount);
     let writeback = request.and_then(|request| request.writeback.as_ref());
-    let is_file = |writeback: &Writeback| matches!(writeback.store, Store::File { .. });
+    let store = writeback.map(|writeback| &writeback.store);
+    let is_file = |store: &&Store| matches!(store, Store::File { .. });
     Some(DeviceReport {
         name: item.target.to_string(),
         role: purpose.map(Purpose::role),
@@ -158,8 +156,8 @@ fn device_report(item: &Item) -> Option<DeviceReport<'_>> {
                 parameters: parameters(algorithm),
             })
             .collect(),
-        writeback_device: writeback.filter(|writeback| !is_file(writeback)).map(Writeback::path),
-        writeback_file: writeback.filter(|writeback| is_file(writeback)).map(Writeback::path),
+        writeback_device: store.filter(|store| !is_file(store)).map(Store::path),
+        writeback_file: store.filter(is_file).map(Store::path),
         writeback_encrypted: writeback.map(|writeback| writeback.encrypted),
         swap_priority: match purpose {
             Some(Purpose::Swap { priority, .. }) => Some(*priority),
@@ -195,26 +193,6 @@ fn ramdisk_report(item: &Item) -> Option<RamDiskReport<'_>> {
         state: item.decision,
         reason: &item.reason,
     })
-}
-
-impl Purpose {
-    /// `swap`, `filesystem` or `raw`.
-    pub fn role(&self) -> &'static str {
-        match self {
-            Purpose::Swap { .. } => "swap",
-            Purpose::Filesystem { .. } => "filesystem",
-            Purpose::Raw { .. } => "raw",
-        }
-    }
-
-    /// The file system type, if there is one.
-    pub fn fs_type(&self) -> Option<&str> {
-        match self {
-            Purpose::Swap { .. } => None,
-            Purpose::Filesystem { fs_type, .. } => Some(fs_type),
-            Purpose::Raw { fs_type, .. } => fs_type.as_deref(),
-        }
-    }
 }
 
 /// The plan as text: a heading with the decision for each target, and its numbered steps. In the order of execution,

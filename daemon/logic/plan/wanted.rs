@@ -6,10 +6,10 @@ use super::check;
 use super::refusal::{Refusal, problem, refuse};
 use super::{Activation, Candidate, Decision, Item};
 use crate::benchmark::cache::Unusable;
-use crate::config::problem::{Origin, Problem, Severity};
+use crate::config::problem::{Problem, Severity};
 use crate::config::settings::{
-    AlgorithmChoice, Backend, BackingSettings, DeviceSettings, MountSettings, Principal, RamDiskSettings,
-    Role, Settings, SizeExpr, SizeRule, StoreSettings,
+    Backend, BackingSettings, DeviceSettings, MountSettings, Principal, RamDiskSettings, Settings, SizeExpr,
+    SizeRule,
 };
 use crate::device::algorithm::Algorithm;
 use crate::error::ErrorKind;
@@ -44,7 +44,7 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
     let mut origins = BTreeMap::new();
     for device in &settings.devices {
         let target = Target::Device(device.number);
-        origins.insert(target.clone(), device_mount_origin(device).clone());
+        origins.insert(target, device.mount_origin().clone());
         let zswap_goes_off = settings.vm.as_ref().is_some_and(|vm| vm.zswap_off);
         items.push(device_item(device, facts, zswap_goes_off, &mut problems));
     }
@@ -60,13 +60,6 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
         items.append(&mut settings);
     }
     (items, problems)
-}
-
-fn device_mount_origin(device: &DeviceSettings) -> &Origin {
-    match &device.role {
-        Role::Filesystem { mount, .. } => &mount.origin,
-        _ => &device.origin,
-    }
 }
 
 fn item(target: Target) -> Item {
@@ -215,14 +208,16 @@ fn disk_size(device: &DeviceSettings, facts: &Facts) -> Result<u64, Refusal> {
 }
 
 fn device_request(device: &DeviceSettings, facts: &Facts) -> Result<DeviceRequest, Refusal> {
-    let purpose = match &device.role {
-        Role::Swap { priority, options } => Purpose::Swap { priority: *priority, options: options.clone() },
-        Role::Filesystem { fs_type, mount, mkfs_options } => Purpose::Filesystem {
+    let purpose = match &device.purpose {
+        Purpose::Swap { priority, options } => {
+            Purpose::Swap { priority: *priority, options: options.clone() }
+        }
+        Purpose::Filesystem { fs_type, mount, mkfs_options } => Purpose::Filesystem {
             fs_type: fs_type.clone(),
             mkfs_options: mkfs_options.clone(),
             mount: mount_request(mount, facts)?,
         },
-        Role::Raw { fs_type, mkfs_options } => {
+        Purpose::Raw { fs_type, mkfs_options } => {
             Purpose::Raw { fs_type: fs_type.clone(), mkfs_options: mkfs_options.clone() }
         }
     };
@@ -233,14 +228,7 @@ fn device_request(device: &DeviceSettings, facts: &Facts) -> Result<DeviceReques
             Some(limit) => bytes(limit, facts)?,
             None => 0,
         },
-        algorithms: device
-            .algorithms
-            .iter()
-            .map(|choice| match choice {
-                AlgorithmChoice::Auto => Choice::Auto,
-                AlgorithmChoice::Named(algorithm) => Choice::Named(algorithm.clone()),
-            })
-            .collect(),
+        algorithms: device.algorithms.clone(),
         recompression: device.recompression.clone(),
         writeback: device
             .writeback
@@ -254,10 +242,10 @@ fn device_request(device: &DeviceSettings, facts: &Facts) -> Result<DeviceReques
 
 fn writeback_request(settings: &BackingSettings, facts: &Facts) -> Result<Writeback, Refusal> {
     let store = match &settings.store {
-        StoreSettings::Device(path) => Store::Device(path.clone()),
-        StoreSettings::File { path, size } => {
-            let bytes = size.as_ref().map(|size| bytes(size, facts)).transpose()?;
-            Store::File { path: path.clone(), bytes }
+        Store::Device(path) => Store::Device(path.clone()),
+        Store::File { path, size } => {
+            let size = size.as_ref().map(|size| bytes(size, facts)).transpose()?;
+            Store::File { path: path.clone(), size }
         }
     };
     Ok(Writeback { store, encrypted: settings.encrypted })

@@ -112,13 +112,8 @@ const VERDICT_MOUNTS: [(&str, &str); 3] =
 /// need the device.
 fn verdict_mounts(plan: &Plan) -> Vec<&'static str> {
     let ours = |path: &str| {
-        plan.items.iter().any(|item| match &item.request {
-            Some(Request::Device(DeviceRequest { purpose: Purpose::Filesystem { mount, .. }, .. })) => {
-                mount.mount_point == path
-            }
-            Some(Request::RamDisk(disk)) => disk.mount.mount_point == path,
-            _ => false,
-        })
+        let mut mounts = plan.items.iter().filter_map(|item| item.request.as_ref()?.mount());
+        mounts.any(|mount| mount.mount_point == path)
     };
     if VERDICT_MOUNTS.iter().any(|(path, _)| ours(path)) {
         return Vec::new();
@@ -372,10 +367,7 @@ pub fn options_of_mount(request: &Request) -> Option<String> {
     match request {
         Request::RamDisk(disk) => disk.number.is_none().then(|| tmpfs_options(disk)),
         Request::Vm(_) => None,
-        Request::Device(device) => match &device.purpose {
-            Purpose::Filesystem { mount, .. } => Some(mount.options.clone()),
-            Purpose::Swap { .. } | Purpose::Raw { .. } => None,
-        },
+        Request::Device(device) => device.purpose.mount().map(|mount| mount.options.clone()),
     }
 }
 

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use logic::config::problem::{Origin, Severity};
-use logic::config::settings::{BackingSettings, MountSettings, Role, Settings, StoreSettings};
+use logic::config::settings::{BackingSettings, MountSettings, Settings};
 use logic::config::{self, Loaded, enabled_by_cmdline, render};
 use logic::facts::Facts;
 use logic::overlay::{self, Overlay};
 use logic::plan::{self, Activation, Decision, report};
 use logic::proc::Memory;
-use logic::request::Request;
+use logic::request::{Purpose, Request};
 use logic::unit::ramdisk::disk_of_unit;
 use logic::unit::{Contents, HEAD, activating_unit, unit_files};
 
@@ -76,16 +76,15 @@ fn sound(settings: &Settings, files: &[(PathBuf, String)]) {
         assert!(device.label.as_ref().is_none_or(|label| !label.is_empty()));
         if let Some(BackingSettings { store, origin, .. }) = &device.writeback {
             is_inside(origin, files);
-            let (StoreSettings::Device(path) | StoreSettings::File { path, .. }) = store;
-            is_normal(path);
+            is_normal(store.path());
         }
-        match &device.role {
-            Role::Swap { priority, .. } => assert!((-1..=32767).contains(priority)),
-            Role::Filesystem { fs_type, mount, .. } => {
+        match &device.purpose {
+            Purpose::Swap { priority, .. } => assert!((-1..=32767).contains(priority)),
+            Purpose::Filesystem { fs_type, mount, .. } => {
                 assert!(fs_type != "swap" && fs_type != "none" && !fs_type.is_empty());
                 sound_mount(mount, files);
             }
-            Role::Raw { fs_type, .. } => assert!(fs_type.as_ref().is_none_or(|name| name != "swap")),
+            Purpose::Raw { fs_type, .. } => assert!(fs_type.as_ref().is_none_or(|name| name != "swap")),
         }
     }
     for disk in &settings.ramdisks {
