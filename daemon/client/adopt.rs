@@ -14,7 +14,7 @@ use logic::proc::device_number;
 pub fn run(cli: &Cli, name: &str) -> Result<ExitStatus, Error> {
     let number = device_number(name)
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{name} is no zram device")))?;
-    let loaded = read::readable_config(cli.config.as_ref())?.loaded;
+    let loaded = read::readable_config(cli.config.as_ref())?;
     // PID 1 deactivates a device that it has activated.
     let managed = unit_files::is_booted(Path::new("/")) && unit_files::activates(Path::new("/"), number);
     let activation = if managed { Activation::Systemd } else { Activation::Direct };

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::args::Cli;
-use super::read::{self, Configuration};
+use super::read;
 use super::style::Style;
 use super::{out, overrides};
 use engine::Error;
@@ -19,7 +19,7 @@ use logic::overlay::quoted;
 /// Runs `check`. Stricter than other commands: what they ignore with a warning is an error here.
 pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
     let loaded = if named.is_empty() {
-        read::config(read::used_file(cli).as_ref()).loaded
+        read::config(read::used_file(cli).as_ref())
     } else {
         config::load_sources(files::read_sources(named), "")
     };
@@ -40,8 +40,8 @@ pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
 
 /// Runs `cat-config`.
 pub fn cat(cli: &Cli) -> Result<ExitStatus, Error> {
-    let Configuration { loaded, files } = read::readable_config(cli.config.as_ref())?;
-    out::print(&text(&loaded, &files, Style::stdout(cli.color)))?;
+    let loaded = read::readable_config(cli.config.as_ref())?;
+    out::print(&text(&loaded, Style::stdout(cli.color)))?;
     if !loaded.problems.is_empty() {
         out::note("There are mistakes; `zramdctl check` shows them.");
     }
@@ -49,10 +49,10 @@ pub fn cat(cli: &Cli) -> Result<ExitStatus, Error> {
 }
 
 /// All sections as TOML, each key with the place where it was assigned.
-pub fn text(loaded: &Loaded, files: &[PathBuf], style: Style) -> String {
+pub fn text(loaded: &Loaded, style: Style) -> String {
     let mut out = String::new();
     let mut comment = |text: &str| out.push_str(&(style.dim(&format!("# {text}")) + "\n"));
-    match files {
+    match loaded.files.as_slice() {
         [] => comment(&format!(
             "There is no configuration: neither {MAIN} nor {DROP_INS}/*.toml in {}.",
             ROOTS.join(", ")
@@ -160,7 +160,7 @@ mount-point = "/var/cache/scratch"
 enabled = true
 "#;
 
-    fn loaded() -> (Loaded, Vec<PathBuf>) {
+    fn loaded() -> Loaded {
         let files = [
             ("/usr/lib/zramd/zramd.toml".into(), MAIN_FILE.to_owned()),
             (
@@ -168,23 +168,23 @@ enabled = true
                 "[zram10]\nzram-fraction = 0.5\n[zram0]\n[zram5]\nzram-size = \n".to_owned(),
             ),
         ];
-        (config::load(&files, ""), files.into_iter().map(|(path, _)| path).collect())
+        config::load(&files, "")
     }
 
     #[test]
     fn the_configuration_is_as_in_the_golden_files() {
-        let (loaded, files) = loaded();
-        fixture::golden("cat-config", &text(&loaded, &files, Style::default()));
-        fixture::golden("cat-config-nothing", &text(&Loaded::default(), &[], Style::default()));
+        let loaded = loaded();
+        fixture::golden("cat-config", &text(&loaded, Style::default()));
+        fixture::golden("cat-config-nothing", &text(&Loaded::default(), Style::default()));
         let off = config::load(&[("f".into(), "[zram0]\n".to_owned())], "systemd.zram=0");
-        assert!(text(&off, &["f".into()], Style::default()).contains("systemd.zram=0"));
+        assert!(text(&off, Style::default()).contains("systemd.zram=0"));
     }
 
     /// The output is itself a configuration, with the same meaning.
     #[test]
     fn the_output_is_a_valid_configuration() {
-        let (first, files) = loaded();
-        let printed = text(&first, &files, Style::default());
+        let first = loaded();
+        let printed = text(&first, Style::default());
         let again = config::load(&[("printed".into(), printed.clone())], "");
         let values = |loaded: &Loaded| -> Vec<(String, String, String)> {
             let keys = loaded.merged.sections.iter().flat_map(|(name, section)| {

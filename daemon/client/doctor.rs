@@ -10,7 +10,7 @@ use super::args::{Cli, Json};
 use super::claims;
 use super::out;
 use super::problems;
-use super::read::{self, Configuration};
+use super::read;
 use super::style::Style;
 use engine::Error;
 use engine::benchmark::keep;
@@ -76,7 +76,7 @@ pub struct Systemd {
 /// Runs `doctor`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     let file = read::used_file(cli);
-    let (snapshot, Configuration { loaded, .. }) = read::snapshot(file.as_ref())?;
+    let (snapshot, loaded) = read::snapshot(file.as_ref())?;
     let mut standing = look();
     // Without privileges, a machine that was built from a container image cannot be told from a container.
     let doubtful = standing.container.is_some() && !read::host().is_privileged();

@@ -65,7 +65,7 @@ pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
 
 /// `--dry-run`: planned here, without daemon or privileges.
 fn dry_run(cli: &Cli, words: &Maintain, devices: Vec<u32>) -> Result<ExitStatus, Error> {
-    let loaded = read::readable_config(cli.config.as_ref())?.loaded;
+    let loaded = read::readable_config(cli.config.as_ref())?;
     let order = Order { devices, dry_run: true, ..Order::all(Cause::Request) };
     let (report, ended) = maintain::run(&mut read::host(), &loaded, &order, &mut Unwatched);
     match ended {

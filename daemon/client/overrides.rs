@@ -23,7 +23,7 @@ const NONE: &str = "-";
 
 /// Runs `overrides`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
-    let overrides = read::readable_config(read::used_file(cli).as_ref())?.loaded.merged.overrides;
+    let overrides = read::readable_config(read::used_file(cli).as_ref())?.merged.overrides;
     let document = Document { schema_version: SCHEMA_VERSION, overrides: &overrides };
     out::result(json, &document, || text(&overrides, Style::stdout(cli.color)))?;
     Ok(ExitStatus::Success)
@@ -84,7 +84,7 @@ pub async fn unset(cli: &Cli, names: &[String], change: Change) -> Result<ExitSt
 
 /// Names of all objects with an override.
 pub fn objects(cli: &Cli) -> Result<Vec<String>, Error> {
-    let overrides = read::readable_config(read::daemons_file(cli).as_ref())?.loaded.merged.overrides;
+    let overrides = read::readable_config(read::daemons_file(cli).as_ref())?.merged.overrides;
     let mut objects: Vec<String> = overrides.into_iter().map(|found| found.object).collect();
     objects.dedup();
     Ok(objects)

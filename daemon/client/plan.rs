@@ -37,7 +37,7 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Error> {
 /// Plans without the daemon.
 fn here(cli: &Cli, forced: bool) -> Result<ExitStatus, Error> {
     let file = cli.config.as_ref();
-    let loaded = read::readable_config(file)?.loaded;
+    let loaded = read::readable_config(file)?;
     if !loaded.problems.is_empty() {
         let colour = Style::stderr(cli.color).has_colour();
         out::note(render::render(&loaded.problems, colour).trim_end());

@@ -20,40 +20,22 @@ use logic::view::View;
 /// Root of the machine's files.
 const ROOT: &str = "/";
 
-/// The configuration.
-#[derive(Debug, Clone, Default)]
-pub struct Configuration {
-    /// Its settings and problems.
-    pub loaded: Loaded,
-    /// Its files, lowest precedence first.
-    pub files: Vec<PathBuf>,
-}
-
-impl Configuration {
-    /// The part of it that is shown.
-    pub fn view(&self) -> View {
-        View::of(&self.loaded, self.files.iter().map(|path| path.display().to_string()).collect())
-    }
-}
-
 /// Reads the configuration; a named file replaces the usual ones. Errors are among the problems.
-pub fn config(file: Option<&PathBuf>) -> Configuration {
+pub fn config(file: Option<&PathBuf>) -> Loaded {
     // An unreadable command line is treated as empty: it can only enable or disable zram.
     let cmdline = files::read_optional(Path::new(ROOT), "/proc/cmdline").unwrap_or_default();
-    let sources = files::sources(Path::new(ROOT), file);
-    let files = sources.0.iter().map(|(path, _)| path.clone()).collect();
-    Configuration { loaded: config::load_sources(sources, &cmdline), files }
+    config::load_sources(files::sources(Path::new(ROOT), file), &cmdline)
 }
 
 /// As [`config`], but fails if the named file cannot be read.
-pub fn readable_config(file: Option<&PathBuf>) -> Result<Configuration, Error> {
-    let configuration = config(file);
+pub fn readable_config(file: Option<&PathBuf>) -> Result<Loaded, Error> {
+    let loaded = config(file);
     let unreadable = |problem: &&Problem| problem.origin.line == 0 && Some(&problem.origin.file) == file;
-    match configuration.loaded.problems.iter().find(unreadable) {
+    match loaded.problems.iter().find(unreadable) {
         Some(problem) => {
             Err(Error::failed(format!("{}: {}", problem.origin.file.display(), problem.message)))
         }
-        None => Ok(configuration),
+        None => Ok(loaded),
     }
 }
 
@@ -85,7 +67,7 @@ pub fn host() -> LinuxHost {
 pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, forced: bool) -> Result<Survey, Error> {
     let root = Path::new(ROOT);
     let (activation, disks) = if file.is_none() && unit_files::is_booted(root) {
-        (Activation::Managed, unit_files::disks(root).into_iter().map(|(disk, _)| disk).collect())
+        (Activation::Managed, unit_files::disks(root))
     } else {
         (Activation::Direct, Vec::new())
     };
@@ -94,13 +76,13 @@ pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, forced: bool) -> Result<S
 
 /// Devices and disks, without what takes longer to read: problems and kernel features.
 pub fn figures(file: Option<&PathBuf>, detail: Detail) -> Result<Snapshot, Error> {
-    sample::figures(&host(), &readable_config(file)?.view(), detail)
+    sample::figures(&host(), &View::of(&readable_config(file)?), detail)
 }
 
 /// Devices, disks, problems and kernel features, with the configuration.
-pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Configuration), Error> {
-    let configuration = readable_config(file)?;
-    Ok((sample::snapshot(&host(), &configuration.view())?, configuration))
+pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Loaded), Error> {
+    let loaded = readable_config(file)?;
+    Ok((sample::snapshot(&host(), &View::of(&loaded))?, loaded))
 }
 
 /// Totals of the maintenance policies since boot, by name.

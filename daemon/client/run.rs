@@ -10,6 +10,7 @@ use super::{
 };
 use engine::Error;
 use logic::exit::ExitStatus;
+use logic::view::View;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
@@ -57,7 +58,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
             Ok(connect::run(overrides::unset(cli, &names, words.change)))
         }
         Command::Top { interval, iterations } => {
-            Ok(connect::run(top::run(interval, iterations, read::config(cli.config.as_ref()).view())))
+            Ok(connect::run(top::run(interval, iterations, View::of(&read::config(cli.config.as_ref())))))
         }
         Command::Monitor { json, stats } => Ok(connect::run(monitor::run(ask, Form { json, stats }))),
         Command::Reload(change) => Ok(noted(cli, connect::run(act::reload(ask, change)))),
@@ -78,8 +79,8 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
 
 /// After a command that uses the configuration: prints which keys are overridden.
 fn noted(cli: &Cli, status: ExitStatus) -> ExitStatus {
-    let configuration = read::config(read::daemons_file(cli).as_ref());
-    overrides::note(&configuration.loaded.merged.overrides, cli);
+    let loaded = read::config(read::daemons_file(cli).as_ref());
+    overrides::note(&loaded.merged.overrides, cli);
     status
 }
 

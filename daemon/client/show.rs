@@ -24,9 +24,9 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
         out::error(&format!("there is no property {unknown:?}{}", meant(unknown)));
         return Ok(ExitStatus::Usage);
     }
-    let (snapshot, configuration) = read::snapshot(cli.config.as_ref())?;
+    let (snapshot, loaded) = read::snapshot(cli.config.as_ref())?;
     let properties = match name {
-        None => machine(&snapshot, &configuration.files, &configuration.loaded.merged.overrides),
+        None => machine(&snapshot, &loaded.files, &loaded.merged.overrides),
         Some(name) => {
             let row = Row::all(&snapshot).into_iter().find(|row| select::is(name, *row));
             let Some(row) = row else {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::args::Cli;
 use super::columns::Row;
 use super::problems::{self, plural};
-use super::read::{self, Configuration, Policies};
+use super::read::{self, Policies};
 use super::style::Style;
 use super::{out, select};
 use engine::Error;
@@ -29,7 +29,7 @@ const WORTH_JUDGING: u64 = 16 << 20;
 
 /// Runs `status`.
 pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
-    let (snapshot, Configuration { loaded, .. }) = read::snapshot(read::used_file(cli).as_ref())?;
+    let (snapshot, loaded) = read::snapshot(read::used_file(cli).as_ref())?;
     let style = Style::stdout(cli.color);
     let (rows, unknown) = select::select(Row::all(&snapshot), names);
     let policies = names.is_empty().then(read::policies);

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::gather::gather;
 use super::provision;
 use host::Host;
-use logic::change::{Action, Change, UnitDisk, changes};
+use logic::change::{Action, Change, changes};
 use logic::config::Loaded;
 use logic::config::settings::Settings;
 use logic::facts::Facts;
@@ -17,6 +17,7 @@ use logic::plan as planner;
 use logic::plan::{Activation, Decision, Item, Plan};
 use logic::raw_path::RawPath;
 use logic::record::Target;
+use logic::unit::ramdisk::UnitDisk;
 
 /// What a reload would change.
 #[derive(Debug)]

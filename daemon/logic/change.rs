@@ -13,10 +13,10 @@ use super::human::{bytes_per, human};
 use super::plan::diff::{changed_in_use, round_up};
 use super::plan::{Activation, Decision, Item, Plan};
 use super::proc::disk_mount;
-use super::ramdisk::Persist;
 use super::ramdisk::place::place;
 use super::record::{Progress, Record, Target};
 use super::request::{DeviceRequest, Purpose, RamDiskRequest, Request};
+use super::unit::ramdisk::UnitDisk;
 use super::vm::VmRequest;
 
 /// The change to one target.
@@ -90,31 +90,6 @@ pub struct Change {
     pub present: Option<Request>,
     /// The configured request.
     pub wanted: Option<Request>,
-}
-
-/// A RAM disk mounted by our units. It has no record, because PID 1 did all of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct UnitDisk {
-    /// NAME of `[ramdisk.NAME]`.
-    pub name: String,
-    /// Mount point.
-    pub mount_point: String,
-    /// Which contents are kept.
-    #[serde(default)]
-    pub persist: Persist,
-    /// Directory of its snapshots, or empty.
-    #[serde(default)]
-    pub store: String,
-    /// Whether to warn when it is getting full.
-    #[serde(default)]
-    pub watch: bool,
-}
-
-impl UnitDisk {
-    /// Whether stopping it saves its contents.
-    pub fn is_kept(&self) -> bool {
-        self.persist != Persist::None
-    }
 }
 
 /// Why a target is removed: its section was removed or disabled, in a file or on request.

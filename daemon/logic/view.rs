@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::benchmark::score::Profile;
-use super::change::{Action, Change, UnitDisk};
+use super::change::{Action, Change};
 use super::config::Loaded;
 use super::config::problem::{Problem, Severity};
 use super::config::render::one_line;
@@ -19,9 +19,9 @@ use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
 use super::record::Target;
 use super::text::worded;
-use super::unit::ramdisk::place_unit;
+use super::unit::ramdisk::{UnitDisk, place_unit};
 use super::unit::{
-    VM_UNIT, ZSWAP_UNIT, activating_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
+    VM_UNIT, ZSWAP_UNIT, activating_unit, mount_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
 };
 
 /// The parts of the configuration that other programs than the planner need.
@@ -73,7 +73,7 @@ pub struct SectionView {
 
 impl View {
     /// The view of a configuration.
-    pub fn of(loaded: &Loaded, files: Vec<String>) -> View {
+    pub fn of(loaded: &Loaded) -> View {
         let is_error = |problem: &&Problem| problem.severity == Severity::Error;
         let mut sections: BTreeMap<String, SectionView> = BTreeMap::new();
         for (name, section) in &loaded.merged.sections {
@@ -97,7 +97,7 @@ impl View {
             writeback: asked.writeback.is_some(),
         });
         View {
-            files,
+            files: loaded.files.iter().map(|path| path.display().to_string()).collect(),
             findings: loaded.problems.iter().map(config_finding).collect(),
             errors: loaded.problems.iter().filter(is_error).map(one_line).collect(),
             sections,
@@ -152,12 +152,14 @@ pub struct Task {
 }
 
 impl Task {
-    /// The task for a change; `unit_of` returns the mount unit of a RAM disk without a record.
-    pub fn of(change: &Change, unit_of: impl Fn(&str) -> Option<String>) -> Task {
+    /// The task for a change; `disks` are those mounted by PID 1.
+    pub fn of(change: &Change, disks: &[UnitDisk]) -> Task {
         let (present, wanted) = (change.present.as_ref(), change.wanted.as_ref());
         let stop = present.map(activating_unit).or_else(|| match &change.target {
             Target::Device(number) => Some(swap_unit(*number)),
-            Target::RamDisk(name) => unit_of(name),
+            Target::RamDisk(name) => {
+                disks.iter().find(|disk| disk.name == *name).map(|disk| mount_unit(&disk.mount_point))
+            }
             Target::Vm => Some(VM_UNIT.to_owned()),
             Target::Zswap => Some(ZSWAP_UNIT.to_owned()),
         });
@@ -218,8 +220,8 @@ pub struct UnitChange {
 
 impl Proposal {
     /// The proposal for these changes.
-    pub fn of(view: View, changes: &[Change], unit_of: impl Fn(&str) -> Option<String>) -> Proposal {
-        let tasks = changes.iter().map(|change| Task::of(change, &unit_of)).collect();
+    pub fn of(view: View, changes: &[Change], disks: &[UnitDisk]) -> Proposal {
+        let tasks = changes.iter().map(|change| Task::of(change, disks)).collect();
         Proposal { view, tasks, ..Proposal::default() }
     }
 }

@@ -176,10 +176,9 @@ fn the_configuration_is_shown_with_origins() {
     let root = tempfile::tempdir().unwrap();
     let shown = || {
         let sources = files::sources(root.path(), Some(&repository("config/example.toml")));
-        let names: Vec<_> = sources.0.iter().map(|(path, _)| path.clone()).collect();
         let loaded = config::load_sources(sources, "");
         assert_eq!(loaded.problems, []);
-        client::config::text(&loaded, &names, Style::default())
+        client::config::text(&loaded, Style::default())
     };
     let text = shown();
     assert!(text.contains(&format!("swap-priority = 100   # {}:8\n", example())), "{text}");

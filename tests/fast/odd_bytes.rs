@@ -79,7 +79,7 @@ fn life(machine: &SimMachine) -> String {
     assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{:?}", applied.outcomes);
     let again = engine::apply(&mut host, &loaded).unwrap();
     assert!(again.plan.is_empty(), "{:?}", again.plan.groups);
-    let seen = sample::figures(&host, &View::of(&loaded, Vec::new()), Detail::Listed).unwrap();
+    let seen = sample::figures(&host, &View::of(&loaded), Detail::Listed).unwrap();
     let rows = engine::status::rows(&host).unwrap();
     let there = machine.snapshot();
     let removed = engine::revert(&mut host).unwrap();

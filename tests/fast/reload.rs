@@ -6,12 +6,13 @@ use engine::reload::{Scope, carry_out, survey};
 use engine::sample;
 use engine::sample::Detail;
 use host::Errno;
-use logic::change::{Action, UnitDisk};
+use logic::change::Action;
 use logic::config::{self, Loaded};
 use logic::finding::Code;
 use logic::plan::Activation;
 use logic::record::Target;
 use logic::sample::{ReasonView, RoleView, Snapshot, StateView};
+use logic::unit::ramdisk::UnitDisk;
 use logic::view::{Proposal, View};
 use sim::kernel::KernelConfig;
 use sim::{SimMachine, Swap};
@@ -207,7 +208,7 @@ fn after_a_failure_at_any_call_the_next_reload_converges() {
 }
 
 fn look(machine: &SimMachine, text: &str) -> Snapshot {
-    sample::snapshot(&machine.process(), &View::of(&loaded(text), Vec::new())).unwrap()
+    sample::snapshot(&machine.process(), &View::of(&loaded(text))).unwrap()
 }
 
 #[test]
@@ -245,7 +246,7 @@ fn the_obstacle_to_a_removal_is_named() {
 fn the_short_survey_is_sufficient_for_a_list() {
     let machine = machine();
     machine.change().add(7);
-    let config = View::of(&loaded(BEFORE), Vec::new());
+    let config = View::of(&loaded(BEFORE));
     let [listed, full] = [Detail::Listed, Detail::Full]
         .map(|detail| sample::figures(&machine.process(), &config, detail).unwrap());
     assert_ne!(listed, full, "nothing is left out");
@@ -284,8 +285,7 @@ fn tasks_for_the_daemon_name_the_units() {
         .replace("size = \"16MiB\"", "size = \"24MiB\"");
     let loaded = loaded(&text);
     let survey = survey(&machine().process(), &loaded, ACTIVATION, &Scope::default()).unwrap();
-    let proposal =
-        Proposal::of(View::of(&loaded, vec!["/etc/zramd/zramd.toml".to_owned()]), &survey.changes, |_| None);
+    let proposal = Proposal::of(View::of(&loaded), &survey.changes, &[]);
     let json = serde_json::to_string(&proposal).unwrap();
     assert_eq!(serde_json::from_str::<Proposal>(&json).unwrap(), proposal);
     let task = |target: Target| proposal.tasks.iter().find(|task| task.target == target).unwrap();

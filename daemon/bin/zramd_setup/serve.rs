@@ -1,18 +1,20 @@
 //! Commands for the daemon, which does not contain the planner and the TOML parser itself. Each replies with a [`Result`] as
 //! JSON ([`host::linux::process::ask`]).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use engine::Error;
 use engine::apply::Outcome;
 use engine::reload::{self, Scope, Survey, obsolete_overrides};
+use host::linux::files::Sources;
 use host::linux::{LinuxHost, cancel, files, unit_files};
-use logic::change::{Action, UnitDisk};
+use logic::change::Action;
 use logic::config::{self, Loaded};
 use logic::exit::ExitStatus;
 use logic::overlay::section_of_path;
 use logic::plan::Activation;
 use logic::record::Target;
+use logic::unit::ramdisk::UnitDisk;
 use logic::unit::unit_files;
 use logic::view::{Ended, Obsolete, Proposal, UnitChange, View};
 use serde::Serialize;
@@ -27,10 +29,12 @@ pub fn reply<T: Serialize>(reply: Result<T, Error>) -> Result<ExitStatus, Error>
 }
 
 /// The configuration. `--config` replaces the usual files; runtime sections are read in any case, because they override all files.
-fn load(invocation: &Invocation) -> (Loaded, Vec<String>) {
-    let sources = files::sources(Path::new("/"), invocation.config.as_ref());
-    let names = sources.0.iter().map(|(path, _)| path.display().to_string()).collect();
-    (config::load_sources(sources, &cmdline()), names)
+fn load(invocation: &Invocation) -> Loaded {
+    read(files::sources(Path::new("/"), invocation.config.as_ref()))
+}
+
+fn read(sources: Sources) -> Loaded {
+    config::load_sources(sources, &cmdline())
 }
 
 fn cmdline() -> String {
@@ -38,38 +42,30 @@ fn cmdline() -> String {
 }
 
 pub fn view(invocation: &Invocation) -> View {
-    let (loaded, files) = load(invocation);
-    View::of(&loaded, files)
+    View::of(&load(invocation))
 }
 
 fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Result<Survey, Error> {
     let managed = invocation.managed;
     let activation = if managed { Activation::Managed } else { Activation::Direct };
-    let disks = if managed { unit_disks().into_iter().map(|(disk, _)| disk).collect() } else { Vec::new() };
+    let disks = if managed { unit_disks() } else { Vec::new() };
     let only = (!targets.is_empty()).then(|| targets.iter().cloned().collect());
     let scope = Scope { only, forced: invocation.force, disks };
     reload::survey(&LinuxHost::new("/"), loaded, activation, &scope)
 }
 
-/// The disks that PID 1 mounted from units of ours, with the names of those units.
-fn unit_disks() -> Vec<(UnitDisk, String)> {
+/// The disks that PID 1 mounted from units of ours.
+fn unit_disks() -> Vec<UnitDisk> {
     unit_files::disks(Path::new("/"))
 }
 
 pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, Error> {
-    let (files, found) = files::sources(Path::new("/"), invocation.config.as_ref());
-    let read =
-        |files: &[(PathBuf, String)]| config::load_sources((files.to_vec(), found.clone()), &cmdline());
-    let loaded = read(&files);
+    let sources = files::sources(Path::new("/"), invocation.config.as_ref());
+    let loaded = read(sources.clone());
     let survey = survey(invocation, &loaded, targets)?;
-    let disks = unit_disks();
-    let unit_of = |name: &str| disks.iter().find(|(disk, _)| disk.name == name).map(|(_, unit)| unit.clone());
-    let view = |loaded: &Loaded, files: &[(PathBuf, String)]| {
-        View::of(loaded, files.iter().map(|(path, _)| path.display().to_string()).collect())
-    };
-    let sections = obsolete_overrides(&files, &loaded, &survey, targets);
+    let sections = obsolete_overrides(&sources.0, &loaded, &survey, targets);
     let obsolete = (!sections.is_empty()).then(|| {
-        let mut files = files.clone();
+        let (mut files, found) = sources;
         files.retain_mut(|(path, text)| match section_of_path(path).and_then(|name| sections.get(name)) {
             Some(Some(rest)) => {
                 text.clone_from(rest);
@@ -78,12 +74,12 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
             Some(None) => false,
             None => true,
         });
-        Obsolete { view: view(&read(&files), &files), sections }
+        Obsolete { view: View::of(&read((files, found))), sections }
     });
     let removes = survey.changes.iter().any(|change| change.action == Action::Remove);
     let units = (invocation.managed && (removes || !units_are_in_place(&survey)))
         .then(|| unit_change(&loaded, &survey));
-    Ok(Proposal { obsolete, units, ..Proposal::of(view(&loaded, &files), &survey.changes, unit_of) })
+    Ok(Proposal { obsolete, units, ..Proposal::of(View::of(&loaded), &survey.changes, &unit_disks()) })
 }
 
 fn units_are_in_place(survey: &Survey) -> bool {
@@ -103,15 +99,15 @@ fn unit_change(loaded: &Loaded, survey: &Survey) -> UnitChange {
 
 /// Writes the units if the generator does not run.
 pub fn write_units(invocation: &Invocation) -> Result<(), Error> {
-    let (loaded, _) = load(invocation);
-    let scope = Scope { disks: unit_disks().into_iter().map(|(disk, _)| disk).collect(), ..Scope::default() };
+    let loaded = load(invocation);
+    let scope = Scope { disks: unit_disks(), ..Scope::default() };
     let survey = reload::survey(&LinuxHost::new("/"), &loaded, Activation::Managed, &scope)?;
     unit_files::apply(Path::new("/"), &unit_change(&loaded, &survey)).map_err(Error::failed)
 }
 
 pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<Vec<Ended>, Error> {
     cancel::hand_termination_on();
-    let (loaded, _) = load(invocation);
+    let loaded = load(invocation);
     let survey = survey(invocation, &loaded, targets)?;
     let outcomes = reload::carry_out(&mut LinuxHost::new("/"), &loaded, &survey)?;
     let ended = |outcome: Outcome| Ended { target: outcome.target, errors: outcome.errors };
@@ -119,7 +115,7 @@ pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<Vec<Ende
 }
 
 pub fn adapt(invocation: &Invocation, number: u32) -> Result<(), Error> {
-    let (loaded, _) = load(invocation);
+    let loaded = load(invocation);
     let mut host = LinuxHost::new("/");
     engine::device::control::must_be_ours(&host, number)?;
     engine::provision::adapt(&mut host, &loaded, number)

@@ -57,7 +57,7 @@ pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
 
 /// Swaps that could adopt the verdict now; empty if that is unknown.
 fn to_adopt() -> Vec<String> {
-    let survey = read::survey(None, &read::config(None).loaded, false);
+    let survey = read::survey(None, &read::config(None), false);
     let changes = survey.map_or_else(|_| Vec::new(), |survey| survey.changes);
     let concerned = changes.into_iter().filter(|change| change.by_verdict);
     concerned
@@ -140,7 +140,7 @@ fn last() -> Option<Report> {
 
 /// Runs `bench show`.
 pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
-    let profile = read::config(None).loaded.settings.benchmark.profile;
+    let profile = read::config(None).settings.benchmark.profile;
     let stored = keep::stored(&LinuxHost::new("/"), profile)
         .map_err(|why| Error::new(ErrorKind::NotFound, format!("{why}; `zramdctl bench run` measures")))?;
     show_report(&stored.report, words.form.json, words.chart.as_deref())?;

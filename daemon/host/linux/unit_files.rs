@@ -5,8 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::files;
-use logic::change::UnitDisk;
-use logic::unit::ramdisk::{Noted, disk_of_unit};
+use logic::unit::ramdisk::{UnitDisk, disk_of_unit};
 use logic::unit::{Contents, HEAD, UnitFile, setup_unit};
 use logic::view::UnitChange;
 
@@ -121,27 +120,12 @@ fn ours_below(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The RAM disks that PID 1 mounted from units of ours, with the names of those units.
-pub fn disks(root: &Path) -> Vec<(UnitDisk, String)> {
-    let disks = mounts(root).into_iter().filter_map(|(unit, text)| Some((disk_of_unit(&text)?, unit)));
-    disks
-        .map(|(Noted { name, mount_point, persist, store }, unit)| {
-            (UnitDisk { name, mount_point, persist, store, watch: false }, unit)
-        })
-        .collect()
-}
-
-/// Name and text of every mount unit of ours, generated or not.
-pub fn mounts(root: &Path) -> Vec<(String, String)> {
+/// The RAM disks that PID 1 mounted from units of ours, generated or not.
+pub fn disks(root: &Path) -> Vec<UnitDisk> {
     let directories = [GENERATED, RUNTIME].map(|directory| root.join(directory));
     let paths = directories.iter().flat_map(|directory| ours_below(directory));
     let mounts = paths.filter(|path| path.extension().is_some_and(|extension| extension == "mount"));
-    mounts
-        .filter_map(|path| {
-            let name = path.file_name()?.to_str()?.to_owned();
-            Some((name, fs::read_to_string(&path).ok()?))
-        })
-        .collect()
+    mounts.filter_map(|path| disk_of_unit(&fs::read_to_string(path).ok()?)).collect()
 }
 
 #[cfg(test)]

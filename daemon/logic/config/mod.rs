@@ -33,6 +33,8 @@ use settings::Settings;
 /// Result of reading the configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Loaded {
+    /// The files, lowest precedence first.
+    pub files: Vec<PathBuf>,
     /// The settings.
     pub settings: Settings,
     /// All problems, in the order of files and sections.
@@ -64,10 +66,12 @@ impl Loaded {
 
 /// Reads files, lowest precedence first, and the kernel command line.
 pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
+    let paths = files.iter().map(|(path, _)| path.clone()).collect();
     let asked_for = enabled_by_cmdline(cmdline);
     let (mut merged, mut problems) = merge::merge(files, (asked_for == Some(true)).then_some("zram0"));
     if asked_for == Some(false) {
-        return Loaded { problems, merged, disabled_by_cmdline: true, settings: Settings::default() };
+        let settings = Settings::default();
+        return Loaded { files: paths, settings, problems, merged, disabled_by_cmdline: true };
     }
     if asked_for == Some(true) && !merged.broken.contains("zram0") {
         let origin = Origin { file: "/proc/cmdline".into(), key: "zram0".to_owned(), ..Origin::default() };
@@ -76,7 +80,7 @@ pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
     let (settings, found) = assemble::assemble(&merged);
     problems.extend(found);
     problems.sort_by(|a, b| (&a.origin.file, a.origin.line).cmp(&(&b.origin.file, b.origin.line)));
-    Loaded { settings, problems, merged, disabled_by_cmdline: false }
+    Loaded { files: paths, settings, problems, merged, disabled_by_cmdline: false }
 }
 
 /// As [`load`], for the files found and the problems of finding them.

@@ -9,7 +9,7 @@ use super::duration;
 use super::plan::ramdisk::tmpfs_options;
 use super::plan::{Decision, Item, Plan};
 use super::record::Target;
-use super::request::{Choice, DeviceRequest, MountRequest, Purpose, Request, Store};
+use super::request::{Choice, DeviceRequest, Purpose, Request, Store};
 use super::unit::ramdisk::{disk_files, place_unit, quoted, zram_at_place};
 use super::vm::Tunable;
 
@@ -168,7 +168,7 @@ fn device_files(request: &DeviceRequest, lower: &[String], settings: &[&str]) ->
             (Some(unit.clone()), wanted_file(&unit, text, "swap.target"))
         }
         Purpose::Filesystem { fs_type, mount, .. } => {
-            let unit = mount_unit(mount);
+            let unit = mount_unit(&mount.mount_point);
             if let Some(file) = zram_at_place(request, fs_type, mount) {
                 return with_bindings(request, Some(&unit), lower, vec![file]);
             }
@@ -306,8 +306,9 @@ fn wanted_file(unit: &str, text: String, target: &str) -> Vec<UnitFile> {
     ]
 }
 
-pub(crate) fn mount_unit(mount: &MountRequest) -> String {
-    format!("{}.mount", escape_path(&mount.mount_point))
+/// Name of the unit that mounts something there (systemd.mount(5)).
+pub(crate) fn mount_unit(mount_point: &str) -> String {
+    format!("{}.mount", escape_path(mount_point))
 }
 
 /// Converts a path to a unit name like `systemd-escape --path` (systemd.unit(5), "String escaping for inclusion in unit
@@ -341,14 +342,14 @@ pub const HEAD: &str =
 /// Name of the unit that activates a request; PID 1 stops and starts it.
 pub fn activating_unit(request: &Request) -> String {
     match request {
-        Request::RamDisk(disk) => mount_unit(&disk.mount),
+        Request::RamDisk(disk) => mount_unit(&disk.mount.mount_point),
         Request::Vm(request) if request.values.iter().any(|(tunable, _)| *tunable == Tunable::Zswap) => {
             ZSWAP_UNIT.to_owned()
         }
         Request::Vm(_) => VM_UNIT.to_owned(),
         Request::Device(device) => match &device.purpose {
             Purpose::Swap { .. } => swap_unit(device.number),
-            Purpose::Filesystem { mount, .. } => mount_unit(mount),
+            Purpose::Filesystem { mount, .. } => mount_unit(&mount.mount_point),
             Purpose::Raw { .. } => setup_unit(device.number),
         },
     }

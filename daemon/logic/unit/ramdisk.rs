@@ -8,7 +8,9 @@
 //! * a timer that saves it, a link in `sleep.target.wants`, and for the journal a service that makes journald release it
 //!   in time.
 
-use super::{Contents, Unit, UnitFile, escape_path, mount_unit, setup_unit};
+use serde::{Deserialize, Serialize};
+
+use super::{Contents, Unit, UnitFile, mount_unit, setup_unit};
 use crate::duration;
 use crate::plan::ramdisk::tmpfs_options;
 use crate::ramdisk::Persist;
@@ -28,7 +30,7 @@ const NOTES: &str = "X-Zramd";
 
 /// Name of the unit that mounts a layered RAM disk at its private place.
 pub fn place_unit(name: &str) -> String {
-    format!("{}.mount", escape_path(&place(name)))
+    mount_unit(&place(name))
 }
 
 /// Name of the unit that loads and saves a RAM disk.
@@ -71,7 +73,7 @@ pub(crate) fn quoted(path: &str) -> String {
 /// All files for one RAM disk.
 pub(crate) fn disk_files(request: &RamDiskRequest) -> Vec<UnitFile> {
     let mount = &request.mount;
-    let unit = mount_unit(mount);
+    let unit = mount_unit(&mount.mount_point);
     let wanted = if request.required { "requires" } else { "wants" };
     let mut files = vec![link(format!("local-fs.target.{wanted}/{unit}"), format!("../{unit}"))];
     let text = Unit::new(&description(request));
@@ -175,7 +177,7 @@ pub(crate) fn zram_at_place(
         .line("Where", &mount.mount_point)
         .line("Type", fs_type)
         .line("Options", &mount.options);
-    Some(file(mount_unit(mount), text))
+    Some(file(mount_unit(&mount.mount_point), text))
 }
 
 /// The unit that loads and saves a RAM disk, and its triggers.
@@ -216,21 +218,33 @@ fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<
     files
 }
 
-/// Data about the RAM disk in our mount units.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Noted {
+/// A RAM disk mounted by our units. It has no record, because PID 1 did all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct UnitDisk {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
     /// Mount point.
     pub mount_point: String,
     /// Which contents are kept.
+    #[serde(default)]
     pub persist: Persist,
     /// Directory of its snapshots, or empty.
+    #[serde(default)]
     pub store: String,
+    /// Whether to warn when it is getting full.
+    #[serde(default)]
+    pub watch: bool,
+}
+
+impl UnitDisk {
+    /// Whether stopping it saves its contents.
+    pub fn is_kept(&self) -> bool {
+        self.persist != Persist::None
+    }
 }
 
 /// The RAM disk of one of our mount units; `None` for other units.
-pub fn disk_of_unit(text: &str) -> Option<Noted> {
+pub fn disk_of_unit(text: &str) -> Option<UnitDisk> {
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
         line.map(|value| value.replace("%%", "%"))
@@ -239,7 +253,8 @@ pub fn disk_of_unit(text: &str) -> Option<Noted> {
     let name =
         value("Description")?.strip_prefix(DISK)?.strip_suffix(&format!(" on {mount_point}"))?.to_owned();
     let persist = value("Persist").and_then(|word| Persist::of_word(&word)).unwrap_or_default();
-    Some(Noted { name, mount_point, persist, store: value("Store").unwrap_or_default() })
+    let store = value("Store").unwrap_or_default();
+    Some(UnitDisk { name, mount_point, persist, store, watch: false })
 }
 
 #[cfg(test)]
@@ -271,11 +286,10 @@ mod tests {
                 Contents::Text(text) => disk_of_unit(text),
                 Contents::Link(_) => None,
             });
-            let expected = Noted {
+            let expected = UnitDisk {
                 name: "my-disk".to_owned(),
                 mount_point: "/srv/100% a".to_owned(),
-                persist: Persist::None,
-                store: String::new(),
+                ..UnitDisk::default()
             };
             assert_eq!(disks.collect::<Vec<_>>(), [expected]);
         }
