@@ -15,9 +15,9 @@ use logic::facts::Facts;
 use logic::overlay::{Overlay, Override, Standing, section_of_path};
 use logic::plan as planner;
 use logic::plan::{Activation, Decision, Item, Plan};
+use logic::ramdisk::UnitDisk;
 use logic::raw_path::RawPath;
 use logic::record::Target;
-use logic::unit::ramdisk::UnitDisk;
 
 /// What a reload would change.
 #[derive(Debug)]
@@ -50,10 +50,10 @@ pub fn survey<H: Host>(
     scope: &Scope,
 ) -> Result<Survey, Error> {
     let mut facts = gather(host, &loaded.settings)?;
-    measure_disks(host, &mut facts, &scope.disks);
-    facts.unit_mounts = scope.disks.iter().map(|disk| disk.mount_point.clone()).collect();
+    facts.unit_disks.clone_from(&scope.disks);
+    measure_disks(host, &mut facts);
     let planned = |settings| planner::plan(settings, loaded.problems.clone(), &facts, Activation::Managed);
-    let compare = |plan| changes(plan, &facts, activation, &scope.disks, scope.forced);
+    let compare = |plan| changes(plan, &facts, activation, scope.forced);
     let plan = planned(&loaded.settings);
     let only_vm = scope.only.as_ref().is_some_and(|only| only.iter().all(|target| *target == Target::Vm));
     let mut changes = if only_vm {
@@ -68,8 +68,8 @@ pub fn survey<H: Host>(
     Ok(Survey { plan, changes, facts })
 }
 
-fn measure_disks<H: Host>(host: &H, facts: &mut Facts, disks: &[UnitDisk]) {
-    let shown = |path: &RawPath| disks.iter().any(|disk| *path == disk.mount_point);
+fn measure_disks<H: Host>(host: &H, facts: &mut Facts) {
+    let shown = |path: &RawPath| facts.unit_disks.iter().any(|disk| *path == disk.mount_point);
     for mount in facts.mounts.iter().filter(|mount| mount.fs_type == "tmpfs" || shown(&mount.mount_point)) {
         if let Ok(space) = host.space(mount.mount_point.as_bytes()) {
             facts.disk_used.insert(mount.mount_point.clone(), space.used_bytes);
@@ -137,20 +137,19 @@ pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Res
             continue;
         }
         if let Err(error) = provision::down(host, &change.target) {
-            outcomes.push(failed(change, error));
+            outcomes.push(Outcome::failed(&change.target, error));
         }
     }
     let stuck: Vec<Target> = outcomes.iter().map(|outcome| outcome.target.clone()).collect();
-    let wanted: BTreeSet<&Target> = survey
+    let wanted: BTreeSet<Target> = survey
         .changes
         .iter()
         .filter(|change| change.action.starts() || change.action == Action::Adapt)
-        .map(|change| &change.target)
+        .map(|change| change.target.clone())
         .filter(|target| !stuck.contains(target))
         .collect();
     if !wanted.is_empty() {
-        let some = Loaded { settings: only(&loaded.settings, &wanted), ..loaded.clone() };
-        let applied = provision::apply_some(host, &some)?;
+        let applied = provision::apply_some(host, loaded, &wanted)?;
         outcomes.extend(applied.outcomes);
         outcomes.extend(applied.plan.items.iter().filter_map(refused));
     }

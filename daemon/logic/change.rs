@@ -13,10 +13,10 @@ use super::human::{bytes_per, human};
 use super::plan::diff::{changed_in_use, round_up};
 use super::plan::{Activation, Decision, Item, Plan};
 use super::proc::disk_mount;
+use super::ramdisk::UnitDisk;
 use super::ramdisk::place::place;
 use super::record::{Progress, Record, Target};
 use super::request::{DeviceRequest, Purpose, RamDiskRequest, Request};
-use super::unit::ramdisk::UnitDisk;
 use super::vm::VmRequest;
 
 /// The change to one target.
@@ -96,20 +96,14 @@ pub struct Change {
 const NOT_WANTED: &str = "no longer wanted";
 
 /// Compares. `forced` accepts the loss of contents; `activation` tells who can change targets that are in use.
-pub fn changes(
-    plan: &Plan,
-    facts: &Facts,
-    activation: Activation,
-    disks: &[UnitDisk],
-    forced: bool,
-) -> Vec<Change> {
-    let of_item = |item| of_item(item, plan, facts, activation, disks, forced);
+pub fn changes(plan: &Plan, facts: &Facts, activation: Activation, forced: bool) -> Vec<Change> {
+    let of_item = |item| of_item(item, plan, facts, activation, forced);
     let mut found: Vec<Change> = plan.items.iter().map(of_item).collect();
     let wanted = |target: &Target| plan.items.iter().any(|item| item.target == *target);
     for record in facts.records.values().filter(|record| !wanted(&record.target)) {
         found.push(removal(&record.target, Some(&record.request), facts, forced, NOT_WANTED));
     }
-    for disk in disks {
+    for disk in &facts.unit_disks {
         let target = Target::RamDisk(disk.name.clone());
         if !wanted(&target) && !facts.records.contains_key(&target) && is_mounted(disk, facts) {
             let forced = forced || disk.is_kept();
@@ -136,14 +130,7 @@ fn refused(target: &Target, kind: ErrorKind, why: impl Into<String>) -> Change {
     Change { kind: Some(kind), ..change(target, Action::Refuse, why) }
 }
 
-fn of_item(
-    item: &Item,
-    plan: &Plan,
-    facts: &Facts,
-    activation: Activation,
-    disks: &[UnitDisk],
-    forced: bool,
-) -> Change {
+fn of_item(item: &Item, plan: &Plan, facts: &Facts, activation: Activation, forced: bool) -> Change {
     let record = facts.records.get(&item.target);
     let present = record.map(|record| &record.request);
     match item.decision {
@@ -170,7 +157,7 @@ fn of_item(
                         _ => found,
                     }
                 }
-                (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, disks, forced),
+                (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, forced),
                 (_, Some(Request::Vm(wanted))) => settings(&item.target, wanted, plan, activation),
                 _ => refused(&item.target, ErrorKind::Config, "the plan could not be made"),
             };
@@ -350,7 +337,7 @@ fn is_mounted(disk: &UnitDisk, facts: &Facts) -> bool {
     disk_mount(&facts.mounts, &disk.name, &disk.mount_point).is_some()
 }
 
-fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDisk], forced: bool) -> Change {
+fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, forced: bool) -> Change {
     let path = wanted.mount.mount_point.as_str();
     let of_record = facts.records.get(target).and_then(|record| match &record.request {
         Request::RamDisk(request) => Some(UnitDisk {
@@ -361,7 +348,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, disks: &[UnitDi
         }),
         Request::Device(_) | Request::Vm(_) => None,
     });
-    let of_unit = || disks.iter().find(|disk| disk.name == wanted.name).cloned();
+    let of_unit = || facts.unit_disks.iter().find(|disk| disk.name == wanted.name).cloned();
     let before = of_record.or_else(of_unit).filter(|before| is_mounted(before, facts));
     let Some(before) = before else {
         let what = format!("{} of {} on {path}", human(wanted.size), wanted.backend());

@@ -6,6 +6,7 @@ use super::benchmark::cache::Unusable;
 use super::device::algorithm::Algorithm;
 use super::device::attribute::Attribute;
 use super::proc::{Memory, MountLine, SwapLine, mount_of};
+use super::ramdisk::UnitDisk;
 use super::raw_path::RawPath;
 use super::record::{Damaged, Record, Target};
 use super::vm::{Advice, Tunable};
@@ -49,8 +50,8 @@ pub struct Facts {
     pub accounts_unread: Option<String>,
     /// Whether the `mkfs` of a file system type is installed, for the types in the settings.
     pub mkfs: BTreeMap<String, bool>,
-    /// Mount points of tmpfs units of ours that PID 1 has mounted.
-    pub unit_mounts: BTreeSet<String>,
+    /// RAM disks mounted by PID 1, from units of ours.
+    pub unit_disks: Vec<UnitDisk>,
     /// RAM disks that could not be loaded, and whose directory on disk is used instead.
     pub passthrough: BTreeSet<String>,
     /// Bytes in use on each mounted tmpfs, by mount point.
@@ -358,6 +359,11 @@ impl Facts {
     /// The topmost mount on exactly this path.
     pub fn mount_at(&self, path: &str) -> Option<&MountLine> {
         self.mounts.iter().rev().find(|mount| mount.mount_point == path)
+    }
+
+    /// Whether PID 1 has mounted a RAM disk of ours there.
+    pub fn is_mounted_by_unit(&self, path: &str) -> bool {
+        self.unit_disks.iter().any(|disk| disk.mount_point == path)
     }
 
     /// Any device: all have the same attributes and algorithms.

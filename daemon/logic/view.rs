@@ -17,9 +17,10 @@ use super::finding::Finding;
 use super::health::config_finding;
 use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
+use super::ramdisk::UnitDisk;
 use super::record::Target;
 use super::text::worded;
-use super::unit::ramdisk::{UnitDisk, place_unit};
+use super::unit::ramdisk::place_unit;
 use super::unit::{
     VM_UNIT, ZSWAP_UNIT, activating_unit, mount_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
 };

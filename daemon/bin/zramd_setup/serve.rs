@@ -13,8 +13,8 @@ use logic::config::{self, Loaded};
 use logic::exit::ExitStatus;
 use logic::overlay::section_of_path;
 use logic::plan::Activation;
+use logic::ramdisk::UnitDisk;
 use logic::record::Target;
-use logic::unit::ramdisk::UnitDisk;
 use logic::unit::unit_files;
 use logic::view::{Ended, Obsolete, Proposal, UnitChange, View};
 use serde::Serialize;
@@ -79,7 +79,8 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
     let removes = survey.changes.iter().any(|change| change.action == Action::Remove);
     let units = (invocation.managed && (removes || !units_are_in_place(&survey)))
         .then(|| unit_change(&loaded, &survey));
-    Ok(Proposal { obsolete, units, ..Proposal::of(View::of(&loaded), &survey.changes, &unit_disks()) })
+    let proposal = Proposal::of(View::of(&loaded), &survey.changes, &survey.facts.unit_disks);
+    Ok(Proposal { obsolete, units, ..proposal })
 }
 
 fn units_are_in_place(survey: &Survey) -> bool {

@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::files;
-use logic::unit::ramdisk::{UnitDisk, disk_of_unit};
+use logic::ramdisk::UnitDisk;
+use logic::unit::ramdisk::disk_of_unit;
 use logic::unit::{Contents, HEAD, UnitFile, setup_unit};
 use logic::view::UnitChange;
 

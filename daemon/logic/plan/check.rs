@@ -275,7 +275,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
         return Some(Refusal::new(ErrorKind::Config, origin, format!("{path} is not a directory")));
     }
     let ours = facts.records.get(target).and_then(|record| record.request.mount());
-    if ours.is_some_and(|ours| ours.mount_point == path) || facts.unit_mounts.contains(path) {
+    if ours.is_some_and(|ours| ours.mount_point == path) || facts.is_mounted_by_unit(path) {
         return None;
     }
     let mounted = facts.mount_at(path)?;
@@ -338,7 +338,7 @@ fn without_device(items: &mut [Item], facts: &Facts) {
         let Some(Request::RamDisk(disk)) = &item.request else { continue };
         let Some(device) = disk.number.map(Target::Device) else { continue };
         let is_there =
-            facts.records.contains_key(&item.target) || facts.unit_mounts.contains(&disk.mount.mount_point);
+            facts.records.contains_key(&item.target) || facts.is_mounted_by_unit(&disk.mount.mount_point);
         if let Some(kind) = refused.get(&device).filter(|_| !is_there) {
             item.decision = Decision::Refused;
             item.kind = *kind;

@@ -23,6 +23,7 @@ pub mod status;
 
 pub use keep::{KeepSettings, Mode, OnFailure, Persist};
 pub use reason::SaveReason;
+use serde::{Deserialize, Serialize};
 
 /// Kind of a file in the store, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +80,31 @@ pub fn classify(name: &str) -> StoreFile {
 pub fn is_disk_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.bytes().all(plain)
+}
+
+/// A RAM disk mounted by our units. It has no record, because PID 1 did all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct UnitDisk {
+    /// NAME of `[ramdisk.NAME]`.
+    pub name: String,
+    /// Mount point.
+    pub mount_point: String,
+    /// Which contents are kept.
+    #[serde(default)]
+    pub persist: Persist,
+    /// Directory of its snapshots, or empty.
+    #[serde(default)]
+    pub store: String,
+    /// Whether to warn when it is getting full.
+    #[serde(default)]
+    pub watch: bool,
+}
+
+impl UnitDisk {
+    /// Whether stopping it saves its contents.
+    pub fn is_kept(&self) -> bool {
+        self.persist != Persist::None
+    }
 }
 
 #[cfg(test)]

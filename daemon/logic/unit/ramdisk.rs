@@ -8,13 +8,11 @@
 //! * a timer that saves it, a link in `sleep.target.wants`, and for the journal a service that makes journald release it
 //!   in time.
 
-use serde::{Deserialize, Serialize};
-
 use super::{Contents, Unit, UnitFile, mount_unit, setup_unit};
 use crate::duration;
 use crate::plan::ramdisk::tmpfs_options;
-use crate::ramdisk::Persist;
 use crate::ramdisk::place::{disk_at, is_at_or_below, passthrough, place};
+use crate::ramdisk::{Persist, UnitDisk};
 use crate::request::{DeviceRequest, KeepRequest, MountRequest, RamDiskRequest};
 
 /// Directory of the persistent journal.
@@ -216,31 +214,6 @@ fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<
             .push(link(format!("{unit}.wants/{journal}"), format!("{PACKAGED}/zramd-disk-journal@.service")));
     }
     files
-}
-
-/// A RAM disk mounted by our units. It has no record, because PID 1 did all of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct UnitDisk {
-    /// NAME of `[ramdisk.NAME]`.
-    pub name: String,
-    /// Mount point.
-    pub mount_point: String,
-    /// Which contents are kept.
-    #[serde(default)]
-    pub persist: Persist,
-    /// Directory of its snapshots, or empty.
-    #[serde(default)]
-    pub store: String,
-    /// Whether to warn when it is getting full.
-    #[serde(default)]
-    pub watch: bool,
-}
-
-impl UnitDisk {
-    /// Whether stopping it saves its contents.
-    pub fn is_kept(&self) -> bool {
-        self.persist != Persist::None
-    }
 }
 
 /// The RAM disk of one of our mount units; `None` for other units.
