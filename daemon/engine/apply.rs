@@ -21,6 +21,13 @@ pub struct Outcome {
     pub errors: Vec<Error>,
 }
 
+impl Outcome {
+    /// A target for which nothing was done.
+    pub fn failed(target: &Target, error: Error) -> Outcome {
+        Outcome { target: target.clone(), done: Vec::new(), warnings: Vec::new(), errors: vec![error] }
+    }
+}
+
 /// Carries out all groups. A failed group does not stop the others, except those mounted on top of it.
 pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
@@ -40,13 +47,12 @@ pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
 /// Skips a group whose parent mount failed: it would end up below that mount, and the next run could not mount the
 /// parent.
 fn blocked(group: &Group, needed: &Target) -> Outcome {
-    let target = group.target.clone();
+    let target = &group.target;
     let why = match target {
         Target::Vm => format!("{target}: not changed, because {needed}, which needs it, failed"),
         _ => format!("{target}: not mounted, because {needed}, on which it is to be mounted, failed"),
     };
-    let error = Error::failed(why);
-    Outcome { target, done: Vec::new(), warnings: Vec::new(), errors: vec![error] }
+    Outcome::failed(target, Error::failed(why))
 }
 
 struct Run<'a, H: Host> {

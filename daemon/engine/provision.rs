@@ -1,5 +1,7 @@
 //! A whole run: gather, plan and carry out, under the lock.
 
+use std::collections::BTreeSet;
+
 use super::apply::{self, Outcome};
 use super::device::create::save;
 use super::error::{Error, ErrorKind};
@@ -45,35 +47,40 @@ pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
 }
 
 /// As [`apply()`] for some targets. Unfinished work on others is left alone: their unit may be running.
-pub fn apply_some<H: Host>(host: &mut H, some: &Loaded) -> Result<Applied, Error> {
+pub fn apply_some<H: Host>(
+    host: &mut H,
+    loaded: &Loaded,
+    wanted: &BTreeSet<Target>,
+) -> Result<Applied, Error> {
+    let some = only(loaded, wanted);
     locked(host, |host| {
-        let ours: Vec<Target> = targets(&some.settings);
-        recover(host, |target| ours.contains(target))?;
-        let mut plan = plan(host, some, Activation::Direct)?;
-        plan.groups.retain(|group| ours.contains(&group.target));
+        recover(host, |target| wanted.contains(target))?;
+        let mut plan = plan(host, &some, Activation::Direct)?;
+        plan.groups.retain(|group| wanted.contains(&group.target));
         let outcomes = apply::apply(host, &plan);
         settings_follow(host, |_| true)?;
         Ok(Applied { plan, outcomes })
     })
 }
 
-fn targets(settings: &Settings) -> Vec<Target> {
-    let devices = settings.devices.iter().map(|device| Target::Device(device.number));
-    let disks = settings.ramdisks.iter().map(|disk| Target::RamDisk(disk.name.clone()));
-    let vm = settings.vm.iter().flat_map(|_| [Target::Vm, Target::Zswap]);
-    devices.chain(disks).chain(vm).collect()
+/// The configuration of these targets only.
+fn only(loaded: &Loaded, wanted: &BTreeSet<Target>) -> Loaded {
+    let mut settings = Settings { maintenance: None, ..loaded.settings.clone() };
+    settings.devices.retain(|device| wanted.contains(&Target::Device(device.number)));
+    settings.ramdisks.retain(|disk| wanted.contains(&Target::RamDisk(disk.name.clone())));
+    if let Some(vm) = &mut settings.vm {
+        vm.zswap_off &= wanted.contains(&Target::Zswap);
+        if !wanted.contains(&Target::Vm) {
+            vm.levels.clear();
+        }
+    }
+    Loaded { settings, ..loaded.clone() }
 }
 
 /// Applies to an active device those changes that can be made while it is in use.
 pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), Error> {
     let target = Target::Device(number);
-    let device = loaded.settings.devices.iter().filter(|device| device.number == number);
-    let settings = Settings {
-        devices: device.cloned().collect(),
-        benchmark: loaded.settings.benchmark,
-        ..Settings::default()
-    };
-    let some = Loaded { settings, ..loaded.clone() };
+    let some = only(loaded, &BTreeSet::from([target.clone()]));
     host.lock_run()?;
     let done = plan(host, &some, Activation::Systemd).and_then(|mut plan| {
         plan.groups.retain(|group| group.target == target && group.resume.is_some());
@@ -112,14 +119,12 @@ pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied
 
 /// The configuration of one device only.
 fn only_device(loaded: &Loaded, number: u32) -> Result<Loaded, Error> {
-    let device = loaded.settings.devices.iter().find(|device| device.number == number).cloned();
-    let device = device.ok_or_else(|| {
+    let one = only(loaded, &BTreeSet::from([Target::Device(number)]));
+    if one.settings.devices.is_empty() {
         let message = format!("zram{number}: no usable section [zram{number}] in the configuration");
-        Error::new(ErrorKind::NotFound, message)
-    })?;
-    let settings =
-        Settings { devices: vec![device], benchmark: loaded.settings.benchmark, ..Settings::default() };
-    Ok(Loaded { settings, ..loaded.clone() })
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    Ok(one)
 }
 
 /// Takes over a device that is in use as configured, but whose record is missing or damaged. The device is not changed;

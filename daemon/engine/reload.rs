@@ -160,29 +160,5 @@ pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Res
 fn refused(item: &Item) -> Option<Outcome> {
     let kind = item.kind.filter(|_| item.decision == Decision::Refused)?;
     let error = Error::new(kind, format!("{}: {}", item.target, item.reason));
-    Some(Outcome { target: item.target.clone(), done: Vec::new(), warnings: Vec::new(), errors: vec![error] })
-}
-
-fn failed(change: &Change, error: Error) -> Outcome {
-    Outcome { target: change.target.clone(), done: Vec::new(), warnings: Vec::new(), errors: vec![error] }
-}
-
-fn only(settings: &Settings, wanted: &BTreeSet<&Target>) -> Settings {
-    let devices = settings.devices.iter().filter(|device| wanted.contains(&Target::Device(device.number)));
-    let ramdisks =
-        settings.ramdisks.iter().filter(|disk| wanted.contains(&Target::RamDisk(disk.name.clone())));
-    let mut vm = settings.vm.clone();
-    if let Some(vm) = &mut vm {
-        vm.zswap_off &= wanted.contains(&Target::Zswap);
-        if !wanted.contains(&Target::Vm) {
-            vm.levels.clear();
-        }
-    }
-    Settings {
-        devices: devices.cloned().collect(),
-        ramdisks: ramdisks.cloned().collect(),
-        vm,
-        maintenance: None,
-        benchmark: settings.benchmark,
-    }
+    Some(Outcome::failed(&item.target, error))
 }
