@@ -40,8 +40,7 @@ pub enum Activation {
 }
 
 /// What is between a zram device and its backing store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Through {
     /// Nothing: the store is a block device.
     Itself,

@@ -4,10 +4,9 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::step::ListedStep;
-use super::{Decision, Item, Plan};
+use super::{Decision, Group, Item, Plan, Taken};
 use crate::config::problem::Problem;
-use crate::record::Target;
+use crate::record::{Target, Undo};
 use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store};
 
 /// Version of the JSON form; incremented when a key is removed or changes its meaning.
@@ -90,24 +89,25 @@ pub fn report(plan: &Plan) -> PlanReport<'_> {
         schema_version: SCHEMA_VERSION,
         devices: plan.items.iter().filter_map(device_report).collect(),
         ramdisks: plan.items.iter().filter_map(ramdisk_report).collect(),
-        steps: listed_steps(plan)
-            .into_iter()
-            .map(|step| StepReport {
-                target: step.target.to_string(),
-                action: step.sentence,
-                undo: step.undo,
-            })
-            .collect(),
+        steps: plan.groups.iter().flat_map(step_reports).collect(),
         problems: plan.problems.iter().map(problem_report).collect(),
     }
 }
 
-/// All steps of applying the plan, if none fails.
-pub fn listed_steps(plan: &Plan) -> Vec<ListedStep> {
-    let of_group = |group: &super::Group| -> Vec<ListedStep> {
-        group.expected_steps().map(|step| ListedStep::new(&group.target, &step)).collect()
-    };
-    plan.groups.iter().flat_map(of_group).collect()
+fn step_reports(group: &Group) -> impl Iterator<Item = StepReport> + '_ {
+    group.expected_steps().map(|step| StepReport {
+        target: group.target.to_string(),
+        action: step.to_string(),
+        undo: match step.taken_back() {
+            Taken::By(undo) => undo.to_string(),
+            Taken::WithEarlier => match group.target {
+                Target::Device(number) => Undo::Reset { number }.to_string(),
+                Target::RamDisk(_) => "unmounting forgets it".to_owned(),
+                Target::Vm | Target::Zswap => "none".to_owned(),
+            },
+            Taken::Never(reason) => format!("none: {reason}"),
+        },
+    })
 }
 
 fn problem_report(problem: &Problem) -> ProblemReport<'_> {

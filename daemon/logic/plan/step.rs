@@ -2,18 +2,15 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::{Taken, Through};
 use crate::device::algorithm::Algorithm;
 use crate::human::human;
-use crate::record::{Target, Undo, crypt_name};
+use crate::record::{Undo, crypt_name};
 use crate::request::MountRequest;
 use crate::vm::Tunable;
 
 /// A step of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "step")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Load the zram module.
     LoadModule,
@@ -371,32 +368,5 @@ impl fmt::Display for Undo {
             }
             Undo::RemoveDirectory { path } => write!(f, "remove the directory {path} if it is empty"),
         }
-    }
-}
-
-/// A step and its target, as listed by `plan`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ListedStep {
-    /// The target.
-    pub target: Target,
-    /// Description of the step.
-    pub sentence: String,
-    /// Description of its undo.
-    pub undo: String,
-}
-
-impl ListedStep {
-    /// Describes a step of `target`.
-    pub fn new(target: &Target, step: &Step) -> ListedStep {
-        let undo = match step.taken_back() {
-            Taken::By(undo) => undo.to_string(),
-            Taken::WithEarlier => match target {
-                Target::Device(number) => Undo::Reset { number: *number }.to_string(),
-                Target::RamDisk(_) => "unmounting forgets it".to_owned(),
-                Target::Vm | Target::Zswap => "none".to_owned(),
-            },
-            Taken::Never(reason) => format!("none: {reason}"),
-        };
-        ListedStep { target: target.clone(), sentence: step.to_string(), undo }
     }
 }
