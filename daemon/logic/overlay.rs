@@ -11,15 +11,22 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::{Code, Finding, Level};
 
-/// One section with its assignments, as TOML literals by key.
+/// One section with its assignments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overlay {
-    /// Key → TOML value, for example `"256MiB"` with its quotation marks.
-    pub values: BTreeMap<String, String>,
-    /// The command that assigned a key, if recorded.
-    pub commands: BTreeMap<String, Command>,
+    /// Values by key.
+    pub values: BTreeMap<String, Assigned>,
     /// Whether the whole section was created at runtime.
     pub transient: bool,
+}
+
+/// The value of one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// As TOML, for example `"256MiB"` with its quotation marks.
+    pub value: String,
+    /// The command that assigned it, if recorded.
+    pub command: Option<Command>,
 }
 
 /// A command that assigns keys until the next boot.
@@ -200,25 +207,30 @@ pub fn quoted(text: &str) -> String {
 }
 
 impl Overlay {
+    /// Sets a TOML value. The command is recorded afterwards.
+    pub fn set(&mut self, key: &str, value: impl Into<String>) {
+        self.values.insert(key.to_owned(), Assigned { value: value.into(), command: None });
+    }
+
     /// Sets a size in bytes.
     pub fn set_bytes(&mut self, key: &str, bytes: u64) {
-        self.values.insert(key.to_owned(), quoted(&exactly(bytes)));
+        self.set(key, quoted(&exactly(bytes)));
     }
 
     /// Sets a string.
     pub fn set_text(&mut self, key: &str, text: &str) {
-        self.values.insert(key.to_owned(), quoted(text));
+        self.set(key, quoted(text));
     }
 
     /// Sets a list of strings.
     pub fn set_list(&mut self, key: &str, words: &[&str]) {
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        self.values.insert(key.to_owned(), format!("[{}]", words.join(", ")));
+        self.set(key, format!("[{}]", words.join(", ")));
     }
 
     /// Sets a number.
     pub fn set_number(&mut self, key: &str, number: i64) {
-        self.values.insert(key.to_owned(), number.to_string());
+        self.set(key, number.to_string());
     }
 
     /// Contents of the drop-in.
@@ -228,9 +240,9 @@ impl Overlay {
             out.push_str(TRANSIENT);
         }
         out.push_str(&format!("[{section}]\n"));
-        for (key, value) in &self.values {
+        for (key, Assigned { value, command }) in &self.values {
             out.push_str(&format!("{key} = {value}"));
-            if let Some(command) = self.commands.get(key) {
+            if let Some(command) = command {
                 out.push_str(&format!("{BY}{command}"));
             }
             out.push('\n');
@@ -240,24 +252,23 @@ impl Overlay {
 
     /// Records `command` for the values that differ from `before`.
     pub fn record(&mut self, before: &Overlay, command: Command) {
-        for (key, value) in &self.values {
-            if before.values.get(key) != Some(value) {
-                self.commands.insert(key.clone(), command);
-            }
+        for (key, assigned) in &mut self.values {
+            assigned.command = match before.values.get(key) {
+                Some(same) if same.value == assigned.value => same.command,
+                _ => Some(command),
+            };
         }
-        self.commands.retain(|key, _| self.values.contains_key(key));
     }
 
     /// The commands that assigned keys; `None` for keys without a record.
     pub fn by(&self) -> BTreeSet<Option<Command>> {
-        self.values.keys().map(|key| self.commands.get(key).copied()).collect()
+        self.values.values().map(|assigned| assigned.command).collect()
     }
 
     /// A copy without the keys that a command assigned.
     pub fn without(&self, command: Option<Command>) -> Overlay {
         let mut rest = self.clone();
-        rest.values.retain(|key, _| self.commands.get(key).copied() != command);
-        rest.commands.retain(|key, _| rest.values.contains_key(key));
+        rest.values.retain(|_, assigned| assigned.command != command);
         rest
     }
 
@@ -267,11 +278,9 @@ impl Overlay {
         let lines = text.lines().filter(|line| !line.starts_with(['#', '[']));
         for (key, value) in lines.filter_map(|line| line.split_once(" = ")) {
             // A value never ends like a command: strings end with a quotation mark.
-            let by = value.rsplit_once(BY);
-            let by = by.and_then(|(value, words)| Some((value, Command::of_words(words)?)));
-            read.commands.remove(key);
-            read.commands.extend(by.map(|(_, command)| (key.to_owned(), command)));
-            read.values.insert(key.to_owned(), by.map_or(value, |(value, _)| value).to_owned());
+            let by = value.rsplit_once(BY).and_then(|(value, by)| Some((value, Command::of_words(by)?)));
+            let (value, command) = by.map_or((value, None), |(value, command)| (value, Some(command)));
+            read.values.insert(key.to_owned(), Assigned { value: value.to_owned(), command });
         }
         read
     }
@@ -314,13 +323,14 @@ mod tests {
         before.record(&Overlay::default(), Command::Create);
         let mut after = before.clone();
         after.set_bytes("zram-size", 96 << 20);
-        after.values.insert("enabled".to_owned(), "false".to_owned());
+        after.set("enabled", "false");
         after.record(&before, Command::SwapOff);
         assert!(after.text("zram1").contains("zram-size = \"96MiB\" # swap off\n"));
         assert_eq!(Overlay::parse(&after.text("zram1")), after);
         let rest = after.without(Some(Command::SwapOff));
-        assert_eq!(rest.commands, BTreeMap::from([("label".to_owned(), Command::Create)]));
-        assert_eq!(rest.values.len(), 1);
+        let keys: Vec<(&str, Option<Command>)> =
+            rest.values.iter().map(|(key, assigned)| (key.as_str(), assigned.command)).collect();
+        assert_eq!(keys, [("label", Some(Command::Create))]);
     }
 
     #[test]

@@ -44,12 +44,10 @@ fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
         Variant::I32(number) => overlay.set_number(key, i64::from(*number)),
         Variant::I64(number) => overlay.set_number(key, *number),
         Variant::U32(number) => overlay.set_number(key, i64::from(*number)),
-        Variant::Bool(value) => {
-            overlay.values.insert(key.to_owned(), value.to_string());
-        }
+        Variant::Bool(value) => overlay.set(key, value.to_string()),
         Variant::F64(number) if number.is_finite() => {
             // With a decimal point, so that TOML reads a float.
-            overlay.values.insert(key.to_owned(), format!("{number:?}"));
+            overlay.set(key, format!("{number:?}"));
         }
         Variant::Array(words) => overlay.set_list(key, &texts(key, words)?),
         _ => {
@@ -164,17 +162,16 @@ impl Core {
         command: Command,
     ) -> Result<String> {
         let section = format!("zram{number}");
-        let text = text_of(&section);
-        let before = text.as_deref().map(Overlay::parse).unwrap_or_default();
-        let forget = command == Command::Remove && before.transient;
-        let mut overlay = before.clone();
-        overlay.values.insert(ENABLED.to_owned(), "false".to_owned());
-        overlay.record(&before, command);
-        // If the device stays in use, the section is restored.
-        let before = Before { section: section.clone(), text, creates: false };
-        let wish = Wish { before: Some(before), ..Wish::gone(Target::Device(number), forced) };
-        let text = drop_in(&section, &overlay).filter(|_| !forget);
-        reconcile(self, handle, wish, With::Section(text)).await?;
+        let forget = command == Command::Remove && is_transient(number);
+        let wish = Wish::gone(Target::Device(number), forced);
+        with_overlay(self, handle, &section, wish, Some(command), |overlay| {
+            if forget {
+                overlay.values.clear();
+            } else {
+                overlay.set(ENABLED, "false");
+            }
+        })
+        .await?;
         // The message below has more detail.
         handle.outcomes(Vec::new());
         // A device that existed before zramd used it is not removed.

@@ -10,7 +10,7 @@ use logic::overlay::{ENABLED, Overlay, file_name};
 pub fn switched_off(number: u32) -> Option<Error> {
     let name = format!("zram{number}");
     let overlay = Overlay::parse(&text_of(&name)?);
-    overlay.values.get(ENABLED).filter(|value| *value == "false")?;
+    overlay.values.get(ENABLED).filter(|assigned| assigned.value == "false")?;
     // A device that was created at runtime has no configuration to return to.
     let command = if overlay.transient { "swap on" } else { "unset --runtime" };
     let message =

@@ -79,7 +79,7 @@ fn overrides(
 ) -> Vec<Override> {
     let configured = |key: &str| base.and_then(|base| base.keys.get(key));
     let one = |(key, assignment): (&String, &Assignment)| {
-        let command = written.commands.get(key).copied();
+        let command = written.values.get(key).and_then(|assigned| assigned.command);
         let configured = configured(key);
         // `resize` always assigns it, to lift a lower maximum; without one, it has no effect.
         if key == "max-zram-size" && command == Some(Command::Resize) && configured.is_none() {
