@@ -22,9 +22,9 @@ use host::linux::{files, unit_files};
 use host::{Host, MachineFile};
 use logic::benchmark::cache::Unusable;
 use logic::change::{Action, Change};
+use logic::config::Loaded;
 use logic::config::problem::{Problem, Severity};
 use logic::config::settings::{DeviceSettings, RamDiskSettings};
-use logic::config::{Loaded, enabled_by_cmdline};
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding, Level};
 use logic::health;
@@ -308,15 +308,10 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
 fn look() -> Standing {
     let root = Path::new("/");
     let host = read::host();
-    let systemd = unit_files::is_booted(root).then(|| {
-        let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
-        Systemd {
-            generator: GENERATORS
-                .iter()
-                .any(|directory| Path::new(directory).join("zramd-generator").exists()),
-            enabled: enabled_by_cmdline(&cmdline).unwrap_or_else(|| files::is_enabled(root)),
-            running: runs(),
-        }
+    let systemd = unit_files::is_booted(root).then(|| Systemd {
+        generator: GENERATORS.iter().any(|directory| Path::new(directory).join("zramd-generator").exists()),
+        enabled: files::generates(root),
+        running: runs(),
     });
     Standing {
         has_zram: host.has_control() || can_load(root),

@@ -11,7 +11,7 @@ use engine::reload::{self, Scope, Survey};
 use engine::sample::{self, Detail};
 use host::linux::{LinuxHost, files, unit_files};
 use logic::config::problem::Problem;
-use logic::config::{self, Loaded, locate};
+use logic::config::{Loaded, locate};
 use logic::maintain::report::Total;
 use logic::plan::Activation;
 use logic::sample::Snapshot;
@@ -22,9 +22,7 @@ const ROOT: &str = "/";
 
 /// Reads the configuration; a named file replaces the usual ones. Errors are among the problems.
 pub fn config(file: Option<&PathBuf>) -> Loaded {
-    // An unreadable command line is treated as empty: it can only enable or disable zram.
-    let cmdline = files::read_optional(Path::new(ROOT), "/proc/cmdline").unwrap_or_default();
-    config::load_sources(files::sources(Path::new(ROOT), file), &cmdline)
+    files::load(Path::new(ROOT), files::sources(Path::new(ROOT), file))
 }
 
 /// As [`config`], but fails if the named file cannot be read.

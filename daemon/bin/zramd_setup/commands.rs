@@ -45,12 +45,11 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
 /// Reads the configuration: one named file, or all roots below `--root`.
 fn load(invocation: &Invocation) -> Loaded {
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
-    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
     let sources = match &invocation.config {
         Some(file) => files::read_sources(std::slice::from_ref(file)),
         None => files::find_sources(root),
     };
-    config::load_sources(sources, &cmdline)
+    files::load(root, sources)
 }
 
 pub fn host(invocation: &Invocation) -> LinuxHost {
@@ -247,9 +246,8 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
 
 fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> Result<ExitStatus, Error> {
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
-    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
     // With a file on the command line, units are always generated; otherwise only if zramd is enabled.
-    if invocation.config.is_none() && !files::generates(root, &cmdline) {
+    if invocation.config.is_none() && !files::generates(root) {
         if !by_systemd {
             show::note(
                 "zramd.service is not enabled here, so no units are written (`systemctl enable zramd.service`)",

@@ -9,7 +9,7 @@ use engine::reload::{self, Scope, Survey, obsolete_overrides};
 use host::linux::files::Sources;
 use host::linux::{LinuxHost, cancel, files, unit_files};
 use logic::change::Action;
-use logic::config::{self, Loaded};
+use logic::config::Loaded;
 use logic::exit::ExitStatus;
 use logic::overlay::section_of_path;
 use logic::plan::Activation;
@@ -30,15 +30,11 @@ pub fn reply<T: Serialize>(reply: Result<T, Error>) -> Result<ExitStatus, Error>
 
 /// The configuration. `--config` replaces the usual files; runtime sections are read in any case, because they override all files.
 fn load(invocation: &Invocation) -> Loaded {
-    read(files::sources(Path::new("/"), invocation.config.as_ref()))
+    files::load(Path::new("/"), sources(invocation))
 }
 
-fn read(sources: Sources) -> Loaded {
-    config::load_sources(sources, &cmdline())
-}
-
-fn cmdline() -> String {
-    files::read_optional(Path::new("/"), "/proc/cmdline").unwrap_or_default()
+fn sources(invocation: &Invocation) -> Sources {
+    files::sources(Path::new("/"), invocation.config.as_ref())
 }
 
 pub fn view(invocation: &Invocation) -> View {
@@ -60,13 +56,14 @@ fn unit_disks() -> Vec<UnitDisk> {
 }
 
 pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, Error> {
-    let sources = files::sources(Path::new("/"), invocation.config.as_ref());
-    let loaded = read(sources.clone());
+    let root = Path::new("/");
+    let sources = sources(invocation);
+    let loaded = files::load(root, sources.clone());
     let survey = survey(invocation, &loaded, targets)?;
     let sections = obsolete_overrides(&sources.0, &loaded, &survey, targets);
     let obsolete = (!sections.is_empty()).then(|| {
-        let (mut files, found) = sources;
-        files.retain_mut(|(path, text)| match section_of_path(path).and_then(|name| sections.get(name)) {
+        let (mut kept, found) = sources;
+        kept.retain_mut(|(path, text)| match section_of_path(path).and_then(|name| sections.get(name)) {
             Some(Some(rest)) => {
                 text.clone_from(rest);
                 true
@@ -74,7 +71,7 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
             Some(None) => false,
             None => true,
         });
-        Obsolete { view: View::of(&read((files, found))), sections }
+        Obsolete { view: View::of(&files::load(root, (kept, found))), sections }
     });
     let removes = survey.changes.iter().any(|change| change.action == Action::Remove);
     let units = (invocation.managed && (removes || !units_are_in_place(&survey)))
@@ -92,7 +89,7 @@ fn unit_change(loaded: &Loaded, survey: &Survey) -> UnitChange {
     let root = Path::new("/");
     let wanted = unit_files(&survey.plan);
     // A unit in /run/systemd/system would override the generated one.
-    let generated = files::has_generator(root) && files::generates(root, &cmdline());
+    let generated = files::has_generator(root) && files::generates(root);
     let by_generator = generated.then(|| unit_files(&engine::plan_elsewhere(&LinuxHost::new(root), loaded)));
     let is_generated = by_generator.is_some_and(|files| wanted.iter().all(|file| files.contains(file)));
     unit_files::runtime_change(root, if is_generated { &[] } else { &wanted })

@@ -9,8 +9,7 @@ use logic::config::{self, Loaded};
 /// The configuration of the machine, or `file` instead of its main file.
 pub fn loaded(file: Option<&PathBuf>) -> Loaded {
     let root = Path::new("/");
-    let cmdline = files::read_optional(root, "/proc/cmdline").unwrap_or_default();
-    config::load_sources(files::sources(root, file), &cmdline)
+    files::load(root, files::sources(root, file))
 }
 
 /// Device numbers that a measurement must not use: all in the files, including those disabled by the kernel command line.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 
 use crate::lossy;
-use logic::config::enabled_by_cmdline;
 use logic::config::locate::{self, Entry, EntryKind};
 use logic::config::problem::{Origin, Problem};
+use logic::config::{self, Loaded, enabled_by_cmdline};
 use logic::overlay::{DIRECTORY, section_of_path};
 use logic::unit::{Contents, UnitFile};
 
@@ -160,6 +160,16 @@ pub fn sources(root: &Path, file: Option<&PathBuf>) -> Sources {
     let mut paths = vec![file.clone()];
     paths.extend(overlays(root));
     read_sources(&paths)
+}
+
+/// Reads the configuration from these sources and the kernel command line.
+pub fn load(root: &Path, sources: Sources) -> Loaded {
+    config::load_sources(sources, &cmdline(root))
+}
+
+/// The kernel command line. If unreadable, it is treated as empty: it can only enable or disable zram.
+fn cmdline(root: &Path) -> String {
+    read_optional(root, "/proc/cmdline").unwrap_or_default()
 }
 
 /// The named files, without any others.
@@ -310,7 +320,7 @@ const UNIT_DIRECTORIES: [&str; 4] =
 
 /// Whether a `*.wants` or `*.requires` directory has a link to `zramd.service`, and the service is not masked.
 /// These links are what `systemctl enable` makes; systemd's own generators use the same rule.
-pub fn is_enabled(root: &Path) -> bool {
+fn is_enabled(root: &Path) -> bool {
     let masked = UNIT_DIRECTORIES.iter().any(|directory| {
         let unit = root.join(directory).join("zramd.service");
         fs::read_link(unit).is_ok_and(|target| target == Path::new("/dev/null"))
@@ -334,8 +344,8 @@ pub fn has_generator(root: &Path) -> bool {
 }
 
 /// Whether the generator writes units: the kernel command line asks for zram, or else `zramd.service` is enabled.
-pub fn generates(root: &Path, cmdline: &str) -> bool {
-    enabled_by_cmdline(cmdline).unwrap_or_else(|| is_enabled(root))
+pub fn generates(root: &Path) -> bool {
+    enabled_by_cmdline(&cmdline(root)).unwrap_or_else(|| is_enabled(root))
 }
 
 fn is_wanted_in(directory: &Path) -> bool {
