@@ -56,7 +56,7 @@ impl From<Trouble> for Error {
             Trouble::Bad(_) | Trouble::Unusable(_) => {
                 Error::new(ErrorKind::SnapshotCorrupt, trouble.to_string())
             }
-            Trouble::Ended => Error::failed(trouble.to_string()),
+            Trouble::Ended => Error::new(ErrorKind::Cancelled, trouble.to_string()),
             Trouble::Archive(error) => in_store(error),
             Trouble::Tree(error) => or_full(error, ErrorKind::DiskFull),
         }
