@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Decision, Group, Item, Plan, Taken};
 use crate::config::problem::Problem;
+use crate::finding::Code;
 use crate::record::{Target, Undo};
 use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store};
 
@@ -79,6 +80,7 @@ struct ProblemReport<'a> {
     line: u32,
     column: u32,
     key: &'a str,
+    code: Option<Code>,
     message: &'a str,
     hint: Option<&'a str>,
 }
@@ -117,6 +119,7 @@ fn problem_report(problem: &Problem) -> ProblemReport<'_> {
         line: problem.origin.line,
         column: problem.origin.column,
         key: &problem.origin.key,
+        code: problem.code,
         message: &problem.message,
         hint: problem.hint.as_deref(),
     }
