@@ -553,6 +553,6 @@ fn disks_on_zram_get_unique_numbers() {
     assert_eq!(numbers(&format!("{both}{}", disk("c", "zram-device = 7")))[0].1, 8);
     let taken = load(&[&format!("[zram7]\n{}", disk("c", "zram-device = 7"))]);
     assert!(taken.settings.ramdisks.is_empty());
-    assert_eq!(taken.problems[0].message, "zram7 is used by another section");
+    assert!(taken.problems[0].message.contains("zram7"), "{:?}", taken.problems);
     assert_eq!(taken.problems[0].origin.line, 6);
 }

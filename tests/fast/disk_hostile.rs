@@ -295,7 +295,7 @@ fn archives_that_end_too_early_are_refused() {
         // With the original manifest, and with a matching one.
         fs::write(scene.archive(), &good[..good.len() * share / 100]).unwrap();
         let why = scene.falls_back(&format!("{share} %"));
-        assert!(why.contains("bytes instead of"), "{why}");
+        assert!(why.contains(&good.len().to_string()), "{why}");
         scene.is_set_aside("cut off");
 
         let scene = Scene::new();
@@ -326,9 +326,9 @@ fn a_flipped_bit_is_noticed_wherever_it_is() {
         bad[at] ^= 1 << (at % 8);
         fs::write(scene.archive(), &bad).unwrap();
         let error = scene.trial.verify(2).unwrap_err();
-        assert!(error.message.contains("damaged"), "{at}: {error}");
-        let why = scene.falls_back(&format!("byte {at}"));
-        assert!(why.contains("digest"), "{at}: {why}");
+        assert_eq!(error.kind, ErrorKind::SnapshotCorrupt, "{at}: {error}");
+        scene.falls_back(&format!("byte {at}"));
+        // With a digest that is right it would stay.
         scene.is_set_aside("flipped");
     }
 }

@@ -6,6 +6,7 @@ use logic::config;
 use logic::device::attribute::Attribute;
 use logic::error::ErrorKind;
 use logic::facts::{BackingFacts, DeviceFacts, Facts, PathKind, Support};
+use logic::finding::Code;
 use logic::plan::{self, Activation, Decision, Plan, Step, Taken};
 use logic::proc::{Memory, MountLine, SwapLine};
 use proptest::prelude::*;
@@ -263,12 +264,10 @@ fn conflicts_cause_a_warning() {
     let tunables = [(logic::vm::Tunable::Zswap, "Y".to_owned())].into();
     let facts = Facts { tunables, swaps: vec![better], ..facts() };
     let plan = plan_of("[zram0]", &facts);
-    let messages: Vec<&str> = plan.problems.iter().map(|problem| problem.message.as_str()).collect();
-    assert_eq!(messages.len(), 2);
-    assert!(
-        messages[0].contains("zswap is on") && messages[1].contains("/dev/sda2 has priority 200"),
-        "{messages:?}"
-    );
+    let found: Vec<_> =
+        plan.problems.iter().map(|problem| (problem.code.unwrap(), problem.about.as_str())).collect();
+    assert_eq!(found, [(Code::ZswapActive, ""), (Code::PriorityInverted, "/dev/sda2")]);
+    assert!(plan.problems[1].message.contains("200"), "{}", plan.problems[1].message);
     assert_eq!(plan.items[0].decision, Decision::Planned, "and the device comes up all the same");
 }
 

@@ -93,7 +93,6 @@ fn what_cannot_be_encrypted_is_not_written_at_all() {
         machine.change().dm_crypt = false;
         let (said, calls) = apply(&machine, keys);
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains("encrypted with a random key"), "{said:?}");
         assert!(calls.iter().all(|call| !call.contains("backing_dev")), "{calls:?}");
         let state = machine.look();
         assert!(state.devices[&0].backing.is_none() && state.loops.is_empty() && state.mappings.is_empty());
@@ -107,14 +106,15 @@ fn what_cannot_be_encrypted_is_not_written_at_all() {
 #[test]
 fn an_unsuitable_store_is_named_and_not_changed() {
     for (keys, expected) in [
-        ("writeback-file = \"/nowhere/wb\"", "the directory of /nowhere/wb does not exist"),
-        ("writeback-file = \"/var/lib\"", "/var/lib exists already"),
-        ("writeback-file = \"/var/lib/wb\"\nwriteback-size = \"5GiB\"", "5.0 GiB are asked for, but only"),
+        ("writeback-file = \"/nowhere/wb\"", " /nowhere/wb "),
+        ("writeback-file = \"/var/lib\"", "/var/lib "),
+        ("writeback-file = \"/var/lib/wb\"\nwriteback-size = \"5GiB\"", "5.0 GiB"),
     ] {
         let machine = machine();
         let (said, calls) = apply(&machine, keys);
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains("no pages will be written back") && said[0].contains(expected), "{said:?}");
+        assert!(said[0].contains(expected), "{said:?}");
+        assert!(machine.look().devices[&0].backing.is_none());
         assert_eq!(calls, [""; 0]);
     }
 }
