@@ -121,11 +121,13 @@ complaints() { journalctl -b -p err -o short-monotonic --no-pager --quiet -t zra
 
 # For `prepare`: keeps the journal over reboots.
 keep_journal() { file /etc/systemd/journald.conf.d/persistent.conf <<<$'[Journal]\nStorage=persistent'; }
-# A check of the last shutdown: the unit that set up a device ended before PID 1 killed remaining processes.
+# A check of the last shutdown: the unit that set up a device ended before PID 1 killed remaining processes. The message ids are systemd's
+# for a unit that was stopped, and for one that was started.
 taken_down() {
     is "$1 was taken down before the machine" \
-        "$(journalctl -b -1 -o cat --no-pager | grep -oE "^(Stopped zramd-setup@$1\.service|Reached target shutdown\.target)" | tr '\n' ' ')" \
-        "Stopped zramd-setup@$1.service Reached target shutdown.target "
+        "$(journalctl -b -1 -o cat --output-fields=UNIT --no-pager MESSAGE_ID=9d1aaa27d60140bd96365438aad20286 UNIT="zramd-setup@$1.service" \
+            + MESSAGE_ID=39f53479d3a045ac8e11786248231fbf UNIT=shutdown.target | tr '\n' ' ')" \
+        "zramd-setup@$1.service shutdown.target "
 }
 
 swap_is_on() { grep -q "^/dev/$1 " /proc/swaps; }
@@ -158,6 +160,17 @@ said() { journalctl -b -o short-monotonic --no-hostname --no-pager | grep -iE --
 
 # Those from programs of zramd.
 zramd_said() { said ' zramd[a-z-]*(\[[0-9]+\])?: ' | grep -iE -- "$1"; }
+
+# What doctor finds: a line `CODE OBJECT` for each.
+findings() {
+    zramdctl doctor --json=short | python3 -c '
+import json, sys
+for found in json.load(sys.stdin)["problems"]:
+    print(found["code"], found["object"])'
+}
+
+# How many processes the kernel has killed for lack of memory in this boot.
+oom_kills() { awk '$1 == "oom_kill" { print $2 }' /proc/vmstat; }
 
 # files_but PATH…: all files of the disk except these, and those that the lab and the system write at every boot.
 files_but() {
