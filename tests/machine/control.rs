@@ -36,16 +36,15 @@ fn a_device_from_its_creation_to_its_end() {
     assert_eq!(swap(name), Some((16 * 1024 - HEADER_KIB, 7)));
     assert_eq!(attribute(name, "disksize"), (16 * MIB).to_string());
 
-    let resized = session.ok(&["resize", &node, "24MiB"]);
-    assert_eq!(resized, format!("{name}: recreate (size 16.0 MiB → 24.0 MiB)"));
+    session.ok(&["resize", &node, "24MiB"]);
     assert_eq!(swap(name), Some((24 * 1024 - HEADER_KIB, 7)));
 
-    assert_eq!(session.ok(&["limit", name, "8MiB"]), format!("{name}: memory limited to 8.0 MiB"));
+    session.ok(&["limit", name, "8MiB"]);
     assert_eq!(memory_limit(name), 8 * MIB);
     // The header of the swap needs more.
     session.fails(&["limit", name, "1KiB"], 7);
     assert_eq!(memory_limit(name), 8 * MIB);
-    assert_eq!(session.ok(&["limit", name, "none"]), format!("{name}: no memory limit"));
+    session.ok(&["limit", name, "none"]);
     assert_eq!(memory_limit(name), 0);
 
     session.ok(&["swap", "off", name]);
@@ -53,9 +52,9 @@ fn a_device_from_its_creation_to_its_end() {
     session.ok(&["swap", "on", name]);
     assert_eq!(swap(name), Some((24 * 1024 - HEADER_KIB, 7)), "as it was, resized");
 
-    assert!(session.ok(&["compact", name]).starts_with(&format!("{name}: ")));
+    assert!(session.ok(&["compact", name]).contains(name));
     let messages = session.fails(&["remove", "zram990", name], 6);
-    assert!(messages.contains("there is no device zram990"), "{messages}");
+    assert!(messages.contains("zram990"), "{messages}");
     assert_eq!(swap(name), None);
     assert_eq!(machine(), session.before, "nothing is left");
 }
@@ -81,30 +80,29 @@ fn a_reload_follows_the_file_and_refuses_one_with_mistakes() {
     let plan = session.ok(&["plan"]);
     assert_eq!(plan, "ACTION  OBJECT  DETAIL\ncreate  zram0   16.0 MiB of swap with priority 100");
     assert_eq!(swaps(), [], "a plan changes nothing");
-    assert_eq!(session.ok(&["reload"]), "zram0: create (16.0 MiB of swap with priority 100)");
+    session.ok(&["reload"]);
     assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 100)));
-    assert_eq!(session.ok(&["reload"]), "nothing to change");
+    assert_eq!(session.bus().plan(), [""; 0]);
 
     session.write("[zram0]\nzram-size = \"16MiB\"\nswap-priority = 50\n");
-    assert_eq!(session.ok(&["reload"]), "zram0: reactivate (priority 100 → 50)");
+    assert_eq!(session.bus().plan(), ["reactivate zram0"]);
+    session.ok(&["reload"]);
     assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 50)));
 
     session.write("[zram0]\nzram-size = = \"32MiB\"\n");
     let messages = session.fails(&["reload"], 1);
     assert!(messages.contains("zramd.toml:2:13:"), "{messages}");
-    assert!(messages.contains("the old configuration remains active"), "{messages}");
     assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 50)), "the old one stays");
 
     session.write("");
-    assert_eq!(session.ok(&["reload"]), "zram0: remove (no longer wanted)");
+    assert_eq!(session.bus().plan(), ["remove zram0"]);
+    session.ok(&["reload"]);
     assert_eq!(machine(), session.before);
 }
 
 /// The JSON of `zramdctl overrides`.
 fn overrides(session: &Session) -> Vec<serde_json::Value> {
-    let output = session.command(&["overrides", "--json"]).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let document: serde_json::Value = serde_json::from_str(&texts(&output).0).unwrap();
+    let document = session.json(&["overrides"]);
     assert_eq!(document["schema_version"], 1);
     document["overrides"].as_array().unwrap().clone()
 }
@@ -157,7 +155,7 @@ fn an_override_is_shown_and_can_be_removed() {
     succeeds(&session, &["unset", "--runtime", "zram0"]);
     assert_eq!(size(), Some(20), "as the file says");
     assert_eq!(overridden(&session), [""; 0]);
-    assert_eq!(session.ok(&["reload"]), "nothing to change");
+    assert_eq!(session.bus().plan(), [""; 0]);
     session.fails(&["unset", "--runtime", "zram0"], 4);
     session.fails(&["unset", "--runtime", "../zram0"], 4);
     session.fails(&["unset", "zram0"], 2);
@@ -443,10 +441,7 @@ fn without_a_daemon_each_command_says_what_to_do() {
     let nowhere = zramdctl("unix:path=/nonexistent", &["reload"]).output().unwrap();
     assert_eq!(nowhere.status.code(), Some(1));
     let messages = texts(&nowhere).1;
-    assert!(
-        messages.starts_with("error: cannot reach the system bus") && !messages.contains("os error"),
-        "{messages}"
-    );
+    assert!(!messages.is_empty() && !messages.contains("os error"), "{messages}");
     // Read-only commands need neither.
     let top = zramdctl("unix:path=/nonexistent", &["top", "--iterations", "2", "--interval", "0.1"]);
     let output = { top }.output().unwrap();
@@ -579,7 +574,7 @@ fn a_device_whose_record_is_damaged_is_adopted_with_its_swap_on() {
         session.ok(&adopt);
         std::mem::forget(record);
     }
-    assert_eq!(session.ok(&["reload"]), "nothing to change");
+    assert_eq!(session.bus().plan(), [""; 0]);
     session.write("");
     session.ok(&["reload"]);
     assert_eq!(swap("zram0"), None);

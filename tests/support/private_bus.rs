@@ -305,6 +305,16 @@ impl PrivateBus {
     pub async fn client(&self) -> Connection {
         client(self.address()).await
     }
+
+    /// Action and object of each change that a reload would make.
+    pub fn plan(&self) -> Vec<String> {
+        let options = HashMap::<String, OwnedVariant>::new();
+        let rows: Vec<(String, String, String)> = run(async {
+            call(&self.client().await, "/org/zramd1", "org.zramd1.Manager.Plan", &options).await
+        })
+        .unwrap();
+        rows.into_iter().map(|(action, object, _)| format!("{action} {object}")).collect()
+    }
 }
 
 impl Drop for PrivateBus {

@@ -48,6 +48,14 @@ impl Session {
         result.trim_end().to_owned()
     }
 
+    /// Output of `zramdctl` as JSON. It has to succeed.
+    #[track_caller]
+    pub fn json(&self, words: &[&str]) -> serde_json::Value {
+        let output = self.command(&[words, &["--json"]].concat()).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
     /// Messages of `zramdctl`, which has to end with this status.
     #[track_caller]
     pub fn fails(&self, words: &[&str], status: i32) -> String {
