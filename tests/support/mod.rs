@@ -26,6 +26,8 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use engine::work::Stopped;
+use logic::config::problem::Problem;
+use logic::config::render;
 
 /// Runs `zramd-setup` with these arguments.
 pub fn setup(words: &[&str]) -> Output {
@@ -173,4 +175,10 @@ pub fn golden(path: &str, found: &str) {
         "{path}:{}: not current; UPDATE_GOLDEN=1 writes it anew\n  old: {old}\n  new: {new}",
         same + 1
     );
+}
+
+/// A configuration and its problems, for a golden file.
+pub fn mistake(text: &str, problems: &[Problem]) -> String {
+    let lines = problems.iter().map(|problem| format!("    {}\n", render::one_line(problem)));
+    format!("{}\n{}\n", text.trim_end(), lines.collect::<String>())
 }
