@@ -256,7 +256,7 @@ mod tests {
             begins.recv().await.unwrap();
             let refused = core.turn_within(Duration::from_millis(5)).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Busy);
-            assert_eq!(refused.message, "resize zram3 (/org/zramd1/job/1) is in progress; try again later");
+            assert!(refused.message.contains("resize zram3 (/org/zramd1/job/1)"), "{refused:?}");
             drop(end);
             drop(core.turn().await.unwrap());
         });

@@ -536,10 +536,8 @@ mod tests {
         let mut todo = tasks();
         let claims = claim_disks(&core, &Handle::unwatched(), &mut todo);
         assert_eq!(actions(&todo), [Action::Refuse, Action::Recreate, Action::Recreate]);
-        assert_eq!(
-            refusal(&todo[0]).message,
-            "ramdisk.busy: work on ramdisk.busy is already in progress; try again later"
-        );
+        let refused = refusal(&todo[0]);
+        assert!(refused.kind == ErrorKind::Busy && refused.message.contains("ramdisk.busy"), "{refused:?}");
         // The claim is exclusive in both directions.
         assert_eq!(core.claims.claim("disk-idle").unwrap_err().kind, ErrorKind::Busy);
         drop(claims);

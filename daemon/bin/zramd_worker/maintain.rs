@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn wrong_arguments_are_explained() {
         for (line, expected) in [
-            ("--reason boredom", "write timer"),
-            ("--device sda", "no zram device"),
-            ("--pages all", "write idle"),
-            ("--only eat", "write mark-idle"),
-            ("--age old", "number of seconds"),
-            ("--frob 1", "no option --frob"),
+            ("--reason boredom", "timer"),
+            ("--device sda", "sda"),
+            ("--pages all", "idle"),
+            ("--only eat", "mark-idle"),
+            ("--age old", "`old`"),
+            ("--frob 1", "--frob"),
             ("now", "now"),
         ] {
             let message = parsed(line).expect_err(line);

@@ -207,7 +207,7 @@ mod tests {
     fn the_first_run_decides_when_it_is_clear() {
         let choice = balanced(&[("lz4", 100.0), ("zstd", 80.0)], &Before::default());
         assert_eq!(choice.algorithm, algorithm("zstd"));
-        assert!(choice.reason.contains("20 % less than with lz4"), "{}", choice.reason);
+        assert!(choice.reason.contains("20 %") && choice.reason.contains("lz4"), "{}", choice.reason);
         let choice = balanced(&[("lz4", 100.0), ("zstd", 95.0)], &Before::default());
         assert_eq!(choice.algorithm, algorithm("lz4"), "5 % is not enough to leave what is usual");
         assert!(choice.reason.contains("5 %"), "{}", choice.reason);
@@ -238,11 +238,11 @@ mod tests {
         let choice = choose(&list, &before("zstd", 1), &algorithm("lz4"), Profile::Latency);
         assert_eq!((choice.algorithm.to_string().as_str(), choice.better_runs), ("lz4", 0));
         let first = choose(&list, &Before::default(), &algorithm("zstd"), Profile::Latency);
-        assert!(first.reason.ends_with("; zstd cannot be chosen: too slow"), "{}", first.reason);
+        assert!(first.reason.contains("zstd") && first.reason.contains("too slow"), "{}", first.reason);
         let asked = balanced(&[("lzo", 100.0)], &Before::default());
         assert!(!asked.reason.contains("lz4"), "not requested: {}", asked.reason);
         let alike = balanced(&[("lz4", 100.0), ("lzo", 100.1)], &Before::default());
-        assert!(alike.reason.ends_with(", as with lzo"), "{}", alike.reason);
+        assert!(alike.reason.contains("lzo"), "{}", alike.reason);
         let none = [(algorithm("zstd"), Err("too slow".to_owned()))];
         assert_eq!(
             choose(&none, &Before::default(), &algorithm("lz4"), Profile::Latency).algorithm,
@@ -257,9 +257,9 @@ mod tests {
         assert_eq!(choice.algorithm, algorithm("zstd(level=-1)"), "{choice:?}");
         let close = balanced(&list[..2], &Before::default());
         assert_eq!(close.algorithm, algorithm("zstd"));
-        assert!(
-            close.reason.ends_with("zstd(level=1) would be better by 15 %, and another level takes 20 %")
-        );
+        for part in ["zstd(level=1)", "15 %", "20 %"] {
+            assert!(close.reason.contains(part), "{part}: {}", close.reason);
+        }
         // Both levels are better: the first one.
         let two = [("zstd", 100.0), ("zstd(level=1)", 75.0), ("zstd(level=-1)", 70.0)];
         assert_eq!(balanced(&two, &Before::default()).algorithm, algorithm("zstd(level=1)"));

@@ -64,32 +64,32 @@ fn sizes_are_those_of_zram_generator_to_the_byte() {
 
 #[test]
 fn mistakes_are_placed_and_explained() {
-    for (text, place, message, hint) in [
-        ("", "", "empty", "such as \"4GiB\""),
-        ("RAM/2", "RAM", "there is no `RAM`", "did you mean `ram`?"),
-        ("ram/", "/", "ends too early", "missing"),
-        ("4Ki", "4Ki", "`Ki` is no unit", "4KiB"),
-        ("500k", "500k", "`k` is no unit", "500KiB"),
-        ("512m", "512m", "`m` is no unit", "512MiB"),
-        ("4 GB", "G", "`G` is not expected", ""),
-        ("ram/2 # half", "#", "`#` is not expected", "closing quote"),
-        ("min(1, 2", "2", "ends too early", "closed by )"),
-        ("(1", "1", "ends too early", "closing )"),
-        ("1)", ")", "`)` is not expected", "no matching ("),
-        ("min()", "min", "takes at least 1 argument", ""),
-        ("floor(1, 2)", "floor", "takes 1 argument,", ""),
-        ("log(1, 2, 3)", "log", "takes 1 or 2 arguments,", ""),
-        ("e * 100", "e", "is a function", "write e()"),
-        ("[1)", ")", "`)` is not expected", "closing ]"),
-        ("min", "min", "is a function", "min(…)"),
-        ("ram = 5", "=", "`=` is not expected", "=="),
-        ("frobnicate", "frobnicate", "there is no `frobnicate`", "variables are"),
-        ("ram(5)", "ram", "takes no arguments", ""),
+    for (text, place, named) in [
+        ("", "", "\"4GiB\""),
+        ("RAM/2", "RAM", "`ram`"),
+        ("ram/", "/", ""),
+        ("4Ki", "4Ki", "4KiB"),
+        ("500k", "500k", "500KiB"),
+        ("512m", "512m", "512MiB"),
+        ("4 GB", "G", "`G`"),
+        ("ram/2 # half", "#", "`#`"),
+        ("min(1, 2", "2", ")"),
+        ("(1", "1", ")"),
+        ("1)", ")", "("),
+        ("min()", "min", " 1 "),
+        ("floor(1, 2)", "floor", " 1 "),
+        ("log(1, 2, 3)", "log", " 2 "),
+        ("e * 100", "e", "e()"),
+        ("[1)", ")", "]"),
+        ("min", "min", "min("),
+        ("ram = 5", "=", "=="),
+        ("frobnicate", "frobnicate", "`frobnicate`"),
+        ("ram(5)", "ram", "ram"),
     ] {
         let error = Expr::parse(text).expect_err(text);
         assert_eq!(text.get(error.start..error.end).unwrap_or(""), place, "{text}: {error:?}");
-        assert!(error.message.contains(message), "{text}: {error:?}");
-        assert!(error.hint.unwrap_or_default().contains(hint), "{text}");
+        let hint = error.hint.unwrap_or_default();
+        assert!(error.message.contains(named) || hint.contains(named), "{text}: {} ({hint})", error.message);
     }
 }
 

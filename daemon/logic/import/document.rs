@@ -221,7 +221,7 @@ mod tests {
              # [zram1]\n# mode = \"0755\"\n"
         );
         assert_eq!(imported.warnings.len(), 1);
-        assert!(imported.warnings[0].text.contains("add a mount-point"));
+        assert!(imported.warnings[0].text.contains("mount-point"));
         assert_eq!(config::load(&[("f".into(), imported.toml)], "").problems, []);
     }
 }

@@ -217,7 +217,7 @@ mod tests {
         let files = [("/f".into(), "PERCENTAGE=50\nSIZE=1\nSIZE=2\nFOOTLE=1\n".to_owned())];
         let variables = read("zram-tools", &["PERCENT", "SIZE"], &files, &mut draft);
         assert_eq!(variables.get("SIZE").unwrap().value, "2");
-        assert!(draft.warnings[0].text.contains("did you mean PERCENT?"));
-        assert!(!draft.warnings[1].text.contains("did you mean"));
+        assert!(draft.warnings[0].text.contains("PERCENT?"));
+        assert!(!draft.warnings[1].text.contains('?'));
     }
 }

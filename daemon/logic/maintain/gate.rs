@@ -70,23 +70,17 @@ mod tests {
 
     #[test]
     fn each_gate_holds_the_timer_up() {
-        let check = |conditions: Conditions, word: &str| {
-            let why = gate(&conditions, Cause::Timer).unwrap_or_default();
-            assert!(why.contains(word), "{why}");
+        let check = |conditions: Conditions, figure: &str| {
+            let why = gate(&conditions, Cause::Timer).unwrap();
+            assert!(why.contains(figure), "{why}");
             assert_eq!(gate(&conditions, Cause::Request), None, "a request is carried out");
         };
-        check(Conditions { load_per_cpu: Some(1.2), ..Conditions::default() }, "load 1.2");
-        check(Conditions { cpu_pressure: Some(40.0), ..Conditions::default() }, "for a CPU 40 %");
-        check(Conditions { memory_pressure: Some(21.0), ..Conditions::default() }, "for memory");
-        check(Conditions { on_battery: Some(12), ..Conditions::default() }, "battery is at 12 %");
-        check(
-            Conditions { since_resume: Some(Duration::from_secs(65)), ..Conditions::default() },
-            "suspended 1min 5s ago",
-        );
-        check(
-            Conditions { since_resume: Some(Duration::ZERO), ..Conditions::default() },
-            "since the last run",
-        );
+        check(Conditions { load_per_cpu: Some(1.2), ..Conditions::default() }, "1.2");
+        check(Conditions { cpu_pressure: Some(40.0), ..Conditions::default() }, "40 %");
+        check(Conditions { memory_pressure: Some(21.0), ..Conditions::default() }, "21 %");
+        check(Conditions { on_battery: Some(12), ..Conditions::default() }, "12 %");
+        check(Conditions { since_resume: Some(Duration::from_secs(65)), ..Conditions::default() }, "1min 5s");
+        check(Conditions { since_resume: Some(Duration::ZERO), ..Conditions::default() }, "");
     }
 
     #[test]

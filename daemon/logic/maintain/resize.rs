@@ -146,10 +146,7 @@ mod tests {
             assert_eq!(step(&seen, OnChange::Apply), Some(applied));
         }
         let reason = decide(&seen(), OnChange::Report).unwrap().reason;
-        assert!(
-            reason.contains("more memory") && reason.contains("4.0 GiB") && reason.contains("8.0 GiB"),
-            "{reason}"
-        );
+        assert!(reason.contains("4.0 GiB") && reason.contains("8.0 GiB"), "{reason}");
     }
 
     #[test]
@@ -162,7 +159,7 @@ mod tests {
         assert_eq!(findings(&[applied], |_| Some(4 * GIB)), []);
         // For a file system, the remedy begins with saving its contents.
         let mounted = decide(&Seen { swap: false, used: 0, ..seen() }, OnChange::Apply).unwrap();
-        assert!(findings(&[mounted], |_| Some(4 * GIB))[0].remedy.starts_with("save what is on it"));
+        assert!(findings(&[mounted], |_| Some(4 * GIB))[0].remedy.contains("`zramdctl reload --force`"));
         // Memory has shrunk again: which device to remove is left to the administrator.
         let less = Seen { wanted: 4 * GIB, used: 0, added: 4 * GIB, ..seen() };
         let offered = decide(&less, OnChange::Apply).unwrap();

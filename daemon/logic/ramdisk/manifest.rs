@@ -228,9 +228,10 @@ pub(crate) mod tests {
         };
         assert_eq!(refuse_size(&contents, 4 << 20, 3), None);
         let reason = refuse_size(&contents, 3 << 20, 3).unwrap();
-        assert_eq!(reason, "the disk is too small: 4.0 MiB are needed and 3.0 MiB are free");
-        assert_eq!(contents.biggest_text(), "the biggest files are journal/a (3.0 MiB)");
-        assert!(refuse_size(&contents, 4 << 20, 2).unwrap().contains("3 files are needed and 2 are free"));
+        assert!(reason.contains("4.0 MiB") && reason.contains("3.0 MiB"), "{reason}");
+        assert!(!reason.contains("journal") && contents.biggest_text().contains("journal/a (3.0 MiB)"));
+        let reason = refuse_size(&contents, 4 << 20, 2).unwrap();
+        assert!(reason.contains(" 3 ") && reason.contains(" 2 "), "{reason}");
         assert_eq!(size_text(1023), "1023 bytes");
         assert_eq!(size_text(u64::MAX), "16384.0 PiB");
     }

@@ -129,17 +129,17 @@ mod tests {
         assert_eq!(refuse_store(store, &[at(store, ext4)], &["/var/li"]), None);
         let loops = [at(store, ext4), on("loop0"), at("/srv/image", ext4), on("dm-0"), on("sda")];
         assert_eq!(refuse_store(store, &loops, &["/var/log"]), None);
-        for (layers, disk, words) in [
+        for (layers, disk, names) in [
             (
                 vec![at(store, ext4), on("loop0"), at("/tmp/image", 0x0102_1994)],
                 "/x",
-                "in /tmp/image, which is on a tmpfs",
+                ["/tmp/image", "tmpfs"],
             ),
-            (vec![at(store, ext4), on("dm-0"), on("zram1")], "/x", "is on zram1, which is memory"),
-            (loops.to_vec(), "/srv", "in /srv/image, which is on the RAM disk /srv"),
+            (vec![at(store, ext4), on("dm-0"), on("zram1")], "/x", [store, "zram1"]),
+            (loops.to_vec(), "/srv", ["/srv/image", "/srv "]),
         ] {
             let reason = refuse_store(store, &layers, &[disk]).unwrap();
-            assert!(reason.contains(words), "{reason}");
+            assert!(names.iter().all(|name| reason.contains(name)), "{reason}");
         }
         for (magic, device, disk) in [
             (0x0102_1994, None, "/x"),

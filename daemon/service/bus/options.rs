@@ -243,11 +243,11 @@ mod tests {
         let many: HashMap<String, Variant<'_>> =
             (0..400).map(|number| (number.to_string(), Variant::from(true))).collect();
         for options in [many, one("x".repeat(MOST).into()), one(vec![""; 400].into())] {
-            assert!(read(&options).unwrap_err().contains("the options are too long"));
+            assert!(read(&options).is_err());
         }
         let nested = Variant::Variant(Box::new(5_u32.into()));
         for odd in [nested, 5_u8.into(), vec![vec![""]].into(), vec![1_u8].into(), (1_u8, 2_u8).into()] {
-            assert!(read(&one(odd)).unwrap_err().contains("an option of type"));
+            assert!(read(&one(odd)).is_err());
         }
     }
 }
