@@ -23,7 +23,9 @@ fn write_back_stays_within_the_budget_and_ends_without_error() {
 fn write_back_keeps_to_the_budget_and_its_ends_are_no_errors_on(kernel: KernelConfig) {
     let (machine, loaded) = short_of_memory(kernel);
     let first = timer(&machine, &loaded);
-    assert!(skipped(&first, "write-back").contains("no record"), "{first:?}");
+    skipped(&first, "write-back");
+    // Without a record, all of it counts as spent.
+    assert_eq!(first.budget.map(|budget| (budget.left_bytes, budget.total_bytes)), Some((0, 0)));
     store(&machine, true, 0..8000);
     pass_time(&machine, 26 * HOUR);
     let memory = used(&machine);
@@ -34,14 +36,16 @@ fn write_back_keeps_to_the_budget_and_its_ends_are_no_errors_on(kernel: KernelCo
     assert_eq!(report.budget.unwrap().left_bytes, 0);
     assert_eq!(machine.look().devices[&0].slots.limit, 0, "nobody else writes either");
     pass_time(&machine, HOUR);
-    assert!(skipped(&timer(&machine, &loaded), "write-back").contains("is spent"));
+    assert!(skipped(&timer(&machine, &loaded), "write-back").contains("20.0 MiB"));
     // A full disk ends a run without an error.
     machine.change().block_bytes.insert("/dev/wb".to_owned(), 27 * MIB);
     pass_time(&machine, 25 * HOUR);
     let report = timer(&machine, &loaded);
     assert!(written(&machine) <= 27 * MIB && written(&machine) > 20 * MIB, "{report:?}");
     pass_time(&machine, 25 * HOUR);
-    assert!(skipped(&timer(&machine, &loaded), "write-back").contains("is full"));
+    let full = timer(&machine, &loaded);
+    skipped(&full, "write-back");
+    assert!(full.budget.unwrap().left_bytes > 0, "{full:?}");
 }
 
 #[test]
@@ -77,7 +81,7 @@ fn the_budget_is_reported_before_the_first_action() {
         report.budget.unwrap().left_bytes
     };
     assert_eq!(left(), 0, "nothing is known");
-    assert!(skipped(&timer(&machine, &loaded), "write-back").contains("no record"), "which is said later");
+    skipped(&timer(&machine, &loaded), "write-back");
     store(&machine, true, 0..2000);
     pass_time(&machine, 26 * HOUR);
     timer(&machine, &loaded);

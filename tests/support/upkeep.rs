@@ -113,9 +113,13 @@ pub fn done(report: &Report) -> Vec<(&str, &str)> {
     report.actions.iter().map(|action| (action.action.as_str(), action.pages.as_str())).collect()
 }
 
-pub fn skipped(report: &Report, policy: &str) -> String {
-    let found = report.skipped.iter().find(|(_, name, _)| name == policy);
-    found.map(|(_, _, why)| why.clone()).unwrap_or_default()
+/// Why a policy was skipped. It has to be.
+#[track_caller]
+pub fn skipped<'r>(report: &'r Report, policy: &str) -> &'r str {
+    let Some((_, _, why)) = report.skipped.iter().find(|(_, name, _)| name == policy) else {
+        panic!("{policy} was not skipped: {report:?}")
+    };
+    why
 }
 
 pub const BOTH: &str =
