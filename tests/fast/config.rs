@@ -420,7 +420,7 @@ fn unknown_keys_cause_a_warning_with_a_suggestion_and_the_section_is_used() {
     {
         let loaded = load(&[&format!("[zram0]\n{key} = 5")]);
         assert_eq!(loaded.settings.devices.len(), 1);
-        assert_eq!(loaded.problems[0].hint, Some(format!("did you mean `{meant}`?")));
+        assert!(loaded.problems[0].hint.as_ref().unwrap().contains(&format!("`{meant}`")));
     }
 }
 
