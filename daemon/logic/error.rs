@@ -20,23 +20,23 @@ pub enum ErrorKind {
     InvalidArgument,
     /// The configuration is invalid; the old one stays.
     Config,
-    /// This kernel or machine lacks it.
+    /// Not supported by this kernel or machine.
     Unsupported,
-    /// It would hurt: memory would run out, or something else is in the way.
+    /// Refused: memory would run out, or another program or target is in the way.
     Unsafe,
     /// Contents would be lost. The same request with `force` is carried out.
     LosesContents,
-    /// Memory could not take what is in a swap.
+    /// Memory cannot take the contents of the swap.
     InsufficientMemory,
     /// Another program set the device up.
     Unmanaged,
-    /// It is in use.
+    /// The device or disk is in use.
     InUse,
-    /// Another request works on it.
+    /// Another request is in progress for it.
     Busy,
-    /// A RAM disk is too small for what belongs on it.
+    /// A RAM disk is too small for its contents.
     DiskFull,
-    /// There is no room where snapshots are kept.
+    /// The file system of the snapshots is full.
     StoreFull,
     /// A snapshot is damaged.
     SnapshotCorrupt,

@@ -25,7 +25,7 @@
 static sd_bus *bus;
 /* The first device and the first swap, or empty. */
 static char device[256], swap[256];
-/* /* The result of the latest check. */ */
+/* The result of the latest check. */
 static char why[512];
 
 static int fail(const char *format, const char *detail) {
@@ -44,7 +44,7 @@ static void report(const char *name, int result) {
     fflush(stdout);
 }
 
-/* /* Reads a{sv} with values of type t or d, and returns the number of entries. */ */
+/* Reads a{sv} with values of type t or d, and returns the number of entries. */
 static int amounts(sd_bus_message *message) {
     int entries = 0, result = sd_bus_message_enter_container(message, 'a', "{sv}");
     if (result < 0)
@@ -95,7 +95,7 @@ static int managed_objects(void) {
     return 1;
 }
 
-/* /* Reads a property; sd-bus returns an error if the type differs. */ */
+/* Reads a property; sd-bus returns an error if the type differs. */
 static int property(const char *path, const char *interface, const char *name, const char *type) {
     sd_bus_error error = SD_BUS_ERROR_NULL;
     sd_bus_message *reply = NULL;
@@ -172,7 +172,7 @@ static int stats(void) {
     return entries < 0 || entries > 20 ? entries : fail("%s", "there are only a few");
 }
 
-/* /* Calls with these arguments, and expects an error with this name. `types` need not be those of the method. */ */
+/* Calls with these arguments, and expects an error with this name. `types` need not be those of the method. */
 static int refused(const char *path, const char *interface, const char *method, const char *name, int number,
                    const char *types, ...) {
     sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -237,7 +237,7 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
 }
 
-/* /* Processes messages until `count` have been seen. */ */
+/* Processes messages until `count` have been seen. */
 static int wait_for(struct seen *seen, int count) {
     for (uint64_t end = now() + PATIENCE; seen->count < count && now() < end;) {
         int result = sd_bus_process(bus, NULL);
@@ -311,7 +311,7 @@ int main(int argc, char **argv) {
     report("UnknownObject", refused(ROOT "/device/zram4000000", DEVICE, "GetStats", SD_BUS_ERROR_UNKNOWN_OBJECT, EBADR, ""));
     report("UnknownInterface", refused(ROOT, DEVICE, "GetStats", SD_BUS_ERROR_UNKNOWN_INTERFACE, EBADR, ""));
     report("UnknownProperty", refused(ROOT, PROPERTIES, "Get", SD_BUS_ERROR_UNKNOWN_PROPERTY, EBADR, "ss", MANAGER, "Nothing"));
-    /* /* PropertyReadOnly would be more precise, but zbus does not have it. Without root, the bus policy refuses the call. */ */
+    /* PropertyReadOnly would be more precise, but zbus does not have it. Without root, the bus policy refuses the call. */
     int root = geteuid() == 0;
     report("a property is set", refused(ROOT, PROPERTIES, "Set", root ? SD_BUS_ERROR_UNKNOWN_PROPERTY : SD_BUS_ERROR_ACCESS_DENIED,
                                         root ? EBADR : EACCES, "ssv", MANAGER, "State", "s", "x"));
@@ -320,7 +320,7 @@ int main(int argc, char **argv) {
     report("a number for a string", refused(ROOT, MANAGER, "GetDevice", invalid, EINVAL, "t", (uint64_t)1));
     report("a string for options", refused(ROOT, MANAGER, "Plan", invalid, EINVAL, "s", "force"));
     report("too many arguments", refused(ROOT, MANAGER, "GetDevice", invalid, EINVAL, "ss", "zram0", "zram1"));
-    /* /* zbus ignores arguments of methods that take none. */ */
+    /* zbus ignores arguments of methods that take none. */
     report("arguments for nothing", sd_bus_call_method(bus, NAME, ROOT, MANAGER, "Describe", NULL, NULL, "s", "x"));
     report("a number for an interface", refused(ROOT, PROPERTIES, "GetAll", invalid, EINVAL, "u", 1));
     report("StatsUpdated", subscription());
