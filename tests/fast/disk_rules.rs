@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::disk::{ASKED, FORCED, Trial, change, noise, picture, small, unchanged};
@@ -126,10 +126,10 @@ fn files_that_change_during_a_save_are_read_again_and_marked() {
     let trial = Trial::with(small);
     fs::write(trial.place().join("z"), "before").unwrap();
     let late = trial.place().join("z");
-    let mut calls = 0;
-    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
-        calls += 1;
-        if calls == 1 {
+    let mut packed = 0;
+    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
+        packed += u32::from(progress.total_bytes > 0);
+        if packed == 1 {
             fs::write(&late, "after, and longer").unwrap();
         }
         true
@@ -515,4 +515,115 @@ fn a_skeleton_has_everything_but_contents() {
     assert_eq!(found, expected);
     assert_eq!(fs::metadata(trial.place().join("big")).unwrap().len(), 0);
     assert_eq!(fs::read_link(trial.place().join("a/b/link")).unwrap(), Path::new("../one"));
+}
+
+/// Directories each in the one before, below `above`; returns the last.
+fn chain(above: &Path) -> PathBuf {
+    let last = above.join(["d"; 150].join("/"));
+    fs::create_dir_all(&last).unwrap();
+    last
+}
+
+/// Number of directories opened by a load of this tree.
+fn opened_by_a_load(make: impl FnOnce(&Path)) -> usize {
+    let trial = Trial::new();
+    trial.load().unwrap();
+    make(trial.place());
+    trial.save().unwrap();
+    let before = picture(trial.place());
+    trial.reboot();
+    let calls = Calls::with_fault(None);
+    ramdisk::load(&calls, &trial.disk, &mut |_| true).unwrap();
+    assert!(picture(trial.place()) == before);
+    calls.transcript().iter().filter(|line| line.starts_with("openat2")).count()
+}
+
+#[test]
+fn hard_links_between_deep_directories_are_created_without_opening_the_way_for_each() {
+    // Links in one directory to files in two, then links in two to files in many.
+    let to_two = |links: usize| {
+        opened_by_a_load(|place| {
+            let deep = ["a", "b"].map(|name| chain(&place.join(name)).join("file"));
+            for file in &deep {
+                fs::write(file, "x").unwrap();
+            }
+            fs::create_dir(place.join("z")).unwrap();
+            (0..links).for_each(|at| fs::hard_link(&deep[at % 2], place.join(format!("z/{at}"))).unwrap());
+        })
+    };
+    let in_two = |links: usize| {
+        opened_by_a_load(|place| {
+            let deep = ["x", "y"].map(|name| chain(&place.join(name)));
+            for at in 0..links / 2 {
+                let above = place.join(format!("t{at}"));
+                fs::create_dir(&above).unwrap();
+                fs::write(above.join("file"), "x").unwrap();
+                for deep in &deep {
+                    fs::hard_link(above.join("file"), deep.join(format!("l{at}"))).unwrap();
+                }
+            }
+        })
+    };
+    for opened in [&to_two as &dyn Fn(usize) -> usize, &in_two] {
+        let (few, many) = (opened(100), opened(200));
+        assert!(many - few <= 4 * 100, "{few} directories are opened for 100 links, {many} for 200");
+    }
+}
+
+#[test]
+fn every_phase_reports_entries_without_contents() {
+    const ENTRIES: usize = 150;
+    /// No phase has fewer calls per 100 entries.
+    const CALLS: usize = 100;
+    let trial = Trial::with(|place| {
+        fs::write(place.join("file"), "").unwrap();
+        for at in 0..ENTRIES {
+            fs::create_dir(place.join(format!("d{at}"))).unwrap();
+            fs::hard_link(place.join("file"), place.join(format!("l{at}"))).unwrap();
+            std::os::unix::fs::symlink("x", place.join(format!("s{at}"))).unwrap();
+        }
+    });
+    let watched = |what: &str, work: &dyn Fn(&Calls, ramdisk::Watcher<'_>)| {
+        let calls = Calls::with_fault(None);
+        let (mut last, mut widest, mut reports) = (0, 0, 0);
+        work(&calls, &mut |_| {
+            let now = calls.transcript().len();
+            widest = widest.max(now - last);
+            (last, reports) = (now, reports + 1);
+            true
+        });
+        widest = widest.max(calls.transcript().len() - last);
+        assert!(widest <= CALLS, "{what}: {widest} calls without a report");
+        reports
+    };
+    let save = || {
+        watched("save", &|calls, watcher| drop(ramdisk::save(calls, &trial.disk, FORCED, watcher).unwrap()))
+    };
+    save();
+    // Verifying reads a few blocks only.
+    let reports = watched("verify", &|calls, watcher| {
+        drop(ramdisk::verify(calls, &trial.disk, None, watcher).unwrap());
+    });
+    assert!(reports >= 3 * ENTRIES / 100, "{reports} reports");
+    trial.reboot();
+    watched("load", &|calls, watcher| drop(ramdisk::load(calls, &trial.disk, watcher).unwrap()));
+    let export = trial.path("export");
+    watched("export", &|calls, watcher| {
+        drop(ramdisk::export(calls, &trial.disk, None, &export, watcher).unwrap());
+    });
+}
+
+#[test]
+fn a_load_that_is_cancelled_while_links_are_created_leaves_nothing() {
+    let trial = Trial::with(|place| {
+        fs::write(place.join("file"), "x").unwrap();
+        (0..3).for_each(|at| fs::hard_link(place.join("file"), place.join(format!("l{at}"))).unwrap());
+    });
+    trial.save().unwrap();
+    trial.reboot();
+    let before = picture(trial.place());
+    let calls = Calls::with_fault(None);
+    let is_linking = || calls.transcript().iter().any(|line| line.starts_with("linkat l"));
+    assert!(ramdisk::load(&calls, &trial.disk, &mut |_| !is_linking()).is_err());
+    assert_eq!(picture(trial.place()).len(), before.len());
 }

@@ -123,8 +123,8 @@ fn saved_while(tree: Change, change: Change) -> Trial {
     let trial = Trial::with(tree);
     fs::write(trial.place().join("0"), "first").unwrap();
     let mut changed = false;
-    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| {
-        if !std::mem::replace(&mut changed, true) {
+    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
+        if progress.done_bytes > 0 && !std::mem::replace(&mut changed, true) {
             change(trial.place());
         }
         true

@@ -1,6 +1,7 @@
 //! Extracts an archive into a tree, and nothing outside of it, whatever the archive contains: directories are opened
 //! only below the root and never through links; everything else is created in such a directory under a single name.
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -27,6 +28,8 @@ use super::{Progress, Watcher};
 const LARGE: usize = 256 << 10;
 const BATCH_FILES: usize = 64;
 const BATCH_BYTES: usize = 512 << 10;
+/// Maximum number of directories kept open while hard links are created.
+const OPEN: usize = 512;
 /// In sparse files, zero blocks become holes: saving may have filled some holes.
 const BLOCK: usize = 4096;
 
@@ -130,7 +133,7 @@ pub fn extract<R: Read>(
             site: &site,
             root,
             options,
-            watcher,
+            watcher: &mut *watcher,
             sender,
             batch: Batch::new(),
             ladder: Ladder::new(calls, root),
@@ -147,7 +150,11 @@ pub fn extract<R: Read>(
     })
     .and_then(|(names, directories, links, result)| {
         site.check()?;
-        finish(&site, root, &names, &directories, &links)?;
+        let Options { doing, total: total_bytes, .. } = options;
+        let progress = Progress { doing, done_bytes: result.bytes, total_bytes };
+        let mut proceed = || if watcher(progress) { Ok(()) } else { Err(Trouble::Ended) };
+        make_links(&site, root, &names, links, &mut proceed)?;
+        dress_directories(&site, root, &names, &directories, &mut proceed)?;
         Ok(result)
     })?;
     let made = site.made.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -163,28 +170,54 @@ fn work(site: &Site<'_>, receiver: &Mutex<Receiver<Batch>>) {
     }
 }
 
-/// Work left until all files exist: hard links, then attributes of directories from the bottom up, because creating
-/// files changes the times of directories.
-fn finish(
+/// Creates the hard links, once all files exist. In the order of their targets, because opening a directory far from the
+/// previous one takes long. That leaves the directories of the links in any order: up to [`OPEN`] stay open.
+fn make_links(
     site: &Site<'_>,
     root: BorrowedFd<'_>,
     names: &Directories,
-    directories: &[(usize, Entry)],
-    links: &[Link],
+    mut links: Vec<Link>,
+    proceed: &mut dyn FnMut() -> Result<(), Trouble>,
 ) -> Result<(), Trouble> {
     let (mut from, mut to) = (Ladder::new(site.calls, root), Ladder::new(site.calls, root));
-    for Link { directory, name, target_directory, target } in links {
-        let linked = to.open(names, *directory).and_then(|directory| {
+    let mut open: HashMap<usize, Arc<OwnedFd>> = HashMap::new();
+    links.sort_by_key(|link| link.target_directory);
+    for Link { directory: number, name, target_directory, target } in &links {
+        proceed()?;
+        let directory = match open.get(number) {
+            Some(directory) => Ok(Arc::clone(directory)),
+            None => to.open(names, *number).inspect(|directory| {
+                if open.len() >= OPEN {
+                    open.clear();
+                }
+                open.insert(*number, Arc::clone(directory));
+            }),
+        };
+        let linked = directory.and_then(|directory| {
             let source = from.open(names, *target_directory)?;
             site.calls.link(source.as_fd(), target, directory.as_fd(), name)
         });
         if let Err(errno) = linked {
-            site.omit(|| join(&names.path(*directory), name), "create", errno)?;
+            site.omit(|| join(&names.path(*number), name), "create", errno)?;
         }
     }
+    Ok(())
+}
+
+/// Sets the attributes of directories from the bottom up, once all files and links exist: creating these changes the times
+/// of directories.
+fn dress_directories(
+    site: &Site<'_>,
+    root: BorrowedFd<'_>,
+    names: &Directories,
+    directories: &[(usize, Entry)],
+    proceed: &mut dyn FnMut() -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
+    let mut ladder = Ladder::new(site.calls, root);
     for (number, entry) in directories.iter().rev() {
+        proceed()?;
         let path = || names.path(*number);
-        match to.open(names, *number) {
+        match ladder.open(names, *number) {
             Err(errno) => site.omit(path, "open", errno)?,
             Ok(opened) => {
                 if let Err((operation, errno)) = site.dress(Subject::Open(opened.as_fd()), &path, entry) {

@@ -19,7 +19,7 @@ use super::store::{Generation, Listing, Store};
 use super::trouble::{Trouble, at, below, check_fit};
 use super::unpack::unpack;
 use super::walk::walk;
-use super::{Disk, Watcher, refuse_kernel, root};
+use super::{Disk, Progress, Watcher, refuse_kernel, root};
 
 /// Result of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,10 +83,10 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
     job.state.unclean |= job.state.is_unclean(&job.boot_id);
     // Loading works from a read-only store, too.
     job.record(Outcome::Unfinished, None, None).ok();
-    match job.run(watcher) {
+    match job.run(&mut *watcher) {
         Ok(mut loaded) => {
             loaded.unclean = job.state.unclean;
-            if let Err(error) = job.remember(&loaded) {
+            if let Err(error) = job.remember(&loaded, watcher) {
                 let problem = if job.is_noted() {
                     format!("it is not saved while its store cannot be written: {error}")
                 } else {
@@ -189,15 +189,17 @@ impl<'a> Job<'a> {
     }
 
     /// Stores the result, and a fingerprint of the contents: if they do not change, they need not be saved again.
-    fn remember(&mut self, loaded: &Loaded) -> Result<(), Error> {
+    fn remember(&mut self, loaded: &Loaded, watcher: Watcher<'_>) -> Result<(), Error> {
         let (calls, disk) = (self.calls, self.disk);
         let mut fingerprint = None;
         let Extracted { unsupported, omitted, .. } = &loaded.extracted;
         if loaded.outcome == Outcome::Loaded && *unsupported == 0 && omitted.is_empty() {
             calls.wait_for_tick();
             // Without a fingerprint, the first save writes everything; nothing worse.
-            fingerprint =
-                walk(calls, self.place.as_fd(), disk.keep.mode).ok().and_then(|tree| tree.fingerprint);
+            let bytes = loaded.extracted.bytes;
+            let progress = Progress { doing: "loading", done_bytes: bytes, total_bytes: bytes };
+            let walked = walk(calls, self.place.as_fd(), disk.keep.mode, &mut || watcher(progress));
+            fingerprint = walked.ok().and_then(|tree| tree.fingerprint);
         }
         self.record(loaded.outcome, loaded.generation, fingerprint)
     }
@@ -353,7 +355,8 @@ impl<'a> Job<'a> {
 
     fn copy(&self, seed: &Path, source: BorrowedFd<'_>, watcher: Watcher<'_>) -> Result<Extracted, Error> {
         let mode = self.disk.keep.mode;
-        let tree = walk(self.calls, source, mode)?;
+        let begun = Progress { doing: "copying", done_bytes: 0, total_bytes: 0 };
+        let tree = walk(self.calls, source, mode, &mut || watcher(begun))?;
         let found =
             self.calls.file_system(self.place.as_fd()).map_err(at(self.disk.place.display(), "look at"))?;
         let what = format!(" is not filled from {}", seed.display());

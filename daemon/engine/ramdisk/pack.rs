@@ -185,7 +185,7 @@ impl<W: Write> Packer<'_, W> {
         }
     }
 
-    /// Records why an entry is not in the archive.
+    /// Reports the end of an entry, and records why it is not in the archive.
     fn ended(&mut self, path: &[u8], ended: Result<(), Skip>) -> Result<(), Trouble> {
         let bare = std::mem::take(&mut self.bare);
         match ended {
@@ -195,7 +195,7 @@ impl<W: Write> Packer<'_, W> {
             Err(Skip::Omit(reason, detail)) => self.result.omitted.add(|| path.to_vec(), reason, detail),
             Err(Skip::End(trouble)) => return Err(trouble),
         }
-        Ok(())
+        self.progress(0)
     }
 
     /// Writes the collected data if it is at least `least` bytes.
@@ -376,7 +376,7 @@ impl<W: Write> Packer<'_, W> {
         }
         count(&mut self.result.contents, &meta, false, self.mode);
         self.write(BATCH)?;
-        self.progress(meta.size)?;
+        self.done = self.done.saturating_add(meta.size);
         Ok(is_it)
     }
 

@@ -20,7 +20,7 @@ use super::pipe::{Chunk, Pipe};
 use super::store::{Draft, Listing, Store};
 use super::trouble::{Trouble, at, in_store};
 use super::unpack::unpack;
-use super::walk::{SNAPSHOT, Tree, walk, walk_settled, walk_since};
+use super::walk::{Each, SNAPSHOT, Tree, walk, walk_settled, walk_since};
 use super::{Disk, Progress, Watcher, root};
 
 /// Level of zstd: higher ones make archives a little smaller and take much longer.
@@ -116,7 +116,8 @@ fn save_locked(
     }
     store.clean()?;
     let listing = store.listing()?;
-    let mut tree = walk_settled(calls, place.as_fd(), disk.keep.mode)?;
+    let begun = Progress { doing: "saving", done_bytes: 0, total_bytes: 0 };
+    let mut tree = walk_settled(calls, place.as_fd(), disk.keep.mode, &mut || watcher(begun))?;
     if let Some((generation, manifest)) = unchanged(disk, state, &listing, &tree).filter(|_| !request.force) {
         let live = Source { place: &place, snapshot: None, tree };
         let same = if live.tree.hides_changes {
@@ -145,7 +146,7 @@ fn save_locked(
 
     let number = listing.next;
     let began_at_usec = calls.now_usec();
-    let source = Source::new(calls, &place, tree, disk)?;
+    let source = Source::new(calls, &place, tree, disk, &mut || watcher(begun))?;
     let draft = store.draft(number)?;
     let packed = write_archive(calls, &source, disk, Some(&draft), "saving", watcher);
     let tree = source.end(calls);
@@ -350,7 +351,13 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(calls: &Calls, place: &'a OwnedFd, tree: Tree, disk: &Disk) -> Result<Source<'a>, Error> {
+    fn new(
+        calls: &Calls,
+        place: &'a OwnedFd,
+        tree: Tree,
+        disk: &Disk,
+        each: Each<'_>,
+    ) -> Result<Source<'a>, Error> {
         let live = |tree| Ok(Source { place, snapshot: None, tree });
         let magic =
             calls.file_system(place.as_fd()).map_err(at(&disk.name, "look at the file system of"))?.magic;
@@ -365,8 +372,9 @@ impl<'a> Source<'a> {
             return live(tree);
         }
         let opened = calls.open_below(place.as_fd(), SNAPSHOT.as_bytes()).map_err(at(SNAPSHOT, "open"));
-        let opened = opened
-            .and_then(|snapshot| Ok((walk_since(calls, snapshot.as_fd(), disk.keep.mode, clock)?, snapshot)));
+        let opened = opened.and_then(|snapshot| {
+            Ok((walk_since(calls, snapshot.as_fd(), disk.keep.mode, clock, each)?, snapshot))
+        });
         match opened {
             Ok((mut tree, snapshot)) => {
                 // Creating the snapshot changed this time.
@@ -385,9 +393,14 @@ impl<'a> Source<'a> {
     }
 
     /// Whether all contents are of the same point in time.
-    fn is_exact(&self, calls: &Calls, disk: &Disk, packed: &Packed) -> bool {
-        let still = || walk(calls, self.fd(), disk.keep.mode).is_ok_and(|later| later.seen == self.tree.seen);
-        packed.changed_count == 0 && (self.snapshot.is_some() || still())
+    fn is_exact(&self, calls: &Calls, disk: &Disk, packed: &Packed, each: Each<'_>) -> Result<bool, Trouble> {
+        if packed.changed_count > 0 || self.snapshot.is_some() {
+            return Ok(packed.changed_count == 0);
+        }
+        match walk(calls, self.fd(), disk.keep.mode, each) {
+            Err(Trouble::Ended) => Err(Trouble::Ended),
+            later => Ok(later.is_ok_and(|later| later.seen == self.tree.seen)),
+        }
     }
 
     fn end(self, calls: &Calls) -> Tree {
@@ -460,15 +473,17 @@ fn compress(
     let mut encoder = zstd::Encoder::new(pipe, LEVEL).map_err(fail)?;
     encoder.include_checksum(true).map_err(fail)?;
     encoder.multithread(if threads > 1 { threads } else { 0 }).map_err(fail)?;
-    let packed = pack(calls, source.fd(), &source.tree, disk.keep.mode, &mut encoder, doing, watcher)?;
+    let packed = pack(calls, source.fd(), &source.tree, disk.keep.mode, &mut encoder, doing, &mut *watcher)?;
     // Check the tree for changes while the end of the archive is compressed and written.
+    let bytes = packed.contents.bytes;
+    let progress = Progress { doing, done_bytes: bytes, total_bytes: bytes };
     let (finished, exact) = std::thread::scope(|scope| {
-        let looking = scope.spawn(|| source.is_exact(calls, disk, &packed));
-        let finished = encoder.finish().and_then(Pipe::finish);
-        (finished, looking.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))
+        let finishing = scope.spawn(|| encoder.finish().and_then(Pipe::finish));
+        let exact = source.is_exact(calls, disk, &packed, &mut || watcher(progress));
+        (finishing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)), exact)
     });
     finished.map_err(fail)?;
-    Ok((packed, exact))
+    Ok((packed, exact?))
 }
 
 /// Writes the chunks of the pipe and computes their digest. Data that is on disk is dropped from the page cache.

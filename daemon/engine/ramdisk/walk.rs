@@ -109,17 +109,25 @@ pub fn is_of_fsck(magic: u64, path: &[u8]) -> bool {
     magic == EXT && path == LOST_AND_FOUND
 }
 
+/// Called for each name and for each directory; returns whether to continue.
+pub type Each<'a> = &'a mut dyn FnMut() -> bool;
+
 /// Walks the tree below `root`, without crossing mounts.
-pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
-    walk_since(calls, root, mode, calls.file_clock())
+pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode, each: Each<'_>) -> Result<Tree, Trouble> {
+    walk_since(calls, root, mode, calls.file_clock(), each)
 }
 
 /// As [`walk`], after syncing the file system: from then on, the next write through a mapping updates the time of the
 /// file.
-pub fn walk_settled(calls: &Calls, root: BorrowedFd<'_>, mode: Mode) -> Result<Tree, Trouble> {
+pub fn walk_settled(
+    calls: &Calls,
+    root: BorrowedFd<'_>,
+    mode: Mode,
+    each: Each<'_>,
+) -> Result<Tree, Trouble> {
     let clock = calls.file_clock();
     let settled = calls.sync_file_system(root);
-    let mut tree = walk_since(calls, root, mode, clock)?;
+    let mut tree = walk_since(calls, root, mode, clock, each)?;
     if settled.is_err() {
         tree.fingerprint = None;
     }
@@ -132,6 +140,7 @@ pub fn walk_since(
     root: BorrowedFd<'_>,
     mode: Mode,
     (began, tick): (Time, Time),
+    each: Each<'_>,
 ) -> Result<Tree, Trouble> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
     let top = calls.look(root, b"").map_err(in_tree(b"", "look at"))?;
@@ -147,6 +156,7 @@ pub fn walk_since(
         links: HashMap::new(),
         biggest: Vec::new(),
         below: Vec::new(),
+        each,
     };
     walk.top()?;
     let mut ladder = Ladder::new(calls, root);
@@ -182,6 +192,7 @@ struct Walk<'a> {
     biggest: Vec<(u64, usize, usize)>,
     /// Subdirectories of the present directory.
     below: Vec<Pending>,
+    each: Each<'a>,
 }
 
 const UNKNOWN: Time = Time { seconds: 0, nanoseconds: 0 };
@@ -217,6 +228,10 @@ impl Walk<'_> {
         Ok(())
     }
 
+    fn proceed(&mut self) -> Result<(), Trouble> {
+        if (self.each)() { Ok(()) } else { Err(Trouble::Ended) }
+    }
+
     fn path(&self, directory: usize, name: &[u8]) -> Vec<u8> {
         join(&self.tree.names.path(directory), name)
     }
@@ -239,6 +254,7 @@ impl Walk<'_> {
 
     /// Lists a directory, which may be gone by now.
     fn directory(&mut self, ladder: &mut Ladder<'_>, found: Pending) -> Result<(), Trouble> {
+        self.proceed()?;
         let Pending { above, name, meta, length } = found;
         let is_top = name.is_empty();
         let number = if is_top { TOP } else { self.tree.names.add(above, &name) };
@@ -259,6 +275,7 @@ impl Walk<'_> {
         }
         let first_leaf = self.tree.leaves.len();
         for name in names {
+            self.proceed()?;
             if is_top && self.is_reserved(&name)? {
                 continue;
             }

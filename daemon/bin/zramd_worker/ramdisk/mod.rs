@@ -96,7 +96,6 @@ struct Job {
     reporter: Reporter,
     deadline: Instant,
     extended: Instant,
-    moved: u64,
     /// Whether PID 1 runs the hooks. The unit of a hook only reads the usual configuration.
     hook_units: bool,
     /// Why the operation has to end early.
@@ -153,7 +152,6 @@ impl Job {
             reporter,
             deadline,
             extended,
-            moved: 0,
             hook_units: words.config.is_none() && unit_files::is_booted(Path::new("/")),
             stopped: None,
         })
@@ -165,10 +163,8 @@ impl Job {
         let Progress { doing, done_bytes, total_bytes } = progress;
         let share = if total_bytes == 0 { 0.0 } else { done_bytes as f64 / total_bytes as f64 };
         self.reporter.progress(share, doing);
-        if done_bytes != self.moved {
-            self.moved = done_bytes;
-            extend(&mut self.extended);
-        }
+        // Also without new bytes: a tree may have millions of entries without contents. The deadline bounds this.
+        extend(&mut self.extended);
         let name = &self.disk.name;
         if interrupt::is_asked() {
             let message = format!("{name}: cancelled while {doing}; the snapshots are unchanged");
@@ -189,7 +185,9 @@ impl Job {
     ) -> Result<T, Stopped> {
         let (calls, disk) = (self.calls.clone(), self.disk.clone());
         let done = work(&calls, &disk, &mut |progress| self.progress(progress));
-        done.map_err(|error| self.stopped.take().unwrap_or(Stopped::Failed(error)))
+        // Work that was complete when its watcher ended it has succeeded.
+        let stopped = self.stopped.take();
+        done.map_err(|error| stopped.unwrap_or(Stopped::Failed(error)))
     }
 
     fn publish(&self, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
@@ -303,4 +301,77 @@ fn failed_save(job: &Job, error: Error) -> Stopped {
 fn refresh(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     job.publish(|_| {})?;
     Ok(format!("{}: snapshots checked", words.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::os::unix::net::UnixDatagram;
+    use std::process::Command;
+
+    use logic::ramdisk::{KeepSettings, Mode};
+
+    use super::*;
+
+    /// Set in a child process, because the socket is an environment variable of the whole process.
+    const ROOT: &str = "TEST_ROOT";
+
+    fn job(root: &Path) -> Job {
+        let keep = KeepSettings {
+            mode: Mode::Snapshot,
+            store: String::new(),
+            generations: 1,
+            save_interval: None,
+            on_failure: None,
+            seed: false,
+            pre_save: Vec::new(),
+            post_restore: Vec::new(),
+            hook_time_limit: 1,
+            time_limit: 1,
+        };
+        let disk = Disk {
+            name: "trial".to_owned(),
+            place: root.to_owned(),
+            mount_point: root.to_owned(),
+            keep,
+            store_limit: None,
+            notes: None,
+            spared: None,
+            trial: true,
+        };
+        let now = Instant::now();
+        Job {
+            disk,
+            calls: Calls::new(),
+            reporter: Reporter::begin(root, "trial", "save").unwrap(),
+            deadline: now + Duration::from_secs(3600),
+            extended: now.checked_sub(EXTEND_EVERY).unwrap(),
+            hook_units: false,
+            stopped: None,
+        }
+    }
+
+    #[test]
+    fn the_timeout_is_extended_without_progress_in_bytes() {
+        if let Some(root) = env::var_os(ROOT) {
+            let nothing = Progress { doing: "saving", done_bytes: 0, total_bytes: 0 };
+            assert!(job(Path::new(&root)).progress(nothing));
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("socket");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let this = "ramdisk::tests::the_timeout_is_extended_without_progress_in_bytes";
+        let child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", this])
+            .env(ROOT, root.path())
+            .env("NOTIFY_SOCKET", &path)
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{child:?}");
+        let mut message = [0; 64];
+        let length = socket.recv(&mut message).unwrap();
+        assert!(message[..length].starts_with(b"EXTEND_TIMEOUT_USEC="), "{message:?}");
+    }
 }
