@@ -294,6 +294,45 @@ fn what_is_below_too_long_a_path_is_left_out_and_named() {
 }
 
 #[test]
+fn too_many_long_paths_are_left_out_and_others_are_kept() {
+    let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
+    let mut at: OwnedFd = File::open(trial.place()).unwrap().into();
+    let name = "d".repeat(250);
+    let levels = limits::PATH / (name.len() + 1) - 1;
+    for _ in 0..levels {
+        rustix::fs::mkdirat(&at, &name, Mode::from_raw_mode(0o755)).unwrap();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        at = rustix::fs::openat(&at, &name, flags, Mode::empty()).unwrap();
+    }
+    // Half of the entries are links with a short path to a file with a long one.
+    let links = trial.place().join("z");
+    fs::create_dir(&links).unwrap();
+    let links: OwnedFd = File::open(links).unwrap().into();
+    let half = limits::LONG_PATHS / limits::PATH / 2;
+    let make = |directory: &OwnedFd, name: &str| {
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+        drop(rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(0o644)).unwrap());
+    };
+    for number in 0..half {
+        make(&at, &format!("f{number}"));
+        rustix::fs::linkat(&at, "f0", &links, format!("l{number}"), AtFlags::empty()).unwrap();
+    }
+    for number in 0..1000 {
+        make(&at, &format!("g{number}"));
+        make(&links, &format!("short{number}"));
+    }
+    drop((at, links));
+    let manifest = saved(&trial);
+    assert_eq!(manifest.omitted.counts.keys().collect::<Vec<_>>(), [&Reason::Path]);
+    let (entries, omitted) = (manifest.contents.entries(), manifest.omitted.count());
+    assert_eq!(entries + omitted, (2 * half + 2000 + levels + 2) as u64);
+    assert!((100..1000).contains(&omitted), "{omitted}");
+    let (loaded, _mounted) = reloaded(&trial, mounted);
+    assert_eq!((loaded.extracted.entries, loaded.extracted.omitted.is_empty()), (entries, true));
+    assert!((0..1000).all(|number| trial.place().join(format!("z/short{number}")).exists()));
+}
+
+#[test]
 fn the_format_of_the_first_release_is_loaded() {
     let Some((_alone, mut trial, mounted)) = on_tmpfs() else { return };
     if !has_program("python3") {

@@ -65,6 +65,8 @@ struct Packer<'a, W> {
     used: usize,
     /// Time left of [`LEASES`].
     patience: Duration,
+    /// Bytes left of [`limits::LONG_PATHS`].
+    long_paths: usize,
     /// Whether the present file has more attributes than can be kept.
     bare: bool,
 }
@@ -121,14 +123,16 @@ pub fn pack(
         pending: vec![0; 2 * BATCH],
         used: 0,
         patience: LEASES,
+        long_paths: limits::LONG_PATHS,
         bare: false,
     };
     let mut ladder = Ladder::new(calls, root);
     let mut trail = Trail::default();
     // Directories that are not saved; nothing below them is saved either.
     let mut without = HashSet::new();
-    // Of files with several names: the one under which each was written. `last` caches the path used last.
-    let mut names: HashMap<usize, (usize, &[u8])> = HashMap::new();
+    // Of files with several names: directory, name and length of the path under which each was written. `last` caches the
+    // path used last.
+    let mut names: HashMap<usize, (usize, &[u8], usize)> = HashMap::new();
     let mut last: Option<(usize, Vec<u8>)> = None;
     for (number, directory) in tree.directories.iter().enumerate() {
         if number != TOP && without.contains(&tree.names.above(number).0) {
@@ -140,8 +144,9 @@ pub fn pack(
             Err(errno) if number == TOP => return Err(in_tree(b"", "open")(errno)),
             opened => opened.map_err(|errno| if is_gone(errno) { Skip::Gone } else { skip("open")(errno) }),
         };
-        let written =
-            opened.and_then(|opened| packer.directory(&opened, path, &directory.meta).map(|()| opened));
+        let written = opened
+            .and_then(|opened| packer.path(path.len()).map(|()| opened))
+            .and_then(|opened| packer.directory(&opened, path, &directory.meta).map(|()| opened));
         let (opened, ended) = match written {
             Ok(opened) => (Some(opened), Ok(())),
             Err(why) => (None, Err(why)),
@@ -155,8 +160,10 @@ pub fn pack(
             let leaf = &tree.leaves[at];
             let path = join(path, &leaf.name);
             let first = leaf.first.unwrap_or(at);
-            let written = match names.get(&first) {
-                Some((above, name)) => {
+            let known = names.get(&first);
+            let length = path.len() + known.map_or(0, |(.., length)| *length);
+            let written = packer.path(length).and_then(|()| match known {
+                Some((above, name, _)) => {
                     let target = match last.take().filter(|(of, _)| *of == first) {
                         Some((_, target)) => target,
                         None => join(&tree.names.path(*above), name),
@@ -165,9 +172,9 @@ pub fn pack(
                     packer.entry(&path, &leaf.meta, Vec::new(), Body::HardLink(target)).map(|()| false)
                 }
                 None => packer.leaf(opened.as_fd(), &path, &leaf.name, &leaf.meta),
-            };
+            });
             if matches!(written, Ok(true)) && leaf.meta.links > 1 {
-                names.insert(first, (number, &leaf.name));
+                names.insert(first, (number, &leaf.name, path.len()));
             }
             packer.ended(&path, written.map(|_| ()))?;
         }
@@ -183,6 +190,16 @@ impl<W: Write> Packer<'_, W> {
         if self.result.changed.len() < NAMED {
             self.result.changed.push(shown(path));
         }
+    }
+
+    /// Takes the bytes of an entry's paths from what is left for long ones.
+    fn path(&mut self, length: usize) -> Result<(), Skip> {
+        if length > limits::LONG_PATH {
+            let left = self.long_paths.checked_sub(length);
+            self.long_paths =
+                left.ok_or_else(|| Skip::Omit(Reason::Path, "too many long paths".to_owned()))?;
+        }
+        Ok(())
     }
 
     /// Reports the end of an entry, and records why it is not in the archive.

@@ -2,8 +2,14 @@
 //! saved can be loaded.
 
 /// Maximum length of a path in bytes. A system call takes at most 4096, so deeper trees are processed step by step.
-/// Each entry of an archive has its path, so this also limits the size of an archive.
 pub const PATH: usize = 32 << 10;
+
+/// Each entry of an archive has its path. Paths longer than this (`PATH_MAX`) are bounded in all by [`LONG_PATHS`].
+pub const LONG_PATH: usize = 4096;
+
+/// Maximum bytes of all paths in an archive that are longer than [`LONG_PATH`]; entries beyond that are left out. Enough
+/// for five trees of 10,000 levels.
+pub const LONG_PATHS: usize = 512 << 20;
 
 /// Maximum length of a name (`NAME_MAX`).
 pub const NAME: usize = 255;
