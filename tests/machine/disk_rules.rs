@@ -1,6 +1,7 @@
 //! Rules of snapshots on mounted file systems: a disk that is too small, a full store, a snapshot of btrfs.
 
-use std::fs;
+use std::fs::{self, File};
+use std::process::Command;
 
 use crate::support::alone;
 use crate::support::disk::{FORCED, Trial, noise, picture, small};
@@ -105,4 +106,76 @@ fn a_save_of_btrfs_is_consistent() {
     ramdisk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
     let read = |name: &str| fs::read_to_string(to.join(name)).unwrap();
     assert_eq!((read("early"), read("late"), to.join("later").exists()), ("old".into(), "old".into(), false));
+}
+
+/// Creates empty files of 64 KiB each.
+fn holes(trial: &Trial, count: usize) {
+    for number in 0..count {
+        File::create(trial.place().join(format!("s{number}"))).unwrap().set_len(64 << 10).unwrap();
+    }
+}
+
+#[test]
+fn small_files_of_holes_need_no_space_on_the_disk() {
+    let Some(_alone) = alone() else { return };
+    let trial = Trial::new();
+    let options = "size=1m,nr_inodes=0";
+    let mounted = Mounted::tmpfs(trial.place(), options);
+    trial.load().unwrap();
+    fs::write(trial.place().join("precious"), "x").unwrap();
+    holes(&trial, 40);
+    let Saved::Written { manifest, warnings, .. } = trial.save().unwrap() else { panic!("not written") };
+    assert_eq!((manifest.contents.occupied_bytes, warnings.len()), (4096, 0), "{warnings:?}");
+    let before = picture(trial.place());
+    drop(mounted);
+    let _mounted = Mounted::tmpfs(trial.place(), options);
+    assert_eq!(trial.load().unwrap().outcome, Outcome::Loaded);
+    assert!(picture(trial.place()) == before);
+}
+
+#[test]
+fn small_files_of_holes_need_no_space_in_the_store() {
+    let Some(_alone) = alone() else { return };
+    let mut trial = Trial::new();
+    trial.set_store(trial.path("small store"));
+    let _store = Mounted::tmpfs(trial.disk.store(), "size=4m,mode=700");
+    let _mounted = Mounted::tmpfs(trial.place(), "size=8m,nr_inodes=0");
+    trial.load().unwrap();
+    fs::write(trial.place().join("precious"), noise(512 << 10)).unwrap();
+    trial.save().unwrap();
+    fs::write(trial.place().join("more"), "x").unwrap();
+    trial.save().unwrap();
+    holes(&trial, 400);
+    trial.save().unwrap();
+    assert_eq!(trial.generations(), [3, 2]);
+}
+
+#[test]
+fn a_snapshot_that_shared_its_blocks_does_not_replace_the_one_that_fits() {
+    let Some(_alone) = alone() else { return };
+    let trial = Trial::new();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let image = directory.path().join("image");
+    let Some(mounted) = Mounted::image(&image, "xfs", 320 << 20, trial.place()) else { return };
+    trial.load().unwrap();
+    let one = trial.place().join("one");
+    fs::write(&one, vec![1; 1 << 20]).unwrap();
+    trial.save().unwrap();
+    for number in 0..400 {
+        let copy = trial.place().join(format!("c{number}"));
+        assert!(Command::new("cp").arg("--reflink=always").args([&one, &copy]).status().unwrap().success());
+    }
+    for number in 2..=4 {
+        fs::write(trial.place().join("number"), number.to_string()).unwrap();
+        let Saved::Written { warnings, .. } = trial.save().unwrap() else { panic!("not written") };
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+    }
+    assert_eq!(trial.generations(), [4, 3, 1]);
+    drop(mounted);
+    let Some(_mounted) = Mounted::image(&image, "xfs", 320 << 20, trial.place()) else { return };
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(1)));
+    assert_eq!(loaded.refused.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [4, 3]);
+    assert_eq!(picture(trial.place()).len(), 2, "nothing of the others stays");
+    assert!(!trial.names().iter().any(|name| name.ends_with(".bad") || name.contains("pin")));
 }

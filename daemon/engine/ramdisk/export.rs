@@ -173,8 +173,7 @@ pub fn check_size(calls: &Calls, disk: &Disk, number: u64) -> Result<(), Error> 
     }
     let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
     let room = calls.file_system(place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
-    let bytes = if room.space.total_bytes == 0 { u64::MAX } else { room.space.total_bytes };
-    check_fit(disk, &format!(", snapshot {number}"), &manifest.contents, bytes, room.total_inodes)
+    check_fit(disk, &format!(", snapshot {number}"), &manifest.contents, room.size_bytes(), room.total_inodes)
 }
 
 fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, Generation), Error> {

@@ -137,6 +137,8 @@ enum Attempt {
     Broken(String),
     /// It may be good, but cannot be read by this program or at present: it is pinned, and an older one is tried.
     Unreadable(String),
+    /// It is good, but too large for the disk; an older one is tried.
+    TooLarge(Error),
     /// It is good, but loading any other would fail as well.
     Impossible(Error),
     /// The watcher ended the job.
@@ -210,7 +212,8 @@ impl<'a> Job<'a> {
         }
         let mut refused = Vec::new();
         let mut warnings = Vec::new();
-        let mut reason = None;
+        let mut reason: Option<Error> = None;
+        let mut too_large = None;
         for generation in &self.listing.generations {
             let number = generation.number;
             match self.attempt(generation, watcher) {
@@ -220,6 +223,7 @@ impl<'a> Job<'a> {
                         self.hold(number, &extracted.omitted.summary(), &mut warnings);
                         warnings.push(extracted.omitted.report());
                     }
+                    warnings.extend(reason.map(|error| error.full()));
                     let outcome = if refused.is_empty() { Outcome::Loaded } else { Outcome::Fallback };
                     let made_at_usec =
                         generation.manifest.as_ref().ok().map(|manifest| manifest.began_at_usec);
@@ -244,6 +248,11 @@ impl<'a> Job<'a> {
                     refused.push((number, why));
                 }
                 Attempt::Ended => return Err(Trouble::Ended.into()),
+                Attempt::TooLarge(error) => {
+                    refused.push((number, error.message.clone()));
+                    too_large.get_or_insert(number);
+                    reason.get_or_insert(error);
+                }
                 Attempt::Impossible(error) => {
                     self.hold(number, &error.message, &mut warnings);
                     refused.push((number, error.message.clone()));
@@ -270,6 +279,10 @@ impl<'a> Job<'a> {
             OnFailure::Passthrough => Outcome::Passthrough,
         };
         warnings.insert(0, reason.full());
+        // Later saves of the empty disk would prune it.
+        if let Some(number) = too_large.filter(|_| outcome == Outcome::Empty) {
+            self.hold(number, &reason.message, &mut warnings);
+        }
         Ok(Loaded { refused, warnings, ..Loaded::new(outcome) })
     }
 
@@ -294,9 +307,6 @@ impl<'a> Job<'a> {
             let (found, wanted) = (generation.archive_bytes, manifest.archive_bytes);
             return Attempt::Broken(format!("its archive has {found} bytes instead of {wanted}"));
         }
-        if let Err(error) = self.check_size(manifest) {
-            return Attempt::Impossible(error);
-        }
         let mode = if self.disk.keep.mode == Mode::Skeleton { Mode::Skeleton } else { manifest.mode };
         let options = Options { mode, threads: threads(), doing: "loading", total: manifest.contents.bytes };
         let archive = self.store.open_archive(generation.number).map_err(Trouble::Archive);
@@ -315,7 +325,13 @@ impl<'a> Job<'a> {
         match trouble {
             Trouble::Bad(why) => Attempt::Broken(format!("its archive is damaged: {why}")),
             Trouble::Unusable(_) | Trouble::Archive(_) => Attempt::Unreadable(trouble.to_string()),
-            Trouble::Tree(error) => Attempt::Impossible(error.into()),
+            Trouble::Tree(_) => match Error::from(trouble) {
+                // The totals of the manifest explain it better, where they exceed the disk.
+                error if error.kind == ErrorKind::DiskFull => {
+                    Attempt::TooLarge(self.check_size(manifest).err().unwrap_or(error))
+                }
+                error => Attempt::Impossible(error),
+            },
             Trouble::Ended => Attempt::Ended,
         }
     }

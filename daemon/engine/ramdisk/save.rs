@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::Receiver;
 
 use crate::{Error, ErrorKind};
-use host::linux::ramdisk::{BTRFS, Calls, SUBVOLUME_ROOT};
+use host::linux::ramdisk::{BTRFS, Calls, FileSystem, SUBVOLUME_ROOT};
 use host::{Cause, Errno, HostError};
 use logic::ramdisk::SaveReason;
-use logic::ramdisk::choose::{self, Experience, Limits};
+use logic::ramdisk::choose::{self, Experience, Kept, Limits};
 use logic::ramdisk::manifest::{Consistency, FORMAT, Manifest, size_text};
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::{SaveOutcome, SaveRecord, State};
@@ -18,7 +18,7 @@ use super::export::verify;
 use super::pack::{Packed, pack};
 use super::pipe::{Chunk, Pipe};
 use super::store::{Draft, Listing, Store};
-use super::trouble::{Trouble, at, in_store};
+use super::trouble::{Trouble, at, check_fit, in_store};
 use super::unpack::unpack;
 use super::walk::{Each, SNAPSHOT, Tree, walk, walk_settled, walk_since};
 use super::{Disk, Progress, Watcher, root};
@@ -134,7 +134,9 @@ fn save_locked(
         tree = live.tree;
     }
     let loaded = state.loaded_now(&boot_id);
-    let mut pruned = find_room(store, &listing, &tree, disk, request, loaded)?;
+    let room = calls.file_system(place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
+    let kept = listing.kept_for(disk, &room);
+    let mut pruned = find_room(store, &listing, kept, &tree, disk, request, loaded)?;
     if !pruned.is_empty() {
         // Until the new generation is written, the newest one is the only one certain to remain: verify it first.
         let newest = listing.generations.iter().find(|newest| newest.is_whole());
@@ -201,7 +203,16 @@ fn save_locked(
     state.unclean = false;
     state.fingerprint = tree.fingerprint.filter(|_| exact && manifest.omitted.is_lasting());
     state.fingerprint_of = Some(number);
-    match prune(store, disk, loaded) {
+    if let Err(error) = check_fit(
+        disk,
+        ": the new snapshot may not load",
+        &manifest.contents,
+        room.size_bytes(),
+        room.total_inodes,
+    ) {
+        warnings.push(error.full());
+    }
+    match prune(store, disk, &room, loaded) {
         Ok(gone) => pruned.extend(gone),
         Err(error) => warnings.push(error.to_string()),
     }
@@ -305,6 +316,7 @@ fn compare(
 fn find_room(
     store: &Store,
     listing: &Listing,
+    mut kept: Vec<Kept>,
     tree: &Tree,
     disk: &Disk,
     request: Request,
@@ -319,7 +331,6 @@ fn find_room(
         })
     });
     let mut wanted = choose::wanted_room(tree.contents.occupied_bytes, last);
-    let mut kept = listing.kept(disk);
     if request.reason == SaveReason::User {
         kept.retain(|kept| kept.by_user);
         // Leave space for the next automatic save, too, which would otherwise remove this generation.
@@ -334,9 +345,9 @@ fn find_room(
     Ok(gone)
 }
 
-fn prune(store: &Store, disk: &Disk, loaded: Option<u64>) -> Result<Vec<u64>, Error> {
+fn prune(store: &Store, disk: &Disk, room: &FileSystem, loaded: Option<u64>) -> Result<Vec<u64>, Error> {
     let limits = Limits { keep: disk.keep.generations, store_bytes: disk.store_limit };
-    let gone = choose::prune(&store.listing()?.kept(disk), limits, loaded);
+    let gone = choose::prune(&store.listing()?.kept_for(disk, room), limits, loaded);
     for number in &gone {
         store.delete(*number)?;
     }

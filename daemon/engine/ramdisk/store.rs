@@ -10,7 +10,7 @@ use host::linux::ramdisk::{Calls, FileSystem, Subject, Untrusted};
 use host::{Errno, HostError};
 use logic::ramdisk::choose::Kept;
 use logic::ramdisk::entry::Kind;
-use logic::ramdisk::manifest::{Manifest, Unusable};
+use logic::ramdisk::manifest::{Manifest, Unusable, refuse_size};
 use logic::ramdisk::paths::Foreign;
 use logic::ramdisk::state::State;
 use logic::ramdisk::{StoreFile, archive_name, classify, manifest_name, paths, pin_name};
@@ -89,6 +89,24 @@ impl Listing {
             Some(Kept { number, bytes, mode: manifest.mode, pinned, by_user: manifest.is_by_user() })
         };
         self.generations.iter().filter_map(usable).collect()
+    }
+
+    /// As [`Listing::kept`]; the newest one that fits into this file system is not pruned either, if newer ones do not
+    /// fit. Those requested by users do not count.
+    pub fn kept_for(&self, disk: &Disk, room: &FileSystem) -> Vec<Kept> {
+        let whole = self.generations.iter().filter(|generation| generation.is_whole());
+        let candidates =
+            whole.filter_map(|generation| Some((generation.number, generation.manifest.as_ref().ok()?)));
+        let mut candidates = candidates.filter(|(_, manifest)| !manifest.is_by_user()).enumerate();
+        let fitting = candidates.find(|(_, (_, manifest))| {
+            refuse_size(&manifest.contents, room.size_bytes(), room.total_inodes).is_none()
+        });
+        let spared = fitting.filter(|(place, _)| *place > 0).map(|(_, (number, _))| number);
+        let mut kept = self.kept(disk);
+        for kept in &mut kept {
+            kept.pinned |= spared == Some(kept.number);
+        }
+        kept
     }
 
     /// Whether there has never been a generation.

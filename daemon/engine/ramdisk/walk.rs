@@ -84,9 +84,7 @@ pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 
 /// Bytes that a file occupies with pages of 4 KiB.
 fn occupied(meta: &Meta) -> u64 {
-    let whole = meta.size.div_ceil(PAGE).saturating_mul(PAGE);
-    // Smaller files may occupy less because the file system packs them, not because of holes.
-    if meta.size > 16 * PAGE { whole.min(meta.occupied.div_ceil(PAGE).saturating_mul(PAGE)) } else { whole }
+    meta.size.min(meta.occupied).div_ceil(PAGE).saturating_mul(PAGE)
 }
 
 /// Whether a name in the root directory belongs to the file system instead of the user: an empty `lost+found` on ext4,

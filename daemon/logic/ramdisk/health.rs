@@ -58,7 +58,10 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
         LoadState::Fallback => add(
             Level::Warning,
             Code::DiskFallback,
-            format!("{name} was filled from snapshot {}, because newer ones are damaged", status.generation),
+            format!(
+                "{name} was filled from snapshot {}, because newer ones cannot be loaded",
+                status.generation
+            ),
             format!("check its store, which may be failing: {log}"),
         ),
         LoadState::Empty if !status.refused.is_empty() => add(

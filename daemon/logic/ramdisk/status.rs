@@ -31,7 +31,7 @@ pub enum LoadState {
     Loading,
     /// Loaded from its newest snapshot, or from the directory below if there was none yet.
     Loaded,
-    /// Loaded from an older snapshot, because newer ones are damaged.
+    /// Loaded from an older snapshot, because newer ones cannot be loaded.
     Fallback,
     /// No snapshot could be loaded; the directory on disk is used instead.
     Passthrough,

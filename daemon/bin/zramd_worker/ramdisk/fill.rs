@@ -114,7 +114,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
         }
         (Outcome::Fallback, Some(number)) => (
             LoadState::Fallback,
-            format!("snapshot {number} loaded, because newer ones are damaged: {entries}, {size}"),
+            format!("snapshot {number} loaded, because newer ones cannot be loaded: {entries}, {size}"),
         ),
         (_, Some(number)) => {
             // The names are in the warnings.

@@ -33,10 +33,12 @@ pub struct FileSystem {
 impl FileSystem {
     /// Bytes free; unlimited for a tmpfs without a limit, which reports a size of 0.
     pub fn free_bytes(&self) -> u64 {
-        match self.space.total_bytes {
-            0 => u64::MAX,
-            total => total.saturating_sub(self.space.used_bytes),
-        }
+        self.size_bytes().saturating_sub(self.space.used_bytes)
+    }
+
+    /// Its size in bytes; unlimited for a tmpfs without a limit, which reports a size of 0.
+    pub fn size_bytes(&self) -> u64 {
+        if self.space.total_bytes == 0 { u64::MAX } else { self.space.total_bytes }
     }
 }
 
