@@ -29,7 +29,6 @@ pub(super) fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) ->
 /// Undoes one step. May be repeated: steps that are undone already succeed.
 pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
     match undo {
-        Undo::RemoveNewDevices { before, up_to } => create::remove_new(host, before, *up_to),
         Undo::RemoveSpare { number, diskseq } => create::remove_spare(host, *number, *diskseq),
         Undo::RemoveDevice { number } if is_same_device(host, *number, record)? => {
             create::remove(host, *number)

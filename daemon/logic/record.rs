@@ -171,14 +171,6 @@ impl fmt::Display for Damaged {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undo {
-    /// Remove uninitialised devices up to `up_to` that are not in `before`: an interrupted `hot_add` may have left them
-    /// behind.
-    RemoveNewDevices {
-        /// Numbers that existed before.
-        before: Vec<u32>,
-        /// The wanted number.
-        up_to: u32,
-    },
     /// `hot_remove` a device created only to reach a higher number, if it is the same one and uninitialised.
     RemoveSpare {
         /// N of `zramN`.

@@ -10,9 +10,11 @@ use std::process::{Command, Output, Stdio};
 use crate::support::killer::Killer;
 use crate::support::{can_use_real_kernel, eventually, real_kernel_lock, repository, setup, skip, texts};
 
+use engine::gather;
 use host::linux::LinuxHost;
 use host::{Host, MountSpec};
 use logic::config;
+use logic::record::Undo;
 
 /// Exclusive use of the machine; dropping it removes everything of the test.
 struct Session {
@@ -299,10 +301,27 @@ fn a_link_in_a_path_is_not_followed() {
     assert!(!victim.join("disk").exists());
 }
 
+/// Removes the device that a killed process has created and not recorded. zramd keeps it: it may belong to another program.
+fn remove_unrecorded(before: &[u32]) {
+    let mut host = LinuxHost::new("/");
+    let records = gather::records(&host).unwrap();
+    let undo: Vec<&Undo> = records.values().flat_map(|record| &record.undo).collect();
+    for number in host.device_numbers().unwrap() {
+        let is_recorded = undo.iter().any(|undo| match undo {
+            Undo::RemoveDevice { number: own } | Undo::RemoveSpare { number: own, .. } => *own == number,
+            _ => false,
+        });
+        if !before.contains(&number) && !is_recorded {
+            host.hot_remove(number).unwrap();
+        }
+    }
+}
+
 #[test]
 fn after_a_kill_at_any_step_the_next_run_converges() {
     let Some(_session) = session() else { return };
     let before = machine();
+    let numbers = LinuxHost::new("/").device_numbers().unwrap();
     assert_success(&apply());
     let complete = machine();
     assert_success(&setup(&["revert"]));
@@ -318,11 +337,13 @@ fn after_a_kill_at_any_step_the_next_run_converges() {
                 break;
             }
             kills += 1;
+            remove_unrecorded(&numbers);
             assert_success(&apply());
             assert_eq!(machine(), complete, "apply after a kill in {during} before step {verbs}");
             assert_success(&setup(&["revert"]));
             assert_eq!(machine(), before, "revert after a kill in {during} before step {verbs}");
             if during == "apply" && killed_after(verbs, during) {
+                remove_unrecorded(&numbers);
                 assert_success(&setup(&["revert"]));
                 assert_eq!(machine(), before, "revert straight after a kill in {during} before step {verbs}");
             }

@@ -9,7 +9,8 @@ use logic::record::{Record, Undo};
 
 /// Creates `/dev/zramN`, and removes the lower numbers that the kernel assigns first.
 ///
-/// Before each device is created, the record tells what may be left behind; afterwards, which devices are ours.
+/// The record names each device as soon as it exists. After a kill in between, the device stays: it could as well belong to
+/// another program, and takes no memory before it is initialised.
 pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
     if host.device_numbers()?.contains(&number) {
         return Ok(());
@@ -27,23 +28,19 @@ pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result
 
 fn create_up_to<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
     loop {
-        let before = host.device_numbers()?;
         // The kernel assigns the lowest free number.
-        let next = (0..number).find(|next| !before.contains(next)).unwrap_or(number);
-        let unknown = Undo::RemoveNewDevices { before, up_to: next };
-        record.push(unknown.clone());
-        save(host, record)?;
-        let created = host.hot_add();
-        let diskseq = created.as_ref().map_or(Ok(None), |new| gather::diskseq(host, *new))?;
-        // Our new devices are recorded by now; any other new device belongs to another program.
-        record.undo.retain(|kept| *kept != unknown);
-        let new = created?;
+        let new = host.hot_add()?;
+        let diskseq = gather::diskseq(host, new)?;
         if new == number {
             record.diskseq = diskseq;
             record.push(Undo::RemoveDevice { number });
+        } else {
+            record.push(Undo::RemoveSpare { number: new, diskseq });
+        }
+        save(host, record)?;
+        if new == number {
             return Ok(());
         }
-        record.push(Undo::RemoveSpare { number: new, diskseq });
         if new > number {
             return Err(Error::failed(format!(
                 "zram{number}: another program created it at the same moment"
@@ -55,16 +52,6 @@ fn create_up_to<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Resu
 /// Removes a device.
 pub fn remove<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
     while_busy(host, number, |host| host.hot_remove(number))
-}
-
-/// Removes the device that an interrupted [`create`] may have left behind, if it is uninitialised.
-pub fn remove_new<H: Host>(host: &mut H, before: &[u32], up_to: u32) -> Result<(), Error> {
-    for number in host.device_numbers()? {
-        if number <= up_to && !before.contains(&number) {
-            remove_unused(host, number)?;
-        }
-    }
-    Ok(())
 }
 
 /// Removes a device that was created only to reach a higher number, if it is the same one and uninitialised.

@@ -108,11 +108,7 @@ fn device_group(
 
 /// Whether rolling back an unfinished record may remove device `number`, because it may have been created as a spare.
 fn may_remove(record: &Record, number: u32) -> bool {
-    record.undo.iter().any(|undo| match undo {
-        Undo::RemoveNewDevices { before, up_to } => number <= *up_to && !before.contains(&number),
-        Undo::RemoveSpare { number: spare, .. } => *spare == number,
-        _ => false,
-    })
+    record.undo.iter().any(|undo| matches!(undo, Undo::RemoveSpare { number: spare, .. } if *spare == number))
 }
 
 /// How to apply a changed configuration to an existing device.

@@ -342,9 +342,6 @@ impl fmt::Display for Step {
 impl fmt::Display for Undo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Undo::RemoveNewDevices { up_to, .. } => {
-                write!(f, "remove unused zram devices that an interrupted run created up to zram{up_to}")
-            }
             Undo::RemoveSpare { number, .. } => {
                 write!(f, "remove /dev/zram{number}, which is not needed (hot_remove)")
             }
