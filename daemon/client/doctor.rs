@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ use engine::gather;
 use engine::ramdisk;
 use engine::reload::Survey;
 use host::linux::ramdisk::Calls;
-use host::linux::{files, unit_files};
+use host::linux::{files, process, unit_files};
 use host::{Host, MachineFile};
 use logic::benchmark::cache::Unusable;
 use logic::change::{Action, Change};
@@ -35,6 +36,8 @@ use logic::request::Choice;
 use logic::sample::SCHEMA_VERSION;
 use logic::view::section_of;
 
+/// Time limit for systemctl, longer than that of its calls on the bus (25 s).
+const SYSTEMCTL_LIMIT: Duration = Duration::from_secs(30);
 /// Directories in which systemd looks for generators.
 const GENERATORS: [&str; 4] = [
     "/run/systemd/system-generators",
@@ -331,13 +334,11 @@ fn not_loading(root: &Path) -> Option<String> {
 
 /// Whether PID 1 reports the service as running.
 fn runs() -> bool {
-    let asked = Command::new("systemctl")
-        .args(["is-active", "--quiet", "zramd.service"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    asked.is_ok_and(|status| status.success())
+    let mut command = Command::new("systemctl");
+    command.args(["is-active", "--quiet", "zramd.service"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let asked = process::output(&mut command, "systemctl", SYSTEMCTL_LIMIT, |_| {});
+    asked.is_ok_and(|output| output.status.success())
 }
 
 /// Whether this is a release before Linux 6.5.

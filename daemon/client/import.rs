@@ -2,13 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{self, Stdio};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::args::{Cli, Import};
 use super::out;
 use engine::{Error, ErrorKind};
 use host::linux::files::describe;
 use host::linux::peer_files::Root;
+use host::linux::process;
 use logic::exit::ExitStatus;
 use logic::import::{self, Imported, Program, Values, Warning, files};
 use logic::table;
@@ -19,6 +21,8 @@ const DESTINATION: &str = "etc/zramd/zramd.toml";
 const HEADING: [&str; 3] = ["WAS", "IS", "NOTE"];
 /// Width of a terminal. A wider table is printed row by row.
 const WIDTH: usize = 80;
+/// Time limit for a program of the other configuration.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(60);
 /// Documentation of the next steps.
 const SWITCHING: &str = "/usr/share/doc/zramd/switching.md";
 
@@ -61,7 +65,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
         }
         let asked = |program: &Program| !values.given.iter().any(|(name, _)| *name == program.name);
         let programs: Vec<Program> = programs.into_iter().filter(asked).collect();
-        values.printed = programs.into_iter().map(ran).collect();
+        values.printed = programs.into_iter().map(|program| ran(program, PROGRAM_LIMIT)).collect();
     }
     let imported = import::import(peer, &ordered.files, &values);
     for warning in ordered.warnings.iter().chain(&imported.warnings) {
@@ -89,16 +93,12 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-/// Runs a program as zram-generator does, and returns its output.
-fn ran(program: Program) -> (Program, Result<String, String>) {
-    let output = process::Command::new("/bin/sh")
-        .arg("-c")
-        .arg(&program.command)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output();
-    let printed = match output {
-        Err(error) => Err(format!("cannot be run: {}", describe(&error))),
+/// Runs a program as zram-generator does, but with a time limit, and returns its output.
+fn ran(program: Program, limit: Duration) -> (Program, Result<String, String>) {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(&program.command).stdin(Stdio::null()).stdout(Stdio::piped());
+    let printed = match process::output(&mut command, "/bin/sh", limit, |_| {}) {
+        Err(error) => Err(error.to_string()),
         Ok(output) => {
             if !output.status.success() {
                 let place = format!("{}:{}", program.file.display(), program.line);
@@ -170,4 +170,20 @@ fn write(root: &Root, file: &Path, imported: &Imported) -> Result<(), Error> {
         };
         Error::failed(message)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_does_not_end_prints_nothing() {
+        let program = Program {
+            name: "x".to_owned(),
+            command: "echo 4; sleep 600".to_owned(),
+            file: PathBuf::from("/etc/systemd/zram-generator.conf"),
+            line: 1,
+        };
+        assert!(ran(program, Duration::from_millis(50)).1.is_err());
+    }
 }
