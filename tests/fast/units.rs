@@ -139,6 +139,17 @@ fn packaged(name: &str) -> Vec<(String, String)> {
 }
 
 #[test]
+fn the_daemon_is_restarted_however_often_it_fails() {
+    let lines = packaged("zramd.service");
+    let value = |key: &str| -> Vec<&str> {
+        lines.iter().filter(|(found, _)| found == key).map(|(_, value)| value.as_str()).collect()
+    };
+    assert_eq!(value("StartLimitIntervalSec"), ["0"]);
+    assert_eq!(value("Restart"), ["on-failure"]);
+    assert_eq!(value("RestartSec"), ["5s"]);
+}
+
+#[test]
 fn every_unit_that_runs_the_worker_has_a_memory_limit() {
     let mut units = 0;
     for entry in fs::read_dir(repository("units")).unwrap() {
