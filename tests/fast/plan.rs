@@ -97,6 +97,22 @@ fn any_amount_of_memory_is_handled() {
     plan_of(largest, &Facts { memory, page_size: 1, ..facts() });
 }
 
+/// The kernel rounds the size up to whole pages.
+#[test]
+fn a_size_is_whole_pages_of_any_size() {
+    for page in [4096, 16384, 65536] {
+        let plan = plan_of("[zram0]\nzram-size = \"65537KiB\"", &Facts { page_size: page, ..facts() });
+        let steps = plan.groups.iter().flat_map(|group| &group.ways).flat_map(|way| &way.steps);
+        let tested: Vec<u64> = steps
+            .filter_map(|step| match step {
+                Step::SelfTest { bytes, .. } => Some(*bytes),
+                _ => None,
+            })
+            .collect();
+        assert!(!tested.is_empty() && tested.iter().all(|bytes| *bytes == (64 << 20) + page), "{tested:?}");
+    }
+}
+
 #[test]
 fn a_memory_limit_on_a_mounted_file_system_has_to_be_forced() {
     let text = "[zram0]\nmount-point = \"/a\"\nzram-resident-limit = 100";
