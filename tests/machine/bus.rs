@@ -1,7 +1,11 @@
 //! The D-Bus interface: compatibility, and that the daemon behaves as documented; seen by clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::process::Command;
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::described::{FLEETING, PLACES, described, json, same};
@@ -9,7 +13,7 @@ use crate::support::introspection;
 use crate::support::introspection::Interface;
 use crate::support::polkit::Authority;
 use crate::support::private_bus::{
-    Guarded, PATIENCE, PrivateBus, call, ends_within, next, objects, quiet_devices, run,
+    Bus, Guarded, PATIENCE, PrivateBus, call, ends_within, next, objects, quiet_devices, run,
 };
 use crate::support::{golden, has_program, repository, skip};
 use logic::error::ErrorKind;
@@ -561,14 +565,53 @@ async fn owner(client: &Connection) -> u32 {
 fn a_second_daemon_does_not_take_the_name() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
-    let mut second = Guarded(bus.bus().daemon().spawn().unwrap());
+    let mut command = bus.bus().daemon();
+    let mut second = Guarded(command.stderr(Stdio::piped()).spawn().unwrap());
     assert!(ends_within(&second.0, PATIENCE), "it serves");
     assert_eq!(second.0.wait().unwrap().code(), Some(1));
+    let said = std::io::read_to_string(second.0.stderr.take().unwrap()).unwrap();
+    let mut numbers = said.split(|letter: char| !letter.is_ascii_digit());
+    assert!(numbers.any(|number| number == bus.pid().to_string()), "it names the running one: {said}");
     run(async {
         let client = bus.client().await;
         assert_eq!(owner(&client).await, bus.pid());
         assert!(!objects(&client).await.is_empty());
     });
+}
+
+/// Forwards one connection to the bus. The returned socket leads to the client.
+fn forward(bus: &Bus, to: &Path) -> std::thread::JoinHandle<UnixStream> {
+    let (listener, bus) = (UnixListener::bind(to).unwrap(), UnixStream::connect(bus.socket()).unwrap());
+    std::thread::spawn(move || {
+        let client = listener.accept().unwrap().0;
+        let copy = |mut from: UnixStream, mut to: UnixStream| {
+            std::thread::spawn(move || {
+                std::io::copy(&mut from, &mut to).ok();
+                to.shutdown(Shutdown::Write).ok();
+            })
+        };
+        copy(client.try_clone().unwrap(), bus.try_clone().unwrap());
+        copy(bus, client.try_clone().unwrap());
+        client
+    })
+}
+
+/// dbus-daemon takes no name away, so the signal is inserted on the way from it.
+#[test]
+fn a_daemon_that_loses_its_name_ends() {
+    let _quiet = quiet_devices();
+    let Some(bus) = Bus::start() else { return };
+    let path = bus.directory().join("forwarded");
+    let forwarded = forward(&bus, &path);
+    let mut command = bus.daemon();
+    command.env("DBUS_SYSTEM_BUS_ADDRESS", format!("unix:path={}", path.display()));
+    let mut daemon = bus.ready(command);
+    let lost = Message::signal("/org/freedesktop/DBus", "org.freedesktop.DBus", "NameLost");
+    let lost = lost.sender("org.freedesktop.DBus").build(&NAME).unwrap();
+    let mut connection = forwarded.join().unwrap();
+    connection.write_all(lost.data()).unwrap();
+    assert!(ends_within(&daemon.0, PATIENCE), "it serves");
+    assert_eq!(daemon.0.wait().unwrap().code(), Some(1));
 }
 
 #[test]
