@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::Notify;
+
 use super::bus::error::{Error, ErrorKind, Result};
 use super::lock::lock;
 
@@ -10,6 +12,7 @@ use super::lock::lock;
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
     names: Arc<Mutex<BTreeSet<String>>>,
+    ended: Arc<Notify>,
 }
 
 /// Work in progress; ends when it is dropped.
@@ -42,6 +45,17 @@ impl Claims {
         };
         Err(Error::new(ErrorKind::Busy, format!("{what} is already in progress")))
     }
+
+    /// Claims a name, after the work in progress.
+    pub async fn wait(&self, name: &str) -> Arc<Claim> {
+        loop {
+            let ended = self.ended.notified();
+            if let Ok(claim) = self.claim(name) {
+                return claim;
+            }
+            ended.await;
+        }
+    }
 }
 
 impl Claim {
@@ -54,5 +68,33 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         lock(&self.claims.names).remove(&self.name);
+        self.claims.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_waited_for() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let claims = Claims::default();
+            let save = claims.claim("disk-logs").unwrap();
+            let restore = tokio::spawn({
+                let claims = claims.clone();
+                async move { claims.wait("disk-logs").await }
+            });
+            tokio::task::yield_now().await;
+            assert!(!restore.is_finished());
+            // Work on other disks does not wait.
+            drop(claims.claim("disk-other").unwrap());
+            tokio::task::yield_now().await;
+            assert!(!restore.is_finished());
+            drop(save);
+            let claim = restore.await.unwrap();
+            assert!(claim.is_for("disk-logs") && claims.claim("disk-logs").is_err());
+        });
     }
 }

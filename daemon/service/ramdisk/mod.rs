@@ -64,7 +64,15 @@ impl Core {
         none(options)?;
         let disk = self.kept_disk(name).await?;
         self.start_beside("restore", name.to_owned(), move |core, handle| async move {
-            let handle = handle.with(core.claims.claim(&of_disk(&disk.name))?);
+            // A save of another user must not prevent it.
+            let name = of_disk(&disk.name);
+            let claim = tokio::select! {
+                claim = core.claims.wait(&name) => claim,
+                () = handle.cancelled.notified() => {
+                    return Err(Error::new(ErrorKind::Cancelled, "cancelled before it began"));
+                }
+            };
+            let handle = handle.with(claim);
             core.work(&handle, order(&disk.name, "prepare-restore", vec![generation])).await?;
             match core.mode {
                 Mode::Systemd => core.remount(&handle, &disk).await?,
