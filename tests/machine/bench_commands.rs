@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{bench_run, can_use_real_kernel, eventually, has_program, real_kernel_lock, texts};
+use crate::support::{
+    bench_run, can_use_real_kernel, eventually, has_program, real_kernel_lock, scratch_is_recorded, texts,
+};
 use serde_json::Value;
 
 fn bench(words: &[&str]) -> Output {
@@ -147,7 +149,6 @@ fn killed(both: bool, then: impl Fn()) {
     let other = if cluster.trim() == "1" { "2" } else { "1" };
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = directory.path().to_str().unwrap();
-    let devices = names("/sys/block", "zram");
     for words in
         [&["ramdisk", "--size", "64MiB", path][..], &["swap", "--memory", "64MiB", "--page-cluster", other]]
     {
@@ -155,7 +156,7 @@ fn killed(both: bool, then: impl Fn()) {
         let mut client = command.arg("bench").args(words).stdout(Stdio::null()).spawn().unwrap();
         eventually("a device in use", || match words[0] {
             "swap" => read("/proc/sys/vm/page-cluster") != cluster,
-            _ => names("/sys/block", "zram") != devices,
+            _ => scratch_is_recorded(),
         });
         let work: Value =
             serde_json::from_str(&read(&format!("/run/zramd/work/bench-{}.json", words[0]))).unwrap();

@@ -160,6 +160,14 @@ pub fn real_kernel_lock() -> File {
     file
 }
 
+/// Whether the record of a device for measuring names it, so that it is removed after a kill.
+pub fn scratch_is_recorded() -> bool {
+    let entries = std::fs::read_dir("/run/zramd").into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut scratch = paths.filter(|path| path.extension().is_some_and(|extension| extension == "scratch"));
+    scratch.any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("remove-device")))
+}
+
 /// Compares text with a golden file. `UPDATE_GOLDEN=1` writes the file; a missing file counts as outdated.
 #[track_caller]
 pub fn golden(path: &str, found: &str) {
