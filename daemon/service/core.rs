@@ -1,7 +1,7 @@
 //! Shared state of the daemon: the latest sample, the configuration, jobs, subscribers.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ pub struct Core {
     /// Serialises changes to the machine.
     pub lane: tokio::sync::Mutex<()>,
     /// Number of changes begun.
-    pub changes: AtomicU64,
+    pub changes: AtomicUsize,
     /// Serialises plans: every user may ask for one, and each takes a process and a blocking thread, which samples need as
     /// well.
     pub planning: tokio::sync::Mutex<()>,
@@ -115,15 +115,15 @@ pub struct Core {
     /// Notified when the configuration in force changes.
     pub view_changed: Notify,
     /// Number of requests for publishing.
-    requests: AtomicU64,
+    requests: AtomicUsize,
     /// Number of the last fulfilled request.
-    fulfilled: watch::Sender<u64>,
+    fulfilled: watch::Sender<usize>,
     latest: watch::Sender<Arc<Snapshot>>,
     reading: AtomicBool,
     /// Whether trimming of the heap is scheduled.
     tidying: AtomicBool,
-    /// Start of the read in progress, in microseconds since boot.
-    read_began: AtomicU64,
+    /// Start of the read in progress, since boot.
+    read_began: Mutex<Duration>,
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
@@ -140,7 +140,7 @@ impl Core {
             source,
             mode,
             lane: tokio::sync::Mutex::new(()),
-            changes: AtomicU64::new(0),
+            changes: AtomicUsize::new(0),
             planning: tokio::sync::Mutex::new(()),
             turns: Turns::default(),
             claims: Claims::default(),
@@ -148,12 +148,12 @@ impl Core {
             subscribers: Mutex::default(),
             changed: Notify::new(),
             view_changed: Notify::new(),
-            requests: AtomicU64::new(0),
+            requests: AtomicUsize::new(0),
             fulfilled: watch::channel(0).0,
             latest: watch::channel(Arc::new(Snapshot::default())).0,
             reading: AtomicBool::new(false),
             tidying: AtomicBool::new(false),
-            read_began: AtomicU64::new(u64::MAX),
+            read_began: Mutex::new(Duration::MAX),
             view: Mutex::default(),
             phase: Mutex::new(Phase::Starting),
             connection: Mutex::new(None),
@@ -203,12 +203,12 @@ impl Core {
     }
 
     /// Number of the last request for publishing; the next update fulfils it.
-    pub fn request(&self) -> u64 {
+    pub fn request(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }
 
     /// Marks a request as fulfilled.
-    pub fn fulfil(&self, request: u64) {
+    pub fn fulfil(&self, request: usize) {
         self.fulfilled.send_replace(request);
     }
 
@@ -240,7 +240,7 @@ impl Core {
 
     /// Whether the read in progress takes longer than `patience`.
     fn is_held_back(&self, patience: Duration) -> bool {
-        let began = Duration::from_micros(self.read_began.load(Ordering::SeqCst));
+        let began = *lock(&self.read_began);
         let now = LinuxHost::new("/").monotonic();
         self.reading.load(Ordering::SeqCst) && now.saturating_sub(began) > patience
     }
@@ -256,7 +256,7 @@ impl Core {
         let wait = async {
             while self.latest().timestamp_monotonic_usec < micros(asked) {
                 if !self.reading.swap(true, Ordering::SeqCst) {
-                    self.read_began.store(micros(LinuxHost::new("/").monotonic()), Ordering::SeqCst);
+                    *lock(&self.read_began) = LinuxHost::new("/").monotonic();
                     let core = Arc::clone(self);
                     tokio::task::spawn_blocking(move || core.read());
                     self.tidy_up_later();
