@@ -42,7 +42,6 @@ struct Round {
 /// end all of them disconnect without unsubscribing.
 async fn load(address: &str, time: Duration) -> Round {
     let round = Round::default();
-    let end = tokio::time::Instant::now() + time;
     let mut clients = Vec::new();
     let tasks = tokio::task::LocalSet::new();
     for _ in 0..subscribers() {
@@ -57,6 +56,7 @@ async fn load(address: &str, time: Duration) -> Round {
         let (client, calls) = (client(address).await, Rc::clone(&round.calls));
         tasks.spawn_local(ask(client, calls));
     }
+    let end = tokio::time::Instant::now() + time;
     let newcomers = async {
         while tokio::time::Instant::now() < end {
             round.slowest.set(round.slowest.get().max(newcomer(address).await));
