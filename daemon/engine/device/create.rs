@@ -30,7 +30,14 @@ fn create_up_to<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Resu
     loop {
         // The kernel assigns the lowest free number.
         let new = host.hot_add()?;
-        let diskseq = gather::diskseq(host, new)?;
+        let diskseq = match gather::diskseq(host, new) {
+            Ok(diskseq) => diskseq,
+            Err(error) => {
+                // No record could tell it from a device of another program.
+                remove_unused(host, new)?;
+                return Err(error.into());
+            }
+        };
         if new == number {
             record.diskseq = diskseq;
             record.push(Undo::RemoveDevice { number });
