@@ -162,9 +162,10 @@ impl Core {
         command: Command,
     ) -> Result<String> {
         let section = format!("zram{number}");
-        let forget = command == Command::Remove && is_transient(number);
+        let mut forget = false;
         let wish = Wish::gone(Target::Device(number), forced);
         with_overlay(self, handle, &section, wish, Some(command), |overlay| {
+            forget = command == Command::Remove && overlay.transient;
             if forget {
                 overlay.values.clear();
             } else {
