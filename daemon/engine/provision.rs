@@ -152,7 +152,7 @@ pub fn adopt<H: Host>(
     })
 }
 
-/// Applies the settings of `[vm]` that `target` stands for. PID 1 has activated the swap or is about to.
+/// Applies the settings of `[vm]` that belong to `target`, before or after PID 1 activates the swap.
 pub fn up_vm<H: Host>(host: &mut H, loaded: &Loaded, target: &Target) -> Result<Applied, Error> {
     locked(host, |host| {
         recover(host, |other| other == target)?;

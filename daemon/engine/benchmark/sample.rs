@@ -327,7 +327,7 @@ mod tests {
         }
     }
 
-    /// The parent is a process like any other, as far as it may be read.
+    /// The memory of the parent process is read, if permitted.
     #[test]
     fn memory_of_processes_is_found_where_rights_allow() {
         let mut host = LinuxHost::new("/");

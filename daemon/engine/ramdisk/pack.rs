@@ -246,9 +246,9 @@ impl<W: Write> Packer<'_, W> {
 
     fn progress(&mut self, bytes: u64) -> Result<(), Trouble> {
         self.done = self.done.saturating_add(bytes);
-        let goes_on =
+        let proceed =
             (self.watcher)(Progress { doing: self.doing, done_bytes: self.done, total_bytes: self.total });
-        if goes_on { Ok(()) } else { Err(Trouble::Ended) }
+        if proceed { Ok(()) } else { Err(Trouble::Ended) }
     }
 
     /// Adds an entry without contents.

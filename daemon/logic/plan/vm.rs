@@ -94,7 +94,7 @@ fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
     })
 }
 
-/// Why no swap of zramd has, or is about to have, the highest priority; and whether another program's swap has it.
+/// The reason why no swap of zramd, active or planned, has the highest priority; and whether another program's swap has it.
 fn not_on_top(devices: &[Item], facts: &Facts, activation: Activation) -> Option<(String, bool)> {
     let planned = devices.iter().filter(|_| activation != Activation::Systemd).filter_map(priority);
     let ours = active(facts).map(|(_, priority)| priority).chain(planned).max();
