@@ -148,7 +148,7 @@ fn save_locked(
 
     let number = listing.next;
     let began_at_usec = calls.now_usec();
-    let source = Source::new(calls, &place, tree, disk, &mut || watcher(begun))?;
+    let source = Source::new(calls, &place, room.magic, tree, disk, &mut || watcher(begun))?;
     let draft = store.draft(number)?;
     let packed = write_archive(calls, &source, disk, Some(&draft), "saving", watcher);
     let tree = source.end(calls);
@@ -365,13 +365,12 @@ impl<'a> Source<'a> {
     fn new(
         calls: &Calls,
         place: &'a OwnedFd,
+        magic: u64,
         tree: Tree,
         disk: &Disk,
         each: Each<'_>,
     ) -> Result<Source<'a>, Error> {
         let live = |tree| Ok(Source { place, snapshot: None, tree });
-        let magic =
-            calls.file_system(place.as_fd()).map_err(at(&disk.name, "look at the file system of"))?.magic;
         let root = calls.look(place.as_fd(), b"").map_err(at(&disk.name, "look at"))?;
         if magic != BTRFS || root.inode != SUBVOLUME_ROOT || tree.has_subvolumes {
             return live(tree);
