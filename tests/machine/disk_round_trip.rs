@@ -84,7 +84,17 @@ fn a_nasty_tree_is_restored() {
 }
 
 #[test]
+fn a_nasty_tree_with_many_files_is_restored_on_a_tmpfs() {
+    many_files(10_000);
+}
+
+#[test]
+#[ignore = "takes a minute: tests/long/trees"]
 fn a_nasty_tree_with_100_000_files_is_restored_on_a_tmpfs() {
+    many_files(100_000);
+}
+
+fn many_files(count: usize) {
     if !has_program("python3") {
         return skip("needs python3");
     }
@@ -93,7 +103,7 @@ fn a_nasty_tree_with_100_000_files_is_restored_on_a_tmpfs() {
     // On a persistent store, as in production.
     let store = tempfile::tempdir().unwrap();
     trial.set_store(store.path().join("store"));
-    nasty_round_trip(&trial, |path| Some(Mounted::tmpfs(path, "size=512m,nr_inodes=200k")), 100_000);
+    nasty_round_trip(&trial, |path| Some(Mounted::tmpfs(path, "size=512m,nr_inodes=200k")), count);
 }
 
 #[test]

@@ -111,10 +111,9 @@ fn many_clients_that_vanish_leave_nothing_behind() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     let no_device = run(async { devices(&bus.client().await).await.is_empty() });
-    let before = afterwards(&bus);
     let [first, more] = [FIRST, MORE].map(|rounds| {
         for _ in 0..rounds {
-            let time = Duration::from_secs(2);
+            let time = Duration::from_secs(1);
             let round = run(load(bus.address(), time));
             let rate = f64::from(round.calls.get()) / time.as_secs_f64();
             println!(
@@ -125,13 +124,13 @@ fn many_clients_that_vanish_leave_nothing_behind() {
                 round.slowest.get()
             );
             assert!(round.slowest.get() <= PATIENCE, "{round:?}");
-            // Each subscriber gets samples; 20 are due.
-            assert!(no_device || round.samples.get() >= 4 * subscribers(), "{round:?}");
+            // Each subscriber gets samples; 10 are due.
+            assert!(no_device || round.samples.get() >= 2 * subscribers(), "{round:?}");
         }
         afterwards(&bus)
     });
-    println!("heap: {before} KiB before, {first} KiB after {FIRST} loads, {more} KiB after {MORE} more");
-    assert!(more <= first + GROWTH, "{before} {first} {more}");
+    println!("heap: {first} KiB after {FIRST} loads, {more} KiB after {MORE} more");
+    assert!(more <= first + GROWTH, "{first} {more}");
 }
 
 /// At the limit the next subscriber is refused, and accepted after another one has left.
