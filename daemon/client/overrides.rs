@@ -114,7 +114,7 @@ mod tests {
             ),
             (
                 run("zram1"),
-                "# The whole section exists only here.\n[zram1]\nzram-size = \"1GiB\" # create\n".to_owned(),
+                "# transient\n[zram1]\nzram-size = \"1GiB\" # create\n".to_owned(),
             ),
             (run("zram2"), "[zram2]\nenabled = false\n".to_owned()),
         ];

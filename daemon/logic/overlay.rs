@@ -166,7 +166,8 @@ pub fn findings(overrides: &[Override]) -> Vec<Finding> {
 }
 
 const HEAD: &str = "# Written by zramd on request; it lasts until the next boot. `zramdctl overrides` shows it, `zramdctl unset --runtime` removes it.\n";
-const TRANSIENT: &str = "# The whole section exists only here.\n";
+/// A line of its own where the whole section was created at runtime.
+const TRANSIENT: &str = "# transient";
 /// Separates the command that assigned a key, at the end of the line.
 const BY: &str = " # ";
 
@@ -237,7 +238,7 @@ impl Overlay {
     pub fn text(&self, section: &str) -> String {
         let mut out = HEAD.to_owned();
         if self.transient {
-            out.push_str(TRANSIENT);
+            out.push_str(&format!("{TRANSIENT}\n"));
         }
         out.push_str(&format!("[{section}]\n"));
         for (key, Assigned { value, command }) in &self.values {
@@ -274,7 +275,8 @@ impl Overlay {
 
     /// Parses the output of [`Overlay::text`]; other lines are ignored.
     pub fn parse(text: &str) -> Overlay {
-        let mut read = Overlay { transient: text.contains(TRANSIENT), ..Overlay::default() };
+        let mut read =
+            Overlay { transient: text.lines().any(|line| line == TRANSIENT), ..Overlay::default() };
         let lines = text.lines().filter(|line| !line.starts_with(['#', '[']));
         for (key, value) in lines.filter_map(|line| line.split_once(" = ")) {
             // A value never ends like a command: strings end with a quotation mark.
@@ -313,6 +315,15 @@ mod tests {
         let loaded = config::load(&[("/run/zramd/a.toml".into(), text)], "");
         assert_eq!(loaded.problems, []);
         assert_eq!(loaded.settings.devices[0].number, 5);
+    }
+
+    #[test]
+    fn a_value_is_not_mistaken_for_a_mark() {
+        let mut overlay = Overlay::default();
+        overlay.set_text("label", TRANSIENT);
+        assert_eq!(Overlay::parse(&overlay.text("zram1")), overlay);
+        overlay.set("label", TRANSIENT);
+        assert_eq!(Overlay::parse(&overlay.text("zram1")), overlay);
     }
 
     #[test]
