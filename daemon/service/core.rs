@@ -13,6 +13,7 @@ use super::bus::turn::Turns;
 use super::claims::Claims;
 use super::lock::lock;
 use super::setup::Source;
+use super::timer::NextSaves;
 use engine::{Error, sample};
 use host::Host;
 use host::linux::{LinuxHost, heap};
@@ -114,6 +115,8 @@ pub struct Core {
     pub changed: Notify,
     /// Notified when the configuration in force changes.
     pub view_changed: Notify,
+    /// When RAM disks are saved next; without systemd there is no timer.
+    pub next_saves: NextSaves,
     /// Number of requests for publishing.
     requests: AtomicUsize,
     /// Number of the last fulfilled request.
@@ -148,6 +151,7 @@ impl Core {
             subscribers: Mutex::default(),
             changed: Notify::new(),
             view_changed: Notify::new(),
+            next_saves: NextSaves::default(),
             requests: AtomicUsize::new(0),
             fulfilled: watch::channel(0).0,
             latest: watch::channel(Arc::new(Snapshot::default())).0,

@@ -95,6 +95,9 @@ async fn serve(options: Options) -> Result<(), Failure> {
     watch::begin(&core);
     tokio::spawn(sync::follow(Arc::clone(&core), connection.clone(), published));
     tokio::spawn(space::follow(Arc::clone(&core), connection.clone()));
+    if mode == Mode::Systemd {
+        tokio::spawn(sync::follow_timers(Arc::clone(&core), connection.clone()));
+    }
     tokio::spawn(notify::keep_watchdog_fed());
     match view(&core).await {
         Ok(view) => core.set_view(view),

@@ -97,6 +97,15 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
         super::journal::problems(&published.problems, &now);
         published.problems = now;
         published.ranks.follow(&core);
+        core.next_saves.ask();
+    }
+}
+
+/// Follows the timers that save RAM disks.
+pub async fn follow_timers(core: Arc<Core>, connection: Connection) {
+    loop {
+        let disks = || core.latest().disks.iter().map(|disk| disk.name.clone()).collect();
+        core.next_saves.refresh(&connection, disks).await;
     }
 }
 

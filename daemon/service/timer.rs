@@ -1,11 +1,60 @@
-//! The next elapse of a systemd timer.
+//! When the timers of RAM disks elapse next.
+//!
+//! PID 1 is asked beforehand, never while a property is read: zbus holds a lock on all objects while it announces one. Calls
+//! wait for that lock, and behind 64 of them no reply is received, so that any user could stop the daemon.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::Notify;
 use zbus::Connection;
 
 use super::systemd::property_of;
+use crate::lock::lock;
 use host::Host;
 use host::linux::{LinuxHost, clock};
 use logic::duration::micros;
+use logic::unit::ramdisk::saving_timer;
+
+/// Minimum time between two rounds of questions.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The next saves of RAM disks by timer.
+#[derive(Debug, Default)]
+pub struct NextSaves {
+    /// Microseconds since 1970, by name.
+    known: std::sync::Mutex<BTreeMap<String, u64>>,
+    /// Notified to ask again.
+    outdated: Notify,
+}
+
+impl NextSaves {
+    /// The next save in microseconds since 1970; 0 if there is none, or if it is not known yet.
+    pub fn of(&self, disk: &str) -> u64 {
+        let next = lock(&self.known).get(disk).copied().unwrap_or(0);
+        if next < clock::unix_usec() {
+            self.ask();
+        }
+        next
+    }
+
+    /// Has PID 1 asked again.
+    pub fn ask(&self) {
+        self.outdated.notify_one();
+    }
+
+    /// Waits until that is wanted, and asks for these disks.
+    pub async fn refresh(&self, connection: &Connection, disks: impl FnOnce() -> Vec<String>) {
+        self.outdated.notified().await;
+        let mut known = BTreeMap::new();
+        for disk in disks() {
+            let next = next(connection, &saving_timer(&disk)).await;
+            known.insert(disk, next);
+        }
+        *lock(&self.known) = known;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
 
 /// When this timer elapses next, in microseconds since 1970; 0 if it does not, or if it is unknown.
 pub async fn next(connection: &Connection, unit: &str) -> u64 {

@@ -357,3 +357,19 @@ fn the_check_itself_can_fail() {
     assert!(!mentions(&code("// std::fs\nlet a = \"std::fs\";"), "std::fs"));
     assert!(!mentions("let libc_like = 1;", "libc"));
 }
+
+/// zbus reads properties with a lock on all objects. Behind 64 calls that wait for the lock it receives no reply, so that a
+/// getter that waits for one would never end.
+#[test]
+fn no_property_is_read_over_the_bus() {
+    let mut getters = 0;
+    for file in source_files(&daemon().join("service/bus")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for after in text.split("#[zbus(property").skip(1) {
+            let signature = after[after.find("fn ").unwrap()..].split('{').next().unwrap();
+            assert!(!signature.contains("zbus("), "{}: {signature}", file.display());
+            getters += 1;
+        }
+    }
+    assert!(getters > 50, "{getters}");
+}

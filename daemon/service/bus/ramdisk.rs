@@ -12,11 +12,9 @@ use super::caller;
 use super::device_path_or_none;
 use super::error::Result;
 use super::options::Options;
-use crate::core::{Core, Mode};
-use crate::timer;
+use crate::core::Core;
 use logic::ramdisk::SaveReason;
 use logic::sample::DiskView;
-use logic::unit::ramdisk::saving_timer;
 
 /// Number, time, raw bytes, stored bytes, reason, whether its manifest is good, why it is pinned.
 type Listed = (u64, u64, u64, u64, String, bool, String);
@@ -141,12 +139,8 @@ impl RamDisk {
 
     /// When its timer saves it next, in microseconds since 1970; 0 is never.
     #[zbus(property(emits_changed_signal = "false"))]
-    async fn next_save_timestamp(&self, #[zbus(connection)] connection: &Connection) -> u64 {
-        match self.core.mode {
-            Mode::Systemd => timer::next(connection, &saving_timer(&self.name)).await,
-            // Without systemd there is no timer.
-            Mode::Direct => 0,
-        }
+    fn next_save_timestamp(&self) -> u64 {
+        self.core.next_saves.of(&self.name)
     }
 
     /// How that ended: `ok`, `unchanged` (there was nothing to write), `failed`, or empty.
