@@ -137,7 +137,7 @@ impl RamDisk {
         self.view().await.status.last_save_usec
     }
 
-    /// When its timer saves it next, in microseconds since 1970; 0 is never.
+    /// When its timer saves it next, in microseconds since 1970; 0 is never, or not known yet.
     #[zbus(property(emits_changed_signal = "false"))]
     fn next_save_timestamp(&self) -> u64 {
         self.core.next_saves.of(&self.name)
