@@ -1,5 +1,7 @@
 //! Jobs of PID 1. Swap and mounts are changed by PID 1 only, because the sandbox of the service has its own mount namespace.
 
+use std::num::NonZeroUsize;
+
 use tokio::sync::Mutex;
 use zbus::{Connection, OwnedVariant};
 
@@ -43,6 +45,8 @@ const CANCELED: &str = "canceled";
 const REPLACED: usize = 10;
 
 const SIGTERM: i32 = 15;
+/// Signals about ended jobs that may arrive before a reply of PID 1. A boot has a few hundred.
+const QUEUED_JOBS: Option<NonZeroUsize> = NonZeroUsize::new(1024);
 
 impl Systemd {
     /// Subscribes. [`Systemd::leave`] has to be called, or PID 1 keeps sending signals about all units.
@@ -151,7 +155,8 @@ impl Systemd {
             .interface(MANAGER)
             .member("JobRemoved")
             .build()?;
-        let mut removed = zbus::MessageStream::for_match_rule(rule, &self.connection, None).await?;
+        // Not read until PID 1 has replied. If it were full, the reply would not be received either.
+        let mut removed = zbus::MessageStream::for_match_rule(rule, &self.connection, QUEUED_JOBS).await?;
         let method = match verb {
             Verb::Start => "StartUnit",
             Verb::Stop => "StopUnit",
