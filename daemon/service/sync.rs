@@ -104,8 +104,11 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
 /// Follows the timers that save RAM disks.
 pub async fn follow_timers(core: Arc<Core>, connection: Connection) {
     loop {
-        let disks = || core.latest().disks.iter().map(|disk| disk.name.clone()).collect();
-        core.next_saves.refresh(&connection, disks).await;
+        let kept = || {
+            let latest = core.latest();
+            latest.disks.iter().filter(|disk| disk.is_kept()).map(|disk| disk.name.clone()).collect()
+        };
+        core.next_saves.refresh(&connection, kept).await;
     }
 }
 
