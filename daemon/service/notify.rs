@@ -1,6 +1,12 @@
 //! Notifications for the service manager (sd_notify(3)); without one they have no effect.
 
 use sd_notify::NotifyState;
+use zbus::Connection;
+
+use crate::{NAME, ROOT};
+
+/// The interface that every program on a bus has.
+const PEER: &str = "org.freedesktop.DBus.Peer";
 
 /// Sends a notification; errors are ignored.
 fn send(states: &[NotifyState]) {
@@ -25,11 +31,14 @@ pub fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
-/// Notifies the watchdog twice per interval, if it is enabled.
-pub async fn keep_watchdog_fed() {
-    let Some(interval) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
+/// Notifies the watchdog twice per interval, if it is enabled, as long as the daemon answers calls on the bus.
+pub async fn keep_watchdog_fed(connection: Connection) {
+    let Some(interval) = sd_notify::watchdog_enabled() else { return };
     loop {
         tokio::time::sleep(interval / 2).await;
-        send(&[NotifyState::Watchdog]);
+        // Through the bus and its own dispatcher: a daemon that is deaf waits here until it is restarted.
+        if connection.call_method(Some(NAME), ROOT, Some(PEER), "Ping", &()).await.is_ok() {
+            send(&[NotifyState::Watchdog]);
+        }
     }
 }

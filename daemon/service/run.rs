@@ -98,7 +98,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     if mode == Mode::Systemd {
         tokio::spawn(sync::follow_timers(Arc::clone(&core), connection.clone()));
     }
-    tokio::spawn(notify::keep_watchdog_fed());
+    tokio::spawn(notify::keep_watchdog_fed(connection.clone()));
     match view(&core).await {
         Ok(view) => core.set_view(view),
         Err(error) => log::error!("cannot read the configuration: {error}"),

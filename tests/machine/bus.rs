@@ -21,6 +21,7 @@ use logic::figure::{self, FIGURES};
 use logic::sample::ReasonView::{self, Auto, Benchmark, Config, Fallback, KernelDefault, Unknown};
 use logic::sample::StateView::{self, Active, Mounted, Ready, Unfinished, Unused};
 use logic::sample::{DeviceView, RoleView, Snapshot};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use service::bus::EMITTING;
 use service::bus::introspection::interfaces;
@@ -619,6 +620,28 @@ fn a_daemon_without_a_bus_ends() {
     let _quiet = quiet_devices();
     let Some(mut bus) = PrivateBus::start() else { return };
     assert_eq!(bus.end_bus(), Some(1));
+}
+
+/// The bus is stopped, so that the daemon receives nothing: then the watchdog is not notified.
+#[test]
+fn a_deaf_daemon_does_not_notify_the_watchdog() {
+    let _quiet = quiet_devices();
+    let Some(bus) = Bus::start() else { return };
+    let mut command = bus.daemon();
+    command.env("WATCHDOG_USEC", "100000").env_remove("WATCHDOG_PID");
+    let (_daemon, notified) = bus.notifying(command);
+    let mut message = [0; 512];
+    let mut next = || notified.recv(&mut message).map(|length| message[..length].to_vec());
+    assert_eq!(next().unwrap(), b"WATCHDOG=1\n");
+    let stopped = Pid::from_child(bus.process());
+    kill_process(stopped, Signal::STOP).unwrap();
+    notified.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    // What was sent before the bus stopped, and then nothing for ten intervals.
+    let late = (0..20).take_while(|_| next().is_ok()).count();
+    assert!(late < 20, "it notifies without hearing anything");
+    kill_process(stopped, Signal::CONT).unwrap();
+    notified.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(next().unwrap(), b"WATCHDOG=1\n");
 }
 
 /// Runs `does` with a connection of another user.

@@ -139,6 +139,11 @@ impl Bus {
         self.directory.path()
     }
 
+    /// The process of the bus.
+    pub fn process(&self) -> &Child {
+        &self.process.0
+    }
+
     /// A command for `zramd` on this bus with an empty configuration, which logs to a file.
     pub fn daemon(&self) -> Command {
         fs::write(self.config(), "").unwrap();
@@ -153,7 +158,13 @@ impl Bus {
 
     /// Starts this command for `zramd` and waits for READY=1.
     #[track_caller]
-    pub fn ready(&self, mut command: Command) -> Guarded {
+    pub fn ready(&self, command: Command) -> Guarded {
+        self.notifying(command).0
+    }
+
+    /// Starts this command for `zramd` and waits for READY=1. Returns also the socket that receives what it notifies.
+    #[track_caller]
+    pub fn notifying(&self, mut command: Command) -> (Guarded, UnixDatagram) {
         let notified = self.directory.path().join("notify");
         fs::remove_file(&notified).ok();
         let socket = UnixDatagram::bind(&notified).unwrap();
@@ -167,7 +178,7 @@ impl Bus {
                 panic!("zramd does not say that it is ready: {error}\n{log}")
             });
             if String::from_utf8_lossy(&message[..length]).contains("READY=1") {
-                return daemon;
+                return (daemon, socket);
             }
         }
     }
