@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::apply::{self, Outcome};
 use super::device::create::save;
 use super::error::{Error, ErrorKind};
-use super::gather::{absent, accounts, all_records, gather, machine, programs, record_of, records, swaps};
+use super::gather::{
+    absent, accounts, all_records, gather, machine, other_managers, programs, record_of, records, swaps,
+};
 use super::scratch;
 use super::undo::{roll_back, take_back};
 use host::Host;
@@ -236,6 +238,9 @@ pub fn plan_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
 fn plan_with<H: Host>(host: &H, loaded: &Loaded, look: impl FnOnce(&mut Facts)) -> Plan {
     let mut facts = machine(host);
     accounts(host, &loaded.settings, &mut facts);
+    if loaded.settings.devices.iter().any(|device| device.yields) {
+        facts.other_managers = other_managers(host);
+    }
     look(&mut facts);
     planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct)
 }

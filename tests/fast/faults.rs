@@ -59,6 +59,7 @@ fn device(number: u32, mib: u32, purpose: Purpose<MountSettings>, algorithms: &[
         origin: Origin::default(),
         size: SizeRule::Expression { size: size(mib), max: None },
         host_memory_limit: None,
+        yields: false,
         resident_limit: None,
         force_resident_limit: false,
         algorithms: algorithms.iter().map(named).collect(),

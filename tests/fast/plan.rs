@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use logic::config;
 use logic::device::attribute::Attribute;
 use logic::error::ErrorKind;
-use logic::facts::{BackingFacts, DeviceFacts, Facts, PathKind, Support};
+use logic::facts::{BackingFacts, DeviceFacts, Does, Facts, PathKind, Support};
 use logic::finding::Code;
 use logic::plan::{self, Activation, Decision, Plan, Step, Taken};
 use logic::proc::{Memory, MountLine, SwapLine};
+use logic::record::{Record, Target};
 use proptest::prelude::*;
 
 fn device(initialised: bool, algorithms: &[&str]) -> DeviceFacts {
@@ -265,6 +266,23 @@ fn conflicts_cause_a_warning() {
     assert_eq!(found, [(Code::ZswapActive, ""), (Code::PriorityInverted, "/dev/sda2")]);
     assert!(plan.problems[1].message.contains("200"), "{}", plan.problems[1].message);
     assert_eq!(plan.items[0].decision, Decision::Planned, "and the device comes up all the same");
+}
+
+#[test]
+fn a_device_that_yields_is_not_created_beside_another_program() {
+    let other = |does| logic::facts::OTHER_MANAGERS.into_iter().find(|other| other.does == does).unwrap();
+    let decision = |facts: &Facts| plan_of("[zram0]\nyield = true", facts).items[0].decision;
+    let mut facts = facts();
+    assert_eq!(decision(&facts), Decision::Planned);
+    facts.other_managers = vec![other(Does::Directories)];
+    assert_eq!(decision(&facts), Decision::Planned, "it has no zram");
+    facts.other_managers.push(other(Does::Devices));
+    assert_eq!(decision(&facts), Decision::Skipped);
+    assert_eq!(plan_of("[zram0]", &facts).items[0].decision, Decision::Planned);
+    // Installed while our swap is in use.
+    let request = plan_of("[zram0]", &facts).items[0].request.clone().unwrap();
+    facts.records.insert(Target::Device(0), Record::begin(Target::Device(0), request));
+    assert_eq!(decision(&facts), Decision::Planned, "what exists stays");
 }
 
 #[test]

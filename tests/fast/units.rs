@@ -58,6 +58,7 @@ fn root(config: &str, enabled: bool) -> tempfile::TempDir {
 
 fn generate(root: &Path) -> (BTreeMap<String, String>, String) {
     let out = root.join("generated");
+    fs::remove_dir_all(&out).ok();
     fs::create_dir_all(&out).unwrap();
     let mut before = tree(root);
     before.retain(|path, _| !path.starts_with("generated/"));
@@ -94,6 +95,33 @@ fn nothing_is_written_unless_zramd_is_enabled() {
     fs::write(enabled.path().join("proc/cmdline"), "").unwrap();
     std::os::unix::fs::symlink("/dev/null", enabled.path().join("etc/systemd/system/zramd.service")).unwrap();
     assert!(generate(enabled.path()).0.is_empty(), "a masked service is not enabled");
+}
+
+#[test]
+fn nothing_is_written_while_a_crash_dump_is_saved() {
+    let root = root("[zram0]\n", true);
+    fs::write(root.path().join("proc/vmcore"), "").unwrap();
+    assert!(generate(root.path()).0.is_empty());
+}
+
+/// As when Debian's zram-generator is installed, removed with its configuration left, and installed without one.
+#[test]
+fn a_section_that_yields_has_no_units_beside_another_program() {
+    let root = root("[zram0]\nyield = true\n[zram1]\n", true);
+    let path = |path: &str| root.path().join(path);
+    let swaps = || {
+        let units = generate(root.path()).0;
+        ["dev-zram0.swap", "dev-zram1.swap"].map(|unit| units.contains_key(unit))
+    };
+    assert_eq!(swaps(), [true, true]);
+    let generators = path("usr/lib/systemd/system-generators");
+    fs::create_dir_all(&generators).unwrap();
+    fs::write(generators.join("zram-generator"), "program").unwrap();
+    assert_eq!(swaps(), [true, true], "it has no configuration");
+    fs::write(path("etc/systemd/zram-generator.conf"), "[zram0]\n").unwrap();
+    assert_eq!(swaps(), [false, true]);
+    fs::remove_file(generators.join("zram-generator")).unwrap();
+    assert_eq!(swaps(), [true, true], "only its configuration is left");
 }
 
 #[test]

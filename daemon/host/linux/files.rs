@@ -343,9 +343,11 @@ pub fn has_generator(root: &Path) -> bool {
     paths.into_iter().find(|path| fs::symlink_metadata(path).is_ok()).is_some_and(|path| path.is_file())
 }
 
-/// Whether the generator writes units: the kernel command line asks for zram, or else `zramd.service` is enabled.
+/// Whether the generator writes units: the kernel command line asks for zram, or else `zramd.service` is enabled. A kernel
+/// that only saves a crash dump has little memory and ends soon; nothing is set up there.
 pub fn generates(root: &Path) -> bool {
-    enabled_by_cmdline(&cmdline(root)).unwrap_or_else(|| is_enabled(root))
+    !root.join("proc/vmcore").exists()
+        && enabled_by_cmdline(&cmdline(root)).unwrap_or_else(|| is_enabled(root))
 }
 
 fn is_wanted_in(directory: &Path) -> bool {

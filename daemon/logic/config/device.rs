@@ -31,6 +31,7 @@ pub(super) fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<Devic
         origin: reader.origin(),
         size: size_rule(reader)?,
         host_memory_limit: reader.size(&keys::HOST_MEMORY_LIMIT),
+        yields: reader.boolean(&keys::YIELD),
         resident_limit: reader.size(&keys::ZRAM_RESIDENT_LIMIT),
         force_resident_limit: reader.boolean(&keys::FORCE_RESIDENT_LIMIT),
         algorithms,

@@ -44,6 +44,13 @@ pub mod device {
         "\"16GiB\"",
         "Skip the device on machines with more RAM than this.",
     );
+    pub const YIELD: Key = key(
+        "yield",
+        Type::Bool,
+        Bool(false),
+        "true",
+        "Skip the device if another program, such as zram-generator, is set up to create zram devices.",
+    );
     pub const ZRAM_RESIDENT_LIMIT: Key = key(
         "zram-resident-limit",
         Type::Size { none: true },
@@ -161,6 +168,7 @@ pub mod device {
         &ZRAM_FRACTION,
         &MAX_ZRAM_SIZE,
         &HOST_MEMORY_LIMIT,
+        &YIELD,
         &ZRAM_RESIDENT_LIMIT,
         &FORCE_RESIDENT_LIMIT,
         &COMPRESSION_ALGORITHM,

@@ -165,6 +165,7 @@ fn zram(
         origin: reader.origin(),
         size: SizeRule::Expression { size: size.clone(), max: None },
         host_memory_limit: None,
+        yields: false,
         resident_limit: limit,
         force_resident_limit: forced,
         algorithms,

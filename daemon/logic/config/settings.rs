@@ -171,6 +171,8 @@ pub struct DeviceSettings {
     pub size: SizeRule,
     /// Do not create the device if the machine has more RAM than this (MiB).
     pub host_memory_limit: Option<SizeExpr>,
+    /// Do not create the device if another program is set up to create zram devices.
+    pub yields: bool,
     /// Maximum memory for compressed data (`mem_limit`).
     pub resident_limit: Option<SizeExpr>,
     /// Accept a memory limit on a mounted file system, which silently loses data when the limit is reached.

@@ -14,7 +14,7 @@ use crate::config::settings::{
 use crate::device::algorithm::Algorithm;
 use crate::error::ErrorKind;
 use crate::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
-use crate::facts::Facts;
+use crate::facts::{Does, Facts};
 use crate::maintain::strength;
 use crate::record::Target;
 use crate::request::{
@@ -85,12 +85,13 @@ fn device_item(
             refuse(&mut item, refusal, problems);
             return item;
         }
-        Ok(Some(reason)) => {
-            item.decision = Decision::Skipped;
-            item.reason = reason;
-            return item;
+        Ok(limit) => {
+            if let Some(reason) = limit.or_else(|| other_manager(device, facts)) {
+                item.decision = Decision::Skipped;
+                item.reason = reason;
+                return item;
+            }
         }
-        Ok(None) => {}
     }
     let request = match device_request(device, facts) {
         Ok(request) => request,
@@ -167,6 +168,15 @@ fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<Stri
         return Ok(None);
     }
     Ok(Some(format!("this machine has {ram} MiB of RAM, more than its host-memory-limit of {mib} MiB")))
+}
+
+/// The program to which the device yields, if there is one. A device that exists stays, so that the machine always has swap.
+fn other_manager(device: &DeviceSettings, facts: &Facts) -> Option<String> {
+    if !device.yields || facts.records.contains_key(&Target::Device(device.number)) {
+        return None;
+    }
+    let other = facts.other_managers.iter().find(|other| other.does == Does::Devices)?;
+    Some(format!("it yields to {}, which sets up zram on this machine ({})", other.name, other.file))
 }
 
 fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Refusal> {
