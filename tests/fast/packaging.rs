@@ -31,8 +31,17 @@ fn insert(files: &mut Files, destination: &str, entry: Entry) {
 }
 
 fn manifest() -> Files {
+    listed_in("packaging/manifest")
+}
+
+/// Files of the package zramd-defaults.
+fn defaults() -> Files {
+    listed_in("packaging/manifest-defaults")
+}
+
+fn listed_in(manifest: &str) -> Files {
     let mut files = Files::new();
-    for line in read("packaging/manifest").lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+    for line in read(manifest).lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let [source, destination, mode] = line.split_whitespace().collect::<Vec<_>>()[..] else {
             panic!("{line}: not three words")
         };
@@ -69,7 +78,7 @@ fn text<'a>(value: &'a DeValue, key: &str) -> &'a str {
 #[test]
 fn sources_exist_and_links_lead_to_what_is_installed() {
     let files = manifest();
-    for (destination, entry) in &files {
+    for (destination, entry) in files.iter().chain(&defaults()) {
         match entry {
             Entry::Link(link) => {
                 assert!(files.contains_key(&target(destination, link)), "{destination} leads nowhere");
@@ -111,12 +120,28 @@ fn install_follows_the_manifest() {
     let printed = Command::new(zramdctl).args(["completions", "zsh"]).output().unwrap().stdout;
     assert_eq!(fs::read(root.join("usr/share/zsh/site-functions/_zramdctl")).unwrap(), printed);
 
+    assert_eq!(installed(&root), without_sources(files));
+
+    let alone = directory.path().join("defaults");
+    let mut command = Command::new(repository("packaging/install"));
+    let output = command.arg("--destdir").arg(&alone).arg("--defaults").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(installed(&alone), without_sources(defaults()));
+
+    let other = directory.path().join("other");
+    assert!(!install(&other, Path::new("/bin/false")).status.success(), "no completions");
+    fs::remove_file(target.join("release/zramd")).unwrap();
+    assert!(!install(&other, zramdctl).status.success(), "a program is missing");
+}
+
+/// All files below a directory, without their sources.
+fn installed(root: &Path) -> Files {
     let mut found = Files::new();
-    let mut directories = vec![root.clone()];
+    let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            let destination = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            let destination = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
             if path.is_symlink() {
                 let link = fs::read_link(&path).unwrap();
                 insert(&mut found, &destination, Entry::Link(link.to_str().unwrap().to_owned()));
@@ -128,22 +153,26 @@ fn install_follows_the_manifest() {
             }
         }
     }
-    let mut wanted = files;
-    for entry in wanted.values_mut() {
+    found
+}
+
+fn without_sources(mut files: Files) -> Files {
+    for entry in files.values_mut() {
         if let Entry::File(source, _) = entry {
             source.clear();
         }
     }
-    assert_eq!(found, wanted);
-
-    let other = directory.path().join("other");
-    assert!(!install(&other, Path::new("/bin/false")).status.success(), "no completions");
-    fs::remove_file(target.join("release/zramd")).unwrap();
-    assert!(!install(&other, zramdctl).status.success(), "a program is missing");
+    files
 }
 
 #[test]
 fn the_spec_packages_the_manifest() {
+    assert_eq!(files_of_spec("%files"), manifest().into_keys().collect::<Vec<_>>());
+    assert_eq!(files_of_spec("%files defaults"), defaults().into_keys().collect::<Vec<_>>());
+}
+
+/// Paths in a list of files of the spec.
+fn files_of_spec(heading: &str) -> Vec<String> {
     const MACROS: [(&str, &str); 9] = [
         ("%{_bindir}", "/usr/bin"),
         ("%{_datadir}", "/usr/share"),
@@ -156,7 +185,7 @@ fn the_spec_packages_the_manifest() {
         ("%{_udevrulesdir}", "/usr/lib/udev/rules.d"),
     ];
     let spec = read("packaging/fedora/zramd.spec");
-    let (_, list) = spec.split_once("\n%files\n").unwrap();
+    let (_, list) = spec.split_once(&format!("\n{heading}\n")).unwrap();
     let (list, _) = list.split_once("\n\n").unwrap();
     let mut found = Vec::new();
     for line in list.lines().filter(|line| !line.starts_with("%dir ") && !line.starts_with("%license ")) {
@@ -169,7 +198,7 @@ fn the_spec_packages_the_manifest() {
         found.push(path.strip_suffix('*').map(str::to_owned).unwrap_or(path));
     }
     found.sort();
-    assert_eq!(found, manifest().into_keys().collect::<Vec<_>>());
+    found
 }
 
 /// The part of a script that detects other programs.
@@ -218,7 +247,12 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
 fn recipes_use_the_common_build_and_install_scripts() {
     for recipe in ["debian/rules", "fedora/zramd.spec", "arch/PKGBUILD"] {
         let recipe_text = read(&format!("packaging/{recipe}"));
-        for step in ["packaging/build\n", "packaging/install --destdir ", "packaging/cargo test\n"] {
+        for step in [
+            "packaging/build\n",
+            "packaging/install --destdir ",
+            "packaging/install --defaults --destdir ",
+            "packaging/cargo test\n",
+        ] {
             assert_eq!(recipe_text.matches(step).count(), 1, "{recipe}: {step}");
         }
     }
@@ -387,7 +421,16 @@ fn xml_files_are_valid() {
 }
 
 #[test]
-fn no_preset_enables_a_unit() {
+fn the_default_configuration_makes_a_swap_and_takes_precedence_over_the_preset() {
+    let loaded = logic::config::load(&[("defaults.toml".into(), read("config/defaults.toml"))], "");
+    assert_eq!(loaded.problems, []);
+    assert!(loaded.settings.devices.iter().all(|device| device.yields));
+    // systemd.preset(5): the first file that names a unit counts.
+    assert_eq!(read("units/85-zramd-defaults.preset").lines().last(), Some("enable zramd.service"));
+}
+
+#[test]
+fn the_preset_of_the_daemon_enables_no_unit() {
     let preset = read("units/90-zramd.preset");
     let disabled: Vec<&str> = preset.lines().filter_map(|line| line.strip_prefix("disable ")).collect();
     let can_be_enabled: Vec<String> = manifest()
