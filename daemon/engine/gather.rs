@@ -40,13 +40,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
         let found = verdict::<H, IgnoredAny>(host, &facts, settings.benchmark.profile);
         facts.best = Some(found.map(|stored| stored.algorithm));
     }
-    for mount in mounts_of(settings) {
-        for path in ancestors_and_self(&mount.mount_point) {
-            let kind = host.path_kind(&path);
-            facts.mount_points.insert(path, kind);
-        }
-        facts.links.extend(host.link(&mount.mount_point).map(|real| (mount.mount_point.clone(), real)));
-    }
+    places(host, settings, &mut facts);
     for disk in &settings.ramdisks {
         if host.path_kind(&passthrough(&disk.name)) != PathKind::Missing {
             facts.passthrough.insert(disk.name.clone());
@@ -67,6 +61,26 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     }
     programs(host, settings, &mut facts);
     Ok(facts)
+}
+
+/// Looks at the mount points and the directories above them.
+pub fn places<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
+    for mount in mounts_of(settings) {
+        for path in ancestors_and_self(&mount.mount_point) {
+            let kind = host.path_kind(&path);
+            facts.mount_points.insert(path, kind);
+        }
+        facts.links.extend(host.link(&mount.mount_point).map(|real| (mount.mount_point.clone(), real)));
+    }
+}
+
+/// What the kernel offers, as any device shows it, in use or not.
+pub fn offered<H: Host>(host: &H, facts: &mut Facts) -> Result<(), HostError> {
+    if let Some(number) = host.device_numbers().or_else(absent)?.into_iter().next() {
+        let DeviceFacts { attributes, algorithms, .. } = device(host, number)?;
+        facts.devices.insert(number, DeviceFacts { attributes, algorithms, ..DeviceFacts::default() });
+    }
+    Ok(())
 }
 
 /// Looks for the `mkfs` programs of the file systems in the settings.

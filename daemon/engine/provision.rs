@@ -6,7 +6,8 @@ use super::apply::{self, Outcome};
 use super::device::create::save;
 use super::error::{Error, ErrorKind};
 use super::gather::{
-    absent, accounts, all_records, gather, machine, other_managers, programs, record_of, records, swaps,
+    absent, accounts, all_records, gather, machine, offered, other_managers, places, programs, record_of,
+    records, swaps,
 };
 use super::scratch;
 use super::undo::{roll_back, take_back};
@@ -245,7 +246,13 @@ fn plan_with<H: Host>(host: &H, loaded: &Loaded, look: impl FnOnce(&mut Facts)) 
     planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct)
 }
 
-/// Checks the configuration for this machine, except against devices and mounts, which may differ when it is applied.
+/// Checks the configuration for this machine, except against what is in use, which may differ when it is applied: devices,
+/// mounts and disks.
 pub fn check<H: Host>(host: &H, loaded: &Loaded) -> Plan {
-    plan_with(host, loaded, |facts| programs(host, &loaded.settings, facts))
+    plan_with(host, loaded, |facts| {
+        programs(host, &loaded.settings, facts);
+        places(host, &loaded.settings, facts);
+        // Without a device to ask, any algorithm may be offered.
+        offered(host, facts).ok();
+    })
 }

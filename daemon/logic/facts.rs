@@ -259,6 +259,8 @@ pub enum PathKind {
     Empty,
     /// Any other file.
     Other,
+    /// Unknown: this user may not look.
+    Hidden,
 }
 
 /// State of the path of a file to be created.

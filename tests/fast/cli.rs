@@ -213,6 +213,7 @@ fn check_refuses_what_plan_refuses() {
         "[zram0]\nmount-point = \"/srv/a\"\nzram-resident-limit = 100",
         "[zram0]\nmount-point = \"/srv/a\"\nfs-type = \"ntfs\"",
         "[zram0]\nmount-point = \"/srv/a\"\nowner = \"no-such-user-here\"",
+        "[zram0]\nmount-point = \"/var/run/a\"",
     ] {
         fs::write(&file, text).unwrap();
         let file = file.to_str().unwrap();

@@ -226,6 +226,9 @@ impl Host for LinuxHost {
             Ok(metadata) if metadata.file_type().is_char_device() => PathKind::Empty,
             Ok(metadata) if metadata.is_file() && metadata.len() == 0 => PathKind::Empty,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => PathKind::Missing,
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && !self.is_privileged() => {
+                PathKind::Hidden
+            }
             Ok(_) | Err(_) => PathKind::Other,
         }
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::error::ErrorKind;
 use crate::finding::Code;
 use crate::text::worded;
 
@@ -91,6 +92,8 @@ pub enum Severity {
 pub struct Problem {
     /// Its severity.
     pub severity: Severity,
+    /// Its kind; for an error, that with which the section is refused.
+    pub kind: ErrorKind,
     /// Its position.
     pub origin: Origin,
     /// Description: one sentence, lower case, no full stop.
@@ -109,6 +112,7 @@ impl Problem {
     pub fn error(origin: Origin, message: impl Into<String>) -> Problem {
         Problem {
             severity: Severity::Error,
+            kind: ErrorKind::Config,
             origin,
             message: worded(message),
             hint: None,
@@ -119,14 +123,14 @@ impl Problem {
 
     /// A warning: something is ignored.
     pub fn warning(origin: Origin, message: impl Into<String>) -> Problem {
-        Problem {
-            severity: Severity::Warning,
-            origin,
-            message: worded(message),
-            hint: None,
-            about: String::new(),
-            code: None,
-        }
+        Problem { severity: Severity::Warning, ..Problem::error(origin, message) }
+    }
+
+    /// Sets the kind.
+    #[must_use]
+    pub fn kind(mut self, kind: ErrorKind) -> Problem {
+        self.kind = kind;
+        self
     }
 
     /// Sets another object concerned.

@@ -349,7 +349,9 @@ fn without_device(items: &mut [Item], facts: &Facts) {
 
 /// Warnings about configured features that this kernel lacks: the device works without them.
 pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts: &Facts) -> Vec<Problem> {
-    let warn = |origin: &Origin, message: String| problem(Severity::Warning, origin, message, None);
+    let warn = |origin: &Origin, message: String| {
+        problem(Severity::Warning, origin, message, None).kind(ErrorKind::Unsupported)
+    };
     let mut problems = Vec::new();
     if let (Some(writeback), Some(Request::Device(request))) = (&settings.writeback, &item.request)
         && let Some(why) = backing::left_out(request, &ownership(settings.number, facts), facts)
@@ -390,8 +392,9 @@ pub(super) fn neighbours(
     zswap_goes_off: bool,
 ) -> Vec<Problem> {
     let Purpose::Swap { priority, .. } = &request.purpose else { return Vec::new() };
-    let warn =
-        |message: String, hint: String| problem(Severity::Warning, &settings.origin, message, Some(hint));
+    let warn = |message: String, hint: String| {
+        problem(Severity::Warning, &settings.origin, message, Some(hint)).kind(ErrorKind::Unsafe)
+    };
     let mut problems = Vec::new();
     if facts.zswap_is_on() && !zswap_goes_off {
         let problem = warn(

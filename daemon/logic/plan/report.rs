@@ -6,9 +6,11 @@ use serde::Serialize;
 
 use super::{Decision, Group, Item, Plan, Taken};
 use crate::config::problem::Problem;
+use crate::error::ErrorKind;
 use crate::finding::Code;
 use crate::record::{Target, Undo};
 use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store};
+use crate::view::section_of;
 
 /// Version of the JSON form; incremented when a key is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -73,14 +75,18 @@ struct StepReport {
     undo: String,
 }
 
+/// The JSON form of a problem.
 #[derive(Debug, Serialize)]
-struct ProblemReport<'a> {
+pub struct ProblemReport<'a> {
     severity: crate::config::problem::Severity,
+    kind: ErrorKind,
+    section: Option<String>,
     file: &'a std::path::Path,
     line: u32,
     column: u32,
     key: &'a str,
     code: Option<Code>,
+    about: &'a str,
     message: &'a str,
     hint: Option<&'a str>,
 }
@@ -92,7 +98,7 @@ pub fn report(plan: &Plan) -> PlanReport<'_> {
         devices: plan.items.iter().filter_map(device_report).collect(),
         ramdisks: plan.items.iter().filter_map(ramdisk_report).collect(),
         steps: plan.groups.iter().flat_map(step_reports).collect(),
-        problems: plan.problems.iter().map(problem_report).collect(),
+        problems: plan.problems.iter().map(problem).collect(),
     }
 }
 
@@ -112,14 +118,18 @@ fn step_reports(group: &Group) -> impl Iterator<Item = StepReport> + '_ {
     })
 }
 
-fn problem_report(problem: &Problem) -> ProblemReport<'_> {
+/// Creates the JSON form of a problem.
+pub fn problem(problem: &Problem) -> ProblemReport<'_> {
     ProblemReport {
         severity: problem.severity,
+        kind: problem.kind,
+        section: section_of(&problem.origin.key),
         file: &problem.origin.file,
         line: problem.origin.line,
         column: problem.origin.column,
         key: &problem.origin.key,
         code: problem.code,
+        about: &problem.about,
         message: &problem.message,
         hint: problem.hint.as_deref(),
     }
