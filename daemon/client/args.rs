@@ -108,7 +108,7 @@ pub enum Command {
         #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS")]
         interval: f64,
         /// Print this many looks as text, and end
-        #[arg(short = 'n', long, value_name = "COUNT")]
+        #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
         iterations: Option<u64>,
     },
     /// Print every counter once, for monitoring

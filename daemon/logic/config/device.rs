@@ -8,6 +8,7 @@ use super::settings::{DeviceSettings, MountSettings, SizeRule};
 use super::value::Value;
 use super::writeback;
 use crate::device::algorithm::Algorithm;
+use crate::import::algorithms as pasted;
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::request::{Choice, Purpose};
 
@@ -98,6 +99,19 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Choic
         }
         match Algorithm::parse(&text) {
             Ok(algorithm) => choices.push(Choice::Named(algorithm)),
+            Err(error) if !pasted::parse(&text).secondary.is_empty() && text.contains('(') => {
+                let meant = pasted::parse(&text);
+                let secondary: Vec<String> =
+                    meant.secondary.iter().map(|algorithm| format!("\"{algorithm}\"")).collect();
+                let primary = meant.primary.unwrap_or_else(|| "auto".to_owned());
+                let hint = format!(
+                    "write {} = \"{primary}\", and {} = [{}] for recompression",
+                    key.name,
+                    keys::RECOMPRESSION_ALGORITHM.name,
+                    secondary.join(", ")
+                );
+                reader.fail(Problem::error(origin, error.message).hint(hint));
+            }
             Err(error) if text.contains(' ') && !text.contains('(') => {
                 let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
                 let hint = format!("write a list: {} = [{}]", key.name, words.join(", "));

@@ -17,7 +17,7 @@ pub mod problem;
 mod ramdisk;
 pub mod render;
 pub mod schema;
-mod section;
+pub(crate) mod section;
 pub mod settings;
 pub mod value;
 mod vm;

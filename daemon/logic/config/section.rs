@@ -166,7 +166,14 @@ impl<'a> SectionReader<'a> {
     pub fn options(&mut self, key: &Key) -> String {
         let words = self.words(key);
         let options = words.iter().flat_map(|(word, _)| word.split(',')).map(str::trim);
-        let options = options.filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",");
+        let options: Vec<&str> = options.filter(|option| !option.is_empty()).collect();
+        let several = options.iter().find_map(|option| Some((option, with_commas(option)?)));
+        if let (Some((option, commas)), Some((_, origin))) = (several, words.first()) {
+            let message = format!("options are separated by commas, not by blanks: `{option}`");
+            let problem = Problem::error(origin.clone(), message);
+            self.fail(problem.hint(format!("write {} = \"{commas}\"", key.name)));
+        }
+        let options = options.join(",");
         if let (Some(why), Some((_, origin))) = (unfit_for_unit(&options), words.first()) {
             let problem = Problem::error(origin.clone(), format!("the text of `{}` {why}", key.name));
             self.fail(problem.hint("leave that out"));
@@ -290,6 +297,12 @@ fn foreign_spelling(key: &str) -> Option<&'static str> {
         "nr-inodes" | "nr_inodes" => "inodes",
         _ => return None,
     })
+}
+
+/// Several options that are separated by blanks, with commas instead; `None` for a single one, whose value may have blanks.
+pub(crate) fn with_commas(option: &str) -> Option<String> {
+    let name = option.split('=').next()?.trim();
+    name.contains(' ').then(|| option.split_whitespace().collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]

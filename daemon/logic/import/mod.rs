@@ -3,7 +3,7 @@
 //! Text in, text out. Settings that the other program loses or misreads are taken as intended, with a [`Warning`].
 //! Programs named in a configuration are not run here: the caller may run them, and pass their output.
 
-mod algorithms;
+pub(crate) mod algorithms;
 mod document;
 pub mod files;
 mod generator;

@@ -196,7 +196,7 @@ pub const ROWS: &[Row] = &[
         REFUSES,
         &[
             "zram0 536870912 swap 50 discard zstd,auto",
-            "zram1 536870912 ext2 /var/scratch discard,nosuid # not a comment auto",
+            "zram1 536870912 ext2 /var/scratch discard,nosuid,#,not,a,comment auto",
         ],
     ),
     (

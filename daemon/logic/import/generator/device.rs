@@ -2,6 +2,7 @@
 
 use super::size::{Given, REFUSED, translate};
 use super::{Device, Draft, Setting};
+use crate::config::section::with_commas;
 use crate::expr::Expr;
 use crate::import::algorithms;
 use crate::import::document::{self, Section, quoted};
@@ -328,7 +329,11 @@ impl<'a> Translator<'a> {
             if role == Role::Raw {
                 self.leave_out(setting, "has no effect for a device that is not used");
             } else {
-                self.set(setting, "options", &quoted(text), "");
+                let options: Vec<String> = text
+                    .split(',')
+                    .map(|option| with_commas(option).unwrap_or_else(|| option.to_owned()))
+                    .collect();
+                self.set(setting, "options", &quoted(&options.join(",")), "");
             }
         }
     }
