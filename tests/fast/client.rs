@@ -94,7 +94,7 @@ fn wrong_usage_ends_with_2_and_says_what_there_is() {
     assert_eq!(code, Some(2));
     assert!(lines[0].contains("TotalOriginalBytes?"), "{lines:?}");
     for words in
-        [&["frobnicate"][..], &["list", "--json=yes"], &["stats", "--format=xml"], &["maintain", "sda"]]
+        [&["frobnicate"][..], &["list", "--json=yes"], &["stats", "--format=xml"], &["maintain", "sda"], &["top", "-n", "0"]]
     {
         assert_eq!(refused(words).0, Some(2), "{words:?}");
     }
