@@ -134,6 +134,8 @@ pub enum Command {
     Check {
         /// Files to check instead of the configuration
         files: Vec<PathBuf>,
+        #[command(flatten)]
+        form: JsonForm,
     },
     /// Print the configuration with the origin of each key
     CatConfig,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::args::Cli;
+use super::args::{Cli, Json};
 use super::read;
 use super::style::Style;
 use super::{out, overrides};
@@ -15,9 +15,10 @@ use logic::config::problem::{Origin, Severity};
 use logic::config::{self, Loaded, render};
 use logic::exit::ExitStatus;
 use logic::overlay::quoted;
+use logic::plan::report;
 
 /// Runs `check`. Stricter than other commands: what they ignore with a warning is an error here.
-pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
+pub fn check(cli: &Cli, named: &[PathBuf], json: Json) -> Result<ExitStatus, Error> {
     let loaded = if named.is_empty() {
         read::config(read::used_file(cli).as_ref())
     } else {
@@ -27,14 +28,14 @@ pub fn check(cli: &Cli, named: &[PathBuf]) -> Result<ExitStatus, Error> {
     for problem in &mut plan.problems {
         problem.severity = Severity::Error;
     }
-    if !plan.problems.is_empty() {
+    if json == Json::Off && !plan.problems.is_empty() {
         let text = render::render(&plan.problems, Style::stderr(cli.color).has_colour());
         // If standard error is closed, there is no other place for messages.
         writeln!(std::io::stderr(), "{}", text.trim_end()).ok();
     }
     overrides::note(&loaded.merged.overrides, cli);
     let (line, status) = render::verdict(&plan, &loaded);
-    out::print(&format!("{line}\n"))?;
+    out::result(json, &report::checked(&plan), || format!("{line}\n"))?;
     Ok(status)
 }
 

@@ -38,7 +38,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
         Command::Stats { names, format } => stats::run(cli, &names, format),
         Command::Doctor(form) => doctor::run(cli, form.json),
-        Command::Check { files } => config::check(cli, &files),
+        Command::Check { files, form } => config::check(cli, &files, form.json),
         Command::CatConfig => config::cat(cli),
         Command::Bench { command: Bench::Run(words) } => benchmark::run(&words, ask),
         Command::Bench { command: Bench::Show(words) } => benchmark::show(&words),

@@ -86,6 +86,26 @@ fn what_is_configured_but_not_set_up_ends_with_3() {
 }
 
 #[test]
+fn check_prints_what_is_configured_and_each_problem_as_json() {
+    let check = |file: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+        let output = command.args(["check", "--json=short"]).arg(repository(file)).output().unwrap();
+        assert_eq!(output.stderr, b"", "{file}");
+        (output.status.code(), serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap())
+    };
+    let (code, found) = check("tests/golden/diagnostics/pasted.toml");
+    assert_eq!(code, Some(1));
+    let problems = found["problems"].as_array().unwrap();
+    let keys: Vec<&str> = problems.iter().map(|problem| problem["key"].as_str().unwrap()).collect();
+    let algorithm = |device: &str| format!("{device}.compression-algorithm");
+    assert_eq!(keys, [&algorithm("zram0"), &algorithm("zram1"), &algorithm("zram2"), "zram3.options"]);
+    assert!(problems.iter().all(|problem| problem["kind"] == "config" && problem["line"].as_u64() > Some(1)));
+    let (code, found) = check("config/example.toml");
+    assert_eq!((code, &found["problems"]), (Some(0), &serde_json::json!([])));
+    assert_eq!((&found["devices"][0]["name"], found["schema_version"].as_u64()), (&"zram0".into(), Some(1)));
+}
+
+#[test]
 fn wrong_usage_ends_with_2_and_says_what_there_is() {
     let (code, lines) = refused(&["list", "-o", "NAME,STREAMS"]);
     assert_eq!((code, lines.len()), (Some(2), 1), "{lines:?}");
@@ -93,9 +113,13 @@ fn wrong_usage_ends_with_2_and_says_what_there_is() {
     let (code, lines) = refused(&["show", "-p", "TotalOriginalByte"]);
     assert_eq!(code, Some(2));
     assert!(lines[0].contains("TotalOriginalBytes?"), "{lines:?}");
-    for words in
-        [&["frobnicate"][..], &["list", "--json=yes"], &["stats", "--format=xml"], &["maintain", "sda"], &["top", "-n", "0"]]
-    {
+    for words in [
+        &["frobnicate"][..],
+        &["list", "--json=yes"],
+        &["stats", "--format=xml"],
+        &["maintain", "sda"],
+        &["top", "-n", "0"],
+    ] {
         assert_eq!(refused(words).0, Some(2), "{words:?}");
     }
 }

@@ -102,6 +102,21 @@ pub fn report(plan: &Plan) -> PlanReport<'_> {
     }
 }
 
+/// The JSON form of a check: what the configuration asks for, and its problems.
+#[derive(Debug, Serialize)]
+pub struct CheckReport<'a> {
+    schema_version: u32,
+    devices: Vec<DeviceReport<'a>>,
+    ramdisks: Vec<RamDiskReport<'a>>,
+    problems: Vec<ProblemReport<'a>>,
+}
+
+/// Creates the JSON form of a check.
+pub fn checked(plan: &Plan) -> CheckReport<'_> {
+    let PlanReport { schema_version, devices, ramdisks, problems, .. } = report(plan);
+    CheckReport { schema_version, devices, ramdisks, problems }
+}
+
 fn step_reports(group: &Group) -> impl Iterator<Item = StepReport> + '_ {
     group.expected_steps().map(|step| StepReport {
         target: group.target.to_string(),
