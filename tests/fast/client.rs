@@ -106,6 +106,16 @@ fn check_prints_what_is_configured_and_each_problem_as_json() {
 }
 
 #[test]
+fn plan_prints_the_changes_as_json() {
+    let output = ctl(&["-c", &example(), "plan", "--json=short"]);
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["schema_version"], 1);
+    let objects: Vec<_> =
+        found["changes"].as_array().unwrap().iter().map(|change| &change["object"]).collect();
+    assert_eq!(objects, ["zram0", "zram1", "ramdisk.scratch"]);
+}
+
+#[test]
 fn wrong_usage_ends_with_2_and_says_what_there_is() {
     let (code, lines) = refused(&["list", "-o", "NAME,STREAMS"]);
     assert_eq!((code, lines.len()), (Some(2), 1), "{lines:?}");

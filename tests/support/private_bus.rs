@@ -173,7 +173,8 @@ impl Bus {
         // READY=1 is sent after it has acquired its name; other notifications may precede it.
         let mut message = [0; 512];
         loop {
-            let length = socket.recv(&mut message).unwrap_or_else(|error| {
+            let received = rustix::io::retry_on_intr(|| rustix::io::read(&socket, &mut message[..]));
+            let length = received.unwrap_or_else(|error| {
                 let log = fs::read_to_string(self.log()).unwrap_or_default();
                 panic!("zramd does not say that it is ready: {error}\n{log}")
             });
