@@ -134,13 +134,21 @@ pub enum Command {
     Check {
         /// Files to check instead of the configuration
         files: Vec<PathBuf>,
+        /// Form of the result
         #[command(flatten)]
         form: JsonForm,
     },
     /// Print the configuration with the origin of each key
     CatConfig,
     /// Show what `reload` would change
-    Plan(Force),
+    Plan {
+        /// How
+        #[command(flatten)]
+        change: Force,
+        /// Form of the result
+        #[command(flatten)]
+        form: JsonForm,
+    },
     /// Read the configuration again and bring the machine in line with it (`plan` shows what that changes)
     Reload(Change),
     /// Show what holds until the next boot instead of the configuration

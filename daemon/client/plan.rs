@@ -1,6 +1,8 @@
 //! `plan`: the changes that a reload would make.
 
-use super::args::Cli;
+use serde::Serialize;
+
+use super::args::{Cli, Json};
 use super::connect::Bus;
 use super::style::Style;
 use super::{act, out, read};
@@ -9,21 +11,37 @@ use logic::change::Action;
 use logic::config::problem::Severity;
 use logic::config::render;
 use logic::exit::ExitStatus;
+use logic::plan::report::SCHEMA_VERSION;
 use logic::table;
 
 /// Action, object and detail.
 type Row = (String, String, String);
 
+/// The JSON form.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    changes: Vec<Entry<'a>>,
+}
+
+/// A change of a target.
+#[derive(Serialize)]
+struct Entry<'a> {
+    action: &'a str,
+    object: &'a str,
+    detail: &'a str,
+}
+
 /// Asks the daemon. Plans here for a named file, and without a daemon.
-pub async fn run(cli: &Cli, force: bool) -> Result<ExitStatus, Error> {
+pub async fn run(cli: &Cli, force: bool, json: Json) -> Result<ExitStatus, Error> {
     if cli.config.is_some() {
-        return here(cli, force);
+        return here(cli, force, json);
     }
     match asked(!cli.no_ask_password, force).await {
-        Ok(rows) => Ok(show(cli, &rows)),
+        Ok(rows) => show(cli, &rows, json),
         Err(failure) if failure.kind == ErrorKind::NotRunning => {
             out::note("zramd.service cannot be reached; this plan was made without it");
-            here(cli, force)
+            here(cli, force, json)
         }
         Err(failure) => Err(failure),
     }
@@ -35,7 +53,7 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Error> {
 }
 
 /// Plans without the daemon.
-fn here(cli: &Cli, forced: bool) -> Result<ExitStatus, Error> {
+fn here(cli: &Cli, forced: bool, json: Json) -> Result<ExitStatus, Error> {
     let file = cli.config.as_ref();
     let loaded = read::readable_config(file)?;
     if !loaded.problems.is_empty() {
@@ -47,14 +65,16 @@ fn here(cli: &Cli, forced: bool) -> Result<ExitStatus, Error> {
     let rows: Vec<Row> = changes
         .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
         .collect();
-    let status = show(cli, &rows);
+    let status = show(cli, &rows, json)?;
     let wrong = loaded.problems.iter().any(|problem| problem.severity == Severity::Error);
     Ok(if wrong { ExitStatus::Failure } else { status })
 }
 
-fn show(cli: &Cli, rows: &[Row]) -> ExitStatus {
-    out::line(text(rows, Style::stdout(cli.color)).trim_end());
-    status(rows)
+fn show(cli: &Cli, rows: &[Row], json: Json) -> Result<ExitStatus, Error> {
+    let changes = rows.iter().map(|(action, object, detail)| Entry { action, object, detail }).collect();
+    let document = Document { schema_version: SCHEMA_VERSION, changes };
+    out::result(json, &document, || text(rows, Style::stdout(cli.color)))?;
+    Ok(status(rows))
 }
 
 /// The table; refusals are emphasised.

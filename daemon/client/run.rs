@@ -51,7 +51,9 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Import(words) => import::run(cli, &words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),
-        Command::Plan(change) => Ok(noted(cli, connect::run(plan::run(cli, change.force)))),
+        Command::Plan { change, form } => {
+            Ok(noted(cli, connect::run(plan::run(cli, change.force, form.json))))
+        }
         Command::Overrides(form) => overrides::run(cli, form.json),
         Command::Unset(words) => {
             let names = if words.all { overrides::objects(cli)? } else { words.names };
