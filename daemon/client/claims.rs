@@ -17,7 +17,7 @@ pub fn twice(root: &Path, ours: &Settings) -> Vec<Finding> {
     let ordered = files::order(peer, root.mains(sources.mains), root.drop_ins(sources.drop_ins));
     let toml = import::import(peer, &ordered.files, &Values::default()).toml;
     let theirs = config::load(&[("imported".into(), toml)], "").settings;
-    let both = ours.devices.iter().map(|device| device.number);
+    let both = ours.devices.iter().filter(|device| !device.yields).map(|device| device.number);
     let both = both.filter(|number| theirs.devices.iter().any(|device| device.number == *number));
     both.map(|number| {
         Finding::new(
@@ -41,7 +41,8 @@ mod tests {
     fn a_device_claimed_by_both_is_named() {
         let root = tempfile::tempdir().unwrap();
         let directory = root.path().join("etc/systemd/zram-generator.conf.d");
-        let ours = config::load(&[("f".into(), "[zram0]\n[zram2]\n".to_owned())], "").settings;
+        let ours = config::load(&[("f".into(), "[zram0]\n[zram2]\n[zram1]\nyield = true\n".to_owned())], "")
+            .settings;
         assert_eq!(twice(root.path(), &ours), []);
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(directory.join("a.conf"), "[zram1]\n[zram2]\nzram-size = ram / 2\n").unwrap();
