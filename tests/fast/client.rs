@@ -88,8 +88,7 @@ fn what_is_configured_but_not_set_up_ends_with_3() {
 #[test]
 fn check_prints_what_is_configured_and_each_problem_as_json() {
     let check = |file: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
-        let output = command.args(["check", "--json=short"]).arg(repository(file)).output().unwrap();
+        let output = ctl(&["check", "--json=short", repository(file).to_str().unwrap()]);
         assert_eq!(output.stderr, b"", "{file}");
         (output.status.code(), serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap())
     };

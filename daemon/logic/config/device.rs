@@ -99,31 +99,33 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Choic
         }
         match Algorithm::parse(&text) {
             Ok(algorithm) => choices.push(Choice::Named(algorithm)),
-            Err(error) if !pasted::parse(&text).secondary.is_empty() && text.contains('(') => {
-                let meant = pasted::parse(&text);
-                let secondary: Vec<String> =
-                    meant.secondary.iter().map(|algorithm| format!("\"{algorithm}\"")).collect();
-                let primary = meant.primary.unwrap_or_else(|| "auto".to_owned());
-                let hint = format!(
-                    "write {} = \"{primary}\", and {} = [{}] for recompression",
-                    key.name,
-                    keys::RECOMPRESSION_ALGORITHM.name,
-                    secondary.join(", ")
-                );
-                reader.fail(Problem::error(origin, error.message).hint(hint));
-            }
             Err(error) if text.contains(' ') && !text.contains('(') => {
                 let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
                 let hint = format!("write a list: {} = [{}]", key.name, words.join(", "));
                 reader.fail(Problem::error(origin, error.message).hint(hint));
             }
             Err(error) => {
-                let problem = Problem::error(origin, error.message);
-                reader.fail(Problem { hint: error.hint, ..problem });
+                let hint = as_in_zram_generator(&text, key).or(error.hint);
+                reader.fail(Problem { hint, ..Problem::error(origin, error.message) });
             }
         }
     }
     if choices.is_empty() && key.kind == Type::Algorithms { vec![Choice::Auto] } else { choices }
+}
+
+/// What to write instead of `zstd lz4 (type=huge)`: in zram-generator, the first algorithm and those for recompression.
+fn as_in_zram_generator(text: &str, key: &Key) -> Option<String> {
+    let meant = pasted::parse(text);
+    let secondary: Vec<String> = meant.secondary.iter().map(|algorithm| format!("\"{algorithm}\"")).collect();
+    (key.kind == Type::Algorithms && !secondary.is_empty()).then(|| {
+        format!(
+            "write {} = \"{}\", and {} = [{}] for recompression",
+            key.name,
+            meant.primary.as_deref().unwrap_or("auto"),
+            keys::RECOMPRESSION_ALGORITHM.name,
+            secondary.join(", ")
+        )
+    })
 }
 
 /// Secondary algorithms: up to the kernel's maximum, each only once.
