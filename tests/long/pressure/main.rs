@@ -49,13 +49,14 @@ struct Set {
 impl Set {
     fn new(mib: u64) -> Set {
         let length = (mib << 20) as usize;
+        // A set larger than memory and swap must not fail here, but be killed later: hence MAP_NORESERVE.
         // SAFETY: a new private mapping, which is never unmapped. Huge pages would be split before they are swapped out.
         let pages = unsafe {
             let place = libc::mmap(
                 std::ptr::null_mut(),
                 length,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
                 0,
             );
