@@ -255,6 +255,8 @@ pub enum PeerName {
     Log2ram,
     /// What Pop!_OS ships
     PopZram,
+    /// What Raspberry Pi OS ships
+    RpiSwap,
 }
 
 impl PeerName {
@@ -265,6 +267,7 @@ impl PeerName {
             PeerName::ZramTools => Peer::ZramTools,
             PeerName::Log2ram => Peer::Log2ram,
             PeerName::PopZram => Peer::PopZram,
+            PeerName::RpiSwap => Peer::RpiSwap,
         }
     }
 }

@@ -213,8 +213,8 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
         file: "/etc/rpi/swap.conf",
         needs: &["/usr/lib/systemd/system-generators/rpi-swap-generator"],
         unless: &["/etc/systemd/system-generators/rpi-swap-generator"],
-        import: None,
-        remedy: "remove its package, or link /etc/systemd/system-generators/rpi-swap-generator to /dev/null",
+        import: Some("rpi-swap"),
+        remedy: "take its settings over with `zramdctl import rpi-swap`, then remove its package, or link /etc/systemd/system-generators/rpi-swap-generator to /dev/null",
     },
     OtherManager {
         name: "udisks",

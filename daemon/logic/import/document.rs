@@ -94,7 +94,8 @@ impl Draft {
             text.push('\n');
         }
         for section in &mut self.sections {
-            if let Some(why) = problem(&section.text()) {
+            // Together with the sections above it, which it may refer to.
+            if let Some(why) = problem(&format!("{text}\n{}", section.text())) {
                 section.silent = true;
                 let text = format!(
                     "zramd does not take [{}] like this, so it became a comment: {why}",

@@ -39,6 +39,21 @@ impl Peer {
             Peer::Log2ram => single(&["/etc/log2ram.conf"]),
             // The package installs the first; its program reads the second.
             Peer::PopZram => single(&["/etc/default/pop-zram", "/etc/pop-zram"]),
+            Peer::RpiSwap => Sources {
+                mains: &[
+                    "/usr/lib/rpi/swap.conf",
+                    "/usr/local/lib/rpi/swap.conf",
+                    "/run/rpi/swap.conf",
+                    "/etc/rpi/swap.conf",
+                ],
+                drop_ins: &[
+                    "/usr/lib/rpi/swap.conf.d",
+                    "/usr/local/lib/rpi/swap.conf.d",
+                    "/run/rpi/swap.conf.d",
+                    "/etc/rpi/swap.conf.d",
+                ],
+                suffix: ".conf",
+            },
         }
     }
 }
@@ -85,12 +100,10 @@ pub struct Ordered {
 pub fn order(peer: Peer, mains: Vec<Found>, drop_ins: Vec<Found>) -> Ordered {
     let mut ordered = Ordered::default();
     let mut chosen = match peer {
-        Peer::ZramGenerator => highest(mains),
-        _ => sorted(mains),
+        Peer::ZramGenerator | Peer::RpiSwap => highest(mains),
+        Peer::ZramTools | Peer::Log2ram | Peer::PopZram => sorted(mains),
     };
-    if peer == Peer::ZramGenerator {
-        chosen.extend(by_name(drop_ins, peer.sources().suffix, &mut ordered.warnings));
-    }
+    chosen.extend(by_name(drop_ins, peer, &mut ordered.warnings));
     for found in chosen {
         match found.content {
             Content::Text(text) | Content::Link { text: Some(text), .. } => {
@@ -118,11 +131,11 @@ fn highest(mains: Vec<Found>) -> Vec<Found> {
     sorted(mains).into_iter().rfind(exists).into_iter().collect()
 }
 
-/// Of drop-ins with the same name, the one with the highest precedence. `/dev/null` masks those below it; other links
-/// are not followed.
-fn by_name(drop_ins: Vec<Found>, suffix: &str, warnings: &mut Vec<Warning>) -> Vec<Found> {
+/// Of drop-ins with the same name, the one with the highest precedence. `/dev/null` masks those below it; zram-generator
+/// does not follow other links.
+fn by_name(drop_ins: Vec<Found>, peer: Peer, warnings: &mut Vec<Warning>) -> Vec<Found> {
     let mut drop_ins = sorted(drop_ins);
-    drop_ins.retain(|found| is_drop_in(&found.path, suffix));
+    drop_ins.retain(|found| is_drop_in(&found.path, peer.sources().suffix));
     // A stable sort: within one name, the order of the directories is kept.
     drop_ins.sort_by(|a, b| a.path.file_name().cmp(&b.path.file_name()));
     let mut chosen: Vec<Found> = Vec::new();
@@ -134,13 +147,13 @@ fn by_name(drop_ins: Vec<Found>, suffix: &str, warnings: &mut Vec<Warning>) -> V
                     chosen.pop();
                 }
             }
-            Content::Link { target, .. } => {
+            Content::Link { target, .. } if peer == Peer::ZramGenerator => {
                 let text = format!(
                     "zram-generator does not follow links in this directory, so nothing was imported from {target}; to import it, replace the link by a copy"
                 );
                 warnings.push(Warning::of_file(&found.path, text));
             }
-            Content::Text(_) | Content::Unreadable(_) => {
+            Content::Text(_) | Content::Link { .. } | Content::Unreadable(_) => {
                 if replaces {
                     chosen.pop();
                 }

@@ -1,4 +1,4 @@
-//! Parses files of zram-generator. Quotes, escapes and continuation lines are those of rust-ini 0.21.
+//! Parses INI files of zram-generator and rpi-swap. Quotes, escapes and continuation lines are those of rust-ini 0.21.
 //!
 //! Lines that rust-ini loses or rejects (the line after an indented comment, a comment after a header) are read as
 //! intended.
@@ -35,6 +35,11 @@ impl Setting {
             (Some(section), false) => format!("[{section}] {}", self.key),
             (None, _) => self.key.clone(),
         }
+    }
+
+    /// Name and value: `[zram0] zram-size = ram`.
+    pub fn text(&self) -> String {
+        format!("{} = {}", self.name(), self.value)
     }
 }
 
@@ -104,7 +109,7 @@ fn value(raw: &str, has_comments: bool) -> (String, Option<&'static str>) {
             // Quotes are special only at the beginning; text after the closing quote is literal.
             ('"' | '\'', None) if may_quote => quote = Some(letter),
             ('#' | ';', None) if is_behind_blank && has_comments => {
-                let why = "zram-generator takes the comment behind the value for part of it; it was left out";
+                let why = "here a comment behind a value is part of the value; it was left out";
                 return (value.trim_end().to_owned(), Some(why));
             }
             _ => value.push(letter),

@@ -11,6 +11,7 @@ mod ini;
 mod log2ram;
 mod pop_zram;
 mod refused;
+mod rpi_swap;
 mod shell;
 mod zram_tools;
 
@@ -27,11 +28,14 @@ pub enum Peer {
     Log2ram,
     /// The zram script of Pop!_OS.
     PopZram,
+    /// rpi-swap of Raspberry Pi OS.
+    RpiSwap,
 }
 
 impl Peer {
     /// All programs.
-    pub const ALL: [Peer; 4] = [Peer::ZramGenerator, Peer::ZramTools, Peer::Log2ram, Peer::PopZram];
+    pub const ALL: [Peer; 5] =
+        [Peer::ZramGenerator, Peer::ZramTools, Peer::Log2ram, Peer::PopZram, Peer::RpiSwap];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -40,6 +44,7 @@ impl Peer {
             Peer::ZramTools => "zram-tools",
             Peer::Log2ram => "log2ram",
             Peer::PopZram => "pop-zram",
+            Peer::RpiSwap => "rpi-swap",
         }
     }
 
@@ -118,6 +123,7 @@ pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &Values) -> Impor
         Peer::ZramTools => zram_tools::import(files),
         Peer::Log2ram => log2ram::import(files),
         Peer::PopZram => pop_zram::import(files),
+        Peer::RpiSwap => rpi_swap::import(files),
     };
     let names: Vec<PathBuf> = files.iter().map(|(file, _)| file.clone()).collect();
     draft.finish(peer, &names)

@@ -245,5 +245,19 @@ pub const ROWS: &[Row] = &[
     ),
     ("pop-zram", 1_048_576, "", OTHER, &["zram0 1610612736 swap 1000 discard lz4,auto"]),
     ("pop-zram", 33_554_432, "", OTHER, &["zram0 8589934592 swap 1000 discard lz4,auto"]),
+    (
+        "rpi-swap",
+        1_048_576,
+        "",
+        OTHER,
+        &["zram0 536870912 swap 100 discard zstd,auto wb=/mnt/usb/zram0.writeback"],
+    ),
+    (
+        "rpi-swap-default",
+        8_388_608,
+        "",
+        OTHER,
+        &["zram0 2147483648 swap 100 discard zstd,auto wb=/var/lib/zramd/zram0.writeback"],
+    ),
     ("pop-zram-default", 1_048_576, "", OTHER, &["zram0 536870912 swap 1000 discard zstd,auto"]),
 ];

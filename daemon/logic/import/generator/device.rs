@@ -64,13 +64,13 @@ impl<'a> Translator<'a> {
             self.section.comment(&format!("was {was}"));
         }
         let is = self.section.set(key, value);
-        self.draft.row(format!("{} = {}", setting.name(), setting.value), is, note);
+        self.draft.row(setting.text(), is, note);
     }
 
     /// Leaves a setting out, with a comment and a row.
     fn leave_out(&mut self, setting: &Setting, note: &str) {
         self.section.comment(&format!("{} = {} ({note})", setting.key, setting.value));
-        self.draft.row(format!("{} = {}", setting.name(), setting.value), "", note);
+        self.draft.row(setting.text(), "", note);
     }
 
     /// Leaves a required setting out, and disables the device.
@@ -285,7 +285,7 @@ impl<'a> Translator<'a> {
         if !found.secondary.is_empty() {
             let is = self.section.set("recompression-algorithm", &document::list(&found.secondary));
             let note = "neither program recompresses by itself";
-            self.draft.row(format!("{} = {}", setting.name(), setting.value), is, note);
+            self.draft.row(setting.text(), is, note);
         }
     }
 
