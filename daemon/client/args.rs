@@ -9,6 +9,7 @@ use engine::benchmark::SECONDS;
 use logic::benchmark::swap::LARGEST_CLUSTER;
 use logic::device::algorithm::Algorithm;
 use logic::import::Peer;
+use logic::init::Profile;
 
 /// Shows and controls compressed memory.
 #[derive(Debug, Default, Parser)]
@@ -211,6 +212,8 @@ pub enum Command {
     /// RAM disks that outlive a reboot, and their snapshots
     #[command(subcommand)]
     Disk(Disk),
+    /// Propose a configuration for this machine, and write it after a yes
+    Init(Init),
     /// Print the configuration of another program as one of zramd
     Import(Import),
     /// Print completions for a shell
@@ -222,6 +225,47 @@ pub enum Command {
     /// Print the man page of zramdctl(1)
     #[command(hide = true)]
     Man,
+}
+
+/// `init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Purpose of the machine; otherwise it is guessed
+    #[arg(short, long, value_enum)]
+    pub profile: Option<ProfileName>,
+    /// Write without asking
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Then enable and start zramd.service, or have it read its configuration again
+    #[arg(long, conflicts_with = "root")]
+    pub now: bool,
+    /// Only print the proposal; needs no rights
+    #[arg(short = 'n', long, conflicts_with_all = ["yes", "now"])]
+    pub dry_run: bool,
+    /// Read, and write, below this directory
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+}
+
+/// The purpose of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProfileName {
+    /// As much as fits
+    Desktop,
+    /// Room for peaks
+    Server,
+    /// As a desktop, on an SD card or eMMC
+    Board,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Profile {
+        match name {
+            ProfileName::Desktop => Profile::Desktop,
+            ProfileName::Server => Profile::Server,
+            ProfileName::Board => Profile::Board,
+        }
+    }
 }
 
 /// `import`.

@@ -19,7 +19,7 @@ use engine::gather;
 use engine::ramdisk;
 use engine::reload::Survey;
 use host::linux::ramdisk::Calls;
-use host::linux::{files, process, unit_files};
+use host::linux::{LinuxHost, files, process, unit_files};
 use host::{Host, MachineFile};
 use logic::benchmark::cache::Unusable;
 use logic::change::{Action, Change};
@@ -236,27 +236,42 @@ fn drained(standing: &Standing) -> Vec<Finding> {
     standing.drained.iter().map(of_swap).collect()
 }
 
+/// Why there can be no zram devices here, if so.
+pub(super) fn unsupported(root: &Path, container: Option<&str>) -> Option<Finding> {
+    without_zram(container, has_zram(root))
+}
+
+fn has_zram(root: &Path) -> bool {
+    LinuxHost::new(root).has_control() || can_load(root)
+}
+
+fn without_zram(container: Option<&str>, has_zram: bool) -> Option<Finding> {
+    match container {
+        Some(kind) => Some(Finding::new(
+            Level::Warning,
+            Code::Container,
+            "",
+            format!("this is a container ({kind}), which has no zram devices of its own"),
+            "configure zramd on the host",
+        )),
+        None if !has_zram => Some(Finding::new(
+            Level::Error,
+            Code::ZramMissing,
+            "",
+            "this kernel has no zram: it is not built in, and there is no module to load",
+            "install the rest of the kernel's modules (linux-modules-extra, kernel-modules), or another kernel",
+        )),
+        None => None,
+    }
+}
+
 /// What zramd needs and lacks, now and at the next boot.
 fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut found: Vec<Finding> =
+        without_zram(standing.container.as_deref(), standing.has_zram).into_iter().collect();
     let mut add = |level, code, message: &str, remedy| {
         found.push(Finding::new(level, code, "", message, remedy));
     };
-    if let Some(kind) = &standing.container {
-        add(
-            Level::Warning,
-            Code::Container,
-            &format!("this is a container ({kind}), which has no zram devices of its own"),
-            "configure zramd on the host",
-        );
-    } else if !standing.has_zram {
-        add(
-            Level::Error,
-            Code::ZramMissing,
-            "this kernel has no zram: it is not built in, and there is no module to load",
-            "install the rest of the kernel's modules (linux-modules-extra, kernel-modules), or another kernel",
-        );
-    }
     let is_kept = |disk: &RamDiskSettings| disk.keep.is_some();
     if let Some(why) = &standing.not_loading
         && loaded.settings.ramdisks.iter().any(is_kept)
@@ -317,7 +332,7 @@ fn look() -> Standing {
         running: runs(),
     });
     Standing {
-        has_zram: host.has_control() || can_load(root),
+        has_zram: has_zram(root),
         counts_pressure: host.text(MachineFile::MemoryPressure).is_ok(),
         wakes_for_pressure: !is_before_6_5(&host.text(MachineFile::KernelRelease).unwrap_or_default()),
         not_loading: not_loading(root),
@@ -333,7 +348,7 @@ fn not_loading(root: &Path) -> Option<String> {
 }
 
 /// Whether PID 1 reports the service as running.
-fn runs() -> bool {
+pub(super) fn runs() -> bool {
     let mut command = Command::new("systemctl");
     command.args(["is-active", "--quiet", "zramd.service"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

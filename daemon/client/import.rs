@@ -12,11 +12,11 @@ use host::linux::files::describe;
 use host::linux::peer_files::Root;
 use host::linux::process;
 use logic::exit::ExitStatus;
-use logic::import::{self, Imported, Program, Values, Warning, files};
+use logic::import::{self, Imported, Peer, Program, Values, Warning, files};
 use logic::table;
 
-/// Destination of `--write`.
-const DESTINATION: &str = "etc/zramd/zramd.toml";
+/// The file that is written.
+pub(super) const DESTINATION: &str = "etc/zramd/zramd.toml";
 /// Headings of the table of settings.
 const HEADING: [&str; 3] = ["WAS", "IS", "NOTE"];
 /// Width of a terminal. A wider table is printed row by row.
@@ -34,24 +34,9 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
     if cli.config.is_some() {
         out::note("warning: --config has no effect: an import reads the files of the other program");
     }
-    let sources = peer.sources();
     let directory = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
-    let root = Root::open(&directory)
-        .map_err(|error| Error::failed(format!("{}: {}", directory.display(), describe(&error))))?;
-    let ordered = files::order(peer, root.mains(sources.mains), root.drop_ins(sources.drop_ins));
-    if let [others @ .., last] = ordered.unreadable.as_slice() {
-        for other in others {
-            out::note(&format!("error: {}", place(other)));
-        }
-        return Err(Error::failed(place(last)));
-    }
-    if ordered.files.is_empty() && ordered.warnings.is_empty() {
-        let message = match sources.mains {
-            [one] => format!("{} is not configured here: there is no {one}", peer.name()),
-            many => format!("{} is not configured here: there is none of {}", peer.name(), many.join(", ")),
-        };
-        return Err(Error::new(ErrorKind::NotFound, message));
-    }
+    let root = open(&directory)?;
+    let ordered = ordered(peer, &root)?;
     let programs = import::programs(peer, &ordered.files);
     for (name, _) in &given {
         if !programs.iter().any(|program| program.name == *name) {
@@ -68,9 +53,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
         values.printed = programs.into_iter().map(|program| ran(program, PROGRAM_LIMIT)).collect();
     }
     let imported = import::import(peer, &ordered.files, &values);
-    for warning in ordered.warnings.iter().chain(&imported.warnings) {
-        out::note(&format!("warning: {}", place(warning)));
-    }
+    warn(ordered.warnings.iter().chain(&imported.warnings));
     if imported.is_empty {
         let names: Vec<String> = ordered.files.iter().map(|(file, _)| file.display().to_string()).collect();
         let place = if names.is_empty() { "what was found".to_owned() } else { names.join(", ") };
@@ -79,7 +62,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
     }
     if words.write {
         let file = directory.join(DESTINATION);
-        write(&root, &file, &imported)?;
+        write(&root, &file, &imported.toml)?;
         out::note(rows(&imported).trim_end());
         out::note(&format!(
             "Written to {}. Look at it, run `zramdctl check`, then swap over from {} as {SWITCHING} has it.",
@@ -91,6 +74,39 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
         out::note(rows(&imported).trim_end());
     }
     Ok(ExitStatus::Success)
+}
+
+/// Opens a directory that is treated as `/`.
+pub(super) fn open(directory: &Path) -> Result<Root, Error> {
+    Root::open(directory)
+        .map_err(|error| Error::failed(format!("{}: {}", directory.display(), describe(&error))))
+}
+
+/// The files of a program. It is an error if one cannot be read, or if there are none.
+pub(super) fn ordered(peer: Peer, root: &Root) -> Result<files::Ordered, Error> {
+    let sources = peer.sources();
+    let ordered = files::order(peer, root.mains(sources.mains), root.drop_ins(sources.drop_ins));
+    if let [others @ .., last] = ordered.unreadable.as_slice() {
+        for other in others {
+            out::note(&format!("error: {}", place(other)));
+        }
+        return Err(Error::failed(place(last)));
+    }
+    if ordered.files.is_empty() && ordered.warnings.is_empty() {
+        let message = match sources.mains {
+            [one] => format!("{} is not configured here: there is no {one}", peer.name()),
+            many => format!("{} is not configured here: there is none of {}", peer.name(), many.join(", ")),
+        };
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    Ok(ordered)
+}
+
+/// Prints warnings.
+pub(super) fn warn<'a>(warnings: impl Iterator<Item = &'a Warning>) {
+    for warning in warnings {
+        out::note(&format!("warning: {}", place(warning)));
+    }
 }
 
 /// Runs a program as zram-generator does, but with a time limit, and returns its output.
@@ -159,12 +175,14 @@ fn block(row: &[String]) -> String {
 }
 
 /// Writes the file; an existing one is never overwritten.
-fn write(root: &Root, file: &Path, imported: &Imported) -> Result<(), Error> {
+pub(super) fn write(root: &Root, file: &Path, toml: &str) -> Result<(), Error> {
     let file = file.display();
-    root.create(Path::new(DESTINATION), &imported.toml).map_err(|error| {
+    root.create(Path::new(DESTINATION), toml).map_err(|error| {
         let message = match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                format!("{file} is there already; move it away, or import without --write and merge by hand")
+                format!(
+                    "{file} is there already; move it away, or merge by hand what is printed without writing"
+                )
             }
             _ => format!("cannot write {file}: {}", describe(&error)),
         };

@@ -13,6 +13,7 @@ pub mod doctor;
 #[cfg(test)]
 mod fixture;
 pub mod import;
+mod init;
 mod job;
 pub mod list;
 mod looks;

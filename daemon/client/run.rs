@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser};
 use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
-    act, adopt, benchmark, config, connect, doctor, import, list, maintain, man, out, overrides, plan,
+    act, adopt, benchmark, config, connect, doctor, import, init, list, maintain, man, out, overrides, plan,
     ramdisk, read, show, stats, status, top,
 };
 use engine::Error;
@@ -49,6 +49,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Disk(command) => ramdisk::run(cli, &command),
         Command::Maintain(words) => maintain::run(cli, &words),
         Command::Import(words) => import::run(cli, &words),
+        Command::Init(words) => init::run(cli, &words),
         Command::Completions { shell } => completions(shell),
         Command::Man => man::run(),
         Command::Plan { change, form } => {

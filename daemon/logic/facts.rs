@@ -79,8 +79,8 @@ pub struct OtherManager {
     unless: &'static [&'static str],
     /// Its name for `zramdctl import`, if supported.
     pub import: Option<&'static str>,
-    /// How to disable it.
-    pub remedy: &'static str,
+    /// How to disable it: an imperative, lower case, no full stop.
+    pub off: &'static str,
 }
 
 /// What a program sets up.
@@ -111,6 +111,16 @@ impl Does {
 }
 
 impl OtherManager {
+    /// What to do beside zramd.
+    pub fn remedy(&self) -> String {
+        match self.import {
+            Some(name) => {
+                format!("take its settings over with `zramdctl import {name}`, then {}", self.off)
+            }
+            None => self.off.to_owned(),
+        }
+    }
+
     /// The programs in use on a machine with these paths and directory contents; each at most once.
     pub fn at_work(
         kind: impl Fn(&str) -> PathKind,
@@ -143,7 +153,7 @@ const fn generator(file: &'static str, unless: &'static [&'static str]) -> Other
         needs: &["/usr/lib/systemd/system-generators/zram-generator"],
         unless,
         import: Some("zram-generator"),
-        remedy: "take its settings over with `zramdctl import zram-generator`, then remove its package, or link /etc/systemd/system-generators/zram-generator to /dev/null",
+        off: "remove its package, or link /etc/systemd/system-generators/zram-generator to /dev/null",
     }
 }
 
@@ -187,7 +197,7 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
         needs: &[],
         unless: &[],
         import: Some("zram-tools"),
-        remedy: "take its settings over with `zramdctl import zram-tools`, then run `systemctl disable zramswap.service`",
+        off: "run `systemctl disable zramswap.service`",
     },
     OtherManager {
         name: "log2ram",
@@ -196,7 +206,7 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
         needs: &[],
         unless: &[],
         import: Some("log2ram"),
-        remedy: "take its settings over with `zramdctl import log2ram`, then run `systemctl disable log2ram.service`",
+        off: "run `systemctl disable log2ram.service`",
     },
     OtherManager {
         name: "pop-zram",
@@ -205,7 +215,7 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
         needs: &[],
         unless: &["/etc/systemd/system/pop-default-settings-zram.service"],
         import: Some("pop-zram"),
-        remedy: "take its settings over with `zramdctl import pop-zram`, then run `systemctl mask pop-default-settings-zram.service`",
+        off: "run `systemctl mask pop-default-settings-zram.service`",
     },
     OtherManager {
         name: "rpi-swap",
@@ -214,7 +224,7 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
         needs: &["/usr/lib/systemd/system-generators/rpi-swap-generator"],
         unless: &["/etc/systemd/system-generators/rpi-swap-generator"],
         import: Some("rpi-swap"),
-        remedy: "take its settings over with `zramdctl import rpi-swap`, then remove its package, or link /etc/systemd/system-generators/rpi-swap-generator to /dev/null",
+        off: "remove its package, or link /etc/systemd/system-generators/rpi-swap-generator to /dev/null",
     },
     OtherManager {
         name: "udisks",
@@ -223,7 +233,7 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
         needs: &["/usr/lib/udev/rules.d/90-udisks2-zram.rules"],
         unless: &["/etc/udev/rules.d/90-udisks2-zram.rules"],
         import: None,
-        remedy: "remove the package udisks2-zram, or link /etc/udev/rules.d/90-udisks2-zram.rules to /dev/null",
+        off: "remove the package udisks2-zram, or link /etc/udev/rules.d/90-udisks2-zram.rules to /dev/null",
     },
     OtherManager {
         name: "the unrelated older zramd",
@@ -232,7 +242,7 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
         needs: &["/usr/bin/zramd"],
         unless: &[],
         import: None,
-        remedy: "remove its package and /etc/default/zramd",
+        off: "remove its package and /etc/default/zramd",
     },
 ];
 

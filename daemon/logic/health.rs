@@ -247,7 +247,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
                     other.file,
                     other.does.claim()
                 ),
-                other.remedy.to_owned(),
+                other.remedy(),
             ),
         };
         found.push(Finding::new(Level::Warning, code, other.file, message, remedy));
@@ -284,16 +284,18 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
     }
 }
 
+/// Whether a kernel command line asks for hibernation to a disk.
+pub fn hibernates(cmdline: &str) -> bool {
+    let mut words = cmdline.split_whitespace();
+    words.clone().any(|word| word.starts_with("resume="))
+        && words.all(|word| word != "noresume")
+        && resume_device(cmdline).is_none()
+}
+
 /// Whether hibernation to a disk is configured, and all active swap is on zram.
 fn resumes_without_disk(around: &Surroundings) -> bool {
-    let mut words = around.cmdline.split_whitespace();
-    let wanted =
-        words.clone().any(|word| word.starts_with("resume=")) && words.all(|word| word != "noresume");
     let is_memory = |swap: &SwapLine| swap.zram_number().is_some();
-    wanted
-        && resume_device(&around.cmdline).is_none()
-        && !around.swaps.is_empty()
-        && around.swaps.iter().all(is_memory)
+    hibernates(&around.cmdline) && !around.swaps.is_empty() && around.swaps.iter().all(is_memory)
 }
 
 /// The zram device in `resume=`, if it is one.

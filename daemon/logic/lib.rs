@@ -17,6 +17,7 @@ pub mod finding;
 pub mod health;
 pub mod human;
 pub mod import;
+pub mod init;
 pub mod maintain;
 pub mod outcome;
 pub mod overlay;

@@ -26,6 +26,7 @@ mod import;
 mod import_command;
 mod import_original;
 mod import_units;
+mod init;
 mod layers;
 mod links;
 mod maintenance;

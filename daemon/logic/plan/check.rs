@@ -426,7 +426,7 @@ pub(super) fn neighbours(
             other.file,
             other.does.claim()
         );
-        let problem = warn(message, other.remedy.to_owned()).about(other.file);
+        let problem = warn(message, other.remedy()).about(other.file);
         problems.push(problem.code(Code::ForeignManager));
     }
     problems

@@ -1,0 +1,147 @@
+//! `init`: proposes a configuration for this machine, and writes it after a yes.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::args::{Change, Cli, Init};
+use super::{act, connect, doctor, import, out, read};
+use engine::{Error, ErrorKind, init};
+use host::Host;
+use host::linux::peer_files::Root;
+use host::linux::{LinuxHost, files, unit_files};
+use logic::change::Action;
+use logic::config;
+use logic::config::render;
+use logic::exit::ExitStatus;
+use logic::import::{Imported, Values};
+use logic::init::Machine;
+
+/// Runs `init`: the proposal to standard output, everything else to standard error.
+pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
+    if cli.config.is_some() {
+        out::note("warning: --config has no effect: init reads and writes the usual files");
+    }
+    let directory = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
+    let root = import::open(&directory)?;
+    let host = LinuxHost::new(&directory);
+    let machine = init::look(&host);
+    if !words.dry_run {
+        refuse(words, &host, &machine, &directory)?;
+    }
+    let peer = machine.import_from();
+    let imported = peer.map(|peer| imported(peer, &root)).transpose()?;
+    let profile = words.profile.map(Into::into);
+    let proposal = machine.propose(profile, peer.zip(imported.as_ref()));
+    for remark in &proposal.remarks {
+        out::note(remark);
+    }
+    let file = directory.join(import::DESTINATION);
+    let loaded = config::load(&[(file.clone(), proposal.toml.clone())], "");
+    let problems = engine::check(&host, &loaded).problems;
+    if !problems.is_empty() {
+        out::note(render::render(&problems, false).trim_end());
+    }
+    out::note("");
+    out::print(&proposal.toml)?;
+    if words.dry_run {
+        return Ok(ExitStatus::Success);
+    }
+    if !words.yes && !agreed(&file)? {
+        out::note("Nothing was written.");
+        return Ok(ExitStatus::Failure);
+    }
+    import::write(&root, &file, &proposal.toml)?;
+    out::note(&format!("Written to {}.", file.display()));
+    if words.now {
+        return start(cli);
+    }
+    if words.root.is_none() {
+        out::note("Run `systemctl enable --now zramd.service` to use it now and at every boot.");
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Refuses where a configuration could not be written, or not used.
+fn refuse(words: &Init, host: &LinuxHost, machine: &Machine, directory: &Path) -> Result<(), Error> {
+    let loaded = files::load(directory, files::sources(directory, None));
+    // Packages ship theirs below /usr, and overrides until the next boot are in /run.
+    let is_own = |file: &&PathBuf| file.strip_prefix(directory).unwrap_or(file).starts_with("etc");
+    if let Some(file) = loaded.files.iter().find(is_own) {
+        return Err(Error::failed(format!(
+            "{} is there already; `zramdctl cat-config` shows what is configured",
+            file.display()
+        )));
+    }
+    if words.root.is_some() {
+        return Ok(());
+    }
+    if !host.is_privileged() {
+        let message = "only root can write /etc/zramd/zramd.toml; --dry-run shows the proposal";
+        return Err(Error::new(ErrorKind::NotPermitted, message));
+    }
+    if let Some(finding) = doctor::unsupported(directory, host.container().as_deref()) {
+        return Err(Error::new(ErrorKind::Unsupported, format!("{}; {}", finding.message, finding.remedy)));
+    }
+    if !words.now {
+        return Ok(());
+    }
+    if let Some(rival) = machine.rivals().next() {
+        let message = format!(
+            "{} is set up here ({}) and would claim the same devices: run `zramdctl init` without --now, {}, and reboot",
+            rival.name, rival.file, rival.off
+        );
+        return Err(Error::new(ErrorKind::Unsafe, message));
+    }
+    if !unit_files::is_booted(directory) {
+        let message = "systemd is not running: without --now the configuration is written, and `/usr/lib/zramd/zramd-setup apply` sets it up";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    Ok(())
+}
+
+/// The configuration of another program. A device that it names, but cannot set up, is none.
+fn imported(peer: logic::import::Peer, root: &Root) -> Result<Imported, Error> {
+    let ordered = import::ordered(peer, root)?;
+    let imported = logic::import::import(peer, &ordered.files, &Values::default());
+    import::warn(ordered.warnings.iter().chain(&imported.warnings));
+    Ok(imported)
+}
+
+/// Asks on standard error. The end of standard input is a no.
+fn agreed(file: &Path) -> Result<bool, Error> {
+    let mut answer = String::new();
+    write!(io::stderr(), "\nWrite this to {}? [y/N] ", file.display()).ok();
+    io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| Error::failed(format!("cannot read the answer: {error}")))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Enables and starts the daemon, which sets up the devices; one that runs already reads its configuration again.
+fn start(cli: &Cli) -> Result<ExitStatus, Error> {
+    let was_running = doctor::runs();
+    let enabled = Command::new("systemctl").args(["enable", "--now", "zramd.service"]).status();
+    match enabled {
+        Ok(status) if status.success() => {}
+        Ok(status) => return Err(Error::failed(format!("systemctl enable --now zramd.service: {status}"))),
+        Err(error) => return Err(Error::failed(format!("cannot run systemctl: {error}"))),
+    }
+    if was_running {
+        let status = connect::run(act::reload(!cli.no_ask_password, Change::default()));
+        if status != ExitStatus::Success {
+            return Ok(status);
+        }
+    }
+    let loaded = read::config(None);
+    let survey = read::survey(None, &loaded, false)?;
+    let missing = survey.changes.iter().find(|change| change.action != Action::Keep);
+    match missing {
+        Some(change) => {
+            let message =
+                format!("{} is not set up ({}); see `zramdctl doctor`", change.target, change.detail);
+            Err(Error::failed(message))
+        }
+        None => Ok(ExitStatus::Success),
+    }
+}

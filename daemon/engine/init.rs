@@ -1,0 +1,24 @@
+//! Looks at the machine for `zramdctl init`.
+
+use super::gather;
+use host::{Host, MachineFile};
+use logic::facts::PathKind;
+use logic::health;
+use logic::init::Machine;
+use logic::vm::Tunable;
+
+/// What a display manager's package enables.
+const DISPLAY_MANAGER: &str = "/etc/systemd/system/display-manager.service";
+
+/// The machine. What cannot be read counts as missing: the root may be that of another machine.
+pub fn look<H: Host>(host: &H) -> Machine {
+    Machine {
+        memory_bytes: gather::machine(host).memory.total_kib.saturating_mul(1024),
+        mounts: gather::mounts(host).unwrap_or_default(),
+        has_display: host.path_kind(DISPLAY_MANAGER) != PathKind::Missing,
+        swaps: gather::swaps(host).unwrap_or_default(),
+        zswap: host.read_tunable(Tunable::Zswap).is_ok_and(|value| value == "Y"),
+        hibernates: health::hibernates(&host.text(MachineFile::Cmdline).unwrap_or_default()),
+        others: gather::other_managers(host),
+    }
+}

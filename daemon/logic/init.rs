@@ -1,0 +1,305 @@
+//! `zramdctl init`: proposes a configuration for this machine.
+
+use super::facts::{Does, OtherManager};
+use super::human::human;
+use super::import::{Imported, Peer};
+use super::proc::{MountLine, SwapLine};
+
+/// What a proposal depends on.
+#[derive(Debug, Clone, Default)]
+pub struct Machine {
+    /// `MemTotal` in bytes; 0 if unknown.
+    pub memory_bytes: u64,
+    /// Mounted file systems.
+    pub mounts: Vec<MountLine>,
+    /// Whether a display manager is installed.
+    pub has_display: bool,
+    /// Active swap.
+    pub swaps: Vec<SwapLine>,
+    /// Whether zswap is enabled.
+    pub zswap: bool,
+    /// Whether the kernel command line asks for hibernation to a disk.
+    pub hibernates: bool,
+    /// Other programs that set up zram.
+    pub others: Vec<OtherManager>,
+}
+
+/// The purpose of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// People sit in front of it: as much as fits.
+    Desktop,
+    /// Services: room for peaks.
+    Server,
+    /// The root file system is on an SD card or eMMC.
+    Board,
+}
+
+/// A proposed configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// The file.
+    pub toml: String,
+    /// What was found, and what follows from it: one sentence each.
+    pub remarks: Vec<String>,
+}
+
+/// The part of all proposals that does not depend on the machine.
+const VM: &str = "\n# While this swap is on, zswap is off, and pages are swapped one by one and rather than dropping cached files.\n[vm]\ntune = true\n";
+
+/// A suggestion for machines with a card.
+const LOGS: &str = "
+# Logs in RAM spare the card. They are saved every six hours and at shutdown; a power cut costs what came after that.
+# [ramdisk.logs]
+# mount-point = \"/var/log\"
+# size = \"min(ram / 10, 128MiB)\"
+# mode = \"0755\"
+# persist = \"snapshot\"
+# save-interval = \"6h\"
+";
+
+impl Profile {
+    /// As in a sentence.
+    fn name(self) -> &'static str {
+        match self {
+            Profile::Desktop => "desktop",
+            Profile::Server => "server",
+            Profile::Board => "small board",
+        }
+    }
+
+    /// Size of the swap, and why.
+    fn size(self) -> (&'static str, &'static str) {
+        match self {
+            Profile::Desktop | Profile::Board => (
+                "min(2 * ram, 32GiB)",
+                "How much can be stored, not how much memory it takes: two to three pages of programs fit into the memory of one.",
+            ),
+            Profile::Server => (
+                "min(ram, 16GiB)",
+                "Room for peaks. A service whose memory grows without end is ended sooner than with more.",
+            ),
+        }
+    }
+}
+
+impl Machine {
+    /// The profile that fits, and why.
+    pub fn profile(&self) -> (Profile, &'static str) {
+        if self.is_on_card() {
+            (Profile::Board, "the root file system is on an SD card or eMMC")
+        } else if self.has_display {
+            (Profile::Desktop, "a display manager is installed")
+        } else {
+            (Profile::Server, "no display manager is installed")
+        }
+    }
+
+    fn is_on_card(&self) -> bool {
+        let mut root = self.mounts.iter().filter(|mount| mount.mount_point == "/");
+        root.next_back().is_some_and(|mount| mount.source.starts_with("/dev/mmcblk"))
+    }
+
+    /// Programs that would claim the same devices.
+    pub fn rivals(&self) -> impl Iterator<Item = &OtherManager> {
+        self.others.iter().filter(|other| other.does == Does::Devices)
+    }
+
+    /// The program whose configuration replaces the measured one: the administrator has written it. What a distribution
+    /// ships below /usr is no decision of his.
+    pub fn import_from(&self) -> Option<Peer> {
+        let own = |other: &&OtherManager| !other.file.starts_with("/usr/");
+        self.rivals().find(own).and_then(|other| Peer::parse(other.import?))
+    }
+
+    /// Proposes a configuration. `imported` is that of [`Machine::import_from`].
+    pub fn propose(&self, profile: Option<Profile>, imported: Option<(Peer, &Imported)>) -> Proposal {
+        let (found, why) = self.profile();
+        let (profile, why) = profile.map_or((found, why), |asked| (asked, "as asked for"));
+        let memory = match self.memory_bytes {
+            0 => String::new(),
+            bytes => format!(" with {} of memory", human(bytes)),
+        };
+        let mut remarks = vec![format!("This is a {}{memory}: {why}.", profile.name())];
+        let mut toml = format!(
+            "#:schema /usr/share/zramd/zramd.schema.json\n# Written by `zramdctl init` for a {}. zramd.toml(5) explains all keys.\n",
+            profile.name()
+        );
+        match imported {
+            Some((peer, imported)) => {
+                remarks.push(format!("Devices are taken over from {}.", peer.name()));
+                toml.push_str(&imported.toml);
+                if !imported.toml.lines().any(|line| line == "[vm]") {
+                    toml.push_str(VM);
+                }
+            }
+            None => {
+                let (size, reason) = profile.size();
+                toml.push_str(&format!(
+                    "\n[zram0]\n# {reason}\nzram-size = \"{size}\"\n# The densest algorithm; \"auto\" if the kernel lacks it.\ncompression-algorithm = [\"zstd\", \"auto\"]\n"
+                ));
+                toml.push_str(VM);
+            }
+        }
+        if profile == Profile::Board {
+            toml.push_str(LOGS);
+        }
+        remarks.extend(self.remarks(imported.is_some()));
+        Proposal { toml, remarks }
+    }
+
+    fn remarks(&self, imports: bool) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for swap in self.swaps.iter().filter(|swap| swap.zram_number().is_none()) {
+            remarks.push(format!(
+                "Swap on {} ({}) stays, and is used when compressed swap is full.",
+                swap.path,
+                human(swap.size_kib.saturating_mul(1024))
+            ));
+        }
+        if self.zswap {
+            remarks.push("zswap is on; it is switched off while compressed swap is on.".to_owned());
+        }
+        if self.hibernates {
+            remarks.push(
+                "Hibernation is configured; if it fails for lack of memory, run `systemctl enable zramd-drain.service`."
+                    .to_owned(),
+            );
+        }
+        for other in &self.others {
+            let remark = match (other.does, other.import) {
+                (Does::Directories, Some(name)) => format!(
+                    "{} keeps directories in memory and is left alone; `zramdctl import {name}` shows its configuration for zramd.",
+                    other.name
+                ),
+                _ if !imports && other.import.is_some() => format!(
+                    "{} is configured by {}, which is not taken over, because the distribution ships it. Before the next boot, {}.",
+                    other.name, other.file, other.off
+                ),
+                _ => format!(
+                    "{} is set up here, too ({}). Before the next boot, {}.",
+                    other.name, other.file, other.off
+                ),
+            };
+            remarks.push(remark);
+        }
+        remarks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::fragment::Assignment;
+    use crate::config::{self, Loaded};
+    use crate::facts::OTHER_MANAGERS;
+    use crate::import;
+
+    const PROFILES: [Profile; 3] = [Profile::Desktop, Profile::Server, Profile::Board];
+
+    fn loaded(toml: &str) -> Loaded {
+        config::load(&[("/etc/zramd/zramd.toml".into(), toml.to_owned())], "")
+    }
+
+    fn other(file: &str) -> OtherManager {
+        *OTHER_MANAGERS.iter().find(|other| other.file == file).unwrap()
+    }
+
+    fn root_on(source: &str) -> Vec<MountLine> {
+        crate::proc::parse_mountinfo(format!("22 1 8:1 / / rw - ext4 {source} rw\n").as_bytes())
+    }
+
+    #[test]
+    fn every_proposal_is_a_valid_configuration() {
+        for profile in PROFILES {
+            let proposal = Machine::default().propose(Some(profile), None);
+            // What is only suggested is valid, too.
+            let all =
+                proposal.toml.replace("\n# [", "\n[").replace("\n# mo", "\nmo").replace("\n# si", "\nsi");
+            let all = all.replace("\n# pe", "\npe").replace("\n# sa", "\nsa");
+            for text in [&proposal.toml, &all] {
+                let loaded = loaded(text);
+                assert_eq!(loaded.problems, [], "{text}");
+                assert_eq!(loaded.settings.devices.len(), 1);
+            }
+            assert_eq!(loaded(&all).settings.ramdisks.len(), usize::from(profile == Profile::Board));
+        }
+    }
+
+    #[test]
+    fn a_desktop_gets_what_the_package_of_defaults_has() {
+        let values = |toml: &str| -> Vec<String> {
+            let sections = loaded(toml).merged.sections;
+            let keys = sections.iter().flat_map(|(name, section)| {
+                let line = move |(key, found): (&String, &Assignment)| {
+                    format!("{name}.{key} = {:?}", found.value.toml())
+                };
+                section.keys.iter().map(line)
+            });
+            keys.filter(|line| !line.starts_with("zram0.yield")).collect()
+        };
+        let packaged = include_str!("../../config/defaults.toml");
+        assert_eq!(values(&Machine::default().propose(Some(Profile::Desktop), None).toml), values(packaged));
+    }
+
+    #[test]
+    fn the_profile_follows_from_the_machine() {
+        let machine =
+            |source, has_display| Machine { mounts: root_on(source), has_display, ..Machine::default() };
+        assert_eq!(machine("/dev/sda1", false).profile().0, Profile::Server);
+        assert_eq!(machine("/dev/sda1", true).profile().0, Profile::Desktop);
+        assert_eq!(machine("/dev/mmcblk0p2", true).profile().0, Profile::Board);
+        assert_eq!(Machine::default().profile().0, Profile::Server);
+    }
+
+    #[test]
+    fn what_an_administrator_has_written_is_taken_over_and_what_is_shipped_is_not() {
+        let machine = |file| Machine { others: vec![other(file)], ..Machine::default() };
+        let imported = machine("/etc/systemd/zram-generator.conf").import_from();
+        assert_eq!(imported, Some(Peer::ZramGenerator));
+        assert_eq!(machine("/usr/lib/systemd/zram-generator.conf").import_from(), None);
+        assert_eq!(machine("/etc/rpi/swap.conf").import_from(), Some(Peer::RpiSwap));
+        let directories = "/etc/systemd/system/sysinit.target.wants/log2ram.service";
+        assert_eq!(machine(directories).import_from(), None);
+        assert_eq!(machine(directories).rivals().count(), 0);
+        let file = ("/etc/systemd/zram-generator.conf".into(), "[zram3]\nzram-size = 512\n".to_owned());
+        let found = import::import(Peer::ZramGenerator, &[file], &import::Values::default());
+        let machine = machine("/etc/systemd/zram-generator.conf");
+        let toml = machine.propose(None, Some((Peer::ZramGenerator, &found))).toml;
+        let loaded = loaded(&toml);
+        assert_eq!(loaded.problems, [], "{toml}");
+        assert_eq!(loaded.settings.devices.iter().map(|device| device.number).collect::<Vec<_>>(), [3]);
+        assert!(loaded.settings.vm.is_some());
+    }
+
+    #[test]
+    fn an_imported_section_is_not_written_twice() {
+        let file = ("/etc/pop-zram".into(), "ALGO=lz4\n".to_owned());
+        let found = import::import(Peer::PopZram, &[file], &import::Values::default());
+        for profile in PROFILES {
+            let toml = Machine::default().propose(Some(profile), Some((Peer::PopZram, &found))).toml;
+            assert_eq!(loaded(&toml).problems, [], "{toml}");
+        }
+    }
+
+    #[test]
+    fn everything_worth_knowing_is_remarked_on() {
+        let disk = SwapLine { path: "/dev/sda3".into(), size_kib: 4 << 20, used_kib: 0, priority: -2 };
+        let zram = SwapLine { path: "/dev/zram0".into(), ..disk.clone() };
+        let machine = Machine {
+            memory_bytes: 4 << 30,
+            swaps: vec![disk, zram],
+            zswap: true,
+            hibernates: true,
+            others: vec![other("/usr/lib/systemd/zram-generator.conf"), other("/etc/default/zramd")],
+            ..Machine::default()
+        };
+        let remarks = machine.propose(None, None).remarks;
+        assert_eq!(remarks.len(), 6, "{remarks:#?}");
+        assert!(
+            remarks.iter().all(|remark| remark.ends_with('.') && !remark.contains("zram0")),
+            "{remarks:#?}"
+        );
+        assert_eq!(Machine::default().propose(None, None).remarks.len(), 1);
+    }
+}

@@ -1,0 +1,86 @@
+//! `zramdctl init` below a directory.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::texts;
+
+fn init(root: &Path, words: &[&str], answer: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    command.arg("init").args(words).arg("--root").arg(root);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A program that does not ask may have ended already.
+    child.stdin.take().unwrap().write_all(answer.as_bytes()).ok();
+    child.wait_with_output().unwrap()
+}
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_proposal_is_written_only_after_a_yes() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let file = root.join("etc/zramd/zramd.toml");
+    let shown = init(root, &["--dry-run"], "");
+    assert!(shown.status.success(), "{shown:?}");
+    for answer in ["", "\n", "n\n", "yesterday\n"] {
+        let refused = init(root, &[], answer);
+        assert_eq!((refused.status.code(), file.exists()), (Some(1), false), "{answer:?}");
+    }
+    assert!(init(root, &[], "Yes\n").status.success());
+    assert_eq!(fs::read(&file).unwrap(), shown.stdout);
+    let again = init(root, &["--yes"], "");
+    assert_eq!(again.status.code(), Some(1));
+    assert!(texts(&again).1.contains("etc/zramd/zramd.toml"), "{again:?}");
+    assert_eq!(fs::read(&file).unwrap(), shown.stdout);
+}
+
+#[test]
+fn the_machine_decides_unless_a_profile_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let size = |words: &[&str]| {
+        let words = [words, &["--dry-run"]].concat();
+        let toml = texts(&init(root, &words, "")).0;
+        toml.lines().find_map(|line| Some(line.strip_prefix("zram-size = ")?.to_owned())).unwrap()
+    };
+    assert_eq!(size(&[]), r#""min(ram, 16GiB)""#);
+    assert_eq!(size(&["--profile", "desktop"]), r#""min(2 * ram, 32GiB)""#);
+    write(root, "etc/systemd/system/display-manager.service", "[Service]\n");
+    assert_eq!(size(&[]), r#""min(2 * ram, 32GiB)""#);
+    write(root, "proc/self/mountinfo", "22 1 179:2 / / rw - ext4 /dev/mmcblk0p2 rw\n");
+    assert!(texts(&init(root, &["-n"], "")).0.contains("\n# [ramdisk.logs]\n"));
+}
+
+#[test]
+fn the_administrators_own_configuration_is_taken_over_and_a_shipped_one_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let text = "[zram0]\nzram-size = ram / 4\n";
+    write(root, "usr/lib/systemd/system-generators/zram-generator", "x");
+    write(root, "usr/lib/systemd/zram-generator.conf", text);
+    let (toml, said) = texts(&init(root, &["-n"], ""));
+    assert!(!toml.contains("ram / 4") && said.contains("/usr/lib/systemd/zram-generator.conf"), "{said}");
+    write(root, "etc/systemd/zram-generator.conf", text);
+    assert!(init(root, &["--yes"], "").status.success());
+    let toml = fs::read_to_string(root.join("etc/zramd/zramd.toml")).unwrap();
+    assert!(toml.contains("zram-size = \"ram / 4\"") && toml.contains("\n[vm]\n"), "{toml}");
+}
+
+#[test]
+fn a_configuration_of_a_package_does_not_count_as_existing() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    write(root, "usr/lib/zramd/zramd.toml", "[zram0]\n");
+    assert!(init(root, &["--yes"], "").status.success());
+    fs::remove_file(root.join("etc/zramd/zramd.toml")).unwrap();
+    write(root, "etc/zramd/zramd.toml.d/10-more.toml", "[zram1]\n");
+    assert_eq!(init(root, &["--yes"], "").status.code(), Some(1));
+}
