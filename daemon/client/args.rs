@@ -91,6 +91,9 @@ pub enum Command {
     Status {
         /// Only these, for example zram0
         names: Vec<String>,
+        /// Form of the result
+        #[command(flatten)]
+        form: JsonForm,
     },
     /// Print properties as Key=Value, for scripts
     Show {

@@ -34,7 +34,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
     let ask = !cli.no_ask_password;
     match command {
         Command::List(list) => list::run(cli, &list),
-        Command::Status { names } => status::run(cli, &names),
+        Command::Status { names, form } => status::run(cli, &names, form.json),
         Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
         Command::Stats { names, format } => stats::run(cli, &names, format),
         Command::Doctor(form) => doctor::run(cli, form.json),

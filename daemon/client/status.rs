@@ -5,7 +5,7 @@ use std::time::Duration;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::args::Cli;
+use super::args::{Cli, Json};
 use super::columns::Row;
 use super::problems::{self, plural};
 use super::read::{self, Policies};
@@ -27,13 +27,18 @@ use logic::vm::VmView;
 /// Minimum size in bytes for a meaningful ratio.
 const WORTH_JUDGING: u64 = 16 << 20;
 
+/// Bytes below which the headline does not mention what is stored.
+const WORTH_MENTIONING: u64 = 1 << 20;
+
 /// Runs `status`.
-pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
+pub fn run(cli: &Cli, names: &[String], json: Json) -> Result<ExitStatus, Error> {
     let (snapshot, loaded) = read::snapshot(read::used_file(cli).as_ref())?;
     let style = Style::stdout(cli.color);
     let (rows, unknown) = select::select(Row::all(&snapshot), names);
     let policies = names.is_empty().then(read::policies);
-    out::print(&render(&snapshot, &rows, &loaded.merged, policies.as_ref(), style))?;
+    out::result(json, &document(&snapshot, &rows, names.is_empty()), || {
+        render(&snapshot, &rows, &loaded.merged, policies.as_ref(), style)
+    })?;
     let mut status = if names.is_empty() || rows.iter().all(|row| is_active(*row)) {
         ExitStatus::Success
     } else {
@@ -55,6 +60,23 @@ pub fn run(cli: &Cli, names: &[String]) -> Result<ExitStatus, Error> {
         }
     }
     Ok(status)
+}
+
+/// The JSON form: the snapshot with these rows, and the problems about them.
+fn document(snapshot: &Snapshot, rows: &[Row<'_>], whole: bool) -> Snapshot {
+    let mut document = snapshot.clone();
+    document
+        .devices
+        .retain(|view| rows.iter().any(|row| matches!(row, Row::Device(_)) && row.name() == view.name));
+    document
+        .disks
+        .retain(|view| rows.iter().any(|row| matches!(row, Row::Disk(_)) && row.name() == view.name));
+    document.problems.retain(|finding| is_about(finding, rows, whole));
+    document
+}
+
+fn is_about(finding: &Finding, rows: &[Row<'_>], whole: bool) -> bool {
+    whole || rows.iter().any(|row| select::is(&finding.object, *row))
 }
 
 /// Whether a device or disk is in its intended use.
@@ -101,8 +123,8 @@ pub fn render(
         parts.push(settings(&snapshot.vm, style));
     }
     parts.extend(policies.and_then(|policies| maintenance(snapshot, policies, style)));
-    let about = |finding: &&Finding| whole || rows.iter().any(|row| select::is(&finding.object, *row));
-    let found = problems::render(snapshot.problems.iter().filter(about), style);
+    let about = snapshot.problems.iter().filter(|finding| is_about(finding, rows, whole));
+    let found = problems::render(about, style);
     if !found.is_empty() {
         parts.push(found);
     }
@@ -173,9 +195,9 @@ fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option
     Some(paragraph.render())
 }
 
+/// What compressed memory has gained, and what there is.
 fn summary(snapshot: &Snapshot) -> String {
     let count = |wanted: fn(&DeviceView) -> bool| snapshot.devices.iter().filter(|view| wanted(view)).count();
-    let total = |amount: fn(&DeviceView) -> u64| human(snapshot.devices.iter().map(amount).sum());
     let disks = match snapshot.disks.len() {
         0 => String::new(),
         disks => format!(", {}", plural(disks, "RAM disk")),
@@ -189,13 +211,29 @@ fn summary(snapshot: &Snapshot) -> String {
         0 => String::new(),
         others => format!(" ({others} not by zramd)"),
     };
-    format!(
-        "{} in use{others}{disks}: {} stored in {} of memory, which saves {}; {problems}.",
-        plural(devices, "zram device"),
-        total(|view| view.stats.memory.orig_data_size),
-        total(|view| view.stats.memory.mem_used_total),
-        total(|view| view.stats.derived.saved_bytes),
-    )
+    let devices = plural(devices, "zram device");
+    format!("{}\n{devices} in use{others}{disks}; {problems}.", gain(&snapshot.devices))
+}
+
+/// What is stored in how much memory, in one sentence.
+fn gain(devices: &[DeviceView]) -> String {
+    let in_memory =
+        |view: &DeviceView| view.stats.memory.orig_data_size.saturating_sub(view.stats.backing.used_bytes);
+    let kinds =
+        [(RoleView::Swap, "programs"), (RoleView::Filesystem, "files"), (RoleView::Raw, "other data")];
+    let stored = kinds.iter().filter_map(|(role, kind)| {
+        let bytes = devices.iter().filter(|view| view.role == *role).map(in_memory).sum();
+        (bytes >= WORTH_MENTIONING).then(|| format!("{} of {kind}", human(bytes)))
+    });
+    let stored = stored.collect::<Vec<_>>().join(" and ");
+    if stored.is_empty() {
+        return "Next to nothing is stored in compressed memory yet.".to_owned();
+    }
+    let used: u64 = devices.iter().map(|view| view.stats.memory.mem_used_total).sum();
+    match devices.iter().map(in_memory).sum::<u64>().saturating_sub(used) {
+        0 => format!("{stored} are in {} of memory, which saves nothing.", human(used)),
+        saved => format!("{stored} are in {} of memory, which saves {}.", human(used), human(saved)),
+    }
 }
 
 /// A headline with a bullet, and labelled lines below it.

@@ -53,6 +53,7 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
         swaps,
         config: config.findings.clone(),
         configured: !config.sections.is_empty(),
+        yields: config.yields,
     };
     snapshot.problems = findings(&snapshot, &surroundings);
     snapshot.is_outranked = is_outranked(&snapshot, &surroundings.swaps);

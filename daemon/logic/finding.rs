@@ -52,6 +52,8 @@ pub enum Code {
     SwapFull,
     /// Swap is nearly full.
     SwapNearlyFull,
+    /// The size of a swap device does not fit what it stores.
+    SizeDoubtful,
     /// A device has nearly reached its memory limit.
     MemoryLimitNear,
     /// Most pages of a device do not compress.

@@ -4,14 +4,14 @@
 //! few facts, worst first.
 
 use super::config::problem::{Problem, Severity};
-use super::facts::OtherManager;
+use super::facts::{Does, OtherManager};
 use super::finding::{Code, Finding, Level, NEARLY_FULL_PERCENT};
 use super::human::human;
 use super::maintain::resize;
 use super::proc::{SwapLine, zram_number};
 use super::ramdisk::health::{disk_findings, disks_findings};
 use super::record::{Damaged, Target};
-use super::sample::{DeviceView, RoleView, Snapshot, StateView};
+use super::sample::{DeviceView, RoleView, Snapshot, StateView, SwapView};
 
 /// Facts besides the snapshot.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +32,8 @@ pub struct Surroundings {
     pub config: Vec<Finding>,
     /// Whether the configuration has a section.
     pub configured: bool,
+    /// Whether all its devices yield to other zram managers.
+    pub yields: bool,
 }
 
 /// The remedy for zswap.
@@ -73,7 +75,7 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     };
     found.extend(resize::findings(&snapshot.maintenance.resizes, size));
     for device in snapshot.devices.iter().filter(|device| device.managed) {
-        device_findings(device, &mut found);
+        device_findings(device, snapshot.memory.total_bytes, &mut found);
     }
     for disk in &snapshot.disks {
         disk_findings(disk, &mut found);
@@ -104,7 +106,7 @@ pub fn config_finding(problem: &Problem) -> Finding {
     Finding::new(level, code, object, message, remedy)
 }
 
-fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
+fn device_findings(device: &DeviceView, memory_bytes: u64, found: &mut Vec<Finding>) {
     let name = device.name.as_str();
     let stats = &device.stats;
     let mut add = |level, code, message, remedy: String| {
@@ -155,10 +157,7 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
             },
         );
     }
-    if let Some(swap) = device.swap
-        && swap.used_bytes / 100 * 100 >= swap.size_bytes / 100 * NEARLY_FULL_PERCENT
-        && swap.size_bytes > 0
-    {
+    if let Some(swap) = device.swap.filter(is_nearly_full) {
         let full = swap.used_bytes / 1000 * 1000 >= swap.size_bytes / 1000 * FULL_PERMILLE;
         add(
             if full { Level::Error } else { Level::Warning },
@@ -168,7 +167,28 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
                 human(swap.used_bytes),
                 human(swap.size_bytes)
             ),
-            format!("raise zram-size of [{name}], or add swap on a disk with a lower priority"),
+            match fit(device, memory_bytes) {
+                Some(Fit::Small { size }) => format!(
+                    "raise zram-size of [{name}] to about {}: at the present ratio, even that takes only half of the memory when full",
+                    human(size)
+                ),
+                _ => format!("raise zram-size of [{name}], or add swap on a disk with a lower priority"),
+            },
+        );
+    }
+    if let Some(Fit::Large { size, takes }) = fit(device, memory_bytes) {
+        add(
+            Level::Note,
+            Code::SizeDoubtful,
+            format!(
+                "at the present ratio, the {} of swap on {name} would take {} of memory, more than there is",
+                human(device.disk_size_bytes),
+                human(takes)
+            ),
+            format!(
+                "lower zram-size of [{name}] to about {}, or add swap on a disk with a lower priority",
+                human(size)
+            ),
         );
     }
     let limit = stats.memory.mem_limit;
@@ -187,6 +207,44 @@ fn device_findings(device: &DeviceView, found: &mut Vec<Finding>) {
             format!("more than half of the data on {name} is incompressible, so it saves little memory"),
             "add swap on a disk, or a writeback-device or writeback-file for such pages".to_owned(),
         );
+    }
+}
+
+fn is_nearly_full(swap: &SwapView) -> bool {
+    swap.size_bytes > 0 && swap.used_bytes / 100 * 100 >= swap.size_bytes / 100 * NEARLY_FULL_PERCENT
+}
+
+/// A size in bytes that is clearly wrong for what a swap device stores, and a better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// A full device would take more than all memory, namely `takes` bytes.
+    Large { size: u64, takes: u64 },
+    /// It is nearly full, and takes less than a third of the memory.
+    Small { size: u64 },
+}
+
+/// Compares the size of a swap device with the memory of the machine, at the ratio of what it stores now.
+fn fit(device: &DeviceView, memory_bytes: u64) -> Option<Fit> {
+    let memory = &device.stats.memory;
+    let swap = device.swap?;
+    let stored = memory.orig_data_size.saturating_sub(device.stats.backing.used_bytes);
+    let enough = WORTH_JUDGING.max(memory_bytes / 20);
+    if stored < enough || memory.mem_used_total == 0 || memory_bytes == 0 {
+        return None;
+    }
+    // The size whose contents would take `bytes` of memory, in whole 256 MiB.
+    let size = |bytes: u64| {
+        let size = u128::from(bytes) * u128::from(stored) / u128::from(memory.mem_used_total);
+        u64::try_from(size >> 28 << 28).unwrap_or(u64::MAX)
+    };
+    let takes = u128::from(device.disk_size_bytes) * u128::from(memory.mem_used_total) / u128::from(stored);
+    let takes = u64::try_from(takes).unwrap_or(u64::MAX);
+    if memory.mem_limit == 0 && takes > memory_bytes {
+        Some(Fit::Large { size: size(memory_bytes / 4 * 3), takes })
+    } else if is_nearly_full(&swap) && takes < memory_bytes / 3 {
+        Some(Fit::Small { size: size(memory_bytes / 2) })
+    } else {
+        None
     }
 }
 
@@ -225,7 +283,8 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             ));
         }
     }
-    for other in &around.other_managers {
+    let claims = |other: &&OtherManager| !(around.yields && other.does == Does::Devices);
+    for other in around.other_managers.iter().filter(claims) {
         let (code, message, remedy) = match other.import {
             Some(name) if !around.configured => (
                 Code::ImportOffered,
@@ -308,7 +367,6 @@ fn resume_device(cmdline: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::device::stat::MmStat;
-    use crate::sample::SwapView;
     use crate::vm::VmView;
 
     fn swap_device() -> DeviceView {
@@ -387,6 +445,31 @@ mod tests {
     }
 
     #[test]
+    fn a_size_is_recommended_when_it_is_clearly_wrong() {
+        const GIB: u64 = 1 << 30;
+        let found = |size: u64, stored: u64, takes: u64| {
+            let mut device = swap_device();
+            device.disk_size_bytes = size;
+            device.swap = Some(SwapView { priority: 100, size_bytes: size, used_bytes: stored });
+            device.stats.memory =
+                MmStat { orig_data_size: stored, mem_used_total: takes, ..MmStat::default() };
+            fit(&device, 8 * GIB)
+        };
+        assert_eq!(found(16 * GIB, 3 * GIB, GIB), None, "full, it would take two thirds");
+        assert_eq!(found(16 * GIB, GIB, GIB), Some(Fit::Large { size: 6 * GIB, takes: 16 * GIB }));
+        assert_eq!(found(16 * GIB, GIB / 8, GIB / 8), None, "too little to judge by");
+        assert_eq!(found(4 * GIB, 4 * GIB, GIB), Some(Fit::Small { size: 16 * GIB }));
+        assert_eq!(found(4 * GIB, 3 * GIB, GIB), None, "not full");
+        assert_eq!(found(4 * GIB, 4 * GIB, 3 * GIB), None, "it takes too much already");
+        assert_eq!(found(16 * GIB, GIB, 0), None);
+        let mut limited = swap_device();
+        limited.disk_size_bytes = 16 * GIB;
+        limited.stats.memory =
+            MmStat { orig_data_size: GIB, mem_used_total: GIB, mem_limit: 2 * GIB, ..MmStat::default() };
+        assert_eq!(fit(&limited, 8 * GIB), None, "its limit bounds it");
+    }
+
+    #[test]
     fn each_fault_of_the_machine_is_found() {
         let disk = SwapLine { path: "/dev/sda2".into(), size_kib: 4, used_kib: 0, priority: 100 };
         let around = Surroundings {
@@ -402,6 +485,7 @@ mod tests {
             }],
             config: Vec::new(),
             configured: true,
+            yields: false,
         };
         let zram = SwapLine { path: "/dev/zram0".into(), size_kib: 4, used_kib: 0, priority: 100 };
         let hibernating = |cmdline: &str, swaps: &[&SwapLine]| {
@@ -423,6 +507,8 @@ mod tests {
             "foreign-manager",
         ];
         assert_eq!(codes(swap_device(), &around), expected);
+        let yielding = Surroundings { yields: true, ..around.clone() };
+        assert_eq!(codes(swap_device(), &yielding), expected[..5], "nothing is claimed twice");
         let around = Surroundings { other_managers: around.other_managers, ..Surroundings::default() };
         assert_eq!(codes(swap_device(), &around), ["import-offered"]);
         assert_eq!(resume_device("resume=/dev/sda2 resume=UUID=1"), None);

@@ -41,6 +41,9 @@ pub struct View {
     pub overrides: Vec<Override>,
     /// RAM disks in the configuration.
     pub disks: Vec<UnitDisk>,
+    /// Whether it has devices, and all of them yield to other zram managers.
+    #[serde(default)]
+    pub yields: bool,
     /// The settings of `[maintenance]` for the daemon.
     #[serde(default)]
     pub maintenance: MaintenanceView,
@@ -112,6 +115,8 @@ impl View {
                     watch: disk.watch,
                 })
                 .collect(),
+            yields: !loaded.settings.devices.is_empty()
+                && loaded.settings.devices.iter().all(|device| device.yields),
             maintenance: maintenance.unwrap_or_default(),
             profile: loaded.settings.benchmark.profile,
         }
