@@ -118,10 +118,13 @@ fn compare(file: Option<&PathBuf>, loaded: &Loaded) -> Option<Survey> {
         .ok()
 }
 
-/// The JSON form.
+/// Findings about zramd and compressed memory on this machine.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "doctor"))]
+pub(super) struct Document<'a> {
+    /// Version of this form, incremented when a field is removed or changes its meaning.
     schema_version: u32,
+    /// All findings, worst first.
     problems: &'a [Finding],
 }
 

@@ -22,8 +22,12 @@ const AVAILABLE: u64 = 3 * GIB;
 
 /// Compares a text with its golden file.
 pub fn golden(name: &str, found: &str) {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/client").join(format!("{name}.txt"));
+    golden_file(&format!("tests/golden/client/{name}.txt"), found);
+}
+
+/// Compares text with a file of the repository.
+pub fn golden_file(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, found).unwrap();
@@ -33,7 +37,7 @@ pub fn golden(name: &str, found: &str) {
     let [new, old] = [found, &expected].map(|text| text.lines().nth(same).unwrap_or("(end)"));
     assert!(
         found == expected,
-        "{name}.txt:{}: not current; UPDATE_GOLDEN=1 writes it anew\n  old: {old}\n  new: {new}",
+        "{name}:{}: not current; UPDATE_GOLDEN=1 writes it anew\n  old: {old}\n  new: {new}",
         same + 1
     );
 }

@@ -15,6 +15,8 @@ mod fixture;
 pub mod import;
 mod init;
 mod job;
+#[cfg(test)]
+mod json_schema;
 pub mod list;
 mod looks;
 pub mod maintain;

@@ -19,12 +19,16 @@ pub const DATE: &str = "2026-11-21";
 /// Maximum length of a line.
 const WIDTH: usize = 79;
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("/etc/zramd/zramd.toml", "The configuration of the administrator."),
     ("/usr/lib/zramd/zramd.toml", "The configuration of the distribution, with lower precedence."),
     (
         "/run/zramd/zramd.toml",
         "The runtime configuration, with higher precedence. Beside each of the three, zramd.toml.d/*.toml is read too.",
+    ),
+    (
+        "/usr/share/zramd/zramdctl.schema.json",
+        "JSON schema of what check, doctor, plan, stats and status print as JSON.",
     ),
 ];
 

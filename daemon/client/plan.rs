@@ -17,18 +17,25 @@ use logic::table;
 /// Action, object and detail.
 type Row = (String, String, String);
 
-/// The JSON form.
+/// What `reload` would change.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "plan"))]
+pub(super) struct Document<'a> {
+    /// Version of this form, incremented when a field is removed or changes its meaning.
     schema_version: u32,
+    /// What `reload` would change, in order.
     changes: Vec<Entry<'a>>,
 }
 
 /// A change of a target.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "PlanEntry"))]
 struct Entry<'a> {
+    /// remove, recreate, reactivate, create, activate, adapt or refuse.
     action: &'a str,
+    /// The target, for example `zram0` or `ramdisk.logs`.
     object: &'a str,
+    /// The differences, or the reason.
     detail: &'a str,
 }
 

@@ -33,17 +33,27 @@ pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatu
     Ok(select::report(&unknown))
 }
 
+/// Counters of devices.
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stats"))]
+pub(super) struct Document<'a> {
+    /// Version of this form, incremented when a field is removed or changes its meaning.
     schema_version: u32,
+    /// Microseconds since boot, excluding suspend (`CLOCK_MONOTONIC`).
     timestamp_monotonic_usec: u64,
+    /// The devices.
     devices: Vec<Sample<'a>>,
 }
 
+/// Counters of a device.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Sample<'a> {
+    /// `zramN`.
     name: &'a str,
+    /// Bytes of swap slots in use; null if it is not active swap.
     swap_used_bytes: Option<u64>,
+    /// Its counters.
     stats: &'a Stats,
 }
 

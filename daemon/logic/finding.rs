@@ -11,6 +11,7 @@ pub const NEARLY_FULL_PERCENT: u64 = 95;
 
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FindingLevel"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Something does not work, or data was lost.
@@ -24,6 +25,7 @@ pub enum Level {
 
 /// Kind of a finding, for programs. The meaning of a code never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FindingCode"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
     /// A section of the configuration is not used.
@@ -141,6 +143,7 @@ impl fmt::Display for Code {
 
 /// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Severity.
     pub level: Level,

@@ -21,8 +21,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// State of the machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "status"))]
 pub struct Snapshot {
-    /// [`SCHEMA_VERSION`].
+    /// Version of this form, incremented when a field is removed or changes its meaning.
     pub schema_version: u32,
     /// Time of the snapshot: microseconds since boot, excluding suspend (`CLOCK_MONOTONIC`).
     pub timestamp_monotonic_usec: u64,
@@ -54,6 +55,7 @@ pub struct Snapshot {
 
 /// Memory and swap of the machine, from `/proc/meminfo`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryView {
     /// `MemTotal` in bytes.
     pub total_bytes: u64,
@@ -67,6 +69,7 @@ pub struct MemoryView {
 
 /// Use of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RoleView {
     /// Swap space.
@@ -94,6 +97,7 @@ impl RoleView {
 
 /// State of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StateView {
     /// Active as swap.
@@ -124,6 +128,7 @@ impl StateView {
 
 /// Why a device has its algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ReasonView {
     /// It is the first in the configuration.
@@ -157,6 +162,7 @@ impl ReasonView {
 
 /// A zram device.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceView {
     /// `zramN`.
     pub name: String,
@@ -203,6 +209,7 @@ pub struct DeviceView {
 
 /// A device as swap, from `/proc/swaps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SwapView {
     /// Priority.
     pub priority: i32,
@@ -215,6 +222,7 @@ pub struct SwapView {
 
 /// A device as a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MountView {
     /// Mount point.
     pub mount_point: String,
@@ -230,6 +238,7 @@ pub struct MountView {
 
 /// A RAM disk set up by zramd.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskView {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
@@ -280,6 +289,7 @@ impl DiskView {
 
 /// Counters of a device at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stats {
     /// Time of reading: microseconds since boot, excluding suspend (`CLOCK_MONOTONIC`).
     pub timestamp_monotonic_usec: u64,

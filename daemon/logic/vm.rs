@@ -79,6 +79,7 @@ impl fmt::Display for VmRequest {
 
 /// A setting changed by zramd, for people and for the bus.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmView {
     /// Name, such as `vm.swappiness`.
     pub name: String,

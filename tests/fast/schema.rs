@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const SCHEMA: &str = "config/zramd.schema.json";
 
-/// Reads a list of `[name, toml]` and prints the result of the schema for each: `[name, complaint or null]`.
+/// Reads a schema and a list of `[name, TOML or JSON]`, and prints the result for each: `[name, complaint or null]`.
 const VALIDATE: &str = r"
 import json, sys, tomllib
 from jsonschema import Draft7Validator
@@ -22,9 +22,31 @@ schema, texts = json.load(sys.stdin)
 Draft7Validator.check_schema(schema)
 validator = Draft7Validator(schema)
 def complaint(text):
-    return next((error.message for error in validator.iter_errors(tomllib.loads(text))), None)
+    document = json.loads(text) if text.startswith('{') else tomllib.loads(text)
+    return next((error.message for error in validator.iter_errors(document)), None)
 json.dump([[name, complaint(text)] for name, text in texts], sys.stdout)
 ";
+
+/// What an independent validator says about each document: name and complaint. `None` if there is none here.
+fn validated(schema: &Value, documents: &[(String, String)]) -> Option<Vec<(String, Option<String>)>> {
+    let mut check = Command::new("python3");
+    check.args(["-c", "import jsonschema, tomllib"]).stderr(Stdio::null());
+    if !has_program("python3") || !check.status().unwrap().success() {
+        skip("needs python3 (3.11 or newer) with jsonschema");
+        return None;
+    }
+    let mut child = Command::new("python3")
+        .args(["-c", VALIDATE])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(json!([schema, documents]).to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", texts(&output).1);
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
 
 fn examples() -> Vec<(String, String)> {
     let mut paths: Vec<PathBuf> =
@@ -76,17 +98,6 @@ fn every_example_is_packaged() {
 
 #[test]
 fn a_validator_agrees() {
-    let can = has_program("python3")
-        && Command::new("python3")
-            .args(["-c", "import jsonschema, tomllib"])
-            .stderr(Stdio::null())
-            .status()
-            .unwrap()
-            .success();
-    if !can {
-        skip("needs python3 (3.11 or newer) with jsonschema");
-        return;
-    }
     let mut good = examples();
     good.push(("nothing".to_owned(), example_file()));
     let keys =
@@ -106,22 +117,9 @@ fn a_validator_agrees() {
         ("[zram0]\n[maintenance]\npressure = 5\n", "not of type 'object', 'boolean'"),
         ("[defaults]\nmount-point = \"/a\"\n", "'mount-point' was unexpected"),
     ];
-    let documents: Vec<Value> = good
-        .iter()
-        .map(|(name, text)| json!([name, text]))
-        .chain(bad.iter().map(|(text, _)| json!([text, text])))
-        .collect();
-    let mut child = Command::new("python3")
-        .args(["-c", VALIDATE])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(json!([json_schema(), documents]).to_string().as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", texts(&output).1);
-    let found: Vec<(String, Option<String>)> = serde_json::from_slice(&output.stdout).unwrap();
+    let bad_documents = bad.iter().map(|(text, _)| ((*text).to_owned(), (*text).to_owned()));
+    let documents: Vec<(String, String)> = good.iter().cloned().chain(bad_documents).collect();
+    let Some(found) = validated(&json_schema(), &documents) else { return };
     let (about_good, about_bad) = found.split_at(good.len());
     for (name, complaint) in about_good {
         assert_eq!(complaint, &None, "{name}");
@@ -132,5 +130,33 @@ fn a_validator_agrees() {
             "{name}: {complaint:?}"
         );
         assert!(!loaded(name).problems.is_empty(), "{name}: zramd lets it through");
+    }
+}
+
+#[test]
+fn what_zramdctl_prints_as_json_is_as_its_schema_says() {
+    let text = fs::read_to_string(repository("config/zramdctl.schema.json")).unwrap();
+    let all: Value = serde_json::from_str(&text).unwrap();
+    let config = repository("config/example.toml");
+    let mistakes = repository("tests/golden/diagnostics/five-mistakes.toml");
+    for (name, file) in [
+        ("check", &config),
+        ("check", &mistakes),
+        ("plan", &config),
+        ("status", &config),
+        ("doctor", &mistakes),
+        ("stats", &config),
+    ] {
+        let form = if name == "stats" { "--format=json" } else { "--json" };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+        let printed = command.arg("--config").arg(file).args([name, form]).output().unwrap();
+        let printed = texts(&printed).0;
+        assert!(printed.starts_with('{'), "{name}: {printed}");
+        let schema = json!({"$ref": format!("#/definitions/{name}"), "definitions": all["definitions"]});
+        let wrong = json!({"schema_version": "1"}).to_string();
+        let documents = [(name.to_owned(), printed), ("wrong".to_owned(), wrong)];
+        let Some(found) = validated(&schema, &documents) else { return };
+        assert_eq!(found[0].1, None, "{name}");
+        assert!(found[1].1.is_some(), "{name}: the schema accepts anything");
     }
 }

@@ -79,6 +79,7 @@ fn floor_boundary(text: &str, at: usize) -> usize {
 
 /// Severity of a [`Problem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The setting is used, or ignored without harm.

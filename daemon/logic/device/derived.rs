@@ -6,6 +6,7 @@ use super::stat::{BdStat, MmStat};
 
 /// Derived figures of one device.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Derived {
     /// Bytes that are actually compressed: stored bytes without same-filled pages (which need no memory) and without
     /// written-back ones (which are on the backing device).

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "mm_stat".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MmStat {
     /// Uncompressed bytes stored, same-filled and written-back pages included.
     pub orig_data_size: u64,
@@ -58,6 +59,7 @@ impl MmStat {
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "io_stat". The third column is a constant 0 since Linux 6.12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoStat {
     /// Failed reads: pages lost to the processes that own them.
     pub failed_reads: u64,
@@ -85,6 +87,7 @@ pub const BACKING_BLOCK: u64 = 4096;
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "bd_stat"; the kernel counts in units of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BdStat {
     /// Bytes in use.
     pub used_bytes: u64,
@@ -108,6 +111,7 @@ impl BdStat {
 ///
 /// Source: Documentation/block/stat.rst; sectors are 512 bytes there, for any device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockStat {
     /// Read requests completed.
     pub reads: u64,

@@ -12,6 +12,7 @@ use super::{Cause, span};
 
 /// Level of memory pressure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PressureLevel"))]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// No pressure.

@@ -6,6 +6,7 @@ use super::resize::Resize;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Maintenance"))]
 #[serde(default)]
 pub struct Report {
     /// What triggered it: `timer`, `request`, `pressure=LEVEL`.
@@ -26,6 +27,7 @@ pub struct Report {
 
 /// Memory used by a device, before and after a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MemoryUsed"))]
 #[serde(default)]
 pub struct Used {
     /// `zramN`.
@@ -73,6 +75,7 @@ impl Total {
 
 /// An action on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MaintenanceAction"))]
 #[serde(default)]
 pub struct Action {
     /// `zramN`.
@@ -102,6 +105,7 @@ impl Action {
 
 /// The write-back budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Budget {
     /// Bytes per rolling 24 hours.

@@ -18,6 +18,7 @@ pub enum OnChange {
 
 /// A device whose size no longer matches the machine's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Resize {
     /// Number of the device.
     pub number: u32,
@@ -39,6 +40,7 @@ pub struct Resize {
 
 /// How to change a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ResizeStep"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// Left to the administrator.

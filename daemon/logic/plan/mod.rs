@@ -63,6 +63,7 @@ pub struct Candidate {
 
 /// The decision about a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
     /// It is to be set up, or is set up already.

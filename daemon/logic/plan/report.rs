@@ -15,80 +15,140 @@ use crate::view::section_of;
 /// Version of the JSON form; incremented when a key is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The JSON form of a plan.
+/// What the configuration asks for, and its problems.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "check"))]
 pub struct PlanReport<'a> {
+    /// Version of this form, incremented when a key is removed or changes its meaning.
     schema_version: u32,
+    /// Configured devices.
     devices: Vec<DeviceReport<'a>>,
+    /// Configured RAM disks.
     ramdisks: Vec<RamDiskReport<'a>>,
+    /// Steps that would be executed, in order; absent in a check.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<Vec<StepReport>>,
+    /// Problems of the configuration and of the plan.
     problems: Vec<ProblemReport<'a>>,
 }
 
+/// A configured device.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DeviceReport<'a> {
+    /// `zramN`.
     name: String,
+    /// `swap`, `filesystem` or `raw`; null if it is refused.
     role: Option<&'static str>,
+    /// Capacity in uncompressed bytes.
     disk_size_bytes: Option<u64>,
+    /// Memory that it may use; 0 for no limit.
     memory_limit_bytes: Option<u64>,
+    /// Primary algorithm; null if the kernel chooses.
     algorithm: Option<&'a str>,
+    /// Why it was chosen.
     algorithm_reason: Option<&'a str>,
+    /// Its parameters.
     algorithm_parameters: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Secondary algorithms.
     recompression: Vec<RecompressionReport<'a>>,
+    /// Backing device.
     writeback_device: Option<&'a str>,
+    /// Backing file.
     writeback_file: Option<&'a str>,
+    /// Whether pages are written encrypted.
     writeback_encrypted: Option<bool>,
+    /// Priority of the swap.
     swap_priority: Option<i32>,
+    /// Mount point.
     mount_point: Option<&'a str>,
+    /// Type of the file system.
     fs_type: Option<&'a str>,
+    /// Options of the mount or swap.
     options: Option<&'a str>,
+    /// Label of the file system.
     label: Option<&'a str>,
+    /// What would be done.
     state: Decision,
+    /// Why.
     reason: &'a str,
 }
 
+/// A secondary algorithm.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RecompressionReport<'a> {
+    /// Priority of the algorithm, 1 to 3.
     priority: usize,
+    /// Its name.
     algorithm: &'a str,
+    /// Its parameters.
     parameters: serde_json::Map<String, serde_json::Value>,
 }
 
+/// A configured RAM disk.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RamDiskReport<'a> {
+    /// NAME of `[ramdisk.NAME]`.
     name: &'a str,
+    /// `tmpfs` or `zram`.
     backend: &'static str,
+    /// Size in bytes.
     size_bytes: Option<u64>,
+    /// Limit of files; null for the default.
     inodes: Option<u64>,
+    /// Mount point.
     mount_point: Option<&'a str>,
+    /// Mount options.
     options: Option<&'a str>,
+    /// Which contents are kept over reboots.
     persist: Option<&'static str>,
+    /// Directory of its snapshots.
     store: Option<&'a str>,
+    /// What would be done.
     state: Decision,
+    /// Why.
     reason: &'a str,
 }
 
+/// A step of the plan.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct StepReport {
+    /// The target.
     target: String,
+    /// The step, in words.
     action: String,
+    /// How it is undone, in words.
     undo: String,
 }
 
-/// The JSON form of a problem.
+/// A problem.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProblemReport<'a> {
+    /// Severity.
     severity: crate::config::problem::Severity,
+    /// Kind of error.
     kind: ErrorKind,
+    /// The section concerned.
     section: Option<String>,
+    /// The file.
     file: &'a std::path::Path,
+    /// The line, counted from 1; 0 if unknown.
     line: u32,
+    /// The column, counted from 1; 0 if unknown.
     column: u32,
+    /// The key with its section.
     key: &'a str,
+    /// Code, if `doctor` reports it, too.
     code: Option<Code>,
+    /// The object of that finding.
     about: &'a str,
+    /// The problem: one sentence.
     message: &'a str,
+    /// What to do.
     hint: Option<&'a str>,
 }
 

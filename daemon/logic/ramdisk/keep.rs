@@ -14,6 +14,7 @@ pub enum Mode {
 
 /// Which contents of a RAM disk are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Persist {
     /// Nothing.

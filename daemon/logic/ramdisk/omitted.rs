@@ -9,6 +9,7 @@ use super::limits::{NAMED, shown};
 
 /// Why a file, or a part of it, was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "OmittedReason"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// A program held a lease on it and did not give it up.

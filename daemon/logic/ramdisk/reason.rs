@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The reason of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SaveReason {
     /// The RAM disk is stopped, in most cases because the machine shuts down.

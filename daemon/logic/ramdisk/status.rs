@@ -22,6 +22,7 @@ pub fn path(name: &str) -> String {
 
 /// Load state of a RAM disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum LoadState {
     /// Not loaded in this boot, or loaded without a snapshot.
@@ -55,6 +56,7 @@ impl LoadState {
 
 /// Result of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SaveResult {
     /// No save in this boot.
@@ -83,9 +85,10 @@ impl SaveResult {
 
 /// Contents of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DiskStatus {
-    /// [`SCHEMA_VERSION`].
+    /// Version of this form, incremented when a field is removed or changes its meaning.
     pub schema_version: u32,
     /// Load state.
     pub load_state: LoadState,
@@ -123,6 +126,7 @@ pub struct DiskStatus {
 
 /// A snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SnapshotLine {
     /// Its number, as in the names of its files (`gen-N`).

@@ -1,0 +1,30 @@
+//! The JSON schema of the documents that `zramdctl` prints with `--json`.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use super::{doctor, fixture, plan, stats};
+use logic::plan::report::PlanReport;
+use logic::sample::Snapshot;
+
+/// One definition per command, and those of their parts. The descriptions are those of the types.
+fn schema() -> Value {
+    let mut generator = SchemaSettings::draft07().for_serialize().into_generator();
+    generator.subschema_for::<PlanReport<'_>>();
+    generator.subschema_for::<Snapshot>();
+    generator.subschema_for::<plan::Document<'_>>();
+    generator.subschema_for::<doctor::Document<'_>>();
+    generator.subschema_for::<stats::Document<'_>>();
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": "https://zramd.invalid/zramdctl.schema.json",
+        "title": "JSON of zramdctl check, doctor, plan, stats and status: one definition for each command",
+        "definitions": generator.take_definitions(true),
+    })
+}
+
+#[test]
+fn the_schema_is_current() {
+    let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    fixture::golden_file("config/zramdctl.schema.json", &text);
+}
