@@ -125,7 +125,10 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
             human(request.disk_size),
             human(table),
         );
-        let hint = format!("the largest size that zramd accepts here is {}", human(largest));
+        let hint = format!(
+            "numbers without a unit are MiB; \"2 * ram\" suits most data, and {} is the largest size that zramd accepts here",
+            human(largest)
+        );
         return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
     }
     None
