@@ -7,6 +7,7 @@ pub mod args;
 pub mod benchmark;
 mod claims;
 pub mod columns;
+mod complete;
 pub mod config;
 mod connect;
 pub mod doctor;

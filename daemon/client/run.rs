@@ -1,12 +1,12 @@
 //! Dispatches the command line to the commands.
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
-    act, adopt, benchmark, config, connect, doctor, import, init, list, maintain, man, out, overrides, plan,
-    ramdisk, read, show, stats, status, top,
+    act, adopt, benchmark, complete, config, connect, doctor, import, init, list, maintain, man, out,
+    overrides, plan, ramdisk, read, show, stats, status, top,
 };
 use engine::Error;
 use logic::exit::ExitStatus;
@@ -14,6 +14,7 @@ use logic::view::View;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
+    complete::answer();
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -50,7 +51,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Maintain(words) => maintain::run(cli, &words),
         Command::Import(words) => import::run(cli, &words),
         Command::Init(words) => init::run(cli, &words),
-        Command::Completions { shell } => completions(shell),
+        Command::Completions { shell } => complete::script(&shell.to_string()),
         Command::Man => man::run(),
         Command::Plan { change, form } => {
             Ok(noted(cli, connect::run(plan::run(cli, change.force, form.json))))
@@ -85,11 +86,4 @@ fn noted(cli: &Cli, status: ExitStatus) -> ExitStatus {
     let loaded = read::config(read::daemons_file(cli).as_ref());
     overrides::note(&loaded.merged.overrides, cli);
     status
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<ExitStatus, Error> {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "zramdctl", &mut text);
-    out::print(&String::from_utf8_lossy(&text))?;
-    Ok(ExitStatus::Success)
 }

@@ -204,7 +204,7 @@ pub fn disk(view: &DiskView, next_save_usec: u64) -> Properties {
 }
 
 /// The names of all properties.
-fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     let all = [
         machine(&Snapshot::default(), &[], &[]),
         device(&DeviceView::default()),

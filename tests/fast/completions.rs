@@ -1,6 +1,7 @@
 //! The completions that packaging/install generates, loaded and used by their shells.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{has_program, skip, texts};
@@ -13,8 +14,11 @@ fn said(shell: &str, words: &[&str], script: &str, name: &str) -> Option<String>
     }
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join(name);
-    let printed = Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(["completions", shell]).output().unwrap();
+    let zramdctl = Path::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let printed = Command::new(zramdctl).args(["completions", shell]).output().unwrap();
     fs::write(&file, &printed.stdout).unwrap();
+    // The script calls the program.
+    let path = format!("{}:{}", zramdctl.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let output = Command::new(shell)
         .args(words)
         .args(["-c", script])
@@ -22,6 +26,7 @@ fn said(shell: &str, words: &[&str], script: &str, name: &str) -> Option<String>
         .args((shell != "fish").then_some("test"))
         .arg(&file)
         .env("HOME", home.path())
+        .env("PATH", path)
         .env_remove("XDG_CONFIG_HOME")
         .output()
         .unwrap();
@@ -31,31 +36,70 @@ fn said(shell: &str, words: &[&str], script: &str, name: &str) -> Option<String>
     Some(printed)
 }
 
+/// Lines to complete, with the candidates.
+const LINES: [(&str, &str); 7] = [
+    ("zramdctl ben", "bench"),
+    ("zramdctl disk sa", "save"),
+    ("zramdctl import zram-g", "zram-generator"),
+    ("zramdctl import --wri", "--write"),
+    ("zramdctl show --property Probl", "Problems"),
+    ("zramdctl list --output name,disks", "name,disksize"),
+    ("zramdctl list --output +HEADR", "+HEADROOM"),
+];
+
+/// The names that `list` shows, which completion offers.
+fn names() -> String {
+    let listed =
+        Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(["list", "-n", "-o", "NAME"]).output().unwrap();
+    texts(&listed)
+        .0
+        .split_whitespace()
+        .map(|name| format!("{name} "))
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
+}
+
 #[test]
 fn bash_completes() {
     // As readline does: words, index of the completed word, completion function of the command.
-    let script = r#"
+    let lines: String = LINES.iter().map(|(line, _)| format!("'{line}' ")).collect();
+    let script = format!(
+        r#"
         source "$1"
-        function=$(complete -p zramdctl); function=${function##*-F }; function=${function%% *}
-        for line in 'zramdctl ben' 'zramdctl disk sa' 'zramdctl import zram-g'; do
-            COMP_WORDS=($line) COMP_CWORD=$(($(wc -w <<<"$line") - 1)) COMPREPLY=()
-            "$function" zramdctl "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-            echo "${COMPREPLY[*]}"
-        done"#;
-    let Some(said) = said("bash", &["--norc", "--noprofile"], script, "zramdctl") else { return };
-    assert_eq!(said, "bench\nsave\nzram-generator\n");
+        function=$(complete -p zramdctl); function=${{function##*-F }}; function=${{function%% *}}
+        for line in {lines} 'zramdctl status '; do
+            IFS=' ' read -ra COMP_WORDS <<<"$line"
+            [[ $line != *' ' ]] || COMP_WORDS+=('')
+            COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)) COMP_TYPE=9 COMPREPLY=()
+            "$function" zramdctl "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD - 1]}}" 2>/dev/null
+            printf '%s\n' "$(printf '%s ' "${{COMPREPLY[@]}}")"
+        done"#
+    );
+    let Some(said) = said("bash", &["--norc", "--noprofile"], &script, "zramdctl") else { return };
+    let said: Vec<&str> = said.lines().map(str::trim).collect();
+    for ((line, expected), said) in LINES.iter().zip(&said) {
+        assert_eq!(said, expected, "{line}");
+    }
+    assert!(said[LINES.len()].starts_with(&names()), "{said:?}");
 }
 
 #[test]
 fn fish_completes() {
-    // clap's scripts for fish complete commands and options, but no arguments.
-    let script = r"
+    let lines: String = LINES.iter().map(|(line, _)| format!("'{line}' ")).collect();
+    let script = format!(
+        r"
         source $argv[1]
-        for line in 'zramdctl ben' 'zramdctl disk sa' 'zramdctl import --wri'
-            complete -C $line | string replace -r '\t.*' ''
-        end";
-    let Some(said) = said("fish", &["--no-config"], script, "zramdctl.fish") else { return };
-    assert_eq!(said, "bench\nsave\n--write\n");
+        for line in {lines} 'zramdctl status '
+            echo (complete -C $line | string replace -r '\t.*' '')
+        end"
+    );
+    let Some(said) = said("fish", &["--no-config"], &script, "zramdctl.fish") else { return };
+    let said: Vec<&str> = said.lines().collect();
+    for ((line, expected), said) in LINES.iter().zip(&said) {
+        assert_eq!(said, expected, "{line}");
+    }
+    assert!(said[LINES.len()].starts_with(&names()), "{said:?}");
 }
 
 /// zsh completes on a terminal only: the test checks that the function loads and is registered.
@@ -65,7 +109,11 @@ fn zsh_loads_it() {
         fpath=("${1%/*}" $fpath)
         autoload -Uz compinit && compinit -u -D
         autoload +X _zramdctl
-        print $_comps[zramdctl] ${${functions[_zramdctl]}[(w)1]:+loaded}"#;
+        print $_comps[zramdctl] ${${functions[_zramdctl]}[(w)1]:+loaded}
+        # What the function asks the program.
+        ZRAMDCTL_COMPLETE=zsh _CLAP_IFS=$'\n' _CLAP_COMPLETE_INDEX=1 zramdctl -- zramdctl ben"#;
     let Some(said) = said("zsh", &["-f"], script, "_zramdctl") else { return };
-    assert_eq!(said, "_zramdctl loaded\n");
+    let (loaded, completed) = said.split_once('\n').unwrap();
+    assert_eq!(loaded, "_zramdctl loaded");
+    assert!(completed.starts_with("bench:"), "{completed}");
 }
