@@ -351,7 +351,7 @@ fn not_loading(root: &Path) -> Option<String> {
 }
 
 /// Whether PID 1 reports the service as running.
-pub(super) fn runs() -> bool {
+fn runs() -> bool {
     let mut command = Command::new("systemctl");
     command.args(["is-active", "--quiet", "zramd.service"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::args::{Change, Cli, Init};
-use super::{act, connect, doctor, import, out, read};
+use super::{act, connect, doctor, import, out};
 use engine::{Error, ErrorKind, init};
 use host::Host;
 use host::linux::peer_files::Root;
 use host::linux::{LinuxHost, files, unit_files};
-use logic::change::Action;
 use logic::config;
 use logic::config::render;
 use logic::exit::ExitStatus;
@@ -118,30 +117,13 @@ fn agreed(file: &Path) -> Result<bool, Error> {
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Enables and starts the daemon, which sets up the devices; one that runs already reads its configuration again.
+/// Enables and starts the daemon, and waits until everything is set up.
 fn start(cli: &Cli) -> Result<ExitStatus, Error> {
-    let was_running = doctor::runs();
-    let enabled = Command::new("systemctl").args(["enable", "--now", "zramd.service"]).status();
-    match enabled {
-        Ok(status) if status.success() => {}
-        Ok(status) => return Err(Error::failed(format!("systemctl enable --now zramd.service: {status}"))),
-        Err(error) => return Err(Error::failed(format!("cannot run systemctl: {error}"))),
-    }
-    if was_running {
-        let status = connect::run(act::reload(!cli.no_ask_password, Change::default()));
-        if status != ExitStatus::Success {
-            return Ok(status);
+    match Command::new("systemctl").args(["enable", "--now", "zramd.service"]).status() {
+        Ok(status) if status.success() => {
+            Ok(connect::run(act::reload(!cli.no_ask_password, Change::default())))
         }
-    }
-    let loaded = read::config(None);
-    let survey = read::survey(None, &loaded, false)?;
-    let missing = survey.changes.iter().find(|change| change.action != Action::Keep);
-    match missing {
-        Some(change) => {
-            let message =
-                format!("{} is not set up ({}); see `zramdctl doctor`", change.target, change.detail);
-            Err(Error::failed(message))
-        }
-        None => Ok(ExitStatus::Success),
+        Ok(status) => Err(Error::failed(format!("systemctl enable --now zramd.service: {status}"))),
+        Err(error) => Err(Error::failed(format!("cannot run systemctl: {error}"))),
     }
 }
