@@ -1,7 +1,8 @@
 //! A program whose working set is larger than memory.
 //!
 //! `pressure burst|session FILE MIX MIB ACCESSES SEED` fills MIB mebibytes with pages of a mix, accesses them, checks the number in
-//! each page, and prints one line of JSON. FILE has pages of heap, programs and text, as many of each. The contents depend on the
+//! each page, and prints one line of JSON. Before that it prints a line each time the longest stall has grown by a tenth, so that the
+//! last line of a program that was killed has it. FILE has pages of heap, programs and text, as many of each. The contents depend on the
 //! file and the seed only, so that each candidate stores the same ones.
 //!
 //! * `burst`: 20 % of the pages get 80 % of the accesses, without pauses.
@@ -21,11 +22,12 @@ const KINDS: u64 = 3;
 const STAMP: usize = 16;
 
 /// Shares of the kinds of pages in per cent: heap, programs, text, random; the rest is zero.
-const MIXES: [(&str, [u64; 4]); 4] = [
+const MIXES: [(&str, [u64; 4]); 5] = [
     ("desktop", [55, 15, 15, 7]),
     ("heap", [85, 0, 5, 2]),
     ("text", [20, 20, 50, 2]),
     ("random", [15, 5, 0, 75]),
+    ("incompressible", [0, 0, 0, 100]),
 ];
 
 fn main() {
@@ -72,7 +74,7 @@ impl Set {
     }
 
     /// Fills the set. The file is read page by page and not kept in memory.
-    fn fill(&mut self, file: &Path, shares: [u64; 4], seed: u64) {
+    fn fill(&mut self, file: &Path, shares: [u64; 4], seed: u64, stalls: &mut Stalls) {
         let file = File::open(file).expect("the file of pages");
         let of_each = file.metadata().unwrap().len() / KINDS / PAGE as u64;
         let mut random = Rng::with_seed(seed);
@@ -86,6 +88,7 @@ impl Set {
                 }
                 None => Some(kind),
             });
+            let begun = Instant::now();
             let page = self.page(number);
             match kind {
                 Some(kind) if kind < KINDS => {
@@ -100,12 +103,30 @@ impl Set {
                 }
             }
             stamp(page, number, 0);
+            stalls.note(begun.elapsed());
         }
         // Its pages would count as cached files of the working set.
         // SAFETY: the file is open.
         unsafe {
             libc::posix_fadvise(std::os::fd::AsRawFd::as_raw_fd(&file), 0, 0, libc::POSIX_FADV_DONTNEED)
         };
+    }
+}
+
+/// The longest time that a page took.
+#[derive(Default)]
+struct Stalls {
+    longest: Duration,
+    printed: Duration,
+}
+
+impl Stalls {
+    fn note(&mut self, took: Duration) {
+        self.longest = self.longest.max(took);
+        if self.longest > self.printed.mul_f64(1.1) && self.longest > Duration::from_millis(1) {
+            println!("{{\"longest_ms\":{:.1}}}", self.longest.as_secs_f64() * 1e3);
+            self.printed = self.longest;
+        }
     }
 }
 
@@ -117,7 +138,8 @@ fn stamp(page: &mut [u8], number: u64, writes: u64) {
 fn run(session: bool, file: &Path, shares: [u64; 4], mib: u64, accesses: u64, seed: u64) {
     let mut set = Set::new(mib);
     let begun = Instant::now();
-    set.fill(file, shares, seed);
+    let mut stalls = Stalls::default();
+    set.fill(file, shares, seed, &mut stalls);
     let filled = begun.elapsed();
 
     let mut random = Rng::with_seed(seed);
@@ -153,6 +175,7 @@ fn run(session: bool, file: &Path, shares: [u64; 4], mib: u64, accesses: u64, se
         }
         let took = begun.elapsed();
         worked += took;
+        stalls.note(took);
         if access >= warm_up {
             times.push(took);
         }
@@ -168,7 +191,7 @@ fn run(session: bool, file: &Path, shares: [u64; 4], mib: u64, accesses: u64, se
         at(0.5),
         at(0.99),
         at(0.999),
-        at(1.0) / 1e3,
+        stalls.longest.as_secs_f64() * 1e3,
     );
 }
 
