@@ -1,93 +1,188 @@
-//! The content of `top`: lines from two snapshots.
+//! The content of `top`: rows of figures from two snapshots.
+
+use std::cmp::Ordering;
+use std::fmt;
 
 use logic::human::human;
 use logic::proc::Pressure;
-use logic::sample::{DeviceView, Snapshot, StateView};
+use logic::sample::{DeviceView, DiskView, Snapshot, StateView};
 use logic::table;
 
-/// Column headings.
-pub const COLUMNS: [&str; 11] = [
-    "NAME",
-    "ALGORITHM",
-    "STORED",
-    "MEMORY",
-    "RATIO",
-    "SAVED",
-    "HEADROOM",
-    "SWAP USED",
-    "IN/S",
-    "OUT/S",
-    "HUGE",
+/// A column.
+#[derive(Debug)]
+pub struct Column {
+    /// Its heading.
+    pub name: &'static str,
+    /// Order in which columns are left out where there is no room: the highest first.
+    rank: u8,
+    /// Its meaning, for the help.
+    pub meaning: &'static str,
+}
+
+const fn column(name: &'static str, rank: u8, meaning: &'static str) -> Column {
+    Column { name, rank, meaning }
+}
+
+/// The columns in their order.
+pub const COLUMNS: [Column; 11] = [
+    column("NAME", 0, "device or RAM disk"),
+    column("ALGORITHM", 8, "compression"),
+    column("STORED", 1, "data, uncompressed"),
+    column("MEMORY", 2, "memory that it takes"),
+    column("RATIO", 3, "compression ratio"),
+    column("SAVED", 4, "memory saved"),
+    column("HEADROOM", 6, "data that still fits"),
+    column("SWAP USED", 5, "swap slots in use"),
+    column("IN/S", 7, "read from it per second"),
+    column("OUT/S", 9, "written to it per second"),
+    column("HUGE", 10, "share that does not compress"),
 ];
 /// Index of the first column with figures, which are aligned to the right.
 pub const FIRST_FIGURE: usize = 2;
 /// Blanks between columns.
-const GAP: usize = 2;
+pub const GAP: usize = 2;
 
-/// Cells of one device.
-pub type Row = [String; 11];
+/// Content of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Nothing to say.
+    Empty,
+    /// A word.
+    Text(String),
+    /// An amount of bytes.
+    Bytes(u64),
+    /// A quotient.
+    Ratio(f64),
+    /// A share, 0 to 1.
+    Share(f64),
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cell::Empty => f.write_str("-"),
+            Cell::Text(text) => f.write_str(text),
+            Cell::Bytes(bytes) => f.write_str(&human(*bytes)),
+            Cell::Ratio(ratio) => write!(f, "{ratio:.2}"),
+            Cell::Share(share) => write!(f, "{:.0} %", share * 100.0),
+        }
+    }
+}
+
+impl Cell {
+    /// Text in ascending order, figures in descending order, nothing last.
+    fn order(&self, other: &Cell) -> Ordering {
+        match (self, other) {
+            (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
+            (Cell::Bytes(a), Cell::Bytes(b)) => b.cmp(a),
+            (Cell::Ratio(a), Cell::Ratio(b)) | (Cell::Share(a), Cell::Share(b)) => b.total_cmp(a),
+            (Cell::Empty, Cell::Empty) => Ordering::Equal,
+            (Cell::Empty, _) => Ordering::Greater,
+            (_, Cell::Empty) => Ordering::Less,
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+/// Cells of one device or RAM disk.
+pub type Row = [Cell; COLUMNS.len()];
 
 /// One screen of `top`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// Lines about the machine.
-    pub head: Vec<String>,
-    /// One row per device.
+    /// Lines about the machine, each as phrases that may be on lines of their own.
+    pub head: Vec<Vec<String>>,
+    /// Devices by number, then RAM disks by name.
     pub rows: Vec<Row>,
 }
-
-/// Placeholder for a missing figure.
-const NOTHING: &str = "-";
 
 impl Look {
     /// The screen for `now`. Rates are relative to `before`; without it there are none.
     pub fn new(before: Option<&Snapshot>, now: &Snapshot, pressure: Option<Pressure>) -> Look {
-        let rows = now
-            .devices
-            .iter()
-            .map(|device| row(before.and_then(|before| before.device(&device.name)), device));
-        Look { head: head(now, pressure), rows: rows.collect() }
+        let before = |name: &str| before.and_then(|before| before.device(name));
+        let devices = now.devices.iter().map(|device| row(before(&device.name), device));
+        Look { head: head(now, pressure), rows: devices.chain(now.disks.iter().map(disk)).collect() }
     }
 
     /// The screen as plain text.
     pub fn text(&self, clock: &str) -> String {
-        let mut text = format!("{clock}  {}\n", self.head.join("\n"));
+        let head: Vec<String> = self.head.iter().map(|phrases| phrases.join(", ")).collect();
+        let text = format!("{clock}  {}\n", head.join("\n"));
         if self.rows.is_empty() {
-            return text + "no zram device\n";
+            return text + NOTHING + "\n";
         }
-        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.to_vec()).collect();
+        let rows: Vec<Vec<String>> =
+            self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()).collect();
         let figures: Vec<usize> = (FIRST_FIGURE..COLUMNS.len()).collect();
-        text.push_str(&table::render(&COLUMNS, &figures, &rows));
-        text
+        text + &table::render(&COLUMNS.each_ref().map(|column| column.name), &figures, &rows)
     }
 
-    /// Widths of the columns that fit into a terminal of this width; at least the first.
-    pub fn widths(&self, terminal: usize) -> Vec<usize> {
-        let mut widths = Vec::new();
+    /// The lines about the machine for a terminal of this width.
+    pub fn head(&self, width: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        for phrases in &self.head {
+            let mut line = String::new();
+            for phrase in phrases {
+                if !line.is_empty() && line.chars().count() + 2 + phrase.chars().count() > width {
+                    lines.push(std::mem::take(&mut line));
+                }
+                if !line.is_empty() {
+                    line.push_str(", ");
+                }
+                line.push_str(phrase);
+            }
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// The rows in the order of a column; without one, in their own order.
+    pub fn sorted(&self, column: Option<usize>, reversed: bool) -> Vec<&Row> {
+        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        if let Some(column) = column {
+            rows.sort_by(|a, b| a[column].order(&b[column]));
+        }
+        if reversed {
+            rows.reverse();
+        }
+        rows
+    }
+
+    /// The columns that fit into a terminal of this width, the most important ones, with their widths; at least the
+    /// first.
+    pub fn columns(&self, terminal: usize) -> Vec<(usize, usize)> {
+        let mut ranked: Vec<usize> = (0..COLUMNS.len()).collect();
+        ranked.sort_by_key(|column| COLUMNS[*column].rank);
+        let mut chosen = Vec::new();
         let mut used = 0;
-        for (column, heading) in COLUMNS.iter().enumerate() {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
-            let width = cells.chain([heading.chars().count()]).max().unwrap_or(0);
-            used += width + if column == 0 { 0 } else { GAP };
-            if column > 0 && used > terminal {
+        for column in ranked {
+            let cells = self.rows.iter().map(|row| row[column].to_string().chars().count());
+            // One more for the mark of the order.
+            let width = cells.chain([COLUMNS[column].name.chars().count() + 1]).max().unwrap_or(0);
+            used += width + if chosen.is_empty() { 0 } else { GAP };
+            if !chosen.is_empty() && used > terminal {
                 break;
             }
-            widths.push(width);
+            chosen.push((column, width));
         }
-        widths
+        chosen.sort_unstable();
+        chosen
     }
 }
 
-fn head(now: &Snapshot, pressure: Option<Pressure>) -> Vec<String> {
+/// What is shown instead of a table.
+pub const NOTHING: &str = "no zram device or RAM disk";
+
+fn head(now: &Snapshot, pressure: Option<Pressure>) -> Vec<Vec<String>> {
     let memory = now.memory;
     let mut first =
-        format!("memory {} of {} available", human(memory.available_bytes), human(memory.total_bytes));
+        vec![format!("memory {} of {} available", human(memory.available_bytes), human(memory.total_bytes))];
     if memory.swap_total_bytes > 0 {
         let used = memory.swap_total_bytes.saturating_sub(memory.swap_free_bytes);
-        first.push_str(&format!(", swap {} of {} used", human(used), human(memory.swap_total_bytes)));
+        first.push(format!("swap {} of {} used", human(used), human(memory.swap_total_bytes)));
     }
     if let Some(Pressure { some, full }) = pressure {
-        first.push_str(&format!(", pressure some {some:.2} % full {full:.2} %"));
+        first.push(format!("pressure some {some:.2} % full {full:.2} %"));
     }
     let sum = |amount: fn(&DeviceView) -> u64| -> u64 { now.devices.iter().map(amount).sum() };
     let stored = sum(|device| device.stats.memory.orig_data_size);
@@ -95,41 +190,53 @@ fn head(now: &Snapshot, pressure: Option<Pressure>) -> Vec<String> {
     let saved = sum(|device| device.stats.derived.saved_bytes);
     let mut head = vec![first];
     if now.devices.len() > 1 {
-        let all = format!("stored {} in {}, saved {}", human(stored), human(used), human(saved));
-        head.push(all);
+        head.push(vec![
+            format!("stored {} in {}", human(stored), human(used)),
+            format!("saved {}", human(saved)),
+        ]);
     }
     head
 }
 
 fn row(before: Option<&DeviceView>, now: &DeviceView) -> Row {
+    let name = Cell::Text(now.name.clone());
+    let mut row = [const { Cell::Empty }; COLUMNS.len()];
     if now.state == StateView::Unused {
-        let mut row: Row = std::array::from_fn(|_| NOTHING.to_owned());
-        row[0].clone_from(&now.name);
+        row[0] = name;
         return row;
     }
     let (memory, derived) = (&now.stats.memory, &now.stats.derived);
-    let ratio = if derived.compression_ratio == 0.0 {
-        NOTHING.to_owned()
-    } else {
-        format!("{:.2}", derived.compression_ratio)
-    };
     [
-        now.name.clone(),
-        now.algorithm.clone(),
-        human(memory.orig_data_size),
-        human(memory.mem_used_total),
-        ratio,
-        human(derived.saved_bytes),
-        human(derived.headroom_bytes),
-        now.swap.map_or(NOTHING.to_owned(), |swap| human(swap.used_bytes)),
+        name,
+        Cell::Text(now.algorithm.clone()),
+        Cell::Bytes(memory.orig_data_size),
+        Cell::Bytes(memory.mem_used_total),
+        if derived.compression_ratio == 0.0 { Cell::Empty } else { Cell::Ratio(derived.compression_ratio) },
+        Cell::Bytes(derived.saved_bytes),
+        Cell::Bytes(derived.headroom_bytes),
+        now.swap.map_or(Cell::Empty, |swap| Cell::Bytes(swap.used_bytes)),
         rate(before, now, |device| device.stats.block.read_bytes),
         rate(before, now, |device| device.stats.block.written_bytes),
-        format!("{:.0} %", derived.huge_share * 100.0),
+        Cell::Share(derived.huge_share),
     ]
 }
 
+/// A RAM disk. The memory of one on zram is that of its device.
+fn disk(now: &DiskView) -> Row {
+    let mut row = [const { Cell::Empty }; COLUMNS.len()];
+    row[0] = Cell::Text(now.name.clone());
+    if now.mounted {
+        row[2] = Cell::Bytes(now.used_bytes);
+        if now.device.is_empty() {
+            row[3] = Cell::Bytes(now.used_bytes);
+        }
+        row[6] = Cell::Bytes(now.free_bytes);
+    }
+    row
+}
+
 /// Growth of a counter in bytes per second.
-fn rate(before: Option<&DeviceView>, now: &DeviceView, counter: impl Fn(&DeviceView) -> u64) -> String {
+fn rate(before: Option<&DeviceView>, now: &DeviceView, counter: impl Fn(&DeviceView) -> u64) -> Cell {
     let time = |device: &DeviceView| device.stats.timestamp_monotonic_usec;
     let rate = before.and_then(|before| {
         // A counter that shrinks belongs to a device that was recreated.
@@ -137,7 +244,7 @@ fn rate(before: Option<&DeviceView>, now: &DeviceView, counter: impl Fn(&DeviceV
         let micros = time(now).checked_sub(time(before)).filter(|micros| *micros > 0)?;
         u64::try_from(u128::from(grown) * 1_000_000 / u128::from(micros)).ok()
     });
-    rate.map_or(NOTHING.to_owned(), human)
+    rate.map_or(Cell::Empty, Cell::Bytes)
 }
 
 #[cfg(test)]
@@ -204,19 +311,69 @@ mod tests {
         let later = snapshot(vec![device("zram0", 4_000_000, 0, 0)]);
         for (before, now) in [(None, &now), (Some(&now), &later), (Some(&now), &now)] {
             let look = Look::new(before, now, None);
-            let rates: Vec<&str> = look.rows[0][8..10].iter().map(String::as_str).collect();
-            let expected: &[&str] = &["-", "-"];
-            assert_eq!(rates, expected);
+            assert_eq!(look.rows[0][8..10], [Cell::Empty, Cell::Empty]);
             assert_eq!(look.head.len(), 1);
         }
-        assert!(Look::new(None, &snapshot(Vec::new()), None).text("").ends_with("no zram device\n"));
+        assert!(
+            Look::new(None, &snapshot(Vec::new()), None).text("").ends_with("no zram device or RAM disk\n")
+        );
     }
 
     #[test]
-    fn a_narrow_terminal_shows_the_first_columns() {
+    fn a_narrow_terminal_shows_the_most_important_columns() {
         let look = Look::new(None, &snapshot(vec![device("zram0", 1, 0, 0)]), None);
-        assert_eq!(look.widths(200).len(), COLUMNS.len());
-        assert_eq!(look.widths(17), [5, 9]);
-        assert_eq!(look.widths(0), [5]);
+        let names = |width| -> Vec<&str> {
+            look.columns(width).iter().map(|(column, _)| COLUMNS[*column].name).collect()
+        };
+        assert_eq!(names(200).len(), COLUMNS.len());
+        assert_eq!(names(80)[..6], ["NAME", "STORED", "MEMORY", "RATIO", "SAVED", "HEADROOM"]);
+        assert_eq!(names(40), ["NAME", "STORED", "MEMORY", "RATIO", "SAVED"]);
+        assert_eq!(names(0), ["NAME"]);
+    }
+
+    #[test]
+    fn phrases_about_the_machine_are_wrapped() {
+        let look = Look::new(None, &snapshot(Vec::new()), Some(Pressure { some: 1.5, full: 0.25 }));
+        let wrapped = look.head(40);
+        assert_eq!(wrapped[0], "memory 512.0 MiB of 1.0 GiB available");
+        assert_eq!(wrapped.len(), 3);
+        assert_eq!(look.head(200).len(), 1);
+        assert_eq!(look.head(0).len(), 3);
+    }
+
+    #[test]
+    fn figures_are_sorted_as_numbers_and_what_is_missing_comes_last() {
+        let sized = |name: &str, bytes| {
+            let mut device = device(name, 1, 0, 0);
+            device.stats.memory.orig_data_size = bytes;
+            device
+        };
+        let unused = DeviceView { name: "zram3".into(), ..DeviceView::default() };
+        let devices = vec![sized("zram0", 9 << 10), sized("zram1", 10 << 20), sized("zram2", 0), unused];
+        let look = Look::new(None, &snapshot(devices), None);
+        let names = |column, reversed| -> Vec<String> {
+            look.sorted(column, reversed).iter().map(|row| row[0].to_string()).collect()
+        };
+        assert_eq!(names(Some(2), false), ["zram1", "zram0", "zram2", "zram3"]);
+        assert_eq!(names(Some(2), true), ["zram3", "zram2", "zram0", "zram1"]);
+        assert_eq!(names(Some(0), false), names(None, false));
+    }
+
+    #[test]
+    fn a_disk_takes_what_it_stores_unless_it_is_on_a_device() {
+        let tmpfs = DiskView {
+            name: "logs".into(),
+            mounted: true,
+            used_bytes: 5 * MIB,
+            free_bytes: 59 * MIB,
+            ..DiskView::default()
+        };
+        let zram = DiskView { name: "www".into(), device: "zram1".into(), ..tmpfs.clone() };
+        let absent = DiskView { name: "x".into(), ..DiskView::default() };
+        let now = Snapshot { disks: vec![tmpfs, zram, absent], ..snapshot(Vec::new()) };
+        let rows = Look::new(None, &now, None).rows;
+        assert_eq!(rows[0][2..4], [Cell::Bytes(5 * MIB), Cell::Bytes(5 * MIB)]);
+        assert_eq!(rows[1][2..4], [Cell::Bytes(5 * MIB), Cell::Empty]);
+        assert_eq!(rows[2][1..], [const { Cell::Empty }; 10]);
     }
 }

@@ -5,14 +5,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::layout::{Constraint, Layout};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use ratatui::{DefaultTerminal, Frame};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::{JoinError, JoinHandle};
 
-use super::looks::{COLUMNS, FIRST_FIGURE, Look};
+use super::looks::{COLUMNS, FIRST_FIGURE, GAP, Look, NOTHING};
 use super::out;
 use engine::sample;
 use host::linux::{LinuxHost, files};
@@ -48,7 +49,11 @@ pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result
     Ok(ExitStatus::Success)
 }
 
-/// State of the live view.
+/// A read of the machine, on a thread of its own: the kernel blocks reads of statistics during recompression and
+/// write-back.
+type Reading = JoinHandle<Result<Snapshot, Error>>;
+
+/// Reads the machine again and again.
 struct Watch {
     config: View,
     before: Option<Snapshot>,
@@ -56,17 +61,14 @@ struct Watch {
 }
 
 impl Watch {
-    /// Waits for the next interval, and reads the machine.
-    async fn look(&mut self) -> Result<Look, Error> {
-        self.ticks.tick().await;
+    fn read(&self) -> Reading {
         let config = self.config.clone();
-        // On a blocking thread: the kernel blocks reads of statistics during recompression and write-back.
-        let read = tokio::task::spawn_blocking(move || sample::snapshot(&LinuxHost::new("/"), &config));
-        let now = match read.await {
-            Ok(Ok(now)) => now,
-            Ok(Err(error)) => return Err(error),
-            Err(error) => return Err(Error::failed(format!("reading ended early: {error}"))),
-        };
+        tokio::task::spawn_blocking(move || sample::snapshot(&LinuxHost::new("/"), &config))
+    }
+
+    /// The screen for what was read.
+    fn look(&mut self, read: Result<Result<Snapshot, Error>, JoinError>) -> Result<Look, Error> {
+        let now = read.map_err(|error| Error::failed(format!("reading ended early: {error}")))??;
         let look = Look::new(self.before.as_ref(), &now, pressure());
         self.before = Some(now);
         Ok(look)
@@ -76,7 +78,9 @@ impl Watch {
     async fn print(&mut self, iterations: Option<u64>) -> Result<(), Error> {
         let mut left = iterations;
         while left != Some(0) {
-            let text = self.look().await?.text(&clock());
+            self.ticks.tick().await;
+            let read = self.read().await;
+            let text = self.look(read)?.text(&clock());
             left = left.map(|left| left - 1);
             let text = if left == Some(0) { text.trim_end() } else { &text };
             if !out::line(text) {
@@ -86,27 +90,37 @@ impl Watch {
         Ok(())
     }
 
-    /// Draws on the whole screen, until q is pressed.
+    /// Draws on the whole screen, until the user ends it. A key neither interrupts a read nor waits for it.
     async fn live(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Error> {
         let failed = |error: std::io::Error| Error::failed(format!("cannot use the terminal: {error}"));
         let mut ends = Ends::new().map_err(failed)?;
         let mut keys = EventStream::new();
-        let mut last: Option<Look> = None;
+        let mut reading: Option<Reading> = None;
+        let mut screen = Screen::default();
         loop {
             tokio::select! {
                 () = ends.next() => return Ok(()),
                 event = stream::next(&mut keys) => match event {
-                    Some(Ok(event)) if asks_for_the_end(&event) => return Ok(()),
-                    Some(Ok(_)) => {}
+                    Some(Ok(event)) => if screen.takes(&event) == Next::End { return Ok(()) },
                     Some(Err(error)) => return Err(failed(error)),
                     None => return Ok(()),
                 },
-                look = self.look() => last = Some(look?),
+                _ = self.ticks.tick(), if reading.is_none() => reading = Some(self.read()),
+                read = ended(&mut reading) => {
+                    reading = None;
+                    screen.look = Some(self.look(read)?);
+                }
             }
-            if let Some(look) = &last {
-                terminal.draw(|frame| draw(frame, look)).map_err(failed)?;
-            }
+            terminal.draw(|frame| screen.draw(frame)).map_err(failed)?;
         }
+    }
+}
+
+/// Waits for a read; for ever if there is none.
+async fn ended(reading: &mut Option<Reading>) -> Result<Result<Snapshot, Error>, JoinError> {
+    match reading {
+        Some(reading) => reading.await,
+        None => std::future::pending().await,
     }
 }
 
@@ -129,54 +143,151 @@ impl Ends {
     }
 }
 
-fn asks_for_the_end(event: &Event) -> bool {
-    let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event else { return false };
-    if *kind == KeyEventKind::Release {
-        return false;
+/// What follows from a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Draw,
+    End,
+}
+
+/// What the user sees, and how.
+#[derive(Debug, Default)]
+struct Screen {
+    look: Option<Look>,
+    /// Index of the column that determines the order.
+    sort: Option<usize>,
+    reversed: bool,
+    /// The first row that is shown.
+    first: usize,
+    /// Number of rows that had room when it was last drawn.
+    room: usize,
+    /// Columns that had room.
+    shown: Vec<usize>,
+    helps: bool,
+}
+
+/// Keys, for the help.
+const KEYS: [(&str, &str); 6] = [
+    ("q Esc ^C", "quit"),
+    ("h ? F1", "this help"),
+    ("↑ ↓ k j", "scroll by a row"),
+    ("PgUp PgDn", "scroll by a page; Home, End"),
+    ("← → < >", "sort by another column"),
+    ("r", "reverse the order"),
+];
+
+impl Screen {
+    /// Reacts to a key, or to another size of the terminal.
+    fn takes(&mut self, event: &Event) -> Next {
+        let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event else { return Next::Draw };
+        if *kind == KeyEventKind::Release {
+            return Next::Draw;
+        }
+        if *code == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL) {
+            return Next::End;
+        }
+        if std::mem::take(&mut self.helps) {
+            return Next::Draw;
+        }
+        match code {
+            KeyCode::Char('q' | 'Q') | KeyCode::Esc => return Next::End,
+            KeyCode::Char('h' | '?') | KeyCode::F(1) => self.helps = true,
+            KeyCode::Up | KeyCode::Char('k') => self.first = self.first.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => self.first += 1,
+            KeyCode::PageUp => self.first = self.first.saturating_sub(self.room),
+            KeyCode::PageDown => self.first += self.room,
+            KeyCode::Home => self.first = 0,
+            KeyCode::End => self.first = usize::MAX - self.room,
+            KeyCode::Left | KeyCode::Char('<') => self.sort = self.neighbour(false),
+            KeyCode::Right | KeyCode::Char('>') => self.sort = self.neighbour(true),
+            KeyCode::Char('r') => self.reversed = !self.reversed,
+            _ => {}
+        }
+        Next::Draw
     }
-    match code {
-        KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,
-        KeyCode::Char('c') => modifiers.contains(KeyModifiers::CONTROL),
-        _ => false,
+
+    /// The column beside that which determines the order, among those that are shown. Beyond the last ones it is none.
+    fn neighbour(&self, right: bool) -> Option<usize> {
+        let at = self.sort.and_then(|sort| self.shown.iter().position(|column| *column == sort));
+        let next = match (at, right) {
+            (None, true) => Some(0),
+            (None, false) => self.shown.len().checked_sub(1),
+            (Some(at), true) => Some(at + 1),
+            (Some(at), false) => at.checked_sub(1),
+        };
+        next.and_then(|at| self.shown.get(at).copied())
+    }
+
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let width = frame.area().width;
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let head = self.look.as_ref().map(|look| look.head(width.into())).unwrap_or_default();
+        let [title, head_area, _, body, foot] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(u16::try_from(head.len()).unwrap_or(1)),
+            Constraint::Length(1),
+            Constraint::Min(1),
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        frame.render_widget(Line::styled(format!("zramdctl top  {}", clock()), bold), title);
+        if self.helps {
+            let [_, area] = Layout::vertical([Constraint::Length(2), Constraint::Min(1)]).areas(frame.area());
+            frame.render_widget(Paragraph::new(help()), area);
+            return;
+        }
+        frame.render_widget(Paragraph::new(head.join("\n")), head_area);
+        let hidden = self.table(frame, body);
+        frame.render_widget(Line::raw(format!("q quit  h help{hidden}")), foot);
+    }
+
+    /// Draws the rows. Returns which ones are shown, if not all.
+    fn table(&mut self, frame: &mut Frame<'_>, area: Rect) -> String {
+        let Some(look) = &self.look else { return String::new() };
+        if look.rows.is_empty() {
+            frame.render_widget(Line::raw(NOTHING), area);
+            return String::new();
+        }
+        let columns = look.columns(area.width.into());
+        self.shown = columns.iter().map(|(column, _)| *column).collect();
+        let rows = look.sorted(self.sort, self.reversed);
+        self.room = usize::from(area.height.saturating_sub(1)).max(1);
+        self.first = self.first.min(rows.len().saturating_sub(self.room));
+        let last = rows.len().min(self.first + self.room);
+        let cell = |column: usize, text: String| {
+            let text = Text::raw(text);
+            Cell::new(if column >= FIRST_FIGURE { text.right_aligned() } else { text })
+        };
+        let heading = columns.iter().map(|(column, _)| {
+            let mark = match (self.sort == Some(*column), self.reversed) {
+                (false, _) => "",
+                (true, false) => "▾",
+                (true, true) => "▴",
+            };
+            cell(*column, format!("{}{mark}", COLUMNS[*column].name))
+        });
+        let shown = rows[self.first..last]
+            .iter()
+            .map(|row| Row::new(columns.iter().map(|(column, _)| cell(*column, row[*column].to_string()))));
+        let widths =
+            columns.iter().map(|(_, width)| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX)));
+        let table = Table::new(shown, widths)
+            .header(Row::new(heading).style(Style::new().add_modifier(Modifier::REVERSED)))
+            .column_spacing(u16::try_from(GAP).unwrap_or(1));
+        frame.render_widget(table, area);
+        if last - self.first == rows.len() {
+            String::new()
+        } else {
+            format!("  {} to {last} of {}", self.first + 1, rows.len())
+        }
     }
 }
 
-/// Draws one screen.
-fn draw(frame: &mut Frame<'_>, look: &Look) {
-    let bold = Style::new().add_modifier(Modifier::BOLD);
-    let lines = u16::try_from(look.head.len()).unwrap_or(1);
-    let [title, head, _, body, foot] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(lines),
-        Constraint::Length(1),
-        Constraint::Min(1),
-        Constraint::Length(1),
-    ])
-    .areas(frame.area());
-    frame.render_widget(Line::styled(format!("zramdctl top  {}", clock()), bold), title);
-    let text: Vec<Line<'_>> = look.head.iter().map(|line| Line::raw(line.as_str())).collect();
-    frame.render_widget(Paragraph::new(text), head);
-    frame.render_widget(Line::raw("q ends   in: read from the device   out: written to it"), foot);
-    if look.rows.is_empty() {
-        frame.render_widget(Line::raw("no zram device"), body);
-        return;
-    }
-    let widths = look.widths(body.width.into());
-    let columns = widths.len();
-    let cell = |(column, text): (usize, &str)| {
-        let text = Text::raw(text.to_owned());
-        Cell::new(if column >= FIRST_FIGURE { text.right_aligned() } else { text })
-    };
-    let heading = Row::new(COLUMNS.iter().take(columns).copied().enumerate().map(cell));
-    let rows = look
-        .rows
-        .iter()
-        .map(|row| Row::new(row.iter().take(columns).map(String::as_str).enumerate().map(cell)));
-    let lengths = widths.iter().map(|&width| Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX)));
-    let table = Table::new(rows, lengths)
-        .header(heading.style(Style::new().add_modifier(Modifier::REVERSED)))
-        .column_spacing(2);
-    frame.render_widget(table, body);
+/// The help, 40 columns wide.
+fn help() -> String {
+    let keys = KEYS.iter().map(|(keys, meaning)| format!("{keys:10} {meaning}\n"));
+    let columns = COLUMNS.iter().map(|column| format!("{:10} {}\n", column.name, column.meaning));
+    format!("{}\n{}\nAny key closes this help.\n", keys.collect::<String>(), columns.collect::<String>())
 }
 
 fn pressure() -> Option<Pressure> {
@@ -194,32 +305,120 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use logic::sample::{DeviceView, StateView};
+    use logic::sample::{DeviceView, DiskView, StateView};
+
+    fn screen(devices: usize) -> Screen {
+        let device = |number: usize| {
+            let mut device = DeviceView { state: StateView::Active, ..DeviceView::default() };
+            device.name = format!("zram{number}");
+            device.stats.memory.orig_data_size = (number as u64) << 20;
+            device
+        };
+        let disk = DiskView { name: "logs".into(), mounted: true, ..DiskView::default() };
+        let devices = (0..devices).map(device).collect();
+        let now = Snapshot { devices, disks: vec![disk], ..Snapshot::default() };
+        Screen { look: Some(Look::new(None, &now, None)), ..Screen::default() }
+    }
+
+    fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| screen.draw(frame)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    fn press(screen: &mut Screen, code: KeyCode) -> Next {
+        screen.takes(&Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+    }
 
     #[test]
     fn the_screen_holds_what_it_has_room_for() {
-        let device = DeviceView { name: "zram0".into(), state: StateView::Active, ..DeviceView::default() };
-        let now = Snapshot { devices: vec![device], ..Snapshot::default() };
-        let look = Look::new(None, &now, None);
-        for (width, height) in [(120, 24), (30, 6), (3, 2), (1, 1)] {
-            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-            terminal.draw(|frame| draw(frame, &look)).unwrap();
-            let screen = terminal.backend().to_string();
-            if width == 120 {
-                for expected in ["zramdctl top", "memory 0 B", "SWAP USED", "zram0", "q ends"] {
-                    assert!(screen.contains(expected), "{expected} is missing in\n{screen}");
+        let mut screen = screen(1);
+        for (width, height) in [(120, 24), (80, 24), (40, 10), (30, 6), (3, 2), (1, 1)] {
+            let text = drawn(&mut screen, width, height);
+            let expected: &[&str] = match width {
+                120 => {
+                    &["zramdctl top", "memory 0 B", "SWAP USED", "zram0", "logs", "q quit  h help", "HUGE"]
                 }
+                80 => &["memory 0 B", "HEADROOM", "zram0", "logs"],
+                40 => {
+                    &["memory 0 B of 0 B available", "STORED", "MEMORY", "RATIO", "zram0", "logs", "h help"]
+                }
+                _ => &[],
+            };
+            for expected in expected {
+                assert!(text.contains(expected), "{expected} is missing in\n{text}");
             }
         }
     }
 
     #[test]
+    fn rows_are_scrolled_within_their_bounds() {
+        let mut screen = screen(30);
+        let names = |screen: &mut Screen| drawn(screen, 60, 11);
+        assert!(names(&mut screen).contains("1 to 5 of 31"), "{}", names(&mut screen));
+        press(&mut screen, KeyCode::Up);
+        press(&mut screen, KeyCode::Char('j'));
+        assert!(names(&mut screen).contains("2 to 6 of 31"));
+        press(&mut screen, KeyCode::PageDown);
+        assert!(names(&mut screen).contains("7 to 11 of 31"));
+        press(&mut screen, KeyCode::End);
+        let last = names(&mut screen);
+        assert!(last.contains("27 to 31 of 31") && last.contains("logs"), "{last}");
+        press(&mut screen, KeyCode::PageDown);
+        assert!(names(&mut screen).contains("27 to 31 of 31"));
+        press(&mut screen, KeyCode::Home);
+        assert!(names(&mut screen).contains("1 to 5 of 31"));
+        assert!(!drawn(&mut screen, 60, 60).contains(" of 31"), "all have room");
+    }
+
+    #[test]
+    fn a_column_determines_the_order() {
+        let mut screen = screen(3);
+        drawn(&mut screen, 40, 12);
+        press(&mut screen, KeyCode::Right);
+        press(&mut screen, KeyCode::Right);
+        let text = drawn(&mut screen, 40, 12);
+        assert!(text.contains("STORED▾") && text.find("zram2") < text.find("zram1"), "{text}");
+        press(&mut screen, KeyCode::Char('r'));
+        let text = drawn(&mut screen, 40, 12);
+        assert!(text.contains("STORED▴") && text.find("zram1") < text.find("zram2"), "{text}");
+        for _ in 0..2 {
+            press(&mut screen, KeyCode::Left);
+        }
+        assert_eq!(screen.sort, None, "before the first column is the order of the machine");
+        press(&mut screen, KeyCode::Left);
+        assert_eq!(screen.sort, screen.shown.last().copied());
+        press(&mut screen, KeyCode::Right);
+        assert_eq!(screen.sort, None);
+    }
+
+    #[test]
+    fn the_help_has_all_keys_and_columns_and_any_key_closes_it() {
+        let mut screen = screen(1);
+        for key in [KeyCode::Char('h'), KeyCode::Char('?'), KeyCode::F(1)] {
+            assert_eq!(press(&mut screen, key), Next::Draw);
+            let text = drawn(&mut screen, 40, 24);
+            for expected in
+                ["quit", "reverse the order", "HUGE", "share that does not compress", "Any key closes"]
+            {
+                assert!(text.contains(expected), "{expected} is missing in\n{text}");
+            }
+            assert_eq!(press(&mut screen, KeyCode::Char('q')), Next::Draw, "closes the help only");
+            assert!(drawn(&mut screen, 40, 24).contains("zram0"));
+        }
+        assert!(help().lines().all(|line| line.chars().count() <= 40), "{}", help());
+    }
+
+    #[test]
     fn q_escape_and_control_c_end_it() {
-        let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
-        assert!(asks_for_the_end(&key(KeyCode::Char('q'), KeyModifiers::NONE)));
-        assert!(asks_for_the_end(&key(KeyCode::Esc, KeyModifiers::NONE)));
-        assert!(asks_for_the_end(&key(KeyCode::Char('c'), KeyModifiers::CONTROL)));
-        assert!(!asks_for_the_end(&key(KeyCode::Char('c'), KeyModifiers::NONE)));
-        assert!(!asks_for_the_end(&Event::Resize(80, 24)));
+        let mut screen = screen(1);
+        let control_c = Event::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+        assert_eq!(press(&mut screen, KeyCode::Char('q')), Next::End);
+        assert_eq!(press(&mut screen, KeyCode::Esc), Next::End);
+        assert_eq!(screen.takes(&control_c), Next::End);
+        press(&mut screen, KeyCode::Char('h'));
+        assert_eq!(screen.takes(&control_c), Next::End, "also while the help is shown");
+        assert_eq!(press(&mut screen, KeyCode::Char('c')), Next::Draw);
+        assert_eq!(screen.takes(&Event::Resize(80, 24)), Next::Draw);
     }
 }
