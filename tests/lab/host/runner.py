@@ -1,5 +1,6 @@
 """Runs one scenario through all its boots and evaluates it."""
 
+import os
 import random
 import shutil
 import threading
@@ -107,6 +108,8 @@ class _Boots:
         self._directory = directory
         self._state = directory / "share" / "state"
         self._stop = stop
+        if rounds := os.environ.get("LAB_ROUNDS"):
+            (self._state / "rounds").write_text(rounds)
 
     def all_stages(self) -> None:
         """Boots until the last stage has ended."""
