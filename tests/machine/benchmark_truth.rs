@@ -17,7 +17,7 @@ use host::linux::LinuxHost;
 use host::linux::pages::Pages;
 use host::linux::public_files;
 use logic::benchmark::candidates;
-use logic::benchmark::score::{Circumstances, Figures, Profile, cap_ns, score};
+use logic::benchmark::score::{Aim, Figures, Profile, cap_ns, score};
 use logic::benchmark::statistics::Estimate;
 use logic::benchmark::verdict::{Before, MARGIN, Scored, choose};
 use logic::device::algorithm::Algorithm;
@@ -368,13 +368,10 @@ fn figures(file: &Path) -> Vec<(Algorithm, Figures)> {
 }
 
 /// The scores of these figures.
-fn scored(figures: &[(Algorithm, Figures)], profile: Profile, circumstances: &Circumstances) -> Vec<Scored> {
+fn scored(figures: &[(Algorithm, Figures)], aim: Aim) -> Vec<Scored> {
     let all: Vec<Figures> = figures.iter().map(|(_, figures)| *figures).collect();
     let cap = cap_ns(&all);
-    figures
-        .iter()
-        .map(|(name, figures)| (name.clone(), score(profile, figures, circumstances, cap)))
-        .collect()
+    figures.iter().map(|(name, figures)| (name.clone(), score(aim, figures, cap))).collect()
 }
 
 #[test]
@@ -412,15 +409,16 @@ fn oracle() {
                         before = Before {
                             verdict: Some(measured.chosen.clone()),
                             better_runs: measured.better_runs,
+                            short_of_memory: measured.report.short_of_memory,
                         };
                         measured
                     })
                     .collect()
             };
-            let circumstances = measured[0].report.circumstances;
-            let scores = scored(&truth, profile, &circumstances);
+            let aim = measured[0].report.aim();
+            let scores = scored(&truth, aim);
             let usual = truth[0].0.clone();
-            let right = choose(&scored(&truth, profile, &circumstances), &Before::default(), &usual, profile);
+            let right = choose(&scores, &Before::default(), &usual, aim);
             let value = |name: &Algorithm| {
                 scores
                     .iter()
@@ -430,10 +428,7 @@ fn oracle() {
             let verdicts: Vec<Algorithm> = measured.iter().map(|measured| measured.chosen.clone()).collect();
             for pair in measured.windows(2).map(|pair| [&pair[0].report, &pair[1].report]) {
                 if pair[0].verdict.algorithm != pair[1].verdict.algorithm {
-                    println!(
-                        "    {} κ {:.0} ns",
-                        pair[1].verdict.reason, pair[1].circumstances.price_of_shortage_ns
-                    );
+                    println!("    {}", pair[1].verdict.reason);
                 }
             }
             let changes = verdicts.windows(2).filter(|pair| pair[0] != pair[1]).count();

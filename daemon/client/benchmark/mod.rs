@@ -23,7 +23,7 @@ use host::Host;
 use host::linux::{LinuxHost, clock, work};
 use logic::benchmark::cache::Stored;
 use logic::benchmark::report::{Cluster, Report, Row};
-use logic::benchmark::score::Profile;
+use logic::benchmark::score::{Aim, Profile};
 use logic::device::algorithm::Algorithm;
 use logic::exit::ExitStatus;
 use logic::maintain::span;
@@ -206,16 +206,17 @@ pub fn text(report: &Report) -> String {
         report.threads,
         if report.threads == 1 { "" } else { "s" },
     );
-    let unit = if report.profile == Profile::Capacity { "pages" } else { "µs" };
+    let unit = if report.aim() == Aim::Capacity { "pages" } else { "µs" };
     let score = format!("SCORE {unit}");
     let heading =
         ["", "ALGORITHM", "RATIO", "READ µs", "99 %", "WRITE µs", "99 %", "READ MB/s", "WRITE MB/s", &score];
     let rows: Vec<Vec<String>> = report.results.iter().map(|row| line(row, report)).collect();
     out.push_str(&table::render(&heading, &[2, 3, 4, 5, 6, 7, 8, 9], &rows));
     out.push_str(&format!(
-        "\nVerdict for the profile {}: {}.\n",
+        "\nVerdict for the profile {}: {}.\n{}\n",
         report.profile.word(),
-        report.verdict.reason
+        report.verdict.reason,
+        explained(report)
     ));
     out.push_str(&clusters(report));
     if let Some(swappiness) = report.verdict.swappiness {
@@ -241,6 +242,22 @@ pub fn text(report: &Report) -> String {
     out
 }
 
+/// What the score is, in one sentence.
+fn explained(report: &Report) -> String {
+    let score = match report.aim() {
+        Aim::Latency => "the time to compress a page and decompress it once, per page of memory gained",
+        Aim::Capacity => "the number of pages swapped out per page of memory gained",
+    };
+    let because = match (report.profile, report.short_of_memory) {
+        (Profile::Balanced, true) => "\nThis machine has been short of memory, so balanced is capacity here.",
+        (Profile::Balanced, false) => {
+            "\nThis machine has not been short of memory, so balanced is latency here."
+        }
+        _ => "",
+    };
+    format!("SCORE is {score}; lower is better.{because}")
+}
+
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -250,9 +267,9 @@ fn line(row: &Row, report: &Report) -> Vec<String> {
     let shown = |text: String| if measured { text } else { "-".to_owned() };
     let us = |ns: f64| shown(format!("{:.1}", ns / 1000.0));
     let rate = |bytes: f64| shown(format!("{:.0}", bytes / 1e6));
-    let score = row.score.map(|score| match report.profile {
-        Profile::Capacity => format!("{score:.2}"),
-        _ => us(score),
+    let score = row.score.map(|score| match report.aim() {
+        Aim::Capacity => format!("{score:.2}"),
+        Aim::Latency => us(score),
     });
     vec![
         if row.algorithm == report.verdict.algorithm && row.score.is_some() {

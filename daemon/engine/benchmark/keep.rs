@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::run::Measured;
+use super::run::{Measured, was_short_of_memory};
 use super::sample::source_now;
 use crate::Error;
 use crate::gather::verdict_key;
@@ -45,6 +45,11 @@ pub fn again<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> 
         Some(stored.provisional.clone())
     } else if stored.better_runs > 0 {
         Some("another algorithm was better, which needs two consecutive runs".to_owned())
+    } else if stored.profile == Profile::Balanced
+        && !stored.report.short_of_memory
+        && was_short_of_memory(host)
+    {
+        Some("this machine has been short of memory since, so capacity counts now".to_owned())
     } else if rank(now) > rank(was) {
         Some(format!("it was made with pages from `{was}`, and `{now}` is available now"))
     } else {

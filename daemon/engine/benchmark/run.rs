@@ -20,7 +20,6 @@ use logic::benchmark::advice;
 use logic::benchmark::candidates::{self, Candidate};
 use logic::benchmark::quiet::{self, Pressure, Stall};
 use logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
-use logic::benchmark::score::Circumstances;
 use logic::benchmark::verdict::{self, Choice};
 use logic::device::algorithm::Algorithm;
 use logic::human::human;
@@ -142,6 +141,13 @@ fn look<H: Host>(host: &H) -> Pressure {
     }
 }
 
+/// Whether the machine has been short of memory since boot.
+pub(super) fn was_short_of_memory<H: Host>(host: &H) -> bool {
+    let vmstat: String = host.text(MachineFile::Vmstat).unwrap_or_default();
+    let memory = gather::memory(host).unwrap_or_default().total_kib.saturating_mul(1024);
+    advice::was_short_of_memory(&vmstat, host.page_size(), memory)
+}
+
 fn cancelled() -> Stopped {
     Stopped::Cancelled("the benchmark was cancelled".to_owned())
 }
@@ -231,11 +237,12 @@ impl<H: Host> Run<'_, H> {
             let why = trials.iter().filter_map(|trial| trial.failed.clone()).reduce(Error::join);
             return Err(why.unwrap_or_else(|| Error::failed("nothing was measured")).into());
         }
-        let circumstances = self.circumstances();
+        let short_of_memory = self.options.before.short_of_memory || was_short_of_memory(self.host);
+        let aim = self.options.profile.aim(short_of_memory);
         let mut rounds = 1;
         // Keep the time for the reads of several pages.
         while rounds < ROUNDS && self.left() > self.options.budget.mul_f64(0.15) {
-            let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
+            let scored = scores(&trials, aim, &baseline);
             let mut again = contenders(&scored);
             if rounds < ROUNDS_FOR_P99 {
                 again.extend(disturbed(&trials, &baseline));
@@ -252,9 +259,8 @@ impl<H: Host> Run<'_, H> {
                 self.again(&mut trials[index], slot, rounds)?;
             }
         }
-        let scored = scores(&trials, self.options.profile, &circumstances, &baseline);
-        let mut choice =
-            verdict::choose(&scored, &self.options.before, &usual(&offered), self.options.profile);
+        let scored = scores(&trials, aim, &baseline);
+        let mut choice = verdict::choose(&scored, &self.options.before, &usual(&offered), aim);
         let provisional = missed(&trials);
         if !provisional.is_empty() {
             choice.reason.push_str(&format!("; {provisional}"));
@@ -271,7 +277,7 @@ impl<H: Host> Run<'_, H> {
             verdict,
             data,
             profile: self.options.profile,
-            circumstances,
+            short_of_memory,
             baseline,
             results: rows,
             page_clusters,
@@ -376,18 +382,6 @@ impl<H: Host> Run<'_, H> {
         trial.read.append(&read);
         trial.write.append(&write);
         Ok(())
-    }
-
-    fn circumstances(&self) -> Circumstances {
-        let text = |file| self.host.text(file).unwrap_or_default();
-        let memory = self.pressure.memory.map_or(0.0, |stall| stall.avg300);
-        Circumstances {
-            page_ins_per_page_out: advice::page_ins_per_page_out(&text(MachineFile::Vmstat)),
-            price_of_shortage_ns: advice::price_of_shortage_ns(
-                advice::disk_read_ns(&text(MachineFile::Diskstats)),
-                memory,
-            ),
-        }
     }
 
     fn page_clusters(&mut self, trials: &[Trial], chosen: &Algorithm) -> Result<Vec<Cluster>, Stopped> {

@@ -4,7 +4,7 @@ use super::measure::Pass;
 use crate::{Error, ErrorKind};
 use logic::benchmark::candidates::Candidate;
 use logic::benchmark::report::{Baseline, Row, Timing};
-use logic::benchmark::score::{self, Circumstances, Figures, Profile};
+use logic::benchmark::score::{self, Aim, Figures};
 use logic::benchmark::statistics::Estimate;
 use logic::benchmark::verdict::{self, Choice, Scored};
 use logic::device::stat::MmStat;
@@ -105,18 +105,13 @@ pub(super) fn memory_of_all(early: (usize, u64), late: (usize, u64), compressed:
 }
 
 /// The score of each eligible candidate, and why the others are not eligible.
-pub(super) fn scores(
-    trials: &[Trial],
-    profile: Profile,
-    circumstances: &Circumstances,
-    baseline: &Baseline,
-) -> Vec<Scored> {
+pub(super) fn scores(trials: &[Trial], aim: Aim, baseline: &Baseline) -> Vec<Scored> {
     let measured = trials.iter().filter(|trial| trial.failed.is_none());
     let figures: Vec<Figures> = measured.map(|trial| trial.figures(baseline)).collect();
     let cap = score::cap_ns(&figures);
     let one = |trial: &Trial| match &trial.failed {
         Some(error) => Err(error.message.clone()),
-        None => score::score(profile, &trial.figures(baseline), circumstances, cap).and_then(|score| {
+        None => score::score(aim, &trial.figures(baseline), cap).and_then(|score| {
             let never = &trial.candidate.never;
             if never.is_empty() { Ok(score) } else { Err(never.clone()) }
         }),

@@ -65,22 +65,13 @@ pub fn counter(vmstat: &str, name: &str) -> u64 {
     vmstat.lines().find_map(value).unwrap_or(0)
 }
 
-/// Pages swapped out before the machine's own ratio is used.
-const ENOUGH_SWAPPED: u64 = 10_000;
+/// Share of the memory, as a divisor, that a machine has swapped out since boot if it counts as having been short of it.
+const SHORT_SHARE: u64 = 4;
 
-/// ρ: pages swapped in per page swapped out since boot; 1 while the machine has hardly swapped.
-pub fn page_ins_per_page_out(vmstat: &str) -> f64 {
-    let (ins, outs) = (counter(vmstat, "pswpin"), counter(vmstat, "pswpout"));
-    if outs < ENOUGH_SWAPPED { 1.0 } else { (ins as f64 / outs as f64).clamp(0.1, 10.0) }
-}
-
-/// Assumed time of a random read from a solid-state disk, until the machine's own is known.
-const USUAL_DISK_READ_NS: f64 = 90_000.0;
-
-/// κ: the cost of a memory shortage per page: the time of a read from disk, times its probability, which is the share
-/// of the last five minutes in which some task waited for memory (`avg300` in percent).
-pub fn price_of_shortage_ns(disk_read_ns: Option<f64>, memory_avg300: f64) -> f64 {
-    disk_read_ns.unwrap_or(USUAL_DISK_READ_NS) * (memory_avg300 / 100.0).clamp(0.0, 1.0)
+/// Whether this machine has been short of memory since boot: it has swapped out pages worth a quarter of its memory.
+pub fn was_short_of_memory(vmstat: &str, page_size: u64, memory_bytes: u64) -> bool {
+    let out = counter(vmstat, "pswpout").saturating_mul(page_size);
+    memory_bytes > 0 && out >= memory_bytes / SHORT_SHARE
 }
 
 #[cfg(test)]
@@ -121,12 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_tells_how_often_pages_come_back() {
-        assert_eq!(page_ins_per_page_out("pswpin 5000\npswpout 20000\n"), 0.25);
-        assert_eq!(page_ins_per_page_out("pswpin 5\npswpout 20\n"), 1.0);
-        assert_eq!(page_ins_per_page_out(""), 1.0);
+    fn a_machine_that_has_swapped_a_quarter_of_its_memory_was_short_of_it() {
+        let short = |pages: u64| was_short_of_memory(&format!("pswpin 5\npswpout {pages}\n"), 4096, 1 << 30);
+        assert_eq!([short(0), short(65_535), short(65_536)], [false, false, true]);
+        assert!(!was_short_of_memory("", 4096, 1 << 30) && !was_short_of_memory("pswpout 9\n", 4096, 0));
         assert_eq!(counter("swap_ra 7\nswap_ra_hit 3\n", "swap_ra"), 7);
-        assert_eq!(price_of_shortage_ns(None, 50.0), 45_000.0);
-        assert_eq!(price_of_shortage_ns(Some(200_000.0), 0.0), 0.0);
     }
 }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::score::{Circumstances, Profile};
+use super::score::{Aim, Profile};
 use super::statistics::Estimate;
 use crate::device::algorithm::{Algorithm, apart};
 
 /// Version of the format.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A whole benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,8 +20,9 @@ pub struct Report {
     pub data: Data,
     /// The configured profile.
     pub profile: Profile,
-    /// Figures of the machine that scores depend on.
-    pub circumstances: Circumstances,
+    /// Whether this machine has been short of memory: then `balanced` is as `capacity`, otherwise as `latency`.
+    #[serde(default)]
+    pub short_of_memory: bool,
     /// Requests for same-filled pages, which zram does not compress: the cost of a request by itself.
     pub baseline: Baseline,
     /// One entry per algorithm, the chosen one first, then by score.
@@ -148,6 +149,11 @@ pub struct Cluster {
 }
 
 impl Report {
+    /// What counted.
+    pub fn aim(&self) -> Aim {
+        self.profile.aim(self.short_of_memory)
+    }
+
     /// The row of the chosen algorithm, if it was measured.
     pub fn chosen(&self) -> Option<&Row> {
         self.results.iter().find(|row| row.algorithm == self.verdict.algorithm)

@@ -1,13 +1,10 @@
 //! The score of an algorithm: one number, lower is better.
 //!
 //! * g = 1 − 1/R is the memory gained per page swapped out; R is the ratio of total memory (including zsmalloc).
-//! * C = (t_out + ρ·t_in) / g is the time per page of memory gained: compressing it, and decompressing it as often as this
-//!   machine swaps pages in again (ρ = `pswpin` ÷ `pswpout`).
+//! * `latency`: C = (t_out + t_in) / g, the time to compress a page and to decompress it once, per page of memory gained.
+//! * `capacity`: 1/g, the pages swapped out per page of memory gained.
+//! * `balanced`: `capacity` if this machine has been short of memory, `latency` otherwise.
 //! * The 99th percentile of decompression must not exceed a cap, because a program waits for it.
-//!
-//! `latency` takes the lowest C below the cap; `capacity` the highest g below the cap; `balanced` the lowest C + κ/g,
-//! where κ is the cost of a memory shortage: the time of a read from disk, times the probability of a shortage on this
-//! machine.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +16,7 @@ use super::statistics::Estimate;
 pub enum Profile {
     /// Least time per page.
     Latency,
-    /// Least time, but more memory the shorter it is on this machine.
+    /// Most memory if this machine has been short of it, least time otherwise.
     #[default]
     Balanced,
     /// Most memory.
@@ -43,21 +40,24 @@ impl Profile {
     pub fn parse(word: &str) -> Option<Profile> {
         Profile::ALL.into_iter().find(|profile| profile.word() == word)
     }
-}
 
-/// Figures of the machine that scores depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Circumstances {
-    /// ρ: pages swapped in per page swapped out.
-    pub page_ins_per_page_out: f64,
-    /// κ in nanoseconds.
-    pub price_of_shortage_ns: f64,
-}
-
-impl Default for Circumstances {
-    fn default() -> Circumstances {
-        Circumstances { page_ins_per_page_out: 1.0, price_of_shortage_ns: 0.0 }
+    /// What counts on a machine that has been short of memory, or has not.
+    pub const fn aim(self, short_of_memory: bool) -> Aim {
+        match self {
+            Profile::Capacity => Aim::Capacity,
+            Profile::Balanced if short_of_memory => Aim::Capacity,
+            Profile::Balanced | Profile::Latency => Aim::Latency,
+        }
     }
+}
+
+/// What counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aim {
+    /// Least time per page of memory gained.
+    Latency,
+    /// Most memory.
+    Capacity,
 }
 
 /// Measured cost and gain of one algorithm.
@@ -89,25 +89,20 @@ pub fn cap_ns(all: &[Figures]) -> f64 {
 }
 
 /// The score of one algorithm with its interval, or why it is not eligible.
-pub fn score(
-    profile: Profile,
-    figures: &Figures,
-    circumstances: &Circumstances,
-    cap_ns: f64,
-) -> Result<Estimate, String> {
+pub fn score(aim: Aim, figures: &Figures, cap_ns: f64) -> Result<Estimate, String> {
     let gain = 1.0 - 1.0 / figures.ratio;
     if gain.is_nan() || gain <= 0.02 {
         return Err("it saves no memory with this data".to_owned());
     }
     let us = |ns: f64| ns / 1000.0;
-    if profile != Profile::Balanced && figures.in_p99_ns > cap_ns {
+    if figures.in_p99_ns > cap_ns {
         return Err(format!(
             "1 of 100 reads takes longer than {:.0} µs: {:.0} µs",
             us(cap_ns),
             us(figures.in_p99_ns)
         ));
     }
-    if profile == Profile::Capacity {
+    if aim == Aim::Capacity {
         // Programs that need memory wait for compression, too. Twice the cap, because most of it happens in the
         // background.
         if figures.out_ns.value > 2.0 * cap_ns {
@@ -116,9 +111,7 @@ pub fn score(
         let value = 1.0 / gain;
         return Ok(Estimate { value, low: value, high: value });
     }
-    let price = if profile == Profile::Balanced { circumstances.price_of_shortage_ns } else { 0.0 };
-    let cost =
-        |out_ns: f64, in_ns: f64| (out_ns + circumstances.page_ins_per_page_out * in_ns + price) / gain;
+    let cost = |out_ns: f64, in_ns: f64| (out_ns + in_ns) / gain;
     Ok(Estimate {
         value: cost(figures.out_ns.value, figures.in_ns.value),
         low: cost(figures.out_ns.low, figures.in_ns.low),
@@ -147,11 +140,10 @@ mod tests {
         ]
     }
 
-    fn best(profile: Profile, circumstances: &Circumstances) -> &'static str {
+    fn best(aim: Aim) -> &'static str {
         let all = published();
         let cap = cap_ns(&all.map(|(_, figures)| figures));
-        let scored =
-            all.map(|(name, figures)| (score(profile, &figures, circumstances, cap).unwrap().value, name));
+        let scored = all.map(|(name, figures)| (score(aim, &figures, cap).unwrap().value, name));
         scored.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap().1
     }
 
@@ -159,7 +151,7 @@ mod tests {
     fn costs_are_those_worked_out_by_hand() {
         for (index, expected) in [(0, 2.76), (1, 3.52), (3, 8.13)] {
             let (name, figures) = published()[index];
-            let found = score(Profile::Latency, &figures, &Circumstances::default(), 25_000.0).unwrap();
+            let found = score(Aim::Latency, &figures, 25_000.0).unwrap();
             assert!((found.value / 1000.0 - expected).abs() < 0.01, "{name}: {found:?}");
         }
     }
@@ -167,28 +159,23 @@ mod tests {
     /// zstd gains 0.083 pages more than lz4 per page swapped out, and costs 4 µs more per page swapped in.
     #[test]
     fn more_memory_pays_only_when_it_is_short() {
-        let quiet = Circumstances::default();
-        assert_eq!(best(Profile::Latency, &quiet), "lz4");
-        assert_eq!(best(Profile::Balanced, &quiet), "lz4");
-        assert_eq!(best(Profile::Capacity, &quiet), "zstd");
-        let short = Circumstances { price_of_shortage_ns: 90_000.0, ..quiet };
-        assert_eq!(best(Profile::Balanced, &short), "zstd");
-        assert_eq!(best(Profile::Latency, &short), "lz4");
+        assert_eq!(best(Profile::Latency.aim(true)), "lz4");
+        assert_eq!(best(Profile::Balanced.aim(false)), "lz4");
+        assert_eq!(best(Profile::Balanced.aim(true)), "zstd");
+        assert_eq!(best(Profile::Capacity.aim(false)), "zstd");
     }
 
     #[test]
     fn what_is_too_slow_or_saves_nothing_is_left_out() {
         let (_, lz4) = published()[0];
         let slow = Figures { in_p99_ns: 60_000.0, ..lz4 };
-        let never = Circumstances::default();
-        assert!(score(Profile::Latency, &slow, &never, 25_000.0).unwrap_err().contains("25 µs"));
-        assert!(score(Profile::Balanced, &slow, &never, 25_000.0).is_ok());
-        assert!(score(Profile::Latency, &slow, &never, cap_ns(&[slow])).is_ok(), "nothing here is faster");
         let useless = Figures { ratio: 1.01, ..lz4 };
-        for profile in Profile::ALL {
-            assert!(score(profile, &useless, &never, 25_000.0).is_err());
+        for aim in [Aim::Latency, Aim::Capacity] {
+            assert!(score(aim, &slow, 25_000.0).unwrap_err().contains("25 µs"));
+            assert!(score(aim, &slow, cap_ns(&[slow])).is_ok(), "nothing here is faster");
+            assert!(score(aim, &useless, 25_000.0).is_err());
         }
         let late = Figures { out_ns: exact(60_000.0), ..lz4 };
-        assert!(score(Profile::Capacity, &late, &never, 25_000.0).is_err());
+        assert!(score(Aim::Capacity, &late, 25_000.0).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Chooses the algorithm, with hysteresis: a change requires a score that is better by a tenth in two consecutive runs,
 //! and a level is preferred to the kernel's default level only if it is better by a fifth, beyond the uncertainty.
 
-use super::score::Profile;
+use super::score::Aim;
 use super::statistics::Estimate;
 use crate::device::algorithm::Algorithm;
 
@@ -23,6 +23,8 @@ pub struct Before {
     pub verdict: Option<Algorithm>,
     /// Consecutive runs in which another algorithm was clearly better.
     pub better_runs: u32,
+    /// Whether the machine had been short of memory. It stays so, because it may be again.
+    pub short_of_memory: bool,
 }
 
 /// The new verdict.
@@ -61,10 +63,10 @@ fn candidates<'a>(scored: &'a [Scored], incumbent: &Algorithm) -> Vec<(&'a Algor
 }
 
 /// Chooses an algorithm. `usual` is the default without a verdict.
-pub fn choose(scored: &[Scored], before: &Before, usual: &Algorithm, profile: Profile) -> Choice {
+pub fn choose(scored: &[Scored], before: &Before, usual: &Algorithm, aim: Aim) -> Choice {
     let incumbent = before.verdict.as_ref().unwrap_or(usual);
     let candidates = candidates(scored, incumbent);
-    let mut choice = among(scored, &candidates, before, incumbent, profile);
+    let mut choice = among(scored, &candidates, before, incumbent, aim);
     let chosen = candidates.iter().find(|(one, _)| **one == choice.algorithm);
     // A level with a clearly better score that was not chosen is named, to explain the table.
     let passed = |(level, score): &(&Algorithm, f64)| {
@@ -89,7 +91,7 @@ fn among(
     candidates: &[(&Algorithm, Estimate)],
     before: &Before,
     incumbent: &Algorithm,
-    profile: Profile,
+    aim: Aim,
 ) -> Choice {
     let value = |one: &Algorithm| {
         candidates.iter().find(|(other, _)| *other == one).map(|(_, estimate)| estimate.value)
@@ -110,7 +112,7 @@ fn among(
     };
     let take = |reason: String| Choice { algorithm: best.clone(), better_runs: 0, reason };
     let Some(present) = value(incumbent) else {
-        let what = what(profile, best_value);
+        let what = what(aim, best_value);
         let runs = before.better_runs + 1;
         // An algorithm that is no longer offered is replaced at once.
         let why = scored.iter().find(|(one, _)| one == incumbent).and_then(|(_, score)| score.as_ref().err());
@@ -129,7 +131,7 @@ fn among(
     };
     if best == incumbent {
         let rivals = eligible().filter(|(one, _)| *one != best);
-        let what = what(profile, best_value);
+        let what = what(aim, best_value);
         return take(match rivals.min_by(|a, b| a.1.total_cmp(&b.1)) {
             Some((rival, next)) => {
                 let less = percent(best_value, next);
@@ -149,7 +151,7 @@ fn among(
             0,
             format!(
                 "{incumbent} stays: {}; {best} would be better by {gained:.0} %, and a change takes {:.0} %",
-                what(profile, present),
+                what(aim, present),
                 MARGIN * 100.0
             ),
         );
@@ -164,7 +166,7 @@ fn among(
             ),
         );
     }
-    take(format!("{best} is best: {}, {gained:.0} % less than with {incumbent}", what(profile, best_value)))
+    take(format!("{best} is best: {}, {gained:.0} % less than with {incumbent}", what(aim, best_value)))
 }
 
 fn percent(better: f64, worse: f64) -> f64 {
@@ -172,10 +174,10 @@ fn percent(better: f64, worse: f64) -> f64 {
 }
 
 /// The meaning of a score, in words.
-fn what(profile: Profile, score: f64) -> String {
-    match profile {
-        Profile::Capacity => format!("it takes {score:.2} pages swapped out to gain one page of memory"),
-        _ => format!("each page of memory gained costs {:.1} µs", score / 1000.0),
+fn what(aim: Aim, score: f64) -> String {
+    match aim {
+        Aim::Capacity => format!("it takes {score:.2} pages swapped out to gain one page of memory"),
+        Aim::Latency => format!("each page of memory gained costs {:.1} µs", score / 1000.0),
     }
 }
 
@@ -196,11 +198,11 @@ mod tests {
     }
 
     fn before(verdict: &str, better_runs: u32) -> Before {
-        Before { verdict: Some(algorithm(verdict)), better_runs }
+        Before { verdict: Some(algorithm(verdict)), better_runs, ..Before::default() }
     }
 
     fn balanced(list: &[(&str, f64)], before: &Before) -> Choice {
-        choose(&scored(list), before, &algorithm("lz4"), Profile::Balanced)
+        choose(&scored(list), before, &algorithm("lz4"), Aim::Latency)
     }
 
     #[test]
@@ -229,15 +231,15 @@ mod tests {
         assert_eq!(balanced(&[("lzo", 100.0)], &before("zstd", 0)).algorithm, algorithm("lzo"));
         let mut list = scored(&[("lz4", 100.0)]);
         list.push((algorithm("zstd"), Err("too slow".to_owned())));
-        let choice = choose(&list, &before("zstd", 0), &algorithm("lz4"), Profile::Latency);
+        let choice = choose(&list, &before("zstd", 0), &algorithm("lz4"), Aim::Latency);
         assert_eq!(
             (choice.algorithm.to_string().as_str(), choice.better_runs),
             ("zstd", 1),
             "the machine may have been busy"
         );
-        let choice = choose(&list, &before("zstd", 1), &algorithm("lz4"), Profile::Latency);
+        let choice = choose(&list, &before("zstd", 1), &algorithm("lz4"), Aim::Latency);
         assert_eq!((choice.algorithm.to_string().as_str(), choice.better_runs), ("lz4", 0));
-        let first = choose(&list, &Before::default(), &algorithm("zstd"), Profile::Latency);
+        let first = choose(&list, &Before::default(), &algorithm("zstd"), Aim::Latency);
         assert!(first.reason.contains("zstd") && first.reason.contains("too slow"), "{}", first.reason);
         let asked = balanced(&[("lzo", 100.0)], &Before::default());
         assert!(!asked.reason.contains("lz4"), "not requested: {}", asked.reason);
@@ -245,7 +247,7 @@ mod tests {
         assert!(alike.reason.contains("lzo"), "{}", alike.reason);
         let none = [(algorithm("zstd"), Err("too slow".to_owned()))];
         assert_eq!(
-            choose(&none, &Before::default(), &algorithm("lz4"), Profile::Latency).algorithm,
+            choose(&none, &Before::default(), &algorithm("lz4"), Aim::Latency).algorithm,
             algorithm("lz4")
         );
     }
@@ -270,13 +272,13 @@ mod tests {
         let mut scored = scored(&list[..1]);
         scored.push((algorithm("zstd(level=1)"), Ok(unsure)));
         assert_eq!(
-            choose(&scored, &Before::default(), &algorithm("zstd"), Profile::Balanced).algorithm,
+            choose(&scored, &Before::default(), &algorithm("zstd"), Aim::Latency).algorithm,
             algorithm("zstd")
         );
         // If the plain algorithm is not eligible, its level is a candidate by itself.
         scored[0].1 = Err("too slow".to_owned());
         assert_eq!(
-            choose(&scored, &Before::default(), &algorithm("lz4"), Profile::Balanced).algorithm,
+            choose(&scored, &Before::default(), &algorithm("lz4"), Aim::Latency).algorithm,
             algorithm("zstd(level=1)")
         );
     }
@@ -301,7 +303,11 @@ mod tests {
                 let list = [("lz4", 100.0 * a), ("lzo-rle", 99.0 * b), ("zstd", 97.0 * c)];
                 let choice = balanced(&list, &before);
                 chosen.push(choice.algorithm.clone());
-                before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
+                before = Before {
+                    verdict: Some(choice.algorithm),
+                    better_runs: choice.better_runs,
+                    ..Before::default()
+                };
             }
             chosen.dedup();
             prop_assert_eq!(chosen.len(), 1);
@@ -315,7 +321,11 @@ mod tests {
                 let zstd = if run == outlier { 100.0 * factor } else { 105.0 };
                 let choice = balanced(&[("lz4", 100.0), ("zstd", zstd)], &before);
                 prop_assert_eq!(&choice.algorithm, &algorithm("lz4"));
-                before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
+                before = Before {
+                    verdict: Some(choice.algorithm),
+                    better_runs: choice.better_runs,
+                    ..Before::default()
+                };
             }
         }
 
@@ -330,7 +340,11 @@ mod tests {
             for (a, b) in noise {
                 let choice = balanced(&[("lz4", 100.0 * a), ("lz4(level=4)", 100.0 * share * b), ("zstd", 300.0)], &before);
                 prop_assert_eq!(&choice.algorithm, &algorithm("lz4"));
-                before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
+                before = Before {
+                    verdict: Some(choice.algorithm),
+                    better_runs: choice.better_runs,
+                    ..Before::default()
+                };
             }
         }
 
@@ -352,7 +366,11 @@ mod tests {
                 ];
                 let choice = balanced(&list, &before);
                 chosen.push(choice.algorithm.clone());
-                before = Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs };
+                before = Before {
+                    verdict: Some(choice.algorithm),
+                    better_runs: choice.better_runs,
+                    ..Before::default()
+                };
             }
             chosen.dedup();
             let different: std::collections::BTreeSet<String> = chosen.iter().map(Algorithm::to_string).collect();

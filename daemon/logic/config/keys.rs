@@ -428,7 +428,7 @@ pub mod benchmark {
         Type::Word(&["latency", "balanced", "capacity"]),
         Text("balanced"),
         "\"balanced\"",
-        "Optimise for latency, for a balance, or for capacity.",
+        "What counts: \"latency\", the time per page of memory gained; \"capacity\", the memory gained; or \"balanced\", capacity on a machine that has been short of memory, and latency on others.",
     );
     pub const SAMPLE: Key = key(
         "sample",

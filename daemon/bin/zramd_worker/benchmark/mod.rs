@@ -137,7 +137,11 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
         && !matches!(options.source, Source::File(_) | Source::Processes(_))
         && options.profile == settings.benchmark.profile;
     if let (true, Some(stored)) = (kept, &stored) {
-        options.before = Before { verdict: Some(stored.algorithm.clone()), better_runs: stored.better_runs };
+        options.before = Before {
+            verdict: Some(stored.algorithm.clone()),
+            better_runs: stored.better_runs,
+            short_of_memory: stored.report.short_of_memory,
+        };
     }
     let measured = benchmark::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
     reporter.detail(&measured.report)?;
