@@ -24,9 +24,10 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let directory = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
     let root = import::open(&directory)?;
     let host = LinuxHost::new(&directory);
-    let machine = init::look(&host);
+    let configured = files::load(&directory, files::sources(&directory, None));
+    let machine = init::look(&host, &configured.settings);
     if !words.dry_run {
-        refuse(words, &host, &machine, &directory)?;
+        refuse(words, &host, &machine, &directory, &configured.files)?;
     }
     let peer = machine.import_from();
     let imported = peer.map(|peer| imported(peer, &root)).transpose()?;
@@ -62,11 +63,16 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
 }
 
 /// Refuses where a configuration could not be written, or not used.
-fn refuse(words: &Init, host: &LinuxHost, machine: &Machine, directory: &Path) -> Result<(), Error> {
-    let loaded = files::load(directory, files::sources(directory, None));
+fn refuse(
+    words: &Init,
+    host: &LinuxHost,
+    machine: &Machine,
+    directory: &Path,
+    configured: &[PathBuf],
+) -> Result<(), Error> {
     // Packages ship theirs below /usr, and overrides until the next boot are in /run.
     let is_own = |file: &&PathBuf| file.strip_prefix(directory).unwrap_or(file).starts_with("etc");
-    if let Some(file) = loaded.files.iter().find(is_own) {
+    if let Some(file) = configured.iter().find(is_own) {
         return Err(Error::failed(format!(
             "{} is there already; `zramdctl cat-config` shows what is configured",
             file.display()

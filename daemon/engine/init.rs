@@ -2,6 +2,7 @@
 
 use super::gather;
 use host::{Host, MachineFile};
+use logic::config::settings::Settings;
 use logic::facts::PathKind;
 use logic::health;
 use logic::init::Machine;
@@ -10,8 +11,8 @@ use logic::vm::Tunable;
 /// What a display manager's package enables.
 const DISPLAY_MANAGER: &str = "/etc/systemd/system/display-manager.service";
 
-/// The machine. What cannot be read counts as missing: the root may be that of another machine.
-pub fn look<H: Host>(host: &H) -> Machine {
+/// The machine, and its present configuration. What cannot be read counts as missing: the root may be that of another machine.
+pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
     Machine {
         memory_bytes: gather::machine(host).memory.total_kib.saturating_mul(1024),
         mounts: gather::mounts(host).unwrap_or_default(),
@@ -20,5 +21,11 @@ pub fn look<H: Host>(host: &H) -> Machine {
         zswap: host.read_tunable(Tunable::Zswap).is_ok_and(|value| value == "Y"),
         hibernates: health::hibernates(&host.text(MachineFile::Cmdline).unwrap_or_default()),
         others: gather::other_managers(host),
+        yielding: configured
+            .devices
+            .iter()
+            .filter(|device| device.yields)
+            .map(|device| format!("zram{}", device.number))
+            .collect(),
     }
 }

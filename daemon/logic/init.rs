@@ -22,6 +22,8 @@ pub struct Machine {
     pub hibernates: bool,
     /// Other programs that set up zram.
     pub others: Vec<OtherManager>,
+    /// Names of the devices that a package configures to yield to these programs.
+    pub yielding: Vec<String>,
 }
 
 /// The purpose of a machine.
@@ -140,6 +142,11 @@ impl Machine {
                 ));
                 toml.push_str(VM);
             }
+        }
+        for name in &self.yielding {
+            // The files are merged key by key.
+            let header = format!("\n[{name}]\n");
+            toml = toml.replace(&header, &format!("{header}yield = false\n"));
         }
         if profile == Profile::Board {
             toml.push_str(LOGS);
@@ -270,6 +277,17 @@ mod tests {
         assert_eq!(loaded.problems, [], "{toml}");
         assert_eq!(loaded.settings.devices.iter().map(|device| device.number).collect::<Vec<_>>(), [3]);
         assert!(loaded.settings.vm.is_some());
+    }
+
+    #[test]
+    fn a_device_of_the_administrator_does_not_yield() {
+        let machine = Machine { yielding: vec!["zram0".to_owned()], ..Machine::default() };
+        let packaged =
+            ("/usr/lib/zramd/zramd.toml".into(), include_str!("../../config/defaults.toml").to_owned());
+        let own = ("/etc/zramd/zramd.toml".into(), machine.propose(None, None).toml);
+        let loaded = config::load(&[packaged, own], "");
+        assert_eq!(loaded.problems, []);
+        assert!(!loaded.settings.devices[0].yields);
     }
 
     #[test]

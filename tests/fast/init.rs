@@ -78,8 +78,10 @@ fn the_administrators_own_configuration_is_taken_over_and_a_shipped_one_replaced
 fn a_configuration_of_a_package_does_not_count_as_existing() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
-    write(root, "usr/lib/zramd/zramd.toml", "[zram0]\n");
+    write(root, "usr/lib/zramd/zramd.toml", "[zram0]\nyield = true\n");
     assert!(init(root, &["--yes"], "").status.success());
+    let toml = fs::read_to_string(root.join("etc/zramd/zramd.toml")).unwrap();
+    assert!(toml.contains("[zram0]\nyield = false\n"), "{toml}");
     fs::remove_file(root.join("etc/zramd/zramd.toml")).unwrap();
     write(root, "etc/zramd/zramd.toml.d/10-more.toml", "[zram1]\n");
     assert_eq!(init(root, &["--yes"], "").status.code(), Some(1));

@@ -8,7 +8,7 @@ use super::basket::Sample;
 use super::measure::{Direction, Pass, Spec, pass};
 use super::options::Options;
 use super::sample::{self, Source, collect};
-use super::trial::{Trial, contenders, disturbed, memory_of_all, rows, scores};
+use super::trial::{Trial, contenders, disturbed, memory_per_page, rows, scores};
 use crate::gather;
 use crate::scratch::Scratch;
 use crate::work::Stopped;
@@ -39,6 +39,8 @@ const LEAST_PAGES: usize = 512;
 const SHARE_OF_MEMORY: u64 = 12;
 /// Same-filled pages for the baseline.
 const BASELINE_PAGES: usize = 512;
+/// Share of the sample, as a divisor, after which memory is measured for the first time.
+const FIRST_SHARE: usize = 2;
 /// Pages that have to be compressed for a meaningful ratio.
 const ENOUGH: u64 = 512;
 /// Pages per request where the time does not matter.
@@ -318,7 +320,8 @@ impl<H: Host> Run<'_, H> {
             return Ok(());
         }
         let all = 0..self.sample.pages.count();
-        let write = Spec { limit: slot.mul_f64(0.3), ..Spec::new(Direction::Write, all.clone()) };
+        let first = 0..all.end / FIRST_SHARE;
+        let write = Spec { limit: slot.mul_f64(0.3), ..Spec::new(Direction::Write, first.clone()) };
         trial.write = match pass(&self.node, &self.sample.pages, &write) {
             Ok(pass) => pass,
             Err(error) => {
@@ -326,19 +329,24 @@ impl<H: Host> Run<'_, H> {
                 return Ok(());
             }
         };
+        let requests = |pass: &Pass| usize::try_from(pass.requests()).unwrap_or(0);
+        let early = (requests(&trial.write), self.scratch.memory(self.host)?.mem_used_total);
+        if early.0 == first.end {
+            let rest = Spec { limit: slot.mul_f64(0.2), ..Spec::new(Direction::Write, first.end..all.end) };
+            trial.write.append(&pass(&self.node, &self.sample.pages, &rest)?);
+        }
         // Write the remaining pages in large requests: the ratio is more accurate with more pages.
-        let written = usize::try_from(trial.write.requests()).unwrap_or(0);
-        let memory = self.scratch.memory(self.host)?;
+        let written = requests(&trial.write);
         let fill = Spec {
             pages_per_request: FILL,
             limit: slot.mul_f64(0.3),
             ..Spec::new(Direction::Write, written..all.end)
         };
         let filled = pass(&self.node, &self.sample.pages, &fill)?;
-        let stored = written + usize::try_from(filled.requests()).unwrap_or(0) * FILL;
+        let stored = written + requests(&filled) * FILL;
         trial.memory = self.scratch.memory(self.host)?;
-        let (early, late) = ((written, memory.mem_used_total), (stored, trial.memory.mem_used_total));
-        trial.memory_of_all = memory_of_all(early, late, trial.memory.compr_data_size, all.end);
+        trial.memory_per_page =
+            memory_per_page(early, (stored, trial.memory.mem_used_total), trial.memory.compr_data_size);
         if (stored as u64) < ENOUGH.min(self.sample.pages.count() as u64) {
             // With so few pages, the result would mostly measure half-filled pages of the allocator.
             trial.failed = Some(too_slow());

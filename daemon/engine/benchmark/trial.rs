@@ -28,8 +28,8 @@ pub(super) struct Trial {
     pub read_all: Pass,
     /// `mm_stat` after the first look.
     pub memory: MmStat,
-    /// Bytes of memory per page once the whole sample is stored.
-    pub memory_of_all: f64,
+    /// Bytes of memory per page on a device with many pages.
+    pub memory_per_page: f64,
     /// 99th percentile of the reads in the least disturbed pass, in nanoseconds.
     pub calm_p99_ns: f64,
     /// Why there are no figures, if so.
@@ -45,7 +45,7 @@ impl Trial {
             write_all: Pass::default(),
             read_all: Pass::default(),
             memory: MmStat::default(),
-            memory_of_all: 0.0,
+            memory_per_page: 0.0,
             calm_p99_ns: f64::INFINITY,
             failed: None,
         }
@@ -56,10 +56,10 @@ impl Trial {
         self.failed.as_ref().is_some_and(|error| error.kind == ErrorKind::Postponed)
     }
 
-    /// Bytes of the sample per byte of memory.
+    /// Bytes of the sample per byte of memory, on a device with many pages.
     fn ratio_total(&self) -> f64 {
         let page = rustix::param::page_size() as f64;
-        if self.memory_of_all <= 0.0 { 0.0 } else { page / self.memory_of_all }
+        if self.memory_per_page <= 0.0 { 0.0 } else { page / self.memory_per_page }
     }
 
     /// Bytes of the sample per byte of compressed data.
@@ -87,21 +87,18 @@ impl Trial {
 /// Minimum distance in pages between two measurements of memory, to compute the memory of one more page.
 const FAR_APART: usize = 512;
 
-/// Memory per page once `all` pages are stored, extrapolated from two measurements of (pages, bytes) and the
-/// `compressed` size of these pages. Half-empty pages of the allocator appear with the first stored pages and then stay
-/// about constant, so an algorithm that stored fewer pages in its time would seem to compress worse.
-pub(super) fn memory_of_all(early: (usize, u64), late: (usize, u64), compressed: u64, all: usize) -> f64 {
-    let (pages, bytes) = (late.0 as f64, late.1 as f64);
-    if late.0 == 0 || late.0 >= all {
-        return if late.0 == 0 { 0.0 } else { bytes / pages };
-    }
+/// Memory of one more page on a device with many pages, from two measurements of (pages, bytes) and the `compressed` size
+/// of the pages. Half-empty pages of the allocator appear with the first stored pages and then stay about constant, so
+/// with a small sample they would count too much.
+pub(super) fn memory_per_page(early: (usize, u64), late: (usize, u64), compressed: u64) -> f64 {
     let further = late.0.saturating_sub(early.0);
-    let each = if further < FAR_APART {
-        compressed as f64 / pages
+    if late.0 == 0 {
+        0.0
+    } else if further < FAR_APART {
+        compressed as f64 / late.0 as f64
     } else {
         late.1.saturating_sub(early.1) as f64 / further as f64
-    };
-    (bytes + each * (all - late.0) as f64) / all as f64
+    }
 }
 
 /// The score of each eligible candidate, and why the others are not eligible.
@@ -186,15 +183,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_algorithm_that_stored_more_pages_does_not_compress_better() {
+    fn the_overhead_of_a_small_sample_does_not_count() {
         // 500 KB of overhead, then 1000 bytes per page.
         let memory = |pages: usize| (pages, 500_000 + 1000 * pages as u64);
-        let of_all =
-            |early, late: usize| memory_of_all(memory(early), memory(late), 1000 * late as u64, 8000);
-        assert_eq!(of_all(4000, 8000), 1062.5, "what the kernel says");
-        assert_eq!(of_all(1000, 3000), 1062.5);
-        // The two measurements are too close: the compressed size tells the memory of one more page.
-        assert_eq!(of_all(500, 600), 1062.5);
-        assert_eq!(memory_of_all((0, 0), (0, 0), 0, 8000), 0.0);
+        let per_page = |early, late: usize| memory_per_page(memory(early), memory(late), 990 * late as u64);
+        assert_eq!(per_page(2000, 8000), 1000.0);
+        assert_eq!(per_page(1000, 3000), 1000.0, "also if it stored fewer pages in its time");
+        assert_eq!(per_page(500, 600), 990.0, "the two measurements are too close");
+        assert_eq!(memory_per_page((0, 0), (0, 0), 0), 0.0);
     }
 }
