@@ -27,8 +27,10 @@ pub enum Direction {
 pub struct Spec {
     /// Which way.
     pub direction: Direction,
-    /// Which pages; page *n* of the data is at page *n* of the device.
+    /// Which pages of the data.
     pub pages: Range<usize>,
+    /// Page of the device at which the data begins.
+    pub at: usize,
     /// Pages in one request: 1, or 2 to the power of `vm.page-cluster`.
     pub pages_per_request: usize,
     /// Number of threads; each does an equal share.
@@ -47,6 +49,7 @@ impl Spec {
         Spec {
             direction,
             pages,
+            at: 0,
             pages_per_request: 1,
             threads: 1,
             shuffle: None,
@@ -183,7 +186,7 @@ fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Res
             break;
         }
         let wanted = &data.bytes()[first * page..][..length];
-        let offset = (first * page) as u64;
+        let offset = ((spec.at + first) * page) as u64;
         let (start, result): (Instant, Result<(), HostError>) = if writes {
             (Instant::now(), device.write(offset, wanted))
         } else {

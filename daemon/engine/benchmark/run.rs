@@ -35,8 +35,8 @@ const CLUSTER: Duration = Duration::from_millis(50);
 const PAGES: usize = 8192;
 /// With fewer pages, the benchmark is refused.
 const LEAST_PAGES: usize = 512;
-/// The sample and its compressed copy take at most this fraction of the available memory.
-const SHARE_OF_MEMORY: u64 = 12;
+/// The sample and its two compressed copies take at most a sixth of the available memory.
+const SHARE_OF_MEMORY: u64 = 18;
 /// Same-filled pages for the baseline.
 const BASELINE_PAGES: usize = 512;
 /// Share of the sample, as a divisor, after which memory is measured for the first time.
@@ -293,7 +293,9 @@ impl<H: Host> Run<'_, H> {
     }
 
     fn configure(&mut self, algorithm: &Algorithm) -> Result<(), Error> {
-        let bytes = (self.sample.pages.count().max(BASELINE_PAGES) * self.sample.pages.page_size()) as u64;
+        // Room for the sample twice.
+        let pages = (2 * self.sample.pages.count()).max(BASELINE_PAGES);
+        let bytes = (pages * self.sample.pages.page_size()) as u64;
         self.scratch.configure(self.host, algorithm, bytes)
     }
 
@@ -321,7 +323,8 @@ impl<H: Host> Run<'_, H> {
         }
         let all = 0..self.sample.pages.count();
         let first = 0..all.end / FIRST_SHARE;
-        let write = Spec { limit: slot.mul_f64(0.3), ..Spec::new(Direction::Write, first.clone()) };
+        let (begun, limit) = (Instant::now(), slot.mul_f64(0.3));
+        let write = Spec { limit, ..Spec::new(Direction::Write, first.clone()) };
         trial.write = match pass(&self.node, &self.sample.pages, &write) {
             Ok(pass) => pass,
             Err(error) => {
@@ -332,7 +335,8 @@ impl<H: Host> Run<'_, H> {
         let requests = |pass: &Pass| usize::try_from(pass.requests()).unwrap_or(0);
         let early = (requests(&trial.write), self.scratch.memory(self.host)?.mem_used_total);
         if early.0 == first.end {
-            let rest = Spec { limit: slot.mul_f64(0.2), ..Spec::new(Direction::Write, first.end..all.end) };
+            let limit = limit.saturating_sub(begun.elapsed());
+            let rest = Spec { limit, ..Spec::new(Direction::Write, first.end..all.end) };
             trial.write.append(&pass(&self.node, &self.sample.pages, &rest)?);
         }
         // Write the remaining pages in large requests: the ratio is more accurate with more pages.
@@ -345,8 +349,6 @@ impl<H: Host> Run<'_, H> {
         let filled = pass(&self.node, &self.sample.pages, &fill)?;
         let stored = written + requests(&filled) * FILL;
         trial.memory = self.scratch.memory(self.host)?;
-        trial.memory_per_page =
-            memory_per_page(early, (stored, trial.memory.mem_used_total), trial.memory.compr_data_size);
         if (stored as u64) < ENOUGH.min(self.sample.pages.count() as u64) {
             // With so few pages, the result would mostly measure half-filled pages of the allocator.
             trial.failed = Some(too_slow());
@@ -365,8 +367,11 @@ impl<H: Host> Run<'_, H> {
         let limit = slot.mul_f64(0.07);
         let read_all = Spec { threads, limit, verify: false, ..read };
         trial.read_all = pass(&self.node, &self.sample.pages, &read_all)?;
-        let write_all = Spec { threads, limit, ..Spec::new(Direction::Write, done) };
+        let write_all = Spec { threads, limit, at: all.end, ..Spec::new(Direction::Write, done) };
         trial.write_all = pass(&self.node, &self.sample.pages, &write_all)?;
+        let memory = self.scratch.memory(self.host)?;
+        let late = (stored + requests(&trial.write_all), memory.mem_used_total);
+        trial.memory_per_page = memory_per_page(early, late, memory.compr_data_size);
         Ok(())
     }
 
