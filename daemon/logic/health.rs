@@ -181,7 +181,7 @@ fn device_findings(device: &DeviceView, memory_bytes: u64, found: &mut Vec<Findi
             Level::Note,
             Code::SizeDoubtful,
             format!(
-                "at the present ratio, the {} of swap on {name} would take {} of memory, more than there is",
+                "at the present ratio, the {} of swap on {name} would take {} of memory, more than twice what there is",
                 human(device.disk_size_bytes),
                 human(takes)
             ),
@@ -217,7 +217,7 @@ fn is_nearly_full(swap: &SwapView) -> bool {
 /// A size in bytes that is clearly wrong for what a swap device stores, and a better one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
-    /// A full device would take more than all memory, namely `takes` bytes.
+    /// A full device would take more than twice the memory, namely `takes` bytes.
     Large { size: u64, takes: u64 },
     /// It is nearly full, and takes less than a third of the memory.
     Small { size: u64 },
@@ -239,7 +239,7 @@ fn fit(device: &DeviceView, memory_bytes: u64) -> Option<Fit> {
     };
     let takes = u128::from(device.disk_size_bytes) * u128::from(memory.mem_used_total) / u128::from(stored);
     let takes = u64::try_from(takes).unwrap_or(u64::MAX);
-    if memory.mem_limit == 0 && takes > memory_bytes {
+    if memory.mem_limit == 0 && takes / 2 > memory_bytes {
         Some(Fit::Large { size: size(memory_bytes / 4 * 3), takes })
     } else if is_nearly_full(&swap) && takes < memory_bytes / 3 {
         Some(Fit::Small { size: size(memory_bytes / 2) })
@@ -456,14 +456,19 @@ mod tests {
             fit(&device, 8 * GIB)
         };
         assert_eq!(found(16 * GIB, 3 * GIB, GIB), None, "full, it would take two thirds");
-        assert_eq!(found(16 * GIB, GIB, GIB), Some(Fit::Large { size: 6 * GIB, takes: 16 * GIB }));
+        assert_eq!(found(24 * GIB, GIB, GIB), Some(Fit::Large { size: 6 * GIB, takes: 24 * GIB }));
+        assert_eq!(
+            found(24 * GIB, 2 * GIB, GIB),
+            None,
+            "programs are ended before it is full, but most of it fits"
+        );
         assert_eq!(found(16 * GIB, GIB / 8, GIB / 8), None, "too little to judge by");
         assert_eq!(found(4 * GIB, 4 * GIB, GIB), Some(Fit::Small { size: 16 * GIB }));
         assert_eq!(found(4 * GIB, 3 * GIB, GIB), None, "not full");
         assert_eq!(found(4 * GIB, 4 * GIB, 3 * GIB), None, "it takes too much already");
         assert_eq!(found(16 * GIB, GIB, 0), None);
         let mut limited = swap_device();
-        limited.disk_size_bytes = 16 * GIB;
+        limited.disk_size_bytes = 24 * GIB;
         limited.stats.memory =
             MmStat { orig_data_size: GIB, mem_used_total: GIB, mem_limit: 2 * GIB, ..MmStat::default() };
         assert_eq!(fit(&limited, 8 * GIB), None, "its limit bounds it");

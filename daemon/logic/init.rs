@@ -74,11 +74,11 @@ impl Profile {
     fn size(self) -> (&'static str, &'static str) {
         match self {
             Profile::Desktop | Profile::Board => (
-                "min(2 * ram, 32GiB)",
-                "How much can be stored, not how much memory it takes: two to three pages of programs fit into the memory of one.",
+                "min(3 * ram, 32GiB)",
+                "How much can be stored, not how much memory it takes: three to four pages of programs fit into the memory of one.",
             ),
             Profile::Server => (
-                "min(ram, 16GiB)",
+                "min(2 * ram, 32GiB)",
                 "Room for peaks. A service whose memory grows without end is ended sooner than with more.",
             ),
         }

@@ -51,10 +51,10 @@ fn the_machine_decides_unless_a_profile_is_named() {
         let toml = texts(&init(root, &words, "")).0;
         toml.lines().find_map(|line| Some(line.strip_prefix("zram-size = ")?.to_owned())).unwrap()
     };
-    assert_eq!(size(&[]), r#""min(ram, 16GiB)""#);
-    assert_eq!(size(&["--profile", "desktop"]), r#""min(2 * ram, 32GiB)""#);
-    write(root, "etc/systemd/system/display-manager.service", "[Service]\n");
     assert_eq!(size(&[]), r#""min(2 * ram, 32GiB)""#);
+    assert_eq!(size(&["--profile", "desktop"]), r#""min(3 * ram, 32GiB)""#);
+    write(root, "etc/systemd/system/display-manager.service", "[Service]\n");
+    assert_eq!(size(&[]), r#""min(3 * ram, 32GiB)""#);
     write(root, "proc/self/mountinfo", "22 1 179:2 / / rw - ext4 /dev/mmcblk0p2 rw\n");
     assert!(texts(&init(root, &["-n"], "")).0.contains("\n# [ramdisk.logs]\n"));
 }
