@@ -195,7 +195,7 @@ fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option
     Some(paragraph.render())
 }
 
-/// What compressed memory has gained, and what there is.
+/// The memory that is saved, and the number of devices, disks and problems.
 fn summary(snapshot: &Snapshot) -> String {
     let count = |wanted: fn(&DeviceView) -> bool| snapshot.devices.iter().filter(|view| wanted(view)).count();
     let disks = match snapshot.disks.len() {

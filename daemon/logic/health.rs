@@ -181,7 +181,7 @@ fn device_findings(device: &DeviceView, memory_bytes: u64, found: &mut Vec<Findi
             Level::Note,
             Code::SizeDoubtful,
             format!(
-                "at the present ratio, the {} of swap on {name} would take {} of memory, more than twice what there is",
+                "at the present ratio, the {} of swap on {name} would take {}, more than twice the memory of this machine",
                 human(device.disk_size_bytes),
                 human(takes)
             ),
