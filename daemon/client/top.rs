@@ -193,11 +193,11 @@ impl Screen {
             KeyCode::Char('q' | 'Q') | KeyCode::Esc => return Next::End,
             KeyCode::Char('h' | '?') | KeyCode::F(1) => self.helps = true,
             KeyCode::Up | KeyCode::Char('k') => self.first = self.first.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.first += 1,
+            KeyCode::Down | KeyCode::Char('j') => self.first = self.first.saturating_add(1),
             KeyCode::PageUp => self.first = self.first.saturating_sub(self.room),
-            KeyCode::PageDown => self.first += self.room,
+            KeyCode::PageDown => self.first = self.first.saturating_add(self.room),
             KeyCode::Home => self.first = 0,
-            KeyCode::End => self.first = usize::MAX - self.room,
+            KeyCode::End => self.first = usize::MAX,
             KeyCode::Left | KeyCode::Char('<') => self.sort = self.neighbour(false),
             KeyCode::Right | KeyCode::Char('>') => self.sort = self.neighbour(true),
             KeyCode::Char('r') => self.reversed = !self.reversed,
@@ -369,6 +369,10 @@ mod tests {
         press(&mut screen, KeyCode::Home);
         assert!(names(&mut screen).contains("1 to 5 of 31"));
         assert!(!drawn(&mut screen, 60, 60).contains(" of 31"), "all have room");
+        let mut empty = Screen::default();
+        for key in [KeyCode::End, KeyCode::Down, KeyCode::PageDown] {
+            assert_eq!(press(&mut empty, key), Next::Draw, "before anything was read");
+        }
     }
 
     #[test]
