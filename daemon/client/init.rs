@@ -105,7 +105,7 @@ fn refuse(
     Ok(())
 }
 
-/// The configuration of another program. A device that it names, but cannot set up, is none.
+/// The configuration of another program, with its warnings printed.
 fn imported(peer: logic::import::Peer, root: &Root) -> Result<Imported, Error> {
     let ordered = import::ordered(peer, root)?;
     let imported = logic::import::import(peer, &ordered.files, &Values::default());

@@ -197,6 +197,10 @@ mod tests {
         Algorithm::parse(text).unwrap()
     }
 
+    fn after(choice: Choice) -> Before {
+        Before { verdict: Some(choice.algorithm), better_runs: choice.better_runs, ..Before::default() }
+    }
+
     fn before(verdict: &str, better_runs: u32) -> Before {
         Before { verdict: Some(algorithm(verdict)), better_runs, ..Before::default() }
     }
@@ -303,11 +307,7 @@ mod tests {
                 let list = [("lz4", 100.0 * a), ("lzo-rle", 99.0 * b), ("zstd", 97.0 * c)];
                 let choice = balanced(&list, &before);
                 chosen.push(choice.algorithm.clone());
-                before = Before {
-                    verdict: Some(choice.algorithm),
-                    better_runs: choice.better_runs,
-                    ..Before::default()
-                };
+                before = after(choice);
             }
             chosen.dedup();
             prop_assert_eq!(chosen.len(), 1);
@@ -321,11 +321,7 @@ mod tests {
                 let zstd = if run == outlier { 100.0 * factor } else { 105.0 };
                 let choice = balanced(&[("lz4", 100.0), ("zstd", zstd)], &before);
                 prop_assert_eq!(&choice.algorithm, &algorithm("lz4"));
-                before = Before {
-                    verdict: Some(choice.algorithm),
-                    better_runs: choice.better_runs,
-                    ..Before::default()
-                };
+                before = after(choice);
             }
         }
 
@@ -340,11 +336,7 @@ mod tests {
             for (a, b) in noise {
                 let choice = balanced(&[("lz4", 100.0 * a), ("lz4(level=4)", 100.0 * share * b), ("zstd", 300.0)], &before);
                 prop_assert_eq!(&choice.algorithm, &algorithm("lz4"));
-                before = Before {
-                    verdict: Some(choice.algorithm),
-                    better_runs: choice.better_runs,
-                    ..Before::default()
-                };
+                before = after(choice);
             }
         }
 
@@ -366,11 +358,7 @@ mod tests {
                 ];
                 let choice = balanced(&list, &before);
                 chosen.push(choice.algorithm.clone());
-                before = Before {
-                    verdict: Some(choice.algorithm),
-                    better_runs: choice.better_runs,
-                    ..Before::default()
-                };
+                before = after(choice);
             }
             chosen.dedup();
             let different: std::collections::BTreeSet<String> = chosen.iter().map(Algorithm::to_string).collect();

@@ -58,7 +58,8 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
         "auto" | "zram+file" => true,
         other => {
             let text = format!("`{other}` is no mechanism of rpi-swap; auto was taken");
-            warn(mechanism, file, text, &mut draft);
+            let line = mechanism.map(|setting| setting.line);
+            draft.warn(mechanism.map_or(file, |setting| &setting.file), line, text);
             true
         }
     };
@@ -176,13 +177,6 @@ fn number(setting: &Setting, draft: &mut Draft) -> Option<f64> {
         draft.warn(&setting.file, Some(setting.line), text);
     }
     found
-}
-
-fn warn(setting: Option<&Setting>, file: &Path, text: String, draft: &mut Draft) {
-    match setting {
-        Some(setting) => draft.warn(&setting.file, Some(setting.line), text),
-        None => draft.warn(file, None, text),
-    }
 }
 
 /// The setting as shown in the table, also if it is not set.
