@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::slots::{PAGE, Passes, Slots};
+use super::slots::{PAGE, Passes, Slot, Slots};
 use host::Errno;
 use logic::device::attribute::Attribute;
 
@@ -201,7 +201,7 @@ impl Device {
     }
 
     fn mm_stat(&self) -> String {
-        let same = self.pages.values().filter(|page| is_same(page)).count() as u64;
+        let same = self.slots.all.values().filter(|slot| slot.same).count() as u64;
         let stored = self.pages.len() as u64 * PAGE;
         let data = self.data();
         let used = self.used();
@@ -218,12 +218,12 @@ impl Device {
     /// Bytes stored: same-filled pages and pages on the backing device need none. The simulated primary algorithm
     /// shrinks nothing, secondary ones halve compressible pages.
     fn data(&self) -> u64 {
-        let bytes = |number: &u64| match self.slots.all.get(number) {
-            Some(slot) if slot.written => 0,
-            Some(slot) if slot.priority > 0 => slot.shrunk(),
-            _ => PAGE,
+        let bytes = |slot: &Slot| match slot.priority {
+            _ if slot.same || slot.written => 0,
+            0 => PAGE,
+            _ => slot.shrunk(),
         };
-        self.pages.iter().filter(|(_, page)| !is_same(page)).map(|(number, _)| bytes(number)).sum()
+        self.slots.all.values().map(bytes).sum()
     }
 
     /// Writes an attribute. For `reset` and `backing_dev`, the caller checks the state of the machine first.
@@ -372,11 +372,12 @@ impl Device {
             self.filesystem = None;
         }
         for (number, page) in range.zip(data.chunks(page_bytes())) {
-            let grows = !is_same(page) && self.pages.get(&number).is_none_or(|old| is_same(old));
+            let same = is_same(page);
+            let grows = !same && self.slots.all.get(&number).is_none_or(|old| old.same);
             if grows && self.memory_limit > 0 && self.used() + PAGE > self.memory_limit {
                 return Err(Errno::IO);
             }
-            self.slots.store(number, page, is_same(page));
+            self.slots.store(number, page, same);
             self.pages.insert(number, page.to_vec());
         }
         Ok(())
@@ -412,7 +413,7 @@ fn page_bytes() -> usize {
 }
 
 fn is_same(page: &[u8]) -> bool {
-    page.chunks(8).all(|word| Some(word) == page.get(..8))
+    page.len() <= 8 || page[8..] == page[..page.len() - 8]
 }
 
 fn words(text: &str) -> impl Iterator<Item = (&str, &str)> {

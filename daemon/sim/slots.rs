@@ -225,10 +225,12 @@ impl Slots {
     pub fn write_back(&mut self, word: &str, pages: u64, passes: Passes) -> Result<(), Errno> {
         selects(word, &Slot::default()).ok_or(Errno::INVAL)?;
         let chosen = |slot: &Slot| selects(word, slot) == Some(true) && !slot.same && !slot.written;
-        let (turns, reserved) = match passes {
-            Passes::Walk => ((0..pages).collect(), 1),
-            Passes::Buckets => (self.turns(passes, chosen), 0),
-        };
+        let mut turns = self.turns(passes, chosen);
+        let reserved = u64::from(passes == Passes::Walk);
+        // A walk visits all pages up to the last one, and fails as soon as the limit or the space is used up.
+        if passes == Passes::Walk && turns.last() != pages.checked_sub(1).as_ref() {
+            turns.extend(pages.checked_sub(1));
+        }
         let mut blocks = self.blocks();
         for number in turns {
             if self.limited && self.limit == 0 {

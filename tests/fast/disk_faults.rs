@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::disk::{FAULTS, FORCED, Picture, Trial, change, copy, is_kill, picture, small};
+use crate::support::disk::{
+    FAULTS, FORCED, Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, picture, small,
+};
 use engine::ramdisk::{self, Saved};
 use host::Errno;
 use host::linux::ramdisk::Calls;
@@ -46,12 +48,13 @@ fn calls_of_a_save(trial: &Trial, make: Make) -> Vec<String> {
 
 #[test]
 fn a_save_may_fail_anywhere() {
-    walk_through_a_save(Calls::with_fault);
+    walk_through_a_save(Calls::with_fault, &FAULTS);
 }
 
 #[test]
 fn a_save_may_fail_anywhere_where_all_files_have_names() {
-    walk_through_a_save(Calls::all_named);
+    // What differs is the file that a failed or killed save may leave.
+    walk_through_a_save(Calls::all_named, &[Fault::Fail(Errno::IO), Fault::KillBefore, Fault::KillAfter]);
 }
 
 /// A directory that is removed during the listing, or cannot be read, does not affect the others.
@@ -119,70 +122,76 @@ fn assert_left_out(found: &Picture, expected: &Picture, omitted: &Omitted, what:
     assert!(found.keys().all(|path| expected.contains_key(path)), "{what}: {found:?}");
 }
 
-fn walk_through_a_save(make: Make) {
+fn walk_through_a_save(make: Make, faults: &[Fault]) {
+    let [cases, failed, done, skipped] = for_each_fault(faults, |fault| saves_with(make, fault));
+    println!("{cases} saves: {failed} failed, {done} did not, {skipped} files were skipped");
+    assert!(failed > cases / 4 && skipped > 0);
+}
+
+fn saves_with(make: Make, fault: Fault) -> [usize; 4] {
     let (mut trial, old, new) = prepared();
     let transcript = calls_of_a_save(&trial, make);
     assert!(transcript.len() > 80, "{transcript:#?}");
     let place = trial.disk.place.clone();
     let (mut failed, mut done, mut skipped) = (0, 0, 0);
-    for fault in FAULTS {
-        for number in 1..=transcript.len() {
-            copy(&trial.path("before"), trial.disk.store());
-            trial.disk.place.clone_from(&place);
-            let calls = make(Some((number, fault)));
-            let saved = ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true);
-            let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
-            match &saved {
-                Ok(_) => done += 1,
-                Err(error) => {
-                    failed += 1;
-                    assert!(is_kill(fault) || error.message.len() > 10, "{what}: {error}");
-                }
+    let cases = calls_for(fault, &transcript);
+    for &number in &cases {
+        copy(&trial.path("before"), trial.disk.store());
+        trial.disk.place.clone_from(&place);
+        let calls = make(Some((number, fault)));
+        let saved = ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true);
+        let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
+        match &saved {
+            Ok(_) => done += 1,
+            Err(error) => {
+                failed += 1;
+                assert!(is_kill(fault) || error.message.len() > 10, "{what}: {error}");
             }
-            assert!(fault != Fault::Short || saved.is_ok(), "{what}: {saved:?}");
-            let is_left = |names: Vec<String>| names.iter().any(|name| name.ends_with(".partial"));
-            assert!(is_kill(fault) || !is_left(trial.names()), "{what}: {:?}", trial.names());
-            // Loads elsewhere what the next boot would load.
-            trial.disk.place = trial.path("elsewhere");
-            fs::create_dir_all(&trial.disk.place).unwrap();
-            let kept = trial.path("kept");
-            copy(trial.disk.store(), &kept);
-            let (generation, found) = after_reboot(&trial);
-            match &saved {
-                Ok(Saved::Written { manifest, .. }) if generation == 3 => {
-                    skipped += manifest.omitted.count();
-                    assert_left_out(&found, &new, &manifest.omitted, &what);
-                }
-                _ => assert!(
-                    if generation == 3 { found == new } else { found == old },
-                    "{what}: generation {generation}"
-                ),
-            }
-            assert!(saved.is_err() || generation == 3, "{what}");
-            // Second attempt in the same boot.
-            copy(&kept, trial.disk.store());
-            trial.disk.place.clone_from(&place);
-            let again = ramdisk::save(&make(None), &trial.disk, FORCED, &mut |_| true);
-            let again = again.unwrap_or_else(|error| panic!("{what}: {error}"));
-            let Saved::Written { generation, .. } = again else { panic!("{what}: {again:?}") };
-            trial.verify(generation).unwrap_or_else(|error| panic!("{what}: {error}"));
-            let names = trial.names();
-            assert!(
-                !names.iter().any(|name| name.ends_with(".partial") || name.ends_with(".bad")),
-                "{what}: {names:?}"
-            );
         }
+        assert!(fault != Fault::Short || saved.is_ok(), "{what}: {saved:?}");
+        let is_left = |names: Vec<String>| names.iter().any(|name| name.ends_with(".partial"));
+        assert!(is_kill(fault) || !is_left(trial.names()), "{what}: {:?}", trial.names());
+        // Loads elsewhere what the next boot would load.
+        trial.disk.place = trial.path("elsewhere");
+        fs::create_dir_all(&trial.disk.place).unwrap();
+        let kept = trial.path("kept");
+        copy(trial.disk.store(), &kept);
+        let (generation, found) = after_reboot(&trial);
+        match &saved {
+            Ok(Saved::Written { manifest, .. }) if generation == 3 => {
+                skipped += usize::try_from(manifest.omitted.count()).unwrap();
+                assert_left_out(&found, &new, &manifest.omitted, &what);
+            }
+            _ => assert!(
+                if generation == 3 { found == new } else { found == old },
+                "{what}: generation {generation}"
+            ),
+        }
+        assert!(saved.is_err() || generation == 3, "{what}");
+        // Second attempt in the same boot.
+        copy(&kept, trial.disk.store());
+        trial.disk.place.clone_from(&place);
+        let again = ramdisk::save(&make(None), &trial.disk, FORCED, &mut |_| true);
+        let again = again.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let Saved::Written { generation, .. } = again else { panic!("{what}: {again:?}") };
+        trial.verify(generation).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let names = trial.names();
+        assert!(
+            !names.iter().any(|name| name.ends_with(".partial") || name.ends_with(".bad")),
+            "{what}: {names:?}"
+        );
     }
-    println!(
-        "{} calls of a save, {} ways: {failed} failed, {done} did not, {skipped} files were skipped",
-        transcript.len(),
-        FAULTS.len()
-    );
-    assert!(failed > transcript.len() && skipped > 0);
+    [cases.len(), failed, done, skipped]
 }
 
 #[test]
 fn a_load_may_fail_anywhere() {
+    let [cases, failed, fell_back, done] = for_each_fault(&FAULTS, loads_with);
+    println!("{cases} loads: {failed} failed, {fell_back} fell back, {done} did not");
+    assert!(failed > cases / 4 && fell_back > 0);
+}
+
+fn loads_with(fault: Fault) -> [usize; 4] {
     let (mut trial, old, new) = prepared();
     trial.save().unwrap();
     trial.disk.place = trial.path("elsewhere");
@@ -193,46 +202,40 @@ fn a_load_may_fail_anywhere() {
     let transcript = calls.transcript();
     assert!(transcript.len() > 80, "{transcript:#?}");
     let (mut failed, mut fell_back, mut done) = (0, 0, 0);
-    for fault in FAULTS {
-        for number in 1..=transcript.len() {
-            copy(&trial.path("before"), trial.disk.store());
-            trial.reboot();
-            let calls = Calls::with_fault(Some((number, fault)));
-            let loaded = ramdisk::load(&calls, &trial.disk, &mut |_| true);
-            let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
-            let found = picture(trial.place());
-            match &loaded {
-                Ok(loaded) if loaded.outcome == Outcome::Loaded => {
-                    done += 1;
-                    assert_left_out(&found, &new, &loaded.extracted.omitted, &what);
-                }
-                Ok(loaded) => {
-                    fell_back += 1;
-                    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(2)), "{what}");
-                    assert!(found == old, "{what}");
-                }
-                Err(error) => {
-                    failed += 1;
-                    assert!(is_kill(fault) || found.len() == 1, "{what}: {found:#?}");
-                    assert!(is_kill(fault) || error.message.len() > 10, "{what}: {error}");
-                }
+    let cases = calls_for(fault, &transcript);
+    for &number in &cases {
+        copy(&trial.path("before"), trial.disk.store());
+        trial.reboot();
+        let calls = Calls::with_fault(Some((number, fault)));
+        let loaded = ramdisk::load(&calls, &trial.disk, &mut |_| true);
+        let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
+        let found = picture(trial.place());
+        match &loaded {
+            Ok(loaded) if loaded.outcome == Outcome::Loaded => {
+                done += 1;
+                assert_left_out(&found, &new, &loaded.extracted.omitted, &what);
             }
-            assert!(fault != Fault::Short || loaded.is_ok(), "{what}: {loaded:?}");
-            // No good snapshot was set aside, and the next attempt, also into a half-filled directory, loads the newest.
-            assert!(!trial.names().iter().any(|name| name.ends_with(".bad")), "{what}");
-            if loaded.is_err() {
-                let again = trial.load().unwrap_or_else(|error| panic!("{what}: {error}"));
-                assert_eq!(again.generation, Some(3), "{what}");
-                assert!(picture(trial.place()) == new, "{what}");
+            Ok(loaded) => {
+                fell_back += 1;
+                assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(2)), "{what}");
+                assert!(found == old, "{what}");
+            }
+            Err(error) => {
+                failed += 1;
+                assert!(is_kill(fault) || found.len() == 1, "{what}: {found:#?}");
+                assert!(is_kill(fault) || error.message.len() > 10, "{what}: {error}");
             }
         }
+        assert!(fault != Fault::Short || loaded.is_ok(), "{what}: {loaded:?}");
+        // No good snapshot was set aside, and the next attempt, also into a half-filled directory, loads the newest.
+        assert!(!trial.names().iter().any(|name| name.ends_with(".bad")), "{what}");
+        if loaded.is_err() {
+            let again = trial.load().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(again.generation, Some(3), "{what}");
+            assert!(picture(trial.place()) == new, "{what}");
+        }
     }
-    println!(
-        "{} calls of a load, {} ways: {failed} failed, {fell_back} fell back, {done} did not",
-        transcript.len(),
-        FAULTS.len()
-    );
-    assert!(failed > transcript.len() && fell_back > 0);
+    [cases.len(), failed, fell_back, done]
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use crate::support::disk::{FAULTS, Picture, Trial, change, copy, is_kill, picture, small};
+use crate::support::disk::{
+    FAULTS, Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, picture, small,
+};
 use engine::ramdisk::{self, Disk};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
@@ -47,10 +49,16 @@ fn names_its_file(error: &Error, trial: &Trial, call: &str, what: &str) {
 }
 
 /// An operation on a store.
-type Act<'a> = &'a dyn Fn(&Calls, &Disk) -> Result<(), Error>;
+type Act = fn(&Calls, &Disk) -> Result<(), Error>;
 
 /// Makes `act` fail at every call. The store has to change in one step.
-fn walk_through(act: Act<'_>) {
+fn walk_through(act: Act) {
+    let [cases, stayed, done] = for_each_fault(&FAULTS, |fault| acts_with(act, fault));
+    println!("{cases} cases: {stayed} as before, {done} as after");
+    assert!(stayed > cases / 4 && done > 0);
+}
+
+fn acts_with(act: Act, fault: Fault) -> [usize; 3] {
     let trial = prepared();
     let reset = || copy(&trial.path("before"), trial.disk.store());
     let (before, names_before) = (view(&trial), trial.names());
@@ -61,66 +69,60 @@ fn walk_through(act: Act<'_>) {
     assert!(before != after && transcript.len() > 10, "{transcript:#?}");
     assert_eq!(transcript.last().unwrap(), "fsync", "it is on the disk: {transcript:#?}");
     let (mut stayed, mut done) = (0, 0);
-    for fault in FAULTS {
-        for number in 1..=transcript.len() {
-            reset();
-            let ended = act(&Calls::with_fault(Some((number, fault))), &trial.disk);
-            let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
-            let found = view(&trial);
-            assert!(found == before || found == after, "{what}: {found:?}");
-            let is_done = found == after;
-            *if is_done { &mut done } else { &mut stayed } += 1;
-            assert!(ended.is_err() || is_done, "{what}");
-            assert!(fault != Fault::Short || ended.is_ok(), "{what}: {ended:?}");
-            if let Err(error) = &ended
-                && !is_kill(fault)
-            {
-                names_its_file(error, &trial, &transcript[number - 1], &what);
-                assert!(is_done || trial.names() == names_before, "{what}: {:?}", trial.names());
-            }
-            // The next attempt in the same boot; a completed operation may report that there is nothing to do.
-            let kept = trial.path("kept");
-            copy(trial.disk.store(), &kept);
-            match act(&Calls::new(), &trial.disk) {
-                Err(error) if is_done && error.kind == ErrorKind::NotFound => {}
-                again => again.unwrap_or_else(|error| panic!("{what}: {error}")),
-            }
-            assert_eq!((view(&trial), trial.names()), (after.clone(), names_after.clone()), "{what}");
-            // Or a save comes next: it removes partial files, and its snapshot is good.
-            copy(&kept, trial.disk.store());
-            trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
-            ramdisk::verify(&Calls::new(), &trial.disk, None, &mut |_| true)
-                .unwrap_or_else(|error| panic!("{what}: {error}"));
-            assert!(
-                !trial.names().iter().any(|name| name.ends_with(".partial")),
-                "{what}: {:?}",
-                trial.names()
-            );
+    let cases = calls_for(fault, &transcript);
+    for &number in &cases {
+        reset();
+        let ended = act(&Calls::with_fault(Some((number, fault))), &trial.disk);
+        let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
+        let found = view(&trial);
+        assert!(found == before || found == after, "{what}: {found:?}");
+        let is_done = found == after;
+        *if is_done { &mut done } else { &mut stayed } += 1;
+        assert!(ended.is_err() || is_done, "{what}");
+        assert!(fault != Fault::Short || ended.is_ok(), "{what}: {ended:?}");
+        if let Err(error) = &ended
+            && !is_kill(fault)
+        {
+            names_its_file(error, &trial, &transcript[number - 1], &what);
+            assert!(is_done || trial.names() == names_before, "{what}: {:?}", trial.names());
         }
+        // The next attempt in the same boot; a completed operation may report that there is nothing to do.
+        let kept = trial.path("kept");
+        copy(trial.disk.store(), &kept);
+        match act(&Calls::new(), &trial.disk) {
+            Err(error) if is_done && error.kind == ErrorKind::NotFound => {}
+            again => again.unwrap_or_else(|error| panic!("{what}: {error}")),
+        }
+        assert_eq!((view(&trial), trial.names()), (after.clone(), names_after.clone()), "{what}");
+        // Or a save comes next: it removes partial files, and its snapshot is good.
+        copy(&kept, trial.disk.store());
+        trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
+        ramdisk::verify(&Calls::new(), &trial.disk, None, &mut |_| true)
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(!trial.names().iter().any(|name| name.ends_with(".partial")), "{what}: {:?}", trial.names());
     }
-    println!("{} calls, {} ways: {stayed} as before, {done} as after", transcript.len(), FAULTS.len());
-    assert!(stayed > transcript.len() && done > 0);
+    [cases.len(), stayed, done]
 }
 
 #[test]
 fn pinning_may_fail_anywhere() {
-    walk_through(&|calls, disk| ramdisk::pin(calls, disk, 2, Some("asked for")));
+    walk_through(|calls, disk| ramdisk::pin(calls, disk, 2, Some("asked for")));
 }
 
 #[test]
 fn changing_why_one_is_pinned_may_fail_anywhere() {
-    walk_through(&|calls, disk| ramdisk::pin(calls, disk, 1, Some("for another reason")));
+    walk_through(|calls, disk| ramdisk::pin(calls, disk, 1, Some("for another reason")));
 }
 
 #[test]
 fn unpinning_may_fail_anywhere() {
-    walk_through(&|calls, disk| ramdisk::pin(calls, disk, 1, None));
+    walk_through(|calls, disk| ramdisk::pin(calls, disk, 1, None));
 }
 
 #[test]
 fn deleting_may_fail_anywhere() {
-    walk_through(&|calls, disk| ramdisk::delete_spare(calls, disk, 2, &mut |_| true));
-    walk_through(&|calls, disk| ramdisk::delete_spare(calls, disk, 3, &mut |_| true));
+    walk_through(|calls, disk| ramdisk::delete_spare(calls, disk, 2, &mut |_| true));
+    walk_through(|calls, disk| ramdisk::delete_spare(calls, disk, 3, &mut |_| true));
 }
 
 /// Destination of exports.
@@ -155,6 +157,12 @@ impl Target<'_> {
 }
 
 fn exporting_may_fail_anywhere(is_there: bool) {
+    let [cases, failed, done] = for_each_fault(&FAULTS, |fault| exports_with(is_there, fault));
+    println!("{cases} exports: {failed} failed, {done} did not");
+    assert!(failed > cases / 4 && done > 0);
+}
+
+fn exports_with(is_there: bool, fault: Fault) -> [usize; 3] {
     let trial = prepared();
     let store = picture(trial.disk.store());
     let target = Target { trial: &trial, is_there };
@@ -167,67 +175,47 @@ fn exporting_may_fail_anywhere(is_there: bool) {
     let (transcript, after) = (calls.transcript(), target.found());
     assert!(picture(&target.directory()) == picture(trial.place()));
     let (mut failed, mut done) = (0, 0);
-    for fault in FAULTS {
-        for number in 1..=transcript.len() {
-            let call = &transcript[number - 1];
-            let differs = match fault {
-                Fault::Short => {
-                    ["read ", "pread ", "write ", "pwrite "].iter().any(|verb| call.starts_with(verb))
-                }
-                // At other calls this equals a kill before the next call.
-                Fault::KillAfter => call.starts_with("renameat"),
-                _ => true,
-            };
-            if !differs {
-                continue;
+    let cases = calls_for(fault, &transcript);
+    for &number in &cases {
+        let call = &transcript[number - 1];
+        target.reset();
+        let ended = export(&Calls::with_fault(Some((number, fault))));
+        let what = format!("{fault:?} at call {number}, {call}");
+        let found = target.found();
+        match &ended {
+            Ok(extracted) => {
+                done += 1;
+                // Missing entries are named.
+                assert!(found == after || !extracted.omitted.is_empty(), "{what}: {found:#?}");
             }
-            target.reset();
-            let ended = export(&Calls::with_fault(Some((number, fault))));
-            let what = format!("{fault:?} at call {number}, {call}");
-            let found = target.found();
-            match &ended {
-                Ok(extracted) => {
-                    done += 1;
-                    // Missing entries are named.
-                    assert!(found == after || !extracted.omitted.is_empty(), "{what}: {found:#?}");
-                }
-                Err(error) => {
-                    failed += 1;
-                    let (store, directory) = (trial.disk.store().to_str().unwrap(), target.directory());
-                    let named =
-                        [store, directory.to_str().unwrap()].iter().any(|path| error.message.contains(path));
-                    assert!(is_kill(fault) || named, "{what}: {error}");
-                    assert!(is_kill(fault) || found == before, "{what}: {found:#?}");
-                    // A new directory only appears when it is complete.
-                    assert!(is_there || found.1.is_none() || found == after, "{what}: {found:#?}");
-                }
+            Err(error) => {
+                failed += 1;
+                let (store, directory) = (trial.disk.store().to_str().unwrap(), target.directory());
+                let named =
+                    [store, directory.to_str().unwrap()].iter().any(|path| error.message.contains(path));
+                assert!(is_kill(fault) || named, "{what}: {error}");
+                assert!(is_kill(fault) || found == before, "{what}: {found:#?}");
+                // A new directory only appears when it is complete.
+                assert!(is_there || found.1.is_none() || found == after, "{what}: {found:#?}");
             }
-            assert!(fault != Fault::Short || ended.is_ok(), "{what}: {ended:?}");
-            assert!(picture(trial.disk.store()) == store, "{what}");
-            if ended.is_err() && found != after {
-                match export(&Calls::new()) {
-                    // Nothing is removed from an existing directory; the message names it.
-                    Err(error) if is_there && is_kill(fault) && found.0 != before.0 => {
-                        assert_eq!(error.kind, ErrorKind::Unsafe, "{what}: {error}");
-                        assert!(
-                            error.message.contains(target.directory().to_str().unwrap()),
-                            "{what}: {error}"
-                        );
-                    }
-                    again => {
-                        again.unwrap_or_else(|error| panic!("{what}: {error}"));
-                        assert!(target.found() == after, "{what}: {:#?}", target.found());
-                    }
+        }
+        assert!(fault != Fault::Short || ended.is_ok(), "{what}: {ended:?}");
+        assert!(picture(trial.disk.store()) == store, "{what}");
+        if ended.is_err() && found != after {
+            match export(&Calls::new()) {
+                // Nothing is removed from an existing directory; the message names it.
+                Err(error) if is_there && is_kill(fault) && found.0 != before.0 => {
+                    assert_eq!(error.kind, ErrorKind::Unsafe, "{what}: {error}");
+                    assert!(error.message.contains(target.directory().to_str().unwrap()), "{what}: {error}");
+                }
+                again => {
+                    again.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert!(target.found() == after, "{what}: {:#?}", target.found());
                 }
             }
         }
     }
-    println!(
-        "{} calls of an export, {} ways: {failed} failed, {done} did not",
-        transcript.len(),
-        FAULTS.len()
-    );
-    assert!(failed > 2 * transcript.len() && done > 0);
+    [cases.len(), failed, done]
 }
 
 #[test]

@@ -40,6 +40,39 @@ pub const FAULTS: [Fault; 8] = [
     Fault::KillAfter,
 ];
 
+/// Numbers of the calls at which this fault differs from all others.
+pub fn calls_for(fault: Fault, transcript: &[String]) -> Vec<usize> {
+    let transfers =
+        |call: &String| ["read ", "pread ", "write ", "pwrite "].iter().any(|verb| call.starts_with(verb));
+    let differs = |number: &usize| match fault {
+        Fault::Short => transfers(&transcript[number - 1]),
+        // At other calls this equals a kill before the next call.
+        Fault::KillAfter => *number == transcript.len(),
+        _ => true,
+    };
+    (1..=transcript.len()).filter(differs).collect()
+}
+
+/// Runs `walk` for each fault at the same time, because saves wait for the clock of file time stamps, and adds up what it counts.
+pub fn for_each_fault<const N: usize>(
+    faults: &[Fault],
+    walk: impl Fn(Fault) -> [usize; N] + Sync,
+) -> [usize; N] {
+    std::thread::scope(|scope| {
+        let walks: Vec<_> = faults
+            .iter()
+            .map(|&fault| {
+                scope.spawn({
+                    let walk = &walk;
+                    move || walk(fault)
+                })
+            })
+            .collect();
+        let counts = walks.into_iter().map(|walk| walk.join().unwrap());
+        counts.fold([0; N], |sum, counts| std::array::from_fn(|index| sum[index] + counts[index]))
+    })
+}
+
 /// Whether the process is dead after this fault, so that it cannot clean up.
 pub fn is_kill(fault: Fault) -> bool {
     matches!(fault, Fault::KillBefore | Fault::KillAfter)
@@ -212,7 +245,7 @@ pub fn small(root: &Path) {
     let holes = fs::File::create(root.join("holes")).unwrap();
     holes.write_all_at(b"data", 100_000).unwrap();
     holes.set_len(200_000).unwrap();
-    fs::write(root.join("big"), noise(300_000)).unwrap();
+    fs::write(root.join("big"), noise(30_000)).unwrap();
     fs::set_permissions(root.join("a/b"), fs::Permissions::from_mode(0o2750)).unwrap();
 }
 
