@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use crate::support::disk::{ASKED, Trial, picture, small};
 use crate::support::kept::Kept;
 use crate::support::mounted::Mounted;
-use crate::support::{alone, has_program, repository, skip};
+use crate::support::{alone, has_program, may_mount, repository, skip};
 use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::limits;
@@ -27,12 +27,14 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, Xat
 const OPTIONS: &str = "nr_inodes=0";
 
 /// A disk on a tmpfs after its first load.
-fn on_tmpfs() -> Option<(File, Trial, Mounted)> {
-    let alone = alone()?;
+fn on_tmpfs() -> Option<(Trial, Mounted)> {
+    if !may_mount() {
+        return None;
+    }
     let trial = Trial::new();
     let mounted = Mounted::tmpfs(trial.place(), OPTIONS);
     trial.load().unwrap();
-    Some((alone, trial, mounted))
+    Some((trial, mounted))
 }
 
 fn saved(trial: &Trial) -> Box<Manifest> {
@@ -55,7 +57,7 @@ fn reloaded(trial: &Trial, mounted: Mounted) -> (ramdisk::Loaded, Mounted) {
 
 #[test]
 fn trees_that_could_not_be_loaded_once_are_restored() {
-    let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
+    let Some((trial, mounted)) = on_tmpfs() else { return };
     let place = trial.place().to_owned();
     fs::write(place.join("early"), "x").unwrap();
     stamp(&place.join("early"), i64::MIN, 0);
@@ -84,7 +86,7 @@ fn trees_that_could_not_be_loaded_once_are_restored() {
 
 #[test]
 fn too_many_attributes_do_not_affect_others() {
-    let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
+    let Some((trial, mounted)) = on_tmpfs() else { return };
     let place = trial.place().to_owned();
     let set =
         |path: &Path, name: &str, value: &[u8]| rustix::fs::setxattr(path, name, value, XattrFlags::empty());
@@ -143,7 +145,7 @@ fn a_lease_of_a_user_affects_that_file_only() {
     if !has_program("python3") {
         return skip("needs python3");
     }
-    let Some((_alone, trial, _mounted)) = on_tmpfs() else { return };
+    let Some((trial, _mounted)) = on_tmpfs() else { return };
     small(trial.place());
     let leased = trial.place().join("leased");
     fs::write(&leased, "x").unwrap();
@@ -190,7 +192,7 @@ fn a_save_without_changes_keeps_the_count_of_omissions() {
 
 #[test]
 fn holes_are_joined_where_there_are_too_many() {
-    let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
+    let Some((trial, mounted)) = on_tmpfs() else { return };
     let path = trial.place().join("comb");
     let comb = File::create(&path).unwrap();
     let count = limits::SEGMENTS as u64 + 10;
@@ -297,7 +299,7 @@ fn what_is_below_too_long_a_path_is_left_out_and_named() {
 
 #[test]
 fn too_many_long_paths_are_left_out_and_others_are_kept() {
-    let Some((_alone, trial, mounted)) = on_tmpfs() else { return };
+    let Some((trial, mounted)) = on_tmpfs() else { return };
     let mut at: OwnedFd = File::open(trial.place()).unwrap().into();
     let name = "d".repeat(250);
     let levels = limits::PATH / (name.len() + 1) - 1;
@@ -336,7 +338,7 @@ fn too_many_long_paths_are_left_out_and_others_are_kept() {
 
 #[test]
 fn the_format_of_the_first_release_is_loaded() {
-    let Some((_alone, mut trial, mounted)) = on_tmpfs() else { return };
+    let Some((mut trial, mounted)) = on_tmpfs() else { return };
     if !has_program("python3") {
         return skip("needs python3");
     }
@@ -498,7 +500,7 @@ fn look(root: &Path) -> BTreeMap<PathBuf, String> {
 /// `PROPTEST_CASES` changes the number of cases.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
-    ProptestConfig { max_shrink_iters: 200, ..ProptestConfig::with_cases(cases.unwrap_or(500)) }
+    ProptestConfig { max_shrink_iters: 200, ..ProptestConfig::with_cases(cases.unwrap_or(200)) }
 }
 
 proptest! {
@@ -506,7 +508,7 @@ proptest! {
 
     #[test]
     fn every_tree_of_a_user_is_restored(things in proptest::collection::vec(made(), 1..12)) {
-        let Some((_alone, trial, mounted)) = on_tmpfs() else { return Ok(()) };
+        let Some((trial, mounted)) = on_tmpfs() else { return Ok(()) };
         make(trial.place(), &things);
         let before = look(trial.place());
         let manifest = saved(&trial);

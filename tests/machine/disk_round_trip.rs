@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::support::disk::{Trial, small};
 use crate::support::mounted::Mounted;
-use crate::support::{alone, has_program, repository, skip};
+use crate::support::{has_program, may_mount, repository, skip};
 use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::manifest::Consistency;
@@ -98,7 +98,9 @@ fn many_files(count: usize) {
     if !has_program("python3") {
         return skip("needs python3");
     }
-    let Some(_alone) = alone() else { return };
+    if !may_mount() {
+        return;
+    }
     let mut trial = Trial::new();
     // On a persistent store, as in production.
     let store = tempfile::tempdir().unwrap();

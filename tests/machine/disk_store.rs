@@ -4,17 +4,19 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::alone;
 use crate::support::disk::{ASKED, Trial, picture, small};
 use crate::support::mounted::Mounted;
+use crate::support::{alone, may_mount};
 use engine::ErrorKind;
 use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::state::Outcome;
 
 /// A disk whose store is a separate tmpfs with one generation; `None` without privileges.
-fn with_own_store() -> Option<(fs::File, Trial, Mounted)> {
-    let alone = alone()?;
+fn with_own_store() -> Option<(Trial, Mounted)> {
+    if !may_mount() {
+        return None;
+    }
     let mut trial = Trial::new();
     trial.disk.notes = Some(trial.path("run"));
     let mounted = Mounted::tmpfs(trial.disk.store(), "size=1m,mode=700");
@@ -22,7 +24,7 @@ fn with_own_store() -> Option<(fs::File, Trial, Mounted)> {
     small(trial.place());
     trial.save().unwrap();
     trial.reboot();
-    Some((alone, trial, mounted))
+    Some((trial, mounted))
 }
 
 /// A disk that was loaded while its store was not writable is saved once it is.
@@ -46,7 +48,7 @@ fn loaded_without_writing(trial: &Trial, spoil: impl Fn(), mend: impl Fn()) {
 
 #[test]
 fn what_was_loaded_from_a_full_store_is_saved_once_there_is_room() {
-    let Some((_alone, trial, _mounted)) = with_own_store() else { return };
+    let Some((trial, _mounted)) = with_own_store() else { return };
     let filler = trial.disk.store().join("filler");
     let spoil = || drop(fs::write(&filler, vec![0; 2 << 20]).unwrap_err());
     loaded_without_writing(&trial, spoil, || fs::remove_file(&filler).unwrap());
@@ -54,13 +56,13 @@ fn what_was_loaded_from_a_full_store_is_saved_once_there_is_room() {
 
 #[test]
 fn what_was_loaded_from_a_store_that_is_read_only_is_saved_once_it_is_not() {
-    let Some((_alone, trial, mounted)) = with_own_store() else { return };
+    let Some((trial, mounted)) = with_own_store() else { return };
     loaded_without_writing(&trial, || mounted.remount("ro"), || mounted.remount("rw"));
 }
 
 #[test]
 fn a_disk_whose_load_could_not_be_recorded_is_never_emptied() {
-    let Some((_alone, mut trial, _mounted)) = with_own_store() else { return };
+    let Some((mut trial, _mounted)) = with_own_store() else { return };
     trial.disk.notes = None;
     // The store becomes full during the load, so no later state can be written.
     let filler = trial.disk.store().join("filler");
@@ -79,7 +81,7 @@ fn a_disk_whose_load_could_not_be_recorded_is_never_emptied() {
 
 #[test]
 fn what_is_larger_than_the_directory_is_not_exported_and_not_restored() {
-    let Some((_alone, mut trial, _mounted)) = with_own_store() else { return };
+    let Some((mut trial, _mounted)) = with_own_store() else { return };
     let (calls, to) = (Calls::new(), trial.path("to"));
     let small = Mounted::tmpfs(&to, "size=256k");
     let mut steps = 0;

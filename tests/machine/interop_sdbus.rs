@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::private_bus::{PrivateBus, quiet_devices};
-use crate::support::{can_use_real_kernel, has_program, repository, skip};
+use crate::support::{can_use_real_kernel, has_program, real_kernel_lock, repository, skip};
 
 /// The output of the client, without the first word of each line.
 const CHECKS: [&str; 33] = [
@@ -86,7 +86,7 @@ fn a_c_program_sees_devices_come_and_go() {
     if !can_use_real_kernel() {
         return;
     }
-    let _alone = quiet_devices();
+    let _lock = real_kernel_lock();
     let Some(bus) = PrivateBus::start() else { return };
     let Some(program) = compiled(bus.bus().directory()) else { return };
     let mut client =

@@ -109,7 +109,7 @@ fn afterwards(bus: &PrivateBus) -> u64 {
 #[test]
 fn many_clients_that_vanish_leave_nothing_behind() {
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     let no_device = run(async { devices(&bus.client().await).await.is_empty() });
     let [first, more] = [FIRST, MORE].map(|rounds| {
         for _ in 0..rounds {
@@ -137,7 +137,7 @@ fn many_clients_that_vanish_leave_nothing_behind() {
 #[test]
 fn subscriptions_are_limited() {
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     run(async {
         let mut clients = Vec::new();
         let subscribe = "org.zramd1.Manager.Subscribe";
@@ -169,7 +169,7 @@ fn subscription() -> Message {
 #[test]
 fn a_subscriber_that_leaves_at_once_is_removed() {
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     for _ in 0..20 {
         Raw::connect(&bus.bus().socket()).send(&subscription());
     }
@@ -190,7 +190,7 @@ fn one_user_has_a_share_of_the_subscriptions() {
         return skip("needs root, to be two users");
     }
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     let socket = bus.bus().socket();
     let subscribe = || call_of(ROOT, "org.zramd1.Manager", "Subscribe", &3_600_000_u32);
     let told = std::thread::spawn(move || {
@@ -213,7 +213,7 @@ fn one_user_has_a_share_of_the_subscriptions() {
 #[test]
 fn a_client_cannot_end_the_subscription_of_another() {
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     run(async {
         let (victim, liar) = (bus.client().await, bus.client().await);
         if devices(&victim).await.is_empty() {
@@ -334,7 +334,7 @@ fn talk_nonsense(bus: &PrivateBus) {
 #[test]
 fn invalid_messages_are_answered_and_use_no_memory() {
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     let before = afterwards(&bus);
     let mut after = Vec::new();
     for _ in 0..2 {
@@ -354,7 +354,7 @@ fn invalid_messages_are_answered_and_use_no_memory() {
 #[test]
 fn huge_options_are_not_kept_in_memory() {
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     run(newcomer(bus.address()));
     let before = figures::peak(bus.pid());
     let huge: Vec<Message> = ["Plan", "CreateDevice"]
@@ -404,7 +404,7 @@ fn waiting_calls() -> [Message; 2] {
 #[test]
 fn calls_that_wait_do_not_pile_up() {
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     run(newcomer(bus.address()));
     let before = figures::peak(bus.pid());
     let mut slowest = Duration::ZERO;
@@ -438,7 +438,7 @@ fn calls_that_wait_do_not_pile_up() {
 #[test]
 fn too_many_waiting_calls_are_refused() {
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     let mut rude = Raw::connect(&bus.bus().socket());
     let number = 100;
     for _ in 0..number {
@@ -472,7 +472,7 @@ fn as_ordinary<T: Send + 'static>(does: impl FnOnce() -> T + Send + 'static) -> 
 #[test]
 fn long_messages_cost_no_memory() {
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     run(newcomer(bus.address()));
     let before = figures::peak(bus.pid());
     let floods: Vec<_> = (0..4)
@@ -514,7 +514,7 @@ fn one_user_has_a_share_of_the_waiting_calls() {
         return skip("root has no such limit, so it needs root, to be another user");
     }
     let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
+    let Some(bus) = PrivateBus::start_apart() else { return };
     let socket = bus.bus().socket();
     let answers = as_ordinary(move || {
         let mut rude: Vec<Raw> = (0..40).map(|_| Raw::connect(&socket)).collect();

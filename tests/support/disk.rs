@@ -245,7 +245,7 @@ pub fn small(root: &Path) {
     let holes = fs::File::create(root.join("holes")).unwrap();
     holes.write_all_at(b"data", 100_000).unwrap();
     holes.set_len(200_000).unwrap();
-    fs::write(root.join("big"), noise(30_000)).unwrap();
+    fs::write(root.join("big"), noise(300_000)).unwrap();
     fs::set_permissions(root.join("a/b"), fs::Permissions::from_mode(0o2750)).unwrap();
 }
 

@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use engine::work::Stopped;
 use logic::config::problem::Problem;
 use logic::config::render;
+use rustix::fs::{FlockOperation, flock};
 
 /// Runs `zramd-setup` with these arguments.
 pub fn setup(words: &[&str]) -> Output {
@@ -107,14 +108,20 @@ pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// Exclusive use of the machine, for tests that mount; `None`, with the reason printed, without root.
+/// Whether a test may mount, in a directory of its own; otherwise prints that it is skipped.
 #[track_caller]
-pub fn alone() -> Option<File> {
+pub fn may_mount() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         skip("needs root");
     }
-    is_root.then(real_kernel_lock)
+    is_root
+}
+
+/// Exclusive use of the machine, for tests that change what others see; `None`, with the reason printed, without root.
+#[track_caller]
+pub fn alone() -> Option<File> {
+    may_mount().then(real_kernel_lock)
 }
 
 /// Whether a program is in `PATH`.
@@ -155,8 +162,17 @@ pub async fn eventually_some<T>(what: &str, mut look: impl AsyncFnMut() -> Optio
 
 /// Serialises tests that change the running kernel, across test programs and working trees.
 pub fn real_kernel_lock() -> File {
+    locked(FlockOperation::LockExclusive)
+}
+
+/// Prevents such tests, but not others that hold this lock.
+pub fn no_changes_lock() -> File {
+    locked(FlockOperation::LockShared)
+}
+
+fn locked(how: FlockOperation) -> File {
     let file = File::create(std::env::temp_dir().join("zramd-tests.lock")).unwrap();
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    flock(&file, how).unwrap();
     file
 }
 

@@ -15,12 +15,13 @@ use std::{future::poll_fn, pin::Pin};
 
 use futures_core::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use zbus::wire::{DynamicType, Type};
 use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
-use crate::support::{copy_program, has_program, real_kernel_lock, repository, skip, write_program};
+use crate::support::{copy_program, has_program, no_changes_lock, repository, skip, write_program};
 
 /// Time limit for the start of bus and daemon, much longer than necessary because the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -254,6 +255,19 @@ impl PrivateBus {
         Some(PrivateBus::serve(Bus::start()?, text))
     }
 
+    /// As [`PrivateBus::start`], but mounts of other tests do not wake up the daemon, where this can be prevented.
+    #[track_caller]
+    pub fn start_apart() -> Option<PrivateBus> {
+        let mut bus = Bus::start()?;
+        if rustix::process::geteuid().is_root() && has_program("unshare") {
+            let program = bus.directory().join("zramd-apart");
+            let apart = format!("exec unshare --mount --propagation private {}", bus.program.display());
+            write_program(&program, &format!("#!/bin/sh\n{apart}\n"));
+            bus.program = program;
+        }
+        Some(PrivateBus::serve(bus, ""))
+    }
+
     /// As [`PrivateBus::start_with`], with this shell script as `zramd-worker`. `$HERE` is the directory of the bus.
     #[track_caller]
     pub fn start_with_worker(text: &str, script: &str) -> Option<PrivateBus> {
@@ -395,21 +409,23 @@ pub fn run<T>(test: impl Future<Output = T>) -> T {
 /// The guard of [`quiet_devices`].
 pub struct QuietDevices {
     added: Option<String>,
-    _lock: File,
+    lock: File,
 }
 
 /// Prevents concurrent changes of devices by other tests, if permitted, and ensures that there is a device, if possible.
 pub fn quiet_devices() -> Option<QuietDevices> {
-    let lock = rustix::process::geteuid().is_root().then(real_kernel_lock)?;
+    let lock = rustix::process::geteuid().is_root().then(no_changes_lock)?;
     let there = fs::read_dir("/sys/block").unwrap().flatten();
     let there = there.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("zram"));
     let add = || fs::read_to_string("/sys/class/zram-control/hot_add").ok();
-    Some(QuietDevices { added: if there { None } else { add() }, _lock: lock })
+    Some(QuietDevices { added: if there { None } else { add() }, lock })
 }
 
 impl Drop for QuietDevices {
     fn drop(&mut self) {
         if let Some(number) = &self.added {
+            // Until no other test needs it.
+            flock(&self.lock, FlockOperation::LockExclusive).unwrap();
             fs::write("/sys/class/zram-control/hot_remove", number.trim()).unwrap();
         }
     }
