@@ -70,17 +70,18 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
-    /// Text in ascending order, figures in descending order, nothing last.
-    fn order(&self, other: &Cell) -> Ordering {
-        match (self, other) {
+    /// Text in ascending order, figures in descending order, or the opposite; nothing always last.
+    fn order(&self, other: &Cell, reversed: bool) -> Ordering {
+        let order = match (self, other) {
             (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
             (Cell::Bytes(a), Cell::Bytes(b)) => b.cmp(a),
             (Cell::Ratio(a), Cell::Ratio(b)) | (Cell::Share(a), Cell::Share(b)) => b.total_cmp(a),
             (Cell::Empty, Cell::Empty) => Ordering::Equal,
-            (Cell::Empty, _) => Ordering::Greater,
-            (_, Cell::Empty) => Ordering::Less,
+            (Cell::Empty, _) => return Ordering::Greater,
+            (_, Cell::Empty) => return Ordering::Less,
             _ => Ordering::Equal,
-        }
+        };
+        if reversed { order.reverse() } else { order }
     }
 }
 
@@ -136,29 +137,30 @@ impl Look {
         lines
     }
 
-    /// The rows in the order of a column; without one, in their own order.
+    /// The rows in the order of a column; without one, in their own order, which is that of the names.
     pub fn sorted(&self, column: Option<usize>, reversed: bool) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
-        if let Some(column) = column {
-            rows.sort_by(|a, b| a[column].order(&b[column]));
-        }
-        if reversed {
-            rows.reverse();
+        match column {
+            None | Some(0) if reversed => rows.reverse(),
+            None | Some(0) => {}
+            Some(column) => rows.sort_by(|a, b| a[column].order(&b[column], reversed)),
         }
         rows
     }
 
-    /// The columns that fit into a terminal of this width, the most important ones, with their widths; at least the
-    /// first.
-    pub fn columns(&self, terminal: usize) -> Vec<(usize, usize)> {
+    /// The columns that fit into a terminal of this width, with their widths: at least the name, then the one that
+    /// determines the order, then the most important ones. A name takes at most half of the width.
+    pub fn columns(&self, terminal: usize, sort: Option<usize>) -> Vec<(usize, usize)> {
         let mut ranked: Vec<usize> = (0..COLUMNS.len()).collect();
-        ranked.sort_by_key(|column| COLUMNS[*column].rank);
+        ranked.sort_by_key(|column| (*column != 0, Some(*column) != sort, COLUMNS[*column].rank));
         let mut chosen = Vec::new();
         let mut used = 0;
         for column in ranked {
             let cells = self.rows.iter().map(|row| row[column].to_string().chars().count());
             // One more for the mark of the order.
-            let width = cells.chain([COLUMNS[column].name.chars().count() + 1]).max().unwrap_or(0);
+            let heading = COLUMNS[column].name.chars().count() + 1;
+            let widest = cells.max().unwrap_or(0).max(heading);
+            let width = if column == 0 { widest.min((terminal / 2).max(heading)) } else { widest };
             used += width + if chosen.is_empty() { 0 } else { GAP };
             if !chosen.is_empty() && used > terminal {
                 break;
@@ -323,12 +325,18 @@ mod tests {
     fn a_narrow_terminal_shows_the_most_important_columns() {
         let look = Look::new(None, &snapshot(vec![device("zram0", 1, 0, 0)]), None);
         let names = |width| -> Vec<&str> {
-            look.columns(width).iter().map(|(column, _)| COLUMNS[*column].name).collect()
+            look.columns(width, None).iter().map(|(column, _)| COLUMNS[*column].name).collect()
         };
         assert_eq!(names(200).len(), COLUMNS.len());
         assert_eq!(names(80)[..6], ["NAME", "STORED", "MEMORY", "RATIO", "SAVED", "HEADROOM"]);
         assert_eq!(names(40), ["NAME", "STORED", "MEMORY", "RATIO", "SAVED"]);
         assert_eq!(names(0), ["NAME"]);
+        let sorted = look.columns(40, Some(10));
+        assert_eq!(
+            COLUMNS[sorted.last().unwrap().0].name,
+            "HUGE",
+            "the one that determines the order is shown"
+        );
     }
 
     #[test]
@@ -355,8 +363,9 @@ mod tests {
             look.sorted(column, reversed).iter().map(|row| row[0].to_string()).collect()
         };
         assert_eq!(names(Some(2), false), ["zram1", "zram0", "zram2", "zram3"]);
-        assert_eq!(names(Some(2), true), ["zram3", "zram2", "zram0", "zram1"]);
+        assert_eq!(names(Some(2), true), ["zram2", "zram0", "zram1", "zram3"]);
         assert_eq!(names(Some(0), false), names(None, false));
+        assert_eq!(names(Some(0), true), ["zram3", "zram2", "zram1", "zram0"]);
     }
 
     #[test]

@@ -200,7 +200,10 @@ impl Screen {
             KeyCode::End => self.first = usize::MAX,
             KeyCode::Left | KeyCode::Char('<') => self.sort = self.neighbour(false),
             KeyCode::Right | KeyCode::Char('>') => self.sort = self.neighbour(true),
-            KeyCode::Char('r') => self.reversed = !self.reversed,
+            KeyCode::Char('r') => {
+                self.reversed = !self.reversed;
+                self.sort = self.sort.or(Some(0));
+            }
             _ => {}
         }
         Next::Draw
@@ -221,7 +224,9 @@ impl Screen {
     fn draw(&mut self, frame: &mut Frame<'_>) {
         let width = frame.area().width;
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let head = self.look.as_ref().map(|look| look.head(width.into())).unwrap_or_default();
+        let mut head = self.look.as_ref().map(|look| look.head(width.into())).unwrap_or_default();
+        // Title, blank line, heading, one row and the last line have room first.
+        head.truncate(frame.area().height.saturating_sub(5).into());
         let [title, head_area, _, body, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(u16::try_from(head.len()).unwrap_or(1)),
@@ -248,7 +253,7 @@ impl Screen {
             frame.render_widget(Line::raw(NOTHING), area);
             return String::new();
         }
-        let columns = look.columns(area.width.into());
+        let columns = look.columns(area.width.into(), self.sort);
         self.shown = columns.iter().map(|(column, _)| *column).collect();
         let rows = look.sorted(self.sort, self.reversed);
         self.room = usize::from(area.height.saturating_sub(1)).max(1);
@@ -266,9 +271,11 @@ impl Screen {
             };
             cell(*column, format!("{}{mark}", COLUMNS[*column].name))
         });
-        let shown = rows[self.first..last]
-            .iter()
-            .map(|row| Row::new(columns.iter().map(|(column, _)| cell(*column, row[*column].to_string()))));
+        let shown = rows[self.first..last].iter().map(|row| {
+            Row::new(
+                columns.iter().map(|(column, width)| cell(*column, cut(row[*column].to_string(), *width))),
+            )
+        });
         let widths =
             columns.iter().map(|(_, width)| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX)));
         let table = Table::new(shown, widths)
@@ -281,6 +288,14 @@ impl Screen {
             format!("  {} to {last} of {}", self.first + 1, rows.len())
         }
     }
+}
+
+/// The text, with an ellipsis in place of what has no room.
+fn cut(text: String, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text;
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// The help, 40 columns wide.
@@ -352,6 +367,15 @@ mod tests {
     }
 
     #[test]
+    fn a_long_name_is_cut_and_the_figures_stay() {
+        let mut screen = screen(1);
+        let look = screen.look.as_mut().unwrap();
+        look.rows[1][0] = super::super::looks::Cell::Text("a-name-of-a-disk-that-is-far-too-long".to_owned());
+        let text = drawn(&mut screen, 40, 10);
+        assert!(text.contains("a-name-of-a-disk-th…  ") && text.contains("STORED"), "{text}");
+    }
+
+    #[test]
     fn rows_are_scrolled_within_their_bounds() {
         let mut screen = screen(30);
         let names = |screen: &mut Screen| drawn(screen, 60, 11);
@@ -394,6 +418,8 @@ mod tests {
         assert_eq!(screen.sort, screen.shown.last().copied());
         press(&mut screen, KeyCode::Right);
         assert_eq!(screen.sort, None);
+        press(&mut screen, KeyCode::Char('r'));
+        assert!(drawn(&mut screen, 40, 12).contains("NAME▾"), "without a column, r takes the first");
     }
 
     #[test]
