@@ -6,12 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::support::{can_use_real_kernel, has_program, in_a_better_moment, real_kernel_lock, skip};
 use engine::benchmark::measure::{Direction, Pass, Spec, pass};
 use engine::benchmark::sample::Source;
 use engine::benchmark::{self, Measured, Options};
 use engine::scratch::Scratch;
+use engine::work::Stopped;
 use fastrand::Rng;
 use host::linux::LinuxHost;
 use host::linux::pages::Pages;
@@ -377,6 +382,85 @@ fn scored(figures: &[(Algorithm, Figures)], aim: Aim) -> Vec<Scored> {
     let all: Vec<Figures> = figures.iter().map(|(_, figures)| *figures).collect();
     let cap = cap_ns(&all);
     figures.iter().map(|(name, figures)| (name.clone(), score(aim, figures, cap))).collect()
+}
+
+/// Programs that are busy and idle in turns, at random, one per CPU, until this is dropped.
+struct Noise(Arc<AtomicBool>, Vec<JoinHandle<()>>);
+
+impl Noise {
+    fn begin() -> Noise {
+        let ended = Arc::new(AtomicBool::new(false));
+        let make = |seed| {
+            let ended = Arc::clone(&ended);
+            std::thread::spawn(move || {
+                let mut random = Rng::with_seed(seed);
+                let mut memory = vec![0_u8; 32 << 20];
+                while !ended.load(Ordering::Relaxed) {
+                    let begun = Instant::now();
+                    let busy = Duration::from_millis(random.u64(..100));
+                    while begun.elapsed() < busy {
+                        let [from, to] = [(); 2].map(|()| random.usize(..memory.len() - PAGE));
+                        memory.copy_within(from..from + PAGE, to);
+                    }
+                    std::thread::sleep(Duration::from_millis(random.u64(..100)));
+                }
+            })
+        };
+        let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+        let threads = (0..cpus).map(make).collect();
+        Noise(ended, threads)
+    }
+}
+
+impl Drop for Noise {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.drain(..).for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// Single runs on a busy machine, without the history that makes verdicts steady.
+#[test]
+#[ignore = "takes ten minutes and fio: tests/bench/oracle noisy"]
+fn noisy() {
+    const RUNS: usize = 20;
+    assert!(can_use_real_kernel() && has_program("fio"), "needs root, zram and fio");
+    let directory = tempfile::tempdir().unwrap();
+    let mut all_well = true;
+    for (kind, file) in kinds(directory.path()) {
+        let truth = figures(&file);
+        let _noise = Noise::begin();
+        let options = Options { source: Source::File(file), ..Options::default() };
+        let mut chosen: BTreeMap<String, usize> = BTreeMap::new();
+        let (mut refused, mut wrong) = (0, 0);
+        for _ in 0..RUNS {
+            let _lock = real_kernel_lock();
+            let measured = match benchmark::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {}) {
+                Ok(measured) => measured,
+                Err(Stopped::Postponed(_)) => {
+                    refused += 1;
+                    continue;
+                }
+                Err(other) => panic!("{other:?}"),
+            };
+            // Those that can be chosen; for noise there is none.
+            let scores = scored(&truth, measured.report.aim());
+            let values = scores.iter().filter_map(|(name, score)| Some((name, score.as_ref().ok()?.value)));
+            let values: Vec<(&Algorithm, f64)> = values.collect();
+            let best = values.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
+            let ours = values.iter().find(|(name, _)| **name == measured.chosen);
+            wrong +=
+                usize::from(ours.map_or(!values.is_empty(), |(_, value)| *value > best * (1.0 + MARGIN)));
+            *chosen.entry(measured.chosen.to_string()).or_default() += 1;
+        }
+        let most = chosen.values().max().copied().unwrap_or(0);
+        println!(
+            "{kind:<24} {chosen:?}, {refused} refused, {wrong} worse than the best by more than {:.0} %",
+            MARGIN * 100.0
+        );
+        all_well &= most >= RUNS - 2 && refused <= 2 && wrong == 0;
+    }
+    assert!(all_well);
 }
 
 #[test]
