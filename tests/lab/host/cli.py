@@ -113,7 +113,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _run_all(runnable: list[tuple[Scenario, Kernel]], image: Path, tree: Path | None, seed: int) -> list[Outcome]:
-    jobs = int(os.environ.get("LAB_JOBS") or os.cpu_count() or 1)
+    # One more than CPUs: guests also wait.
+    jobs = int(os.environ.get("LAB_JOBS") or (os.cpu_count() or 1) + 1)
     stop = threading.Event()
     outcomes = []
     # Longest first, so that all cores are used until the end.
