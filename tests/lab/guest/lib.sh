@@ -25,6 +25,7 @@
 #   watch_swaps, swap_changes          what was switched on and off in between
 #   seconds_of COMMAND…                runs a command and sets SECONDS_TAKEN
 #   shutdown_seconds                   duration of the last reboot or poweroff, measured by the host
+#   on_stock_kernel                    whether the kernel is Debian's own, which lacks recompression and some algorithms
 #   mark NAME                          signals a moment to the host, for `# power-cuts:`
 
 LAB_OUT=/lab/out
@@ -35,6 +36,8 @@ file() {
     cat >"$1"
     chmod "${2:-644}" "$1"
 }
+
+on_stock_kernel() { [[ $(</proc/cmdline) == *lab.kernel=stock* ]]; }
 
 enable_zramd() {
     mkdir -p /etc/systemd/system/multi-user.target.wants

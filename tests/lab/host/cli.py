@@ -42,8 +42,8 @@ def shell() -> int:
     arguments = _parsed(parser)
 
     def boot() -> int:
-        dependencies.check()
         chosen = scenario.load(arguments.scenario)
+        dependencies.check([arguments.kernel or chosen.kernels[0]])
         tree = _tree(arguments, [chosen])
         terminal.boot(chosen, kernel(arguments.kernel or chosen.kernels[0]), rootfs.image(), tree)
         return 0
@@ -89,7 +89,6 @@ def _list() -> int:
 def _run(arguments: argparse.Namespace) -> int:
     every = [scenario.load(name) for name in arguments.scenarios or scenario.names()]
     chosen = [each for each in every if arguments.scenarios or not each.by_name]
-    dependencies.check()
     runnable, outcomes = [], []
     for each in chosen:
         variant = arguments.kernel or each.kernels[0]
@@ -97,7 +96,9 @@ def _run(arguments: argparse.Namespace) -> int:
             runnable.append((each, variant))
         else:
             outcomes.append(runner.skipped(each, f"it is not for the kernel {variant}"))
-    kernels = {variant: kernel(variant) for variant in {variant for _, variant in runnable}}
+    variants = sorted({variant for _, variant in runnable})
+    dependencies.check(variants)
+    kernels = {variant: kernel(variant) for variant in variants}
     image = rootfs.image()
     if arguments.build_only:
         return 0

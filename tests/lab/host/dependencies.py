@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 from . import LabError
+from .kernel import STOCK
+from .qemu import COMMAND
 
 # package: a command in it, or a file
 _PACKAGES = {
@@ -22,25 +24,26 @@ _PACKAGES = {
     "mmdebstrap": "mmdebstrap",
     "xz-utils": "xz",
 }
+_PACKAGES_FOR_STOCK = {"qemu-system-x86": COMMAND}
 # Without root, the root file system is built in a user namespace.
 _PACKAGES_UNLESS_ROOT = {"uidmap": "newuidmap"}
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def packages() -> list[str]:
-    """All required packages."""
-    return sorted(_needed())
+    """All packages that any kernel needs."""
+    return sorted(_needed([STOCK]))
 
 
-def check() -> None:
-    """Raises one error that names all missing packages."""
-    missing = [package for package, probe in sorted(_needed().items()) if not _present(probe)]
+def check(variants: list[str]) -> None:
+    """Raises one error that names all missing packages for these kernels."""
+    missing = [package for package, probe in sorted(_needed(variants).items()) if not _present(probe)]
     if missing:
         raise LabError(f"packages are missing; install them with: apt-get install {' '.join(missing)}")
 
 
-def _needed() -> dict[str, str]:
-    return _PACKAGES if os.geteuid() == 0 else _PACKAGES | _PACKAGES_UNLESS_ROOT
+def _needed(variants: list[str]) -> dict[str, str]:
+    return _PACKAGES | (_PACKAGES_FOR_STOCK if STOCK in variants else {}) | (_PACKAGES_UNLESS_ROOT if os.geteuid() else {})
 
 
 def _present(probe: str) -> bool:

@@ -1,4 +1,4 @@
-"""User-mode Linux kernels from Debian's own kernel source."""
+"""Kernels: user-mode Linux, from Debian's own kernel source, and the stock kernel."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import LAB, LabError, cache, command
+from . import LAB, LabError, cache, command, stock
 from .archive import Archive
 
 REVISION = "1"  # part of the cache key: raise it when this file builds differently
@@ -20,6 +20,7 @@ class Kernel:
     executable: Path
     modules: Path  # contents of /usr/lib/modules
     smp: bool  # supports several CPUs
+    initrd: Path | None = None  # of a stock kernel, which needs an emulated machine
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,15 @@ SOURCES = (
     Source("trixie", "linux-source-6.12", ("debian", "plain")),
     Source("sid", "linux-source", ("newest",)),
 )
-VARIANTS = [variant for source in SOURCES for variant in source.variants]
+STOCK = "stock"
+VARIANTS = [variant for source in SOURCES for variant in source.variants] + [STOCK]
 
 
 def kernel(variant: str) -> Kernel:
     """The kernel of this variant, from the cache or newly built."""
+    if variant == STOCK:
+        built = stock.build()
+        return Kernel(variant, built / "linux", built / "lib/modules", smp=True, initrd=built / "initrd")
     source = next(source for source in SOURCES if variant in source.variants)
     archive = Archive(source.suite)
     package, version = _resolve(archive, source.package)

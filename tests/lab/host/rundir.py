@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import LAB
+from . import LAB, command
 from .kernel import Kernel
 from .scenario import Scenario
 
@@ -19,7 +19,8 @@ _ROOM_FOR_FILES = 256 << 20  # bytes: more than a guest writes to its disks
 @contextmanager
 def run_directory(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> Iterator[Path]:
     """A directory with everything that a guest of this scenario needs; removed afterwards."""
-    place = _place(scenario.memory + scenario.disk2 + _ROOM_FOR_FILES)
+    disk = image.stat().st_blocks * 512 if kernel.initrd else 0
+    place = _place(scenario.memory + scenario.disk2 + disk + _ROOM_FOR_FILES)
     with _alone(place):
         _sweep(place)
         run = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
@@ -65,7 +66,10 @@ def _sweep(place: Path) -> None:
 
 
 def _fill(run: Path, scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> None:
-    (run / "disk.base").symlink_to(image)
+    if kernel.initrd:
+        command.run("copy the disk", "cp", "--sparse=always", image, run / "disk")
+    else:
+        (run / "disk.base").symlink_to(image)
     if scenario.disk2:
         with open(run / "disk2", "wb") as disk:
             disk.truncate(scenario.disk2)

@@ -8,11 +8,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import LAB
+from . import LAB, qemu, uml
 from .kernel import Kernel
 from .rundir import run_directory
 from .scenario import PowerCuts, Scenario
-from .uml import Guest
 
 OUT = LAB / "out"
 _POLL = 0.02  # seconds
@@ -167,7 +166,7 @@ class _Boots:
 
     def _guest(self, arguments: list[str]) -> "_WatchedGuest":
         # With several CPUs, seccomp is used to run the guest's programs, which this kernel supports.
-        smp = [f"ncpus={self._scenario.cpus}", "seccomp=on"] if self._scenario.cpus > 1 and self._kernel.smp else []
+        smp = [f"ncpus={self._scenario.cpus}", "seccomp=on"] if self._scenario.cpus > 1 and self._kernel.smp and not self._kernel.initrd else []
         arguments = [f"lab.kernel={self._kernel.name}", *smp, *self._scenario.kernel_args, *arguments]
         return _WatchedGuest(self._scenario, self._kernel, self._directory, arguments, self._stop)
 
@@ -182,7 +181,8 @@ class _WatchedGuest:
         # Each boot appends to the files of previous ones, which are in the shared directory so that a stage can read them.
         out = directory / "share" / "out"
         with open(out / "console.txt", "ab") as console, open(out / "journal.txt", "ab") as journal:
-            self._guest = Guest(kernel, directory, scenario.memory, arguments, console, journal)
+            guest = qemu.Guest if kernel.initrd else uml.Guest
+            self._guest = guest(kernel, directory, scenario.memory, arguments, console, journal)
 
     def __enter__(self) -> "_WatchedGuest":
         return self

@@ -64,7 +64,7 @@ def load(name: str) -> Scenario:
     scenario = Scenario(
         path=path,
         title=head.take("title"),
-        kernels=tuple(head.take("kernels", "debian newest").split()),
+        kernels=tuple(head.take("kernels", "debian newest stock").split()),
         memory=head.size("memory", "512M"),
         disk2=head.size("disk2", "0"),
         cpus=int(head.take("cpus", "1")),

@@ -36,7 +36,7 @@ class Guest:
             [_REBOOT_COMMAND, *_command_line(run, memory, console, journal), *arguments],
             executable=kernel.executable, env=os.environ | {"TMPDIR": str(run), "HOME": str(run)},
             pass_fds=[journal.fileno()] if journal else [],
-            start_new_session=console is not None, preexec_fn=_die_with_parent, **streams,
+            start_new_session=console is not None, preexec_fn=die_with_parent, **streams,
         )
         self._own_session = console is not None
         self._mconsole = run / "guest" / "mconsole"
@@ -75,7 +75,7 @@ def adopt_orphans() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Kills the guest if the lab is killed."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

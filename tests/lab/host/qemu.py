@@ -1,0 +1,55 @@
+"""A machine emulated by QEMU, which boots a stock kernel: a running guest."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import BinaryIO
+
+from . import LabError
+from .kernel import Kernel
+from .uml import die_with_parent
+
+COMMAND = "qemu-system-x86_64"
+
+
+class Guest:
+    """A running guest: a process."""
+
+    def __init__(self, kernel: Kernel, run: Path, memory: int, arguments: list[str],
+                 console: BinaryIO | None, journal: BinaryIO | None):
+        """Starts it. `run` has the disks and the shared directory."""
+        if not console or not journal:
+            raise LabError("the shell is only for kernels of user-mode Linux")
+        self.process = subprocess.Popen(
+            _command_line(kernel, run, memory, arguments, console, journal), stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
+            pass_fds=[console.fileno(), journal.fileno()], start_new_session=True, preexec_fn=die_with_parent,
+        )
+
+    def answers(self) -> bool:
+        """Whether its kernel responds: an emulated one always does."""
+        return True
+
+    def is_on(self) -> bool:
+        """Whether it is running."""
+        return self.process.poll() is None
+
+    def cut_power(self) -> None:
+        """Kills it and waits for its end. No effect on a guest that is off."""
+        self.process.kill()
+        self.process.wait()
+
+
+def _command_line(kernel: Kernel, run: Path, memory: int, arguments: list[str], console: BinaryIO, journal: BinaryIO) -> list[str]:
+    words = ["console=ttyS0", "panic=-1", "loglevel=7", "printk.devkmsg=on", "systemd.show_status=no", "mitigations=off", "random.trust_cpu=on", *arguments]
+    disks = [path for path in (run / "disk", run / "disk2") if path.exists()]
+    return [
+        COMMAND, "-accel", "tcg,thread=multi", "-M", "pc", "-m", str(memory >> 20), "-nodefaults", "-no-user-config", "-display", "none",
+        # A reboot ends it, and the caller starts the next boot.
+        "-no-reboot",
+        "-kernel", str(kernel.executable), "-initrd", str(kernel.initrd), "-append", " ".join(words),
+        *(word for number, path in enumerate(disks) for word in (
+            "-drive", f"file={path},format=raw,if=none,id=disk{number},cache=unsafe", "-device", f"virtio-blk-pci,drive=disk{number}")),
+        "-virtfs", f"local,path={run / 'share'},mount_tag=lab,security_model=none,multidevs=remap",
+        *(word for file in (console, journal) for word in (
+            "-chardev", f"file,id=file{file.fileno()},path=/proc/self/fd/{file.fileno()},append=on", "-serial", f"chardev:file{file.fileno()}")),
+    ]
