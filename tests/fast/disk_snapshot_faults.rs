@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use crate::support::disk::{
-    FAULTS, Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, picture, small,
+    Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, picture, small,
 };
 use engine::ramdisk::{self, Disk};
 use engine::{Error, ErrorKind};
@@ -53,7 +53,7 @@ type Act = fn(&Calls, &Disk) -> Result<(), Error>;
 
 /// Makes `act` fail at every call. The store has to change in one step.
 fn walk_through(act: Act) {
-    let [cases, stayed, done] = for_each_fault(&FAULTS, |fault| acts_with(act, fault));
+    let [cases, stayed, done] = for_each_fault(|fault| acts_with(act, fault));
     println!("{cases} cases: {stayed} as before, {done} as after");
     assert!(stayed > cases / 4 && done > 0);
 }
@@ -157,9 +157,9 @@ impl Target<'_> {
 }
 
 fn exporting_may_fail_anywhere(is_there: bool) {
-    let [cases, failed, done] = for_each_fault(&FAULTS, |fault| exports_with(is_there, fault));
+    let [cases, failed, done] = for_each_fault(|fault| exports_with(is_there, fault));
     println!("{cases} exports: {failed} failed, {done} did not");
-    assert!(failed > cases / 4 && done > 0);
+    assert!(failed > cases / 2 && done > 0);
 }
 
 fn exports_with(is_there: bool, fault: Fault) -> [usize; 3] {

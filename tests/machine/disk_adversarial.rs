@@ -500,7 +500,7 @@ fn look(root: &Path) -> BTreeMap<PathBuf, String> {
 /// `PROPTEST_CASES` changes the number of cases.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
-    ProptestConfig { max_shrink_iters: 200, ..ProptestConfig::with_cases(cases.unwrap_or(200)) }
+    ProptestConfig { max_shrink_iters: 200, ..ProptestConfig::with_cases(cases.unwrap_or(500)) }
 }
 
 proptest! {

@@ -42,32 +42,24 @@ pub const FAULTS: [Fault; 8] = [
 
 /// Numbers of the calls at which this fault differs from all others.
 pub fn calls_for(fault: Fault, transcript: &[String]) -> Vec<usize> {
-    let transfers =
-        |call: &String| ["read ", "pread ", "write ", "pwrite "].iter().any(|verb| call.starts_with(verb));
+    let is_one_of = |number: &usize, verbs: &[&str]| {
+        let call = &transcript[number - 1];
+        verbs.iter().any(|verb| call.split(' ').next() == Some(verb))
+    };
     let differs = |number: &usize| match fault {
-        Fault::Short => transfers(&transcript[number - 1]),
-        // At other calls this equals a kill before the next call.
-        Fault::KillAfter => *number == transcript.len(),
+        Fault::Short => is_one_of(number, &["read", "pread", "write", "pwrite"]),
+        // These see the kill (`Calls::leave`). At others it equals a kill before the next call.
+        Fault::KillAfter => is_one_of(number, &["fsync", "linkat", "renameat", "unlinkat"]),
         _ => true,
     };
     (1..=transcript.len()).filter(differs).collect()
 }
 
 /// Runs `walk` for each fault at the same time, because saves wait for the clock of file time stamps, and adds up what it counts.
-pub fn for_each_fault<const N: usize>(
-    faults: &[Fault],
-    walk: impl Fn(Fault) -> [usize; N] + Sync,
-) -> [usize; N] {
+pub fn for_each_fault<const N: usize>(walk: impl Fn(Fault) -> [usize; N] + Sync) -> [usize; N] {
+    let walk = &walk;
     std::thread::scope(|scope| {
-        let walks: Vec<_> = faults
-            .iter()
-            .map(|&fault| {
-                scope.spawn({
-                    let walk = &walk;
-                    move || walk(fault)
-                })
-            })
-            .collect();
+        let walks = FAULTS.map(|fault| scope.spawn(move || walk(fault)));
         let counts = walks.into_iter().map(|walk| walk.join().unwrap());
         counts.fold([0; N], |sum, counts| std::array::from_fn(|index| sum[index] + counts[index]))
     })
