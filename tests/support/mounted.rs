@@ -25,7 +25,9 @@ impl Mounted {
             skip(&format!("needs {mkfs}"));
             return None;
         }
-        fs::File::create(image).unwrap().set_len(bytes).unwrap();
+        // A new file: a loop device of an earlier one may not be gone yet, and has its contents.
+        fs::remove_file(image).ok();
+        fs::File::create_new(image).unwrap().set_len(bytes).unwrap();
         assert!(Command::new(mkfs).arg("-q").arg(image).status().unwrap().success());
         if !mount(&["-o", "loop", image.to_str().unwrap()], at) {
             skip(&format!("needs a kernel that mounts {fs_type} from a file"));
@@ -36,7 +38,8 @@ impl Mounted {
 
     /// Remounts it with other options.
     pub fn remount(&self, options: &str) {
-        assert!(mount(&["-o", &format!("remount,{options}")], &self.0));
+        // As for the unmount, children of other tests may have files open.
+        eventually("it is remounted", || mount(&["-o", &format!("remount,{options}")], &self.0));
     }
 }
 

@@ -141,6 +141,9 @@ mod tests {
 
     use super::*;
 
+    /// Children of other tests hold a lock until they execute their program.
+    const CHILDREN: Duration = Duration::from_secs(60);
+
     fn place() -> (tempfile::TempDir, fs::File) {
         let directory = tempfile::tempdir().unwrap();
         let opened = fs::File::open(directory.path()).unwrap();
@@ -160,7 +163,7 @@ mod tests {
         assert_eq!(try_take(&opened, ".lock", "LOCK").unwrap().map(drop), None);
 
         drop(lock);
-        assert!(try_take(&opened, ".lock", "LOCK").unwrap().is_some());
+        take(&opened, ".lock", "LOCK", CHILDREN).unwrap();
     }
 
     #[test]
@@ -172,7 +175,7 @@ mod tests {
         let Cause::Locked { seconds: 0, holder: Some(holder) } = refused.cause else { panic!("{refused}") };
         assert_eq!(holder.pid, std::process::id());
         drop(opened);
-        wait(&again, "DIRECTORY", Duration::ZERO).unwrap();
+        wait(&again, "DIRECTORY", CHILDREN).unwrap();
     }
 
     #[test]
