@@ -19,7 +19,7 @@ class Kernel:
     name: str
     executable: Path
     modules: Path  # contents of /usr/lib/modules
-    smp: bool  # supports several CPUs
+    smp: bool  # supports several CPUs in the lab
     initrd: Path | None = None  # of a stock kernel, which needs an emulated machine
 
 
@@ -44,7 +44,7 @@ def kernel(variant: str) -> Kernel:
     """The kernel of this variant, from the cache or newly built."""
     if variant == STOCK:
         built = stock.build()
-        return Kernel(variant, built / "linux", built / "lib/modules", smp=True, initrd=built / "initrd")
+        return Kernel(variant, built / "linux", built / "lib/modules", smp=False, initrd=built / "initrd")
     source = next(source for source in SOURCES if variant in source.variants)
     archive = Archive(source.suite)
     package, version = _resolve(archive, source.package)

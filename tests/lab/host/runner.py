@@ -166,7 +166,7 @@ class _Boots:
 
     def _guest(self, arguments: list[str]) -> "_WatchedGuest":
         # With several CPUs, seccomp is used to run the guest's programs, which this kernel supports.
-        smp = [f"ncpus={self._scenario.cpus}", "seccomp=on"] if self._scenario.cpus > 1 and self._kernel.smp and not self._kernel.initrd else []
+        smp = [f"ncpus={self._scenario.cpus}", "seccomp=on"] if self._scenario.cpus > 1 and self._kernel.smp else []
         arguments = [f"lab.kernel={self._kernel.name}", *smp, *self._scenario.kernel_args, *arguments]
         return _WatchedGuest(self._scenario, self._kernel, self._directory, arguments, self._stop)
 
