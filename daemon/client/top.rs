@@ -370,7 +370,7 @@ mod tests {
     fn a_long_name_is_cut_and_the_figures_stay() {
         let mut screen = screen(1);
         let look = screen.look.as_mut().unwrap();
-        look.rows[1][0] = super::super::looks::Cell::Text("a-name-of-a-disk-that-is-far-too-long".to_owned());
+        look.rows[1][0] = crate::looks::Cell::Text("a-name-of-a-disk-that-is-far-too-long".to_owned());
         let text = drawn(&mut screen, 40, 10);
         assert!(text.contains("a-name-of-a-disk-th…  ") && text.contains("STORED"), "{text}");
     }
