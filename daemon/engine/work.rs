@@ -15,7 +15,7 @@ use logic::duration::micros;
 use logic::text::worded;
 use logic::work::{Outcome, SCHEMA_VERSION, Work};
 
-/// Minimum interval between writes of the file.
+/// Minimum interval between writes of the file, and between attempts to begin.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Why a job ended early.
@@ -48,16 +48,32 @@ pub struct Reporter {
 impl Reporter {
     /// Begins job `name` (which names the file), done by `verb`. An error if another process is doing it.
     pub fn begin(root: &Path, name: &str, verb: &str) -> Result<Reporter, Error> {
-        Reporter::begin_with(root, name, verb, false)
+        let busy = || Error::new(ErrorKind::Busy, format!("{verb}: another process does this already"));
+        let lock = directory::take(root, name)?.ok_or_else(busy)?;
+        Reporter::with(lock, root, name, verb, Value::Null)
     }
 
-    /// As [`Reporter::begin`]; with `keeping`, the details of the previous job stay until new ones are written.
-    pub fn begin_with(root: &Path, name: &str, verb: &str, keeping: bool) -> Result<Reporter, Error> {
-        let Some(lock) = directory::take(root, name)? else {
-            return Err(Error::new(ErrorKind::Busy, format!("{verb}: another process does this already")));
+    /// As [`Reporter::begin`], but after the job of this name that is in progress, if any. The details of that job stay in
+    /// the file until new ones are written.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Cancelled`] when cancelled before it has begun.
+    pub fn begin_after(root: &Path, name: &str, verb: &str) -> Result<Reporter, Error> {
+        let lock = loop {
+            if interrupt::is_asked() {
+                return Err(Error::new(ErrorKind::Cancelled, format!("{verb}: cancelled")));
+            }
+            match directory::take(root, name)? {
+                Some(lock) => break lock,
+                None => std::thread::sleep(INTERVAL),
+            }
         };
         let last = || serde_json::from_str::<Work<Value>>(&directory::read(root, name)?).ok();
-        let detail = if keeping { last().map_or(Value::Null, |work| work.detail) } else { Value::Null };
+        Reporter::with(lock, root, name, verb, last().map_or(Value::Null, |work| work.detail))
+    }
+
+    fn with(lock: OwnedFd, root: &Path, name: &str, verb: &str, detail: Value) -> Result<Reporter, Error> {
         let now = now();
         let work = Work {
             schema_version: SCHEMA_VERSION,
@@ -171,18 +187,25 @@ mod tests {
     }
 
     #[test]
-    fn details_of_the_last_time_stay_where_that_is_asked_for() {
+    fn a_job_after_another_has_its_details_until_it_has_its_own() {
         let directory = tempfile::tempdir().unwrap();
-        let begin =
-            |keeping| Reporter::begin_with(directory.path(), "benchmark", "benchmark", keeping).unwrap();
-        let mut reporter = begin(true);
-        assert_eq!(read(directory.path()).detail, Value::Null);
-        reporter.detail(&7).unwrap();
-        assert_eq!(reporter.end(&Ok(String::new())), Ok(Outcome::Done));
-        assert_eq!(begin(true).last::<u32>(), 7);
-        assert_eq!((read(directory.path()).detail, read(directory.path()).result), (7.into(), None));
-        drop(begin(false));
-        assert_eq!(read(directory.path()).detail, Value::Null);
+        let begin_after = || Reporter::begin_after(directory.path(), "maintenance", "maintain").unwrap();
+        let mut first = begin_after();
+        assert_eq!(first.last::<Option<u32>>(), None);
+        std::thread::scope(|scope| {
+            let second = scope.spawn(begin_after);
+            first.detail(&7).unwrap();
+            assert_eq!(first.end(&Ok(String::new())), Ok(Outcome::Done));
+            let second = second.join().unwrap();
+            assert_eq!(second.last::<u32>(), 7);
+            let work: Work<u32> =
+                serde_json::from_str(&directory::read(directory.path(), "maintenance").unwrap()).unwrap();
+            assert_eq!((work.detail, work.result), (7, None));
+        });
+        drop(Reporter::begin(directory.path(), "maintenance", "maintain").unwrap());
+        let work: Work<Option<u32>> =
+            serde_json::from_str(&directory::read(directory.path(), "maintenance").unwrap()).unwrap();
+        assert_eq!(work.detail, None);
     }
 
     #[test]

@@ -6,7 +6,10 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Output, Stdio};
+
+use host::linux::work;
 
 use crate::support::private_bus::{Bus, Guarded, PrivateBus, call, run};
 use rustix::process::{Pid, Signal, kill_process};
@@ -321,6 +324,27 @@ fn changes_do_not_wait_for_what_zramd_worker_does() {
         end_work(&session, "benchmark");
         assert_ne!(end_of(&client, &measuring).await.0, "");
     });
+}
+
+#[test]
+fn maintenance_waits_for_a_run_by_hand() {
+    let worker = env!("CARGO_BIN_EXE_zramd-worker");
+    let script = format!("echo $$ > \"$HERE/started\"\nexec {worker} \"$@\"\n");
+    let start = || PrivateBus::start_with_worker("[zram0]\nzram-size = \"16MiB\"\n", &script);
+    let Some(session) = Session::with(start) else { return };
+    session.ok(&["reload"]);
+    let root = Path::new("/");
+    let by_hand = work::take(root, "maintenance").unwrap().unwrap();
+    let run = session.command(&["maintain"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = session.bus().bus().directory().join("started");
+    eventually("the second run waits", || {
+        let process = Path::new("/proc").join(fs::read_to_string(&started).unwrap_or_default().trim());
+        fs::read_link(process.join("exe")).is_ok_and(|program| program == Path::new(worker))
+            && fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") S "))
+    });
+    work::give_up(root, "maintenance", by_hand);
+    let output = run.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]

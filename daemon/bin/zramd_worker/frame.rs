@@ -58,23 +58,37 @@ pub fn run(
     verb: &str,
     work: impl FnOnce(&mut Reporter) -> Result<String, Stopped>,
 ) -> ExitStatus {
-    run_with(name, verb, false, work)
+    run_with(|| Reporter::begin(Path::new("/"), name, verb), work)
 }
 
-/// As [`run`]; with `keeping`, the details of the previous run stay in the file until they are replaced.
-pub fn run_with(
+/// As [`run`], but after the work of this name that is in progress ([`Reporter::begin_after`]).
+pub fn run_after(
     name: &str,
     verb: &str,
-    keeping: bool,
+    work: impl FnOnce(&mut Reporter) -> Result<String, Stopped>,
+) -> ExitStatus {
+    run_with(|| Reporter::begin_after(Path::new("/"), name, verb), work)
+}
+
+fn run_with(
+    begin: impl FnOnce() -> Result<Reporter, Error>,
     work: impl FnOnce(&mut Reporter) -> Result<String, Stopped>,
 ) -> ExitStatus {
     interrupt::watch();
-    let mut reporter = match Reporter::begin_with(Path::new("/"), name, verb, keeping) {
-        Ok(reporter) => reporter,
-        Err(error) => return report(&Err(error)),
-    };
-    let ended = work(&mut reporter);
-    end(reporter, &ended)
+    match begin() {
+        Ok(mut reporter) => {
+            let ended = work(&mut reporter);
+            end(reporter, &ended)
+        }
+        Err(error) if error.kind == ErrorKind::Cancelled => end_early(error),
+        Err(error) => report(&Err(error)),
+    }
+}
+
+/// Cancelled or postponed work is not an error.
+fn end_early(error: Error) -> ExitStatus {
+    report(&Err(error));
+    ExitStatus::Success
 }
 
 /// Reports the result of work, also in its file. Cancelled or postponed work is not an error: its exit status is 0.
@@ -82,14 +96,10 @@ pub fn end(reporter: Reporter, ended: &Result<String, Stopped>) -> ExitStatus {
     if let Err(error) = reporter.end(ended) {
         return report(&Err(error));
     }
-    let stopped = |kind, message: &String| {
-        report(&Err(Error::new(kind, message)));
-        ExitStatus::Success
-    };
     match ended {
         Ok(message) => report(&Ok(message.clone())),
         Err(Stopped::Failed(error)) => report(&Err(error.clone())),
-        Err(Stopped::Cancelled(message)) => stopped(ErrorKind::Cancelled, message),
-        Err(Stopped::Postponed(message)) => stopped(ErrorKind::Postponed, message),
+        Err(Stopped::Cancelled(message)) => end_early(Error::new(ErrorKind::Cancelled, message)),
+        Err(Stopped::Postponed(message)) => end_early(Error::new(ErrorKind::Postponed, message)),
     }
 }

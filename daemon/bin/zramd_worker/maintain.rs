@@ -27,7 +27,7 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     let Words { config, order } = parse(words)?;
     let loaded = configured::loaded(config.as_ref());
     // Until the end of the run, its file shows the previous report and the budget.
-    Ok(frame::run_with("maintenance", "maintain", true, |reporter| {
+    Ok(frame::run_after("maintenance", "maintain", |reporter| {
         let mut host = LinuxHost::new("/");
         let (mut report, done) = maintain::run(&mut host, &loaded, &order, reporter);
         if order.only == Some(Only::Budget) {
