@@ -132,7 +132,7 @@ pub enum Command {
         #[arg(long, value_name = "MILLISECONDS")]
         stats: Option<u32>,
     },
-    /// Look for problems, and say how to mend each
+    /// Look for problems, and say how to mend each and who ends programs when memory runs out
     Doctor(JsonForm),
     /// Look for mistakes in the configuration, or in these files; what is otherwise ignored is one too
     Check {

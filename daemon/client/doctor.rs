@@ -30,10 +30,11 @@ use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding, Level};
 use logic::health;
 use logic::maintain::pressure::UNKNOWN_REMEDY;
+use logic::oom::{Killers, SHOW};
 use logic::overlay;
-use logic::proc::kernel_version;
+use logic::proc::{SwapLine, kernel_version};
 use logic::request::Choice;
-use logic::sample::SCHEMA_VERSION;
+use logic::sample::{DeviceView, SCHEMA_VERSION};
 use logic::view::section_of;
 
 /// Time limit for systemctl, longer than that of its calls on the bus (25 s).
@@ -76,6 +77,14 @@ pub struct Systemd {
     pub running: bool,
 }
 
+/// The output of `systemctl`, if it succeeds.
+fn systemctl(words: &[&str]) -> Option<String> {
+    let mut command = Command::new("systemctl");
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let output = process::output(&mut command, "systemctl", SYSTEMCTL_LIMIT, |_| {}).ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Runs `doctor`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     let file = read::used_file(cli);
@@ -90,7 +99,14 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     } else {
         compare(file.as_ref(), &loaded)
     };
-    let mut found = snapshot.problems;
+    let mut found = snapshot.problems.clone();
+    let host = read::host();
+    let swaps = gather::swaps(&host).unwrap_or_default();
+    let named = names_disk_swap(
+        &host.text(MachineFile::Cmdline).unwrap_or_default(),
+        &files::read_optional(Path::new("/"), "/etc/fstab").unwrap_or_default(),
+    );
+    found.extend(disk_swaps(&snapshot.devices, &swaps, named));
     found.extend(drained(&standing));
     found.extend(overlay::findings(&loaded.merged.overrides));
     found.extend(planned(&found, &loaded, survey.as_ref()));
@@ -100,8 +116,9 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     }
     found.extend(verdict(&loaded));
     found.sort_by_key(|finding| finding.level);
-    let document = Document { schema_version: SCHEMA_VERSION, problems: &found };
-    out::result(json, &document, || render(&found, &loaded, Style::stdout(cli.color)))?;
+    let oom_killers = standing.systemd.and_then(|_| systemctl(&SHOW)).map(|text| Killers::parse(&text));
+    let document = Document { schema_version: SCHEMA_VERSION, problems: &found, oom_killers };
+    out::result(json, &document, || render(&document, &loaded, Style::stdout(cli.color)))?;
     Ok(match found.first().map(|finding| finding.level) {
         None | Some(Level::Note) => ExitStatus::Success,
         Some(Level::Warning) => ExitStatus::Inactive,
@@ -126,21 +143,27 @@ pub(super) struct Document<'a> {
     schema_version: u32,
     /// All findings, worst first.
     problems: &'a [Finding],
+    /// Programs that end others when memory runs out; null if that is unknown, as without systemd.
+    oom_killers: Option<Killers>,
 }
 
-/// The findings with their number.
-fn render(found: &[Finding], loaded: &Loaded, style: Style) -> String {
-    if !found.is_empty() {
-        return format!("{}\n{} found\n", problems::render(found, style), problems::count(found));
-    }
-    if has_sections(loaded) {
+/// The findings with their number, and who ends programs.
+fn render(document: &Document<'_>, loaded: &Loaded, style: Style) -> String {
+    let found = document.problems;
+    let mut text = if !found.is_empty() {
+        format!("{}\n{} found\n", problems::render(found, style), problems::count(found))
+    } else if has_sections(loaded) {
         format!("{} found\n", style.good("no problems"))
     } else {
         format!(
             "{} found, but nothing is configured either: zramd.toml(5) and /usr/share/doc/zramd/examples help\n",
             style.good("no problems")
         )
+    };
+    if let Some(killers) = &document.oom_killers {
+        text.push_str(&format!("{}\n", killers.sentence()));
     }
+    text
 }
 
 fn has_sections(loaded: &Loaded) -> bool {
@@ -223,6 +246,36 @@ fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<F
         });
     }
     found
+}
+
+/// Swap on disks that is used after compressed swap; the kernel never moves pages from one to the other. `named`:
+/// [`names_disk_swap`].
+fn disk_swaps(devices: &[DeviceView], swaps: &[SwapLine], named: bool) -> Vec<Finding> {
+    let ours = || devices.iter().filter(|device| device.managed);
+    let lowest = ours().filter_map(|device| Some((device.swap?.priority, &device.name))).min();
+    let Some((lowest, name)) = lowest.filter(|_| ours().all(|device| device.backing_device.is_empty()))
+    else {
+        return Vec::new();
+    };
+    let below = |swap: &&SwapLine| swap.zram_number().is_none() && swap.priority < lowest;
+    let as_finding = |swap: &SwapLine| {
+        let path = swap.path.to_string();
+        let mut remedy = format!("for old pages on the disk instead, write a writeback-file into [{name}]");
+        if path.starts_with("/dev/") && !named {
+            remedy.push_str(&format!(", or switch this swap off and write writeback-device = \"{path}\""));
+        }
+        let message = format!(
+            "when compressed swap is full, new pages go to {path}, even those that are used often, while old ones stay in memory"
+        );
+        Finding::new(Level::Note, Code::DiskSwapBelow, &path, message, remedy)
+    };
+    swaps.iter().filter(below).map(as_finding).collect()
+}
+
+/// Whether swap on a disk is named for hibernation, or in this fstab, so that its partition has a purpose.
+fn names_disk_swap(cmdline: &str, fstab: &str) -> bool {
+    let is_swap = |line: &str| !line.starts_with('#') && line.split_whitespace().nth(2) == Some("swap");
+    cmdline.split_whitespace().any(|word| word.starts_with("resume=")) || fstab.lines().any(is_swap)
 }
 
 /// Swap that is still off after hibernation.
@@ -332,7 +385,7 @@ fn look() -> Standing {
     let systemd = unit_files::is_booted(root).then(|| Systemd {
         generator: GENERATORS.iter().any(|directory| Path::new(directory).join("zramd-generator").exists()),
         enabled: files::generates(root),
-        running: runs(),
+        running: systemctl(&["is-active", "zramd.service"]).is_some(),
     });
     Standing {
         has_zram: has_zram(root),
@@ -348,15 +401,6 @@ fn look() -> Standing {
 fn not_loading(root: &Path) -> Option<String> {
     let root = std::fs::File::open(root).ok()?;
     ramdisk::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
-}
-
-/// Whether PID 1 reports the service as running.
-fn runs() -> bool {
-    let mut command = Command::new("systemctl");
-    command.args(["is-active", "--quiet", "zramd.service"]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let asked = process::output(&mut command, "systemctl", SYSTEMCTL_LIMIT, |_| {});
-    asked.is_ok_and(|output| output.status.success())
 }
 
 /// Whether this is a release before Linux 6.5.
@@ -387,6 +431,7 @@ mod tests {
     use logic::facts::Facts;
     use logic::plan::Plan;
     use logic::record::Target;
+    use logic::sample::SwapView;
 
     fn loaded(text: &str) -> Loaded {
         config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "")
@@ -394,6 +439,10 @@ mod tests {
 
     fn codes(found: &[Finding]) -> Vec<String> {
         found.iter().map(|finding| finding.code.to_string()).collect()
+    }
+
+    fn document(problems: &[Finding]) -> Document<'_> {
+        Document { schema_version: SCHEMA_VERSION, problems, oom_killers: None }
     }
 
     fn change(number: u32, action: Action, detail: &str) -> Change {
@@ -417,14 +466,14 @@ mod tests {
             not_loading: None,
             container: None,
             systemd: Some(Systemd { generator: true, enabled: true, running: true }),
-            drained: Vec::new(),
+            ..Standing::default()
         };
         assert_eq!(drained(&well), []);
         assert_eq!(codes(&missing(&well, &loaded("[zram0]"))), [""; 0]);
         assert_eq!(codes(&missing(&well, &loaded("[zram0]\n[maintenance]\npressure = true"))), [""; 0]);
-        let text = render(&[], &loaded("[zram0]"), Style::default());
-        assert_eq!(text, "no problems found\n");
-        assert!(render(&[], &loaded(""), Style::default()).contains("nothing is configured"));
+        let text = |config: &str| render(&document(&[]), &loaded(config), Style::default());
+        assert_eq!(text("[zram0]"), "no problems found\n");
+        assert!(text("").contains("nothing is configured"));
     }
 
     #[test]
@@ -457,6 +506,34 @@ mod tests {
             ["6.1.0-31-amd64", "5.15.0", "6.5.0", "6.12.107", "7.2.13", ""].map(is_before_6_5),
             [true, true, false, false, false, false]
         );
+    }
+
+    #[test]
+    fn swap_on_a_disk_below_compressed_swap_is_found() {
+        let swap = |path: &str, priority| SwapLine { path: path.into(), size_kib: 1, used_kib: 0, priority };
+        let zram = |number: u32, priority| DeviceView {
+            name: format!("zram{number}"),
+            managed: true,
+            swap: Some(SwapView { priority, size_bytes: 1, used_bytes: 0 }),
+            ..DeviceView::default()
+        };
+        let devices = [zram(0, 100), zram(1, 50)];
+        let swaps = [swap("/dev/zram0", 100), swap("/dev/sda2", -2), swap("/swapfile", 60)];
+        let found = disk_swaps(&devices, &swaps, false);
+        // That between the two is another finding.
+        assert_eq!(
+            (codes(&found), found[0].object.as_str()),
+            (vec!["disk-swap-below".to_owned()], "/dev/sda2")
+        );
+        assert!(found[0].remedy.contains("[zram1]") && found[0].remedy.contains("writeback-device"));
+        assert!(!disk_swaps(&devices, &swaps, true)[0].remedy.contains("writeback-device"));
+        let backed = DeviceView { backing_device: "/dev/loop0".to_owned(), ..zram(1, 50) };
+        assert_eq!(disk_swaps(&[zram(0, 100), backed], &swaps, false), []);
+        assert_eq!(disk_swaps(&[], &swaps, false), []);
+        let fstab = |line: &str| names_disk_swap("quiet", line);
+        assert!(fstab("/dev/sda1 / ext4 defaults 0 1\nUUID=x none\tswap sw 0 0\n"));
+        assert!(!fstab("# /dev/sda2 none swap sw 0 0\n\n/dev/sda1 /swap ext4 defaults 0 1\n"));
+        assert!(names_disk_swap("quiet resume=/dev/sda2", ""));
     }
 
     #[test]
@@ -524,9 +601,9 @@ mod tests {
             &Standing { systemd: Some(Systemd::default()), ..Standing::default() },
             &loaded("[zram0]"),
         ));
-        fixture::golden("doctor", &render(&found, &loaded("[zram0]"), Style::default()));
-        let value =
-            serde_json::to_value(Document { schema_version: SCHEMA_VERSION, problems: &found }).unwrap();
+        let document = Document { oom_killers: Some(Killers::default()), ..document(&found) };
+        fixture::golden("doctor", &render(&document, &loaded("[zram0]"), Style::default()));
+        let value = serde_json::to_value(document).unwrap();
         assert_eq!(value["schema_version"], 1);
         assert_eq!(value["problems"][1]["code"], "zswap-active");
         assert_eq!(value["problems"][1]["level"], "warning");

@@ -144,7 +144,7 @@ pub fn machine<H: Host>(host: &H) -> Facts {
 }
 
 /// Active swap; empty on a kernel without swap.
-pub(super) fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, HostError> {
+pub fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, HostError> {
     Ok(proc::parse_swaps(&host.bytes(MachineFile::Swaps).or_else(absent)?))
 }
 

@@ -64,6 +64,8 @@ pub enum Code {
     ZswapActive,
     /// Other swap is preferred.
     PriorityInverted,
+    /// Swap on a disk is used when compressed swap is full.
+    DiskSwapBelow,
     /// Another program's configuration can be imported.
     ImportOffered,
     /// Another program sets up zram, too.

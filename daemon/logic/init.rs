@@ -159,7 +159,7 @@ impl Machine {
         let mut remarks = Vec::new();
         for swap in self.swaps.iter().filter(|swap| swap.zram_number().is_none()) {
             remarks.push(format!(
-                "Swap on {} ({}) stays, and is used when compressed swap is full.",
+                "Swap on {} ({}) stays, and is used when compressed swap is full: for new pages, even those that are used often. `zramdctl doctor` names an alternative.",
                 swap.path,
                 human(swap.size_kib.saturating_mul(1024))
             ));

@@ -19,6 +19,7 @@ pub mod human;
 pub mod import;
 pub mod init;
 pub mod maintain;
+pub mod oom;
 pub mod outcome;
 pub mod overlay;
 pub mod plan;

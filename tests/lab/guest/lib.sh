@@ -164,6 +164,13 @@ said() { journalctl -b -o short-monotonic --no-hostname --no-pager | grep -iE --
 # Those from programs of zramd.
 zramd_said() { said ' zramd[a-z-]*(\[[0-9]+\])?: ' | grep -iE -- "$1"; }
 
+# json EXPRESSION COMMAND…: value of a Python expression for `d`, the JSON document printed by the command.
+json() {
+    local expression=$1
+    shift
+    "$@" 2>/dev/null | python3 -c "import json, sys; d = json.load(sys.stdin); print($expression)"
+}
+
 # What doctor finds: a line `CODE OBJECT` for each.
 findings() {
     zramdctl doctor --json=short | python3 -c '
