@@ -22,6 +22,7 @@ _PACKAGES = {
     "libelf-dev": "/usr/include/libelf.h",
     "make": "make",
     "mmdebstrap": "mmdebstrap",
+    "patch": "patch",
     "xz-utils": "xz",
 }
 _PACKAGES_FOR_STOCK = {"qemu-system-x86": COMMAND}

@@ -30,10 +30,11 @@ class Source:
     suite: str
     package: str
     variants: tuple[str, ...]
+    patches: tuple[str, ...] = ()  # files beside the configurations
 
 
 SOURCES = (
-    Source("trixie", "linux-source-6.12", ("debian", "plain")),
+    Source("trixie", "linux-source-6.12", ("debian", "plain"), ("killed-fork.patch",)),
     Source("sid", "linux-source", ("newest",)),
 )
 STOCK = "stock"
@@ -48,11 +49,12 @@ def kernel(variant: str) -> Kernel:
     source = next(source for source in SOURCES if variant in source.variants)
     archive = Archive(source.suite)
     package, version = _resolve(archive, source.package)
-    inputs = [REVISION, package, version] + [_options(each) for each in source.variants]
+    patches = [LAB / "kernel" / name for name in source.patches]
+    inputs = [REVISION, package, version] + [_options(each) for each in source.variants] + [patch.read_text() for patch in patches]
 
     def build(into: Path) -> None:
         print(f"building {package} {version} for {', '.join(source.variants)}: some minutes, once", flush=True)
-        _build(archive, package, source.variants, into)
+        _build(archive, package, source.variants, patches, into)
 
     built = cache.directory("kernel", inputs, build) / variant
     smp = "CONFIG_SMP=y" in (built / "config").read_text().splitlines()
@@ -81,10 +83,12 @@ def _option(line: str) -> str | None:
     return named and named[1]
 
 
-def _build(archive: Archive, package: str, variants: tuple[str, ...], into: Path) -> None:
+def _build(archive: Archive, package: str, variants: tuple[str, ...], patches: list[Path], into: Path) -> None:
     work = into / "work"
     work.mkdir()
     source = _unpack(archive.download(package, work), work)
+    for patch in patches:
+        command.run(f"apply {patch.name}", "patch", "-s", "-p1", "-i", patch, cwd=source)
     finished = None
     for variant in variants:
         objects = work / variant

@@ -148,6 +148,8 @@ class _Boots:
         with self._guest([]) as guest:
             while guest.is_on() and not (left.exists() and left.read_text().startswith("end ")):
                 guest.pause()
+        if guest.panicked():
+            raise _GuestLost("the guest's kernel panicked (see console.txt)")
         if not left.exists():
             raise _GuestLost("the guest died before its stage came to an end")
         how, since = left.read_text().split()
@@ -180,7 +182,9 @@ class _WatchedGuest:
         self._stop = stop
         # Each boot appends to the files of previous ones, which are in the shared directory so that a stage can read them.
         out = directory / "share" / "out"
-        with open(out / "console.txt", "ab") as console, open(out / "journal.txt", "ab") as journal:
+        self._console = out / "console.txt"
+        self._begun = self._console.stat().st_size if self._console.exists() else 0
+        with open(self._console, "ab") as console, open(out / "journal.txt", "ab") as journal:
             guest = qemu.Guest if kernel.initrd else uml.Guest
             self._guest = guest(kernel, directory, scenario.memory, arguments, console, journal)
 
@@ -192,6 +196,9 @@ class _WatchedGuest:
 
     def is_on(self) -> bool:
         return self._guest.is_on()
+
+    def panicked(self) -> bool:
+        return b"Kernel panic" in self._console.read_bytes()[self._begun:]
 
     def pause(self) -> None:
         """Waits briefly; fails after the time limit of the guest, or if the lab is interrupted."""
