@@ -348,7 +348,7 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             Level::Warning,
             Code::PressureNeedsRights,
             "this kernel reports memory pressure only to processes with CAP_SYS_RESOURCE, which zramd.service lacks, so pressure in [maintenance] has no effect",
-            "use Linux 6.5 or newer",
+            "use Linux 6.5 or newer, or write pressure = false",
         );
     }
     let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };

@@ -89,7 +89,10 @@ impl Host for SimHost {
             }
             MachineFile::Passwd => state.passwd.clone(),
             MachineFile::Group => state.group.clone(),
-            MachineFile::KernelRelease => "6.12.0-simulated\n".to_owned(),
+            // The first release with exact marks, and the last one without.
+            MachineFile::KernelRelease => {
+                format!("6.12.{}-simulated\n", if state.kernel.exact_marks { 2 } else { 1 })
+            }
             MachineFile::Cpuinfo => "model name : simulated\n".to_owned(),
             MachineFile::OnlineCpus => format!("0-{}\n", state.cpus - 1),
             MachineFile::Loadavg => "0.00 0.00 0.00 1/100 1\n".to_owned(),

@@ -58,6 +58,18 @@ fn maintenance_is_off_unless_it_is_asked_for() {
 }
 
 #[test]
+fn write_back_follows_pressure_unless_that_is_off() {
+    let follows = |policies: &str| {
+        let settings = load(&[&format!("[zram0]\n[maintenance]\n{policies}\n")]).settings;
+        settings.maintenance.unwrap().pressure.is_some()
+    };
+    assert!(follows("writeback.device = \"/dev/a\"\nwriteback.enabled = true"));
+    assert!(!follows("writeback.device = \"/dev/a\"\npressure = false"));
+    assert!(!follows("recompress = true"));
+    assert!(follows("recompress = true\npressure = true"));
+}
+
+#[test]
 fn maintenance_sets_missing_keys_of_devices() {
     let text = "[zram0]\nrecompression-algorithm = \"lz4hc\"\nwriteback-device = \"/dev/a\"\n[zram1]\n\
         [maintenance]\nrecompress = true\nwriteback = { device = \"/dev/b\", daily-budget = \"2GiB\" }";

@@ -199,6 +199,47 @@ fn with_accumulating_marks_no_young_page_is_written() {
     assert!(written(&machine) > 0);
 }
 
+/// Under pressure, younger pages follow until the limit of the run is reached.
+#[test]
+fn under_pressure_the_oldest_pages_are_written_first() {
+    for kernel in KERNELS {
+        let loaded = load(&format!(
+            "{SWAP}[maintenance]\nwriteback = {{ device = \"/dev/wb\", daily-budget = \"1GiB\", run-budget = \"8MiB\" }}"
+        ));
+        let machine = machine(kernel(), &loaded);
+        with_budget(&machine, &loaded);
+        let minute = HOUR / 60;
+        // Number of the first page, and of the page after the last one.
+        let groups = [(0..1500, 7 * HOUR), (1500..3000, 10 * minute), (3000..3500, minute)];
+        for (pages, age) in groups.clone() {
+            store(&machine, false, pages);
+            pass_time(&machine, age);
+        }
+        let share = |pages: std::ops::Range<u64>| {
+            let state = machine.look();
+            let slots = &state.devices[&0].slots.all;
+            pages.filter(|page| slots[&(16 + page)].written).count()
+        };
+        let run = || maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Severe)));
+        let (report, done) = run();
+        assert_eq!(done, Ok(()));
+        // 2048 with the header.
+        assert_eq!(groups.clone().map(|(pages, _)| share(pages)), [1500, 547, 0], "{report:?}");
+        // Passes that found nothing are not reported beside others.
+        assert!(
+            report
+                .actions
+                .iter()
+                .filter(|action| action.pages == "idle")
+                .all(|action| action.written_bytes > 0)
+        );
+        pass_time(&machine, 2 * minute);
+        store(&machine, false, 3000..3500);
+        run().1.unwrap();
+        assert_eq!(groups.map(|(pages, _)| share(pages)), [1500, 1500, 0], "young pages stay");
+    }
+}
+
 #[test]
 fn a_requested_action_is_done() {
     let loaded = load(SWAP.trim_end());

@@ -1,11 +1,14 @@
 //! Writes pages to the backing device, within the budget.
 
+use std::time::Duration;
+
 use super::{
-    Attribute, Decision, Device, Done, Errno, Error, HostError, Pages, Run, Stopped, Upkeep, human, observe,
-    refused,
+    Attribute, Device, Done, Errno, Error, HostError, Marking, Pages, Run, Stopped, Upkeep, human, observe,
+    refused, write_back,
 };
 use host::upkeep::StateFile;
 use logic::device::stat::{BACKING_BLOCK, BdStat};
+use logic::maintain::age::ages;
 use logic::maintain::budget::Ledger;
 use logic::maintain::chunk::Chunks;
 use logic::maintain::report::Budget;
@@ -41,49 +44,49 @@ impl<H: Upkeep> Run<'_, H> {
             utilisation: self.machine.utilisation,
             last: self.machine.last(device.state.written_back, device.state.written_back_level),
         };
-        let (mut run, mut reason) = match decide(settings, &seen, self.cause) {
-            Decision::Do(run, reason) => (run, reason),
-            Decision::Skip(reason) => {
+        let run = match decide(settings, &seen, self.cause) {
+            Ok(run) => run,
+            Err(reason) => {
                 let why = unknown.filter(|_| backing.is_some() && seen.left < LEAST);
                 let why = why.map_or_else(String::new, |why| format!(" ({why})"));
                 self.skip(&device.name, POLICY, format!("{reason}{why}"));
                 return Ok(());
             }
         };
-        let mut marked = false;
-        match pages {
-            Some(pages) => {
-                run.passes = vec![pages];
-                reason = format!("on request, at most {}", human(run.bytes));
+        let ages = match pages {
+            Some(_) => Vec::new(),
+            None if self.marking(device)? == Marking::Exact => {
+                ages(settings.age, self.machine.utilisation, run.level)
             }
-            None => match self.mark(device, run.age)? {
-                Ok(()) => marked = true,
-                Err(why) => {
-                    self.skip(&device.name, POLICY, why);
-                    run.passes.retain(|pages| *pages == Pages::Huge);
-                }
-            },
-        }
-        if run.passes.is_empty() {
+            None => vec![run.age],
+        };
+        let mut ages = ages.into_iter();
+        let first = self.mark_oldest(device, &mut ages)?;
+        if pages.is_none() && first.is_none() && !run.huge {
             return Ok(());
         }
-        if self.dry {
-            for pages in run.passes {
-                self.measured(device, POLICY, pages.word(), &reason, |_| Ok(Done::default()))?;
-            }
-            return Ok(());
+        if !self.dry {
+            ledger.reserve(run.bytes);
+            self.keep(&ledger)?;
         }
-        ledger.reserve(run.bytes);
-        self.keep(&ledger)?;
         let begin = self.written(device.number)?;
-        let done = self.passes(device, &run.passes, run.bytes, &reason);
+        let done = match pages {
+            Some(pages) => {
+                let reason = format!("on request, at most {}", human(run.bytes));
+                self.write_pages(device, pages, run.bytes, &reason).map(drop)
+            }
+            None => self.oldest_first(device, &run, first, ages),
+        };
+        if self.dry {
+            return done;
+        }
         let written = self.written(device.number)?.saturating_sub(begin);
         ledger.settle(written, observe::clocks(self.host));
         self.keep(&ledger)?;
         self.note_budget(&ledger, settings);
         device.state.written_back = Some(self.machine.now.awake);
         device.state.written_back_level = self.cause.level();
-        device.marks_used |= marked;
+        device.marks_used |= first.is_some();
         if let Ok(Some((_, free))) = &mut device.backing {
             *free = free.saturating_sub(written);
         }
@@ -116,29 +119,83 @@ impl<H: Upkeep> Run<'_, H> {
         Ok(BdStat::parse(&text).unwrap_or_default().written_bytes)
     }
 
-    /// Runs the passes, which write at most `bytes` together. The kernel's limit is 0 afterwards, also on failure.
-    fn passes(&mut self, device: &Device, passes: &[Pages], bytes: u64, reason: &str) -> Result<(), Stopped> {
-        let number = device.number;
-        self.set_limit(number, 0)?;
-        self.host.write_attribute(number, Attribute::WritebackLimitEnable, "1")?;
-        let mut left = bytes;
-        let mut result = Ok(());
-        for pages in passes {
-            if whole_pages(left, device.page_size) == 0 {
-                break;
-            }
-            let begin = self.written(number)?;
-            let done =
-                self.measured(device, POLICY, pages.word(), reason, |run| run.write(device, *pages, left));
-            left = left.saturating_sub(self.written(number)?.saturating_sub(begin));
-            if let Err(stopped) = done {
-                result = Err(stopped);
-                break;
+    /// Marks the pages of the first of these ages that the kernel can tell, and returns it. If there is none, the reason is
+    /// in the report.
+    fn mark_oldest(
+        &mut self,
+        device: &mut Device,
+        ages: &mut impl Iterator<Item = Duration>,
+    ) -> Result<Option<Duration>, Stopped> {
+        let mut last = None;
+        for age in ages {
+            match self.mark(device, age)? {
+                Ok(()) => return Ok(Some(age)),
+                Err(why) => last = Some(why),
             }
         }
-        // Nothing is written back without a request.
-        self.set_limit(number, 0)?;
-        result
+        if let Some(why) = last {
+            self.skip(&device.name, POLICY, why);
+        }
+        Ok(None)
+    }
+
+    /// Passes over the marked pages, then over younger ones, until the limit of the run is reached.
+    fn oldest_first(
+        &mut self,
+        device: &mut Device,
+        run: &write_back::Run,
+        first: Option<Duration>,
+        mut ages: impl Iterator<Item = Duration>,
+    ) -> Result<(), Stopped> {
+        let begun = self.report.actions.len();
+        let (mut age, mut left) = (first, run.bytes);
+        while let Some(present) = age {
+            let reason = run.reason(present);
+            for pages in [Pages::HugeIdle, Pages::Idle] {
+                left = self.write_pages(device, pages, left, &reason)?;
+            }
+            let is_spent = whole_pages(left, device.page_size) == 0;
+            age = if is_spent { None } else { self.mark_oldest(device, &mut ages)? };
+        }
+        // Passes that found no pages are reported only for the last age.
+        if !self.dry {
+            let last = self.report.actions.len().saturating_sub(2);
+            let mut index = 0;
+            self.report.actions.retain(|action| {
+                index += 1;
+                index <= begun || index > last || action.written_bytes > 0
+            });
+        }
+        if run.huge {
+            self.write_pages(device, Pages::Huge, left, "does not compress")?;
+        }
+        Ok(())
+    }
+
+    /// One pass, which writes at most `bytes`. Returns what is left of them. The kernel's limit is 0 afterwards, also on
+    /// failure: nothing is written back without a request.
+    fn write_pages(
+        &mut self,
+        device: &Device,
+        pages: Pages,
+        bytes: u64,
+        reason: &str,
+    ) -> Result<u64, Stopped> {
+        if whole_pages(bytes, device.page_size) == 0 {
+            return Ok(bytes);
+        }
+        let number = device.number;
+        if !self.dry {
+            self.set_limit(number, 0)?;
+            self.host.write_attribute(number, Attribute::WritebackLimitEnable, "1")?;
+        }
+        let begin = self.written(number)?;
+        let done = self.measured(device, POLICY, pages.word(), reason, |run| run.write(device, pages, bytes));
+        if !self.dry {
+            self.set_limit(number, 0)?;
+        }
+        done?;
+        Ok(bytes.saturating_sub(self.written(number)?.saturating_sub(begin)))
     }
 
     fn set_limit(&mut self, number: u32, blocks: u64) -> Result<(), HostError> {

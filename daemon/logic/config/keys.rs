@@ -575,7 +575,7 @@ pub mod maintenance {
         Type::Span { least: 0, never: false },
         Text("20h"),
         "\"20h\"",
-        "How long a page must be idle when memory is full; suspend does not count.",
+        "How long a page must be idle when memory is full; suspend does not count. Under pressure, younger pages follow the oldest until run-budget is written: down to five minutes, under severe pressure one minute, under critical pressure 15 seconds.",
     );
     pub const WRITEBACK_MAX_IDLE_AGE: Key = key(
         "writeback.max-idle-age",
@@ -594,7 +594,7 @@ pub mod maintenance {
     pub const PRESSURE_ENABLED: Key = key(
         "pressure.enabled",
         Type::Bool,
-        Unset("false, true with another of its keys"),
+        Unset("true with writeback or another of its keys, otherwise false"),
         "true",
         "Whether zramd watches memory pressure: under pressure it shortens the ages above, compacts, and warns of swap that is full or fails. Needs Linux 6.5. The kernel updates the figures every two seconds; shorter pressure is not seen.",
     );

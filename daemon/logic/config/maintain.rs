@@ -29,13 +29,15 @@ pub(crate) struct Asked {
 /// Parses the section; `None` if it enables nothing.
 pub(crate) fn read(reader: &mut SectionReader<'_>) -> Option<Asked> {
     let enabled = reader.boolean(&keys::ENABLED);
+    let recompress = recompress(reader);
+    let writeback = writeback(reader);
     let asked = Asked {
         settings: MaintenanceSettings {
             origin: reader.origin(),
             interval: reader.span(&keys::INTERVAL)?,
-            recompress: recompress(reader),
-            writeback: writeback(reader),
-            pressure: pressure(reader),
+            pressure: pressure(reader, writeback.is_some()),
+            recompress,
+            writeback,
             on_memory_change: reader.choice(&keys::ON_MEMORY_CHANGE),
         },
         algorithms: secondary(reader, &keys::RECOMPRESS_ALGORITHM),
@@ -100,8 +102,10 @@ fn writeback(reader: &mut SectionReader<'_>) -> Option<WritebackSettings> {
     on.then_some(settings)
 }
 
-fn pressure(reader: &mut SectionReader<'_>) -> Option<Thresholds> {
-    let on = is_on(reader, &keys::PRESSURE_ENABLED);
+/// `writes`: whether write-back is on, which without this begins when the oldest pages are hours old, however short memory is.
+fn pressure(reader: &mut SectionReader<'_>, writes: bool) -> Option<Thresholds> {
+    let is_unset = reader.own(&keys::PRESSURE_ENABLED).is_none();
+    let on = is_on(reader, &keys::PRESSURE_ENABLED) || (is_unset && writes);
     let thresholds = Thresholds {
         moderate: reader.integer(&keys::PRESSURE_MODERATE)?,
         severe: reader.integer(&keys::PRESSURE_SEVERE)?,

@@ -47,6 +47,24 @@ pub const fn divisor(level: Level) -> u32 {
     }
 }
 
+/// The shortest age under pressure: a page that has just been read from disk is not written there again.
+const fn shortest(level: Level) -> Duration {
+    Duration::from_secs(match level {
+        Level::None | Level::Moderate => 300,
+        Level::Severe => 60,
+        Level::Critical => 15,
+    })
+}
+
+/// The ages to try one after another, so that the oldest pages go first: under pressure from the minimum down to the
+/// shortest one, otherwise only that of [`idle_age`].
+pub fn ages(range: Range, utilisation: f64, level: Level) -> Vec<Duration> {
+    let first =
+        if level == Level::None { idle_age(range, utilisation, level) } else { range.least.min(range.most) };
+    let last = if level == Level::None { first } else { shortest(level).min(first) };
+    std::iter::successors(Some(first), |age| (*age > last).then(|| (*age / 4).max(last))).collect()
+}
+
 /// e^(−x) for 0 ≤ x ≤ 5, to seven digits. The function of the C library would add 300 KiB of memory to a program that
 /// does not need it otherwise.
 fn exponential(x: f64) -> f64 {
@@ -95,6 +113,22 @@ mod tests {
             [age(Level::Moderate), age(Level::Severe), age(Level::Critical)],
             [2 * HOUR, HOUR / 2, HOUR / 8]
         );
+    }
+
+    #[test]
+    fn under_pressure_ages_fall_to_the_shortest() {
+        let minutes = |level| {
+            ages(RANGE, 0.9, level).into_iter().map(|age| age.as_secs_f64() / 60.0).collect::<Vec<_>>()
+        };
+        assert_eq!(minutes(Level::Moderate), [120.0, 30.0, 7.5, 5.0]);
+        assert_eq!(minutes(Level::Severe), [120.0, 30.0, 7.5, 1.875, 1.0]);
+        assert_eq!(minutes(Level::Critical), [120.0, 30.0, 7.5, 1.875, 0.46875, 0.25]);
+        assert_eq!(ages(RANGE, 0.9, Level::None), [idle_age(RANGE, 0.9, Level::None)]);
+        for (seconds, expected) in [(0, &[0][..]), (60, &[60]), (100, &[100, 60])] {
+            let least = Duration::from_secs(seconds);
+            let found = ages(Range { least, most: HOUR }, 0.0, Level::Severe);
+            assert_eq!(found.iter().map(Duration::as_secs).collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::age::{Range, idle_age};
-use super::pass::{Decision, Pages};
 use super::pressure::{Last, Level, too_soon};
 use super::{Cause, span};
 use crate::device::stat::BACKING_BLOCK;
@@ -55,12 +54,25 @@ pub struct Seen {
 /// The passes of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Idle age in waking time.
+    /// Idle age in waking time. Where the kernel tells pages of any age apart, those of [`super::age::ages`] are used.
     pub age: Duration,
     /// Limit in bytes: a whole number of pages.
     pub bytes: u64,
-    /// In order.
-    pub passes: Vec<Pages>,
+    /// Whether to write incompressible pages that are not idle afterwards.
+    pub huge: bool,
+    /// Memory pressure.
+    pub level: Level,
+}
+
+impl Run {
+    /// The reason for a pass over pages of this age.
+    pub fn reason(&self, age: Duration) -> String {
+        let of = format!("idle for {}, at most {}", span(age), human(self.bytes));
+        match self.level {
+            Level::None => of,
+            level => format!("{of}, because of {} pressure", level.word()),
+        }
+    }
 }
 
 /// Rounds down to whole pages. With a partial page, there would be no limit: the kernel subtracts the blocks of a whole
@@ -72,19 +84,22 @@ pub fn whole_pages(bytes: u64, page_size: u64) -> u64 {
 }
 
 /// Decides what to do with a device.
-pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
+///
+/// # Errors
+///
+/// Why nothing is done.
+pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, String> {
     let level = cause.level();
-    let Some(free) = seen.free else { return Decision::Skip("it has no backing device".to_owned()) };
+    let Some(free) = seen.free else { return Err("it has no backing device".to_owned()) };
     if let Some(why) = too_soon(seen.last, cause, BACK_OFF) {
-        return Decision::Skip(why);
+        return Err(why);
     }
     if seen.stored_pages == 0 {
-        return Decision::Skip("nothing is stored".to_owned());
+        return Err("nothing is stored".to_owned());
     }
     // Under pressure and on request, the limit does not depend on the memory in use.
     let share = if cause == Cause::Timer { seen.utilisation.clamp(0.0, 1.0) } else { 1.0 };
-    let run = part(settings.per_run, share);
-    let bytes = whole_pages(run.min(free).min(seen.left), seen.page_size);
+    let bytes = whole_pages(part(settings.per_run, share).min(free).min(seen.left), seen.page_size);
     if bytes < LEAST {
         let why = if seen.left < LEAST {
             format!(
@@ -97,21 +112,11 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
         } else {
             format!("{} is too little to wake a disk for", human(bytes))
         };
-        return Decision::Skip(why);
+        return Err(why);
     }
-    let age = idle_age(settings.age, seen.utilisation, level);
-    let mut passes = vec![Pages::HugeIdle, Pages::Idle];
     // Incompressible pages that are not idle are often in use.
-    if settings.huge || level >= Level::Severe {
-        passes.push(Pages::Huge);
-    }
-    let why = match level {
-        Level::None => format!("idle for {}, at most {}", span(age), human(bytes)),
-        level => {
-            format!("idle for {}, at most {}, because of {} pressure", span(age), human(bytes), level.word())
-        }
-    };
-    Decision::Do(Run { age, bytes, passes }, why)
+    let huge = settings.huge || level >= Level::Severe;
+    Ok(Run { age: idle_age(settings.age, seen.utilisation, level), bytes, huge, level })
 }
 
 /// A fraction, 0 to 1, of an amount, in steps of a thousandth.
@@ -140,11 +145,11 @@ mod tests {
     }
 
     fn run(seen: &Seen, cause: Cause) -> Run {
-        decide(&SETTINGS, seen, cause).done()
+        decide(&SETTINGS, seen, cause).unwrap()
     }
 
     fn skipped(seen: &Seen) -> String {
-        decide(&SETTINGS, seen, Cause::Timer).skipped()
+        decide(&SETTINGS, seen, Cause::Timer).unwrap_err()
     }
 
     #[test]
@@ -152,7 +157,7 @@ mod tests {
         assert_eq!(run(&seen(), Cause::Timer).bytes, 150 * MIB);
         assert_eq!(run(&Seen { left: 7 * MIB, ..seen() }, Cause::Timer).bytes, 7 * MIB);
         assert_eq!(run(&Seen { free: Some(6 * MIB + 5), ..seen() }, Cause::Timer).bytes, 6 * MIB);
-        assert_eq!(run(&seen(), Cause::Timer).passes, [Pages::HugeIdle, Pages::Idle]);
+        assert!(!run(&seen(), Cause::Timer).huge);
     }
 
     #[test]
@@ -181,16 +186,15 @@ mod tests {
         let soon = Seen { last: Some(last), ..seen() };
         assert!(skipped(&soon).contains("1min"));
         run(&soon, Cause::Pressure(Level::Severe));
-        let why = decide(&SETTINGS, &soon, Cause::Pressure(Level::Moderate)).skipped();
+        let why = decide(&SETTINGS, &soon, Cause::Pressure(Level::Moderate)).unwrap_err();
         assert!(why.contains("1min"), "{why}");
     }
 
     #[test]
     fn severe_pressure_writes_what_does_not_compress() {
         let moderate = run(&seen(), Cause::Pressure(Level::Moderate));
-        assert_eq!((moderate.bytes, moderate.passes.len()), (300 * MIB, 2));
+        assert_eq!((moderate.bytes, moderate.huge), (300 * MIB, false));
         let severe = run(&seen(), Cause::Pressure(Level::Severe));
-        assert_eq!(severe.passes, [Pages::HugeIdle, Pages::Idle, Pages::Huge]);
-        assert_eq!(severe.age, AGE.least / 4);
+        assert_eq!((severe.age, severe.huge), (AGE.least / 4, true));
     }
 }
