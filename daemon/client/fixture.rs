@@ -201,6 +201,7 @@ pub fn machine() -> Snapshot {
     Snapshot {
         maintenance,
         pressure: pressure::Level::Moderate,
+        pressure_reason: "tasks waited for memory: some 31 %, full 2 % of 2.0 s; compressed swap holds 1.2 GiB in 312.0 MiB of memory and has room for 2.7 GiB".to_owned(),
         schema_version: SCHEMA_VERSION,
         timestamp_monotonic_usec: 1_234_567_890,
         memory: MemoryView {

@@ -81,6 +81,7 @@ pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf], overrides: &[Overr
         ("Overrides", words(&overrides.iter().map(overridden).collect::<Vec<_>>())),
         ("VmSettings", words(&snapshot.vm.iter().map(setting).collect::<Vec<_>>())),
         ("PressureLevel", snapshot.pressure.word().to_owned()),
+        ("PressureReason", snapshot.pressure_reason.clone()),
         ("LastMaintenanceMonotonic", report.ended_monotonic_usec.to_string()),
         ("MaintenanceActions", words(&report.actions.iter().map(action).collect::<Vec<_>>())),
         ("MaintenanceSkipped", words(&skipped)),

@@ -159,6 +159,9 @@ fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option
     }
     let pressure = format!("memory pressure: {}", snapshot.pressure.word());
     let mut paragraph = Paragraph::new("maintenance", &pressure, true, style);
+    if !snapshot.pressure_reason.is_empty() {
+        paragraph.line("Because", &snapshot.pressure_reason);
+    }
     if report.ended_monotonic_usec > 0 {
         let ago = snapshot.timestamp_monotonic_usec.saturating_sub(report.ended_monotonic_usec);
         let ago = span(Duration::from_micros(ago));

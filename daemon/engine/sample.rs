@@ -41,8 +41,10 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     let report = host.text(MachineFile::Maintenance).unwrap_or_default();
     let work: Option<Work<Report>> = serde_json::from_str(&report).ok();
     snapshot.maintenance = work.map(|work| work.detail).unwrap_or_default();
-    let level = host.text(MachineFile::PressureLevel).unwrap_or_default();
+    let pressure = host.text(MachineFile::PressureLevel).unwrap_or_default();
+    let (level, reason) = pressure.split_once('\n').unwrap_or((&pressure, ""));
     snapshot.pressure = Level::of_word(level.trim()).unwrap_or_default();
+    snapshot.pressure_reason = reason.to_owned();
     let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
     let surroundings = Surroundings {
         zswap: host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y",

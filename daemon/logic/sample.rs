@@ -46,6 +46,9 @@ pub struct Snapshot {
     /// Memory pressure, if it is monitored.
     #[serde(default)]
     pub pressure: Level,
+    /// Why it has this level; empty without pressure.
+    #[serde(default)]
+    pub pressure_reason: String,
     /// Findings.
     pub problems: Vec<Finding>,
     /// Whether swap of another program has at least the priority of all of ours.

@@ -75,7 +75,7 @@ pub fn pressure(level: &str, from: &str, reason: &str) {
     );
 }
 
-/// A device is full or fails while memory is short.
+/// Compressed swap is full, fails, or takes in what does not compress, while memory is short.
 pub fn alarm(found: &Finding) {
     let (code, object) = (found.code.to_string(), found.object.as_str());
     log::error!(

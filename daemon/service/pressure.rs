@@ -19,7 +19,9 @@ use host::Host;
 use host::linux::{LinuxHost, PRESSURE_LEVEL, files};
 use logic::maintain::Cause;
 use logic::maintain::alarm::{Alarms, next_look};
+use logic::maintain::arrivals::Totals;
 use logic::maintain::pressure::{Gauge, LOOK, Level, TRIGGER, Thresholds, UNKNOWN_REMEDY, back_off, totals};
+use logic::sample::Snapshot;
 
 const FILE: &str = "/proc/pressure/memory";
 /// Delay of the first poll after a wake-up.
@@ -38,14 +40,14 @@ pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
         task.abort();
     }
     // Also clears the level of a daemon that was killed.
-    note(core, Level::None);
+    note(core, Level::None, "");
     *watch = thresholds.map(|thresholds| {
         let core = Arc::clone(core);
         let task = tokio::spawn(async move {
             if let Err(error) = sleep_and_look(&core, thresholds).await {
                 let hint = hint(&error);
                 log::warn!("cannot follow memory pressure in {FILE}: {error}; {hint}");
-                note(&core, Level::None);
+                note(&core, Level::None, "");
             }
         });
         (thresholds, task)
@@ -66,20 +68,28 @@ async fn sleep_and_look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Re
     file.write_all(format!("{TRIGGER}\0").as_bytes())?;
     let events = watched(file.into(), Interest::PRIORITY)?;
     let mut alarms = Alarms::default();
+    let mut arrivals = Arrivals::default();
+    arrivals.look(&core.latest());
     loop {
         let mut event = events.ready(Interest::PRIORITY | Interest::ERROR).await?;
         event.clear_ready();
-        look(core, thresholds, &mut alarms).await?;
+        look(core, thresholds, &mut alarms, &mut arrivals).await?;
     }
 }
 
 /// Polls every [`LOOK`], or more often while swap fills, until memory is no longer short.
-async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> std::io::Result<()> {
+async fn look(
+    core: &Arc<Core>,
+    thresholds: Thresholds,
+    alarms: &mut Alarms,
+    arrivals: &mut Arrivals,
+) -> std::io::Result<()> {
     let mut gauge = Gauge::default();
     let (mut quiet, mut last_run, mut due, mut interval) = (0, None, Duration::ZERO, FIRST);
     loop {
         // Before the gauge: a swap can be full while no level is known yet.
         let sample = core.resample().await;
+        let arrived = arrivals.look(&sample);
         for found in alarms.news(&sample) {
             journal::alarm(found);
             core.changed.notify_one();
@@ -91,13 +101,15 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
             let text = std::io::read_to_string(File::open(FILE)?)?;
             let totals = totals(&text).unwrap_or_default();
             if let Some(change) = gauge.look(thresholds, now, totals) {
-                journal::pressure(change.to.word(), change.from.word(), &change.reason);
-                note(core, change.to);
-                announce(core, change.to, &change.reason).await;
+                let reason = format!("{}; {}", change.reason, arrived.sentence(&sample));
+                journal::pressure(change.to.word(), change.from.word(), &reason);
+                note(core, change.to, &reason);
+                announce(core, change.to, &reason).await;
             }
             quiet = if gauge.level == Level::None { quiet + 1 } else { 0 };
             if quiet == QUIET {
                 alarms.calm(&sample);
+                arrivals.has_warned = false;
                 return Ok(());
             }
         }
@@ -116,10 +128,39 @@ async fn look(core: &Arc<Core>, thresholds: Thresholds, alarms: &mut Alarms) -> 
     }
 }
 
-/// Writes the level to its file and publishes it.
-fn note(core: &Core, level: Level) {
-    let text = (level != Level::None).then(|| level.word());
-    if let Err(error) = files::replace(Path::new("/"), PRESSURE_LEVEL, text) {
+/// What arrives in compressed swap.
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// Since when, in microseconds since boot, and the totals at that time.
+    before: Option<(u64, Totals)>,
+    /// What arrived last that was enough to judge by.
+    last: Totals,
+    has_warned: bool,
+}
+
+impl Arrivals {
+    /// What arrived last that was enough to judge by. Warns once per shortage if most of it does not compress.
+    fn look(&mut self, sample: &Snapshot) -> Totals {
+        let (now, totals) = (sample.timestamp_monotonic_usec, Totals::of(sample));
+        let (then, before) = *self.before.get_or_insert((now, totals));
+        let arrived = totals.since(before);
+        if arrived.is_enough() {
+            self.before = Some((now, totals));
+            self.last = arrived;
+            let time = Duration::from_micros(now.saturating_sub(then));
+            if let Some(found) = arrived.warning(time).filter(|_| !self.has_warned) {
+                journal::alarm(&found);
+                self.has_warned = true;
+            }
+        }
+        self.last
+    }
+}
+
+/// Writes the level and its reason to their file, and publishes them.
+fn note(core: &Core, level: Level, reason: &str) {
+    let text = (level != Level::None).then(|| format!("{}\n{reason}", level.word()));
+    if let Err(error) = files::replace(Path::new("/"), PRESSURE_LEVEL, text.as_deref()) {
         log::warn!("{error}");
     }
     core.changed.notify_one();

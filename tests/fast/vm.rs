@@ -124,7 +124,7 @@ fn verdict(kernel: &str, profile: Profile, swappiness: Option<u32>) -> String {
 
 #[test]
 fn a_measured_latency_decides_swappiness_where_the_verdict_holds() {
-    let here = "6.12.0-simulated";
+    let here = "6.12.2-simulated";
     for (text, swappiness) in [
         (verdict(here, Profile::Balanced, None), 133),
         (verdict(here, Profile::Balanced, Some(111)), 111),

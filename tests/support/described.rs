@@ -13,6 +13,7 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("Capabilities", "/capabilities"),
             ("SupportedAlgorithms", "/devices/0/available_algorithms"),
             ("PressureLevel", "/pressure"),
+            ("PressureReason", "/pressure_reason"),
             ("LastMaintenanceMonotonic", "/maintenance/ended_monotonic_usec"),
         ],
     ),

@@ -5,6 +5,7 @@
 
 pub mod age;
 pub mod alarm;
+pub mod arrivals;
 pub mod budget;
 pub mod chunk;
 pub mod gate;

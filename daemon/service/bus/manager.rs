@@ -111,6 +111,12 @@ impl Manager {
         self.core.latest().pressure.word().to_owned()
     }
 
+    /// Why: how much of the time tasks waited for memory, and what compressed swap holds; empty at the level `none`.
+    #[zbus(property)]
+    fn pressure_reason(&self) -> String {
+        self.core.latest().pressure_reason.clone()
+    }
+
     /// When maintenance last ended, in microseconds since boot (CLOCK_MONOTONIC); 0 when it has not run.
     #[zbus(property)]
     fn last_maintenance_monotonic(&self) -> u64 {

@@ -39,6 +39,7 @@ pub const EMITTING: [(&str, &[&str]); 6] = [
             "ConfigFiles",
             "Overrides",
             "PressureLevel",
+            "PressureReason",
             "LastMaintenanceMonotonic",
             "VmSettings",
         ],

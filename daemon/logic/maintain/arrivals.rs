@@ -1,0 +1,129 @@
+//! What compressed swap takes in while memory is short. `MemAvailable` and the use of swap do not show it: pages that do not
+//! compress free no memory.
+
+use std::time::Duration;
+
+use crate::finding::{Code, Finding, Level};
+use crate::human::human;
+use crate::sample::Snapshot;
+
+use super::span;
+
+/// Bytes below which the share of incompressible pages is not judged.
+const WORTH_JUDGING: u64 = 16 << 20;
+/// Percentage of incompressible pages from which swapping frees little memory.
+const HOPELESS: u64 = 80;
+
+/// Totals of all managed swap since it was set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Bytes that were written to it without failure.
+    written: u64,
+    /// Bytes of these that do not compress. The kernel counts them since Linux 5.15.
+    incompressible: u64,
+}
+
+impl Totals {
+    /// Those of this sample.
+    pub fn of(snapshot: &Snapshot) -> Totals {
+        let sum = |value: fn(&crate::sample::Stats) -> u64| {
+            swaps(snapshot).map(|device| value(&device.stats)).sum()
+        };
+        let pages: u64 = sum(|stats| stats.memory.huge_pages_since);
+        let failed = sum(|stats| stats.io.failed_writes).saturating_mul(snapshot.page_size_bytes);
+        Totals {
+            written: sum(|stats| stats.block.written_bytes).saturating_sub(failed),
+            incompressible: pages.saturating_mul(snapshot.page_size_bytes),
+        }
+    }
+
+    /// What has arrived since `before`.
+    pub fn since(self, before: Totals) -> Totals {
+        Totals {
+            written: self.written.saturating_sub(before.written),
+            incompressible: self.incompressible.saturating_sub(before.incompressible),
+        }
+    }
+
+    /// Whether the share of incompressible pages means something.
+    pub fn is_enough(self) -> bool {
+        self.written >= WORTH_JUDGING
+    }
+
+    /// Percentage that does not compress, if enough has arrived to judge by.
+    fn incompressible_percent(self) -> Option<u64> {
+        self.is_enough().then(|| (self.incompressible.saturating_mul(100) / self.written).min(100))
+    }
+
+    /// `compressed swap holds 1.2 GiB in 312.0 MiB of memory and has room for 2.7 GiB; 92 % of the 40.0 MiB that arrived do
+    /// not compress`, where these have arrived.
+    pub fn sentence(self, snapshot: &Snapshot) -> String {
+        let sum = |value: fn(&crate::sample::Stats) -> u64| {
+            human(swaps(snapshot).map(|device| value(&device.stats)).sum())
+        };
+        let text = format!(
+            "compressed swap holds {} in {} of memory and has room for {}",
+            sum(|stats| stats.memory.orig_data_size),
+            sum(|stats| stats.memory.mem_used_total),
+            sum(|stats| stats.derived.headroom_bytes)
+        );
+        match self.incompressible_percent() {
+            Some(percent) => {
+                format!("{text}; {percent} % of the {} that arrived do not compress", human(self.written))
+            }
+            None => text,
+        }
+    }
+
+    /// A warning, if these have arrived within `time` and most do not compress.
+    pub fn warning(self, time: Duration) -> Option<Finding> {
+        let percent = self.incompressible_percent().filter(|percent| *percent >= HOPELESS)?;
+        let text = format!(
+            "{percent} % of the {} that compressed swap took in {} do not compress, so swapping frees little memory",
+            human(self.written),
+            span(time)
+        );
+        let remedy = "end the program that takes the memory, or add swap on a disk, a writeback-device or a writeback-file";
+        Some(Finding::new(Level::Warning, Code::Incompressible, "", text, remedy))
+    }
+}
+
+fn swaps(snapshot: &Snapshot) -> impl Iterator<Item = &crate::sample::DeviceView> {
+    snapshot.devices.iter().filter(|device| device.managed && device.swap.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{DeviceView, SwapView};
+
+    const MIB: u64 = 1 << 20;
+
+    fn machine(written: u64, incompressible_pages: u64) -> Snapshot {
+        let mut ours = DeviceView {
+            managed: true,
+            swap: Some(SwapView { priority: 100, size_bytes: 1 << 30, used_bytes: written }),
+            ..DeviceView::default()
+        };
+        ours.stats.block.written_bytes = written;
+        ours.stats.memory.huge_pages_since = incompressible_pages;
+        let theirs = DeviceView { managed: false, ..ours.clone() };
+        Snapshot { devices: vec![ours, theirs], page_size_bytes: 4096, ..Snapshot::default() }
+    }
+
+    #[test]
+    fn what_does_not_compress_is_warned_of() {
+        let before = Totals::of(&machine(100 * MIB, 0));
+        let arrived = |written, incompressible: u64| {
+            Totals::of(&machine(100 * MIB + written, incompressible / 4096)).since(before)
+        };
+        let warns = |totals: Totals| totals.warning(Duration::from_secs(2)).is_some();
+        assert!(warns(arrived(40 * MIB, 32 * MIB)));
+        assert!(!warns(arrived(40 * MIB, 31 * MIB)));
+        assert!(!warns(arrived(15 * MIB, 15 * MIB)), "too little to judge by");
+        assert!(!warns(arrived(0, 0)) && !warns(before.since(Totals::of(&machine(200 * MIB, 9)))));
+        let text = arrived(40 * MIB, 10 * MIB).sentence(&machine(0, 0));
+        assert!(text.contains("25 %") && text.contains("40.0 MiB"), "{text}");
+        assert!(!arrived(MIB, MIB).sentence(&machine(0, 0)).contains('%'));
+    }
+}
