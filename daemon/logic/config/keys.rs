@@ -575,7 +575,7 @@ pub mod maintenance {
         Type::Span { least: 0, never: false },
         Text("20h"),
         "\"20h\"",
-        "How long a page must be idle when memory is full; suspend does not count. Under pressure, younger pages follow the oldest until run-budget is written: down to five minutes, under severe pressure one minute, under critical pressure 15 seconds.",
+        "How long a page must be idle when memory is full; suspend does not count. Under pressure, where the kernel tracks access times, younger pages follow the oldest until run-budget is written: down to five minutes, under severe pressure one minute, under critical pressure 15 seconds.",
     );
     pub const WRITEBACK_MAX_IDLE_AGE: Key = key(
         "writeback.max-idle-age",
