@@ -18,7 +18,7 @@ use logic::init::Profile;
     version,
     about = "Shows and controls compressed memory",
     long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nRead-only commands need neither root nor the daemon. Changes go through zramd.service.",
-    after_help = "Without a command, devices and disks are listed.",
+    after_help = "Without a command, devices and disks are listed; the options of list and names of devices are understood.",
     disable_help_subcommand = true,
     subcommand_value_name = "COMMAND",
     max_term_width = 100
@@ -326,6 +326,9 @@ impl PeerName {
 pub struct List {
     /// Only names that match, for example 'zram*'
     pub patterns: Vec<String>,
+    /// Also devices that are not set up
+    #[arg(long)]
+    pub all: bool,
     /// Columns, separated by commas; +COLUMNS adds to those of the default
     #[arg(short, long, value_name = "COLUMNS")]
     pub output: Option<String>,

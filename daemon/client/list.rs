@@ -10,7 +10,7 @@ use engine::Error;
 use engine::sample::Detail;
 use logic::exit::ExitStatus;
 use logic::finding::Finding;
-use logic::sample::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot};
+use logic::sample::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot, StateView};
 use logic::table;
 
 /// Form of the list.
@@ -53,17 +53,26 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
         }
         Json::Off => read::figures(cli.config.as_ref(), Detail::Full)?,
     };
-    let (rows, unknown) = select::select(Row::all(&snapshot), &list.patterns);
+    let mut rows = Row::all(&snapshot);
+    if list.patterns.is_empty() && !list.all {
+        rows.retain(is_set_up);
+    }
+    let (rows, unknown) = select::select(rows, &list.patterns);
     let form =
         Form { bytes: list.bytes, bare: list.noheadings, raw: list.raw, style: Style::stdout(cli.color) };
     if list.form.json == Json::Off && rows.is_empty() {
         if unknown.is_empty() {
-            out::note("There is no zram device, and no RAM disk of zramd.");
+            out::note("There is no zram device in use, and no RAM disk of zramd.");
         }
     } else {
         out::result(list.form.json, &document(&snapshot, &rows), || render(&rows, &chosen, form))?;
     }
     Ok(select::report(&unknown))
+}
+
+/// Whether zramd or another program has set it up: loading the kernel module creates a device that is not.
+fn is_set_up(row: &Row<'_>) -> bool {
+    !matches!(row, Row::Device(device) if device.state == StateView::Unused && !device.managed)
 }
 
 fn document<'a>(snapshot: &'a Snapshot, rows: &[Row<'a>]) -> Document<'a> {
@@ -118,6 +127,14 @@ mod tests {
         fixture::golden("list-all-bytes", &shown(&all, Form { bytes: true, ..Form::default() }));
         fixture::golden("list-raw", &shown(&all, Form { raw: true, ..Form::default() }));
         fixture::golden("list-colour", &shown(&default, Form { style: Style::new(true), ..Form::default() }));
+    }
+
+    #[test]
+    fn devices_that_are_not_set_up_are_hidden() {
+        let machine = fixture::machine();
+        let hidden: Vec<&str> =
+            Row::all(&machine).iter().filter(|row| !is_set_up(row)).map(|row| row.name()).collect();
+        assert_eq!(hidden, ["zram3"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Dispatches the command line to the commands.
 
+use std::ffi::OsString;
+
 use clap::Parser;
 
 use super::args::{Bench, Cli, Command, List, Swap};
@@ -10,12 +12,13 @@ use super::{
 };
 use engine::Error;
 use logic::exit::ExitStatus;
+use logic::proc::device_number;
 use logic::view::View;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
     complete::answer();
-    let mut cli = match Cli::try_parse() {
+    let mut cli = match parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => {
             let wrong = error.use_stderr();
@@ -29,6 +32,22 @@ pub fn main() -> ExitStatus {
         out::error(&error.message);
         error.exit_status()
     })
+}
+
+/// Parses the command line. As with zramctl, the options of `list` and names of devices need no command.
+fn parse(mut words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(&words).or_else(|error| {
+        words.insert(words.len().min(1), "list".into());
+        match Cli::try_parse_from(&words) {
+            Ok(cli) if error.use_stderr() && lists_devices(&cli) => Ok(cli),
+            // A mistake in a command is not taken for a pattern.
+            _ => Err(error),
+        }
+    })
+}
+
+fn lists_devices(cli: &Cli) -> bool {
+    matches!(&cli.command, Some(Command::List(list)) if list.patterns.iter().all(|name| device_number(name).is_some()))
 }
 
 fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
@@ -86,4 +105,33 @@ fn noted(cli: &Cli, status: ExitStatus) -> ExitStatus {
     let loaded = read::config(read::daemons_file(cli).as_ref());
     overrides::note(&loaded.merged.overrides, cli);
     status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Cli, clap::Error> {
+        parse(line.split_whitespace().map(OsString::from).collect())
+    }
+
+    #[test]
+    fn a_list_needs_no_command() {
+        for line in
+            ["zramdctl -bn --raw", "zramdctl -o NAME,DISKSIZE /dev/zram0 zram1", "zramdctl -c /a --json"]
+        {
+            let Ok(Cli { command: Some(Command::List(_)), .. }) = parsed(line) else { panic!("{line}") };
+        }
+        assert!(parsed("zramdctl").unwrap().command.is_none());
+    }
+
+    #[test]
+    fn a_mistake_is_not_a_list() {
+        for line in ["zramdctl stauts", "zramdctl zram*", "zramdctl --frob", "zramdctl status --raw"] {
+            let asked = parsed(line).unwrap_err();
+            // The message is about the words that were given.
+            assert_eq!(asked.to_string(), Cli::try_parse_from(line.split(' ')).unwrap_err().to_string());
+        }
+        assert!(!parsed("zramdctl --help").unwrap_err().use_stderr());
+    }
 }

@@ -49,8 +49,10 @@ const LINES: [(&str, &str); 7] = [
 
 /// The names that `list` shows, which completion offers.
 fn names() -> String {
-    let listed =
-        Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(["list", "-n", "-o", "NAME"]).output().unwrap();
+    let listed = Command::new(env!("CARGO_BIN_EXE_zramdctl"))
+        .args(["list", "--all", "-n", "-o", "NAME"])
+        .output()
+        .unwrap();
     texts(&listed)
         .0
         .split_whitespace()
