@@ -34,6 +34,7 @@ mod maintenance_budget;
 mod maintenance_faults;
 mod maintenance_marks;
 mod maintenance_memory;
+mod monitoring;
 mod odd_bytes;
 mod packaging;
 mod plan;
