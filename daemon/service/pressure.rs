@@ -69,7 +69,8 @@ async fn sleep_and_look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Re
     let events = watched(file.into(), Interest::PRIORITY)?;
     let mut alarms = Alarms::default();
     let mut arrivals = Arrivals::default();
-    arrivals.look(&core.latest());
+    let sample = core.resample().await;
+    arrivals.look(&sample);
     loop {
         let mut event = events.ready(Interest::PRIORITY | Interest::ERROR).await?;
         event.clear_ready();
