@@ -12,7 +12,7 @@ use super::setup::Cancel;
 use logic::outcome::Outcome;
 
 /// Interval of progress updates.
-pub(super) const LOOK: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The running side of a job.
 #[derive(Clone)]

@@ -3,18 +3,18 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::Arc;
-use std::time::Instant;
 
-use rustix::process::Signal;
-
+use rustix::process::{PidfdFlags, Signal, pidfd_open};
 use serde::de::IgnoredAny;
+use tokio::io::Interest;
 
 use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode};
-use super::handle::{Handle, LOOK};
+use super::handle::Handle;
 use super::systemd::{DONE, Systemd, Verb};
+use super::watch::watched;
 use host::Host;
 use host::linux::{LinuxHost, process, work};
 use logic::duration::micros;
@@ -76,7 +76,7 @@ impl Core {
     }
 }
 
-/// Without systemd. Polls the child, because waiting would block a thread that others need.
+/// Without systemd. Waits through a pidfd, because waiting for the child itself would block a thread that others need.
 async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
     let failed = |error: std::io::Error| Error::new(ErrorKind::Failed, format!("run zramd-worker: {error}"));
     let mut command = process::ours("zramd-worker");
@@ -84,29 +84,26 @@ async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
     // Its messages are in the file; its standard error is ours.
     command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(failed)?;
-    let deadline = Instant::now() + process::WORKER_LIMIT;
     handle.cancel.watch(child.id());
-    let mut ticks = tokio::time::interval(LOOK);
-    let status = loop {
-        ticks.tick().await;
-        match child.try_wait() {
-            Ok(None) if Instant::now() >= deadline => {
-                process::end_group(process::group(&child), Signal::KILL);
-            }
-            Ok(None) => {
-                if let Some(share) = progress(&order.name) {
-                    handle.progress(share).await;
-                }
-            }
-            Ok(Some(status)) => break status,
-            Err(error) => {
-                handle.cancel.forget();
-                return Err(failed(error));
-            }
-        }
-    };
+    let ended = tokio::time::timeout(process::WORKER_LIMIT, end_of(&child));
+    let ended = handle.watch(ended, async || progress(&order.name)).await;
+    if !matches!(ended, Ok(Ok(()))) {
+        process::end_group(process::group(&child), Signal::KILL);
+    }
     handle.cancel.forget();
+    let status = child.wait().map_err(failed)?;
+    if let Ok(Err(error)) = ended {
+        return Err(failed(error));
+    }
     Ok(if status.success() { DONE.to_owned() } else { status.to_string() })
+}
+
+/// Waits until a child has ended; it is not reaped.
+async fn end_of(child: &Child) -> std::io::Result<()> {
+    let pid = process::group(child).ok_or(std::io::ErrorKind::InvalidInput)?;
+    let pidfd = watched(pidfd_open(pid, PidfdFlags::empty())?, Interest::READABLE)?;
+    pidfd.readable().await?.retain_ready();
+    Ok(())
 }
 
 /// The state file of a work; `None` if it is missing or cannot be parsed.
