@@ -10,6 +10,11 @@
 //!
 //! `pressure codec FILE MIX SEED` prints the microseconds that lz4 and zstd (at its default level) take for a page of the mix, as
 //! libraries: to compress, and to decompress it.
+//!
+//! `pressure heartbeat FILE DIRECTORY MIB SEED`, `pressure growth FILE MIB MIB_PER_S SEED` and `pressure map FILE SECONDS SEED`: see
+//! freeze.rs.
+
+mod freeze;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -38,18 +43,27 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [kind @ ("burst" | "session"), file, mix, mib, accesses, seed] => {
-            let shares = MIXES.iter().find(|(name, _)| name == mix).expect("an unknown mix").1;
-            let [mib, accesses, seed] = [mib, accesses, seed].map(|word| word.parse::<u64>().expect(word));
-            run(*kind == "session", Path::new(file), shares, mib, accesses, seed);
+            let [mib, accesses, seed] = [mib, accesses, seed].map(|word| number(word));
+            run(*kind == "session", Path::new(file), shares_of(mix), mib, accesses, seed);
         }
-        ["codec", file, mix, seed] => {
-            let shares = MIXES.iter().find(|(name, _)| name == mix).expect("an unknown mix").1;
-            codec(Path::new(file), shares, seed.parse().expect(seed));
+        ["codec", file, mix, seed] => codec(Path::new(file), shares_of(mix), number(seed)),
+        ["heartbeat", file, directory, mib, seed] => {
+            freeze::heartbeat(Path::new(file), Path::new(directory), number(mib), number(seed));
         }
-        _ => panic!(
-            "usage: pressure burst|session FILE MIX MIB ACCESSES SEED, or pressure codec FILE MIX SEED"
-        ),
+        ["growth", file, mib, speed, seed] => {
+            freeze::growth(Path::new(file), number(mib), number(speed), number(seed));
+        }
+        ["map", file, seconds, seed] => freeze::map(Path::new(file), number(seconds), number(seed)),
+        _ => panic!("see the first lines of main.rs for the arguments"),
     }
+}
+
+fn number(word: &str) -> u64 {
+    word.parse().expect(word)
+}
+
+fn shares_of(mix: &str) -> [u64; 4] {
+    MIXES.iter().find(|(name, _)| *name == mix).expect("an unknown mix").1
 }
 
 struct Set {

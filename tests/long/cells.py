@@ -1,0 +1,72 @@
+"""What the comparisons of candidates share: programs, results that are continued, and one guest of the lab for each candidate."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LONG = Path(__file__).resolve().parent
+REPOSITORY = LONG.parent.parent
+LAB = REPOSITORY / "tests/lab"
+BUILT = REPOSITORY / "target/pressure"
+
+
+def build():
+    """The program that makes pressure, its pages, which are made once and stay the same, and zramd."""
+    subprocess.run(["cargo", "build", "--quiet", "--locked", "--release", "--manifest-path", LONG / "pressure/Cargo.toml", "--target-dir", BUILT], check=True)
+    if not (BUILT / "pages").exists():
+        with (BUILT / "pages.new").open("wb") as file:
+            for kind in ("heap", "programs", "text"):
+                subprocess.run([LAB / "guest/pages", "file", kind, "16"], check=True, stdout=file)
+        (BUILT / "pages.new").rename(BUILT / "pages")
+    tree = BUILT / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    subprocess.run(["cargo", "build", "--quiet", "--locked", "--release"], cwd=REPOSITORY, check=True)
+    subprocess.run([REPOSITORY / "packaging/install", "--destdir", tree], check=True, stdout=subprocess.DEVNULL)
+
+
+def commit():
+    """The commit that is measured."""
+    return subprocess.run([LONG / "clean-commit"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+class Results:
+    """A table of results. What is there for a commit is not measured again."""
+
+    def __init__(self, name, fields):
+        self.path = LONG / f"results/{name}.tsv"
+        self.fields = fields
+        if not self.path.exists():
+            self.path.write_text("\t".join(fields) + "\n")
+
+    def rows(self):
+        """Each line, by field."""
+        return [dict(zip(self.fields, line.split("\t"))) for line in self.path.read_text().splitlines()[1:]]
+
+    def note(self, row):
+        """Adds a line."""
+        line = "\t".join(str(row.get(field, "")) for field in self.fields)
+        with self.path.open("a") as file:
+            file.write(line + "\n")
+        print(line, flush=True)
+
+
+def in_lab(scenario, name, configuration, setup, cells, kernel=()):
+    """Runs a scenario with a configuration of zramd, commands for the rest, and cells, which are lines of words. Returns its results."""
+    with tempfile.TemporaryDirectory(dir=BUILT) as directory:
+        tree = Path(directory) / "tree"
+        shutil.copytree(BUILT / "tree", tree, symlinks=True)
+        brought = tree / "var/cache/zramd" / scenario
+        brought.mkdir(parents=True)
+        if configuration:
+            (brought / "zramd.toml").write_text(configuration)
+        if setup:
+            (brought / "setup").write_text(setup + "\n")
+        shutil.copy(BUILT / "release/pressure", brought)
+        shutil.copy(BUILT / "pages", brought)
+        (brought / "cells").write_text("".join(" ".join(cell) + "\n" for cell in cells))
+        lab = subprocess.run([LAB / "run", *kernel, "--tree", tree, scenario], stdout=subprocess.PIPE, text=True)
+    if lab.returncode:
+        sys.exit(f"{name}: the lab failed\n{lab.stdout}")
+    return [line.split("\t") for line in (LAB / "out" / scenario / "cells.tsv").read_text().splitlines()]
