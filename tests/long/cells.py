@@ -37,16 +37,17 @@ class Results:
     def __init__(self, name, fields):
         self.path = LONG / f"results/{name}.tsv"
         self.fields = fields
-        if not self.path.exists():
-            self.path.write_text("\t".join(fields) + "\n")
 
     def rows(self):
         """Each line, by field."""
-        return [dict(zip(self.fields, line.split("\t"))) for line in self.path.read_text().splitlines()[1:]]
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        return [dict(zip(self.fields, line.split("\t"))) for line in lines[1:]]
 
     def note(self, row):
         """Adds a line."""
         line = "\t".join(str(row.get(field, "")) for field in self.fields)
+        if not self.path.exists():
+            self.path.write_text("\t".join(self.fields) + "\n")
         with self.path.open("a") as file:
             file.write(line + "\n")
         print(line, flush=True)
