@@ -85,16 +85,21 @@ async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(failed)?;
     handle.cancel.watch(child.id());
-    let ended = tokio::time::timeout(process::WORKER_LIMIT, end_of(&child));
-    let ended = handle.watch(ended, async || progress(&order.name)).await;
-    if !matches!(ended, Ok(Ok(()))) {
+    let ended = async {
+        if let Ok(ended) = tokio::time::timeout(process::WORKER_LIMIT, end_of(&child)).await {
+            return ended;
+        }
         process::end_group(process::group(&child), Signal::KILL);
-    }
+        // The kernel may still be busy for it.
+        end_of(&child).await
+    };
+    let ended = handle.watch(ended, async || progress(&order.name)).await;
     handle.cancel.forget();
-    let status = child.wait().map_err(failed)?;
-    if let Ok(Err(error)) = ended {
+    if let Err(error) = ended {
+        process::end_group(process::group(&child), Signal::KILL);
         return Err(failed(error));
     }
+    let status = child.wait().map_err(failed)?;
     Ok(if status.success() { DONE.to_owned() } else { status.to_string() })
 }
 
