@@ -1,6 +1,7 @@
 //! The benchmark on the running kernel. Needs root and zram; otherwise each test is skipped with the reason.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -220,7 +221,10 @@ fn memory_of_processes_is_not_opened_unless_the_configuration_says_so() {
         return;
     }
     let _lock = real_kernel_lock();
-    let mut other = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    // Keeps its input in memory: enough pages, whatever else runs here.
+    let mut other = Command::new("sort").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let lines: String = (0..1_000_000).map(|number| format!("{number}\n")).collect();
+    other.stdin.as_mut().unwrap().write_all(lines.as_bytes()).unwrap();
     let opened = Opened::watch(other.id(), &["maps", "mem", "pagemap"]);
     std::fs::read(format!("/proc/{}/maps", other.id())).unwrap();
     assert!(opened.any(), "the kernel tells of files that are opened below /proc");
