@@ -1,6 +1,6 @@
 //! Texts for people: messages in errors, findings and reports. No decision depends on them.
 //!
-//! Types store the result of [`worded`]. In debug builds, a test makes it replace all letters (`tests/machine/texts.rs`),
+//! Types store the result of [`worded`]. In debug builds, a test makes it replace all letters (`tests/thorough/texts.rs`),
 //! which must not change anything else.
 
 #[cfg(debug_assertions)]

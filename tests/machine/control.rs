@@ -388,8 +388,8 @@ fn read_only_commands_use_the_configuration_of_the_daemon() {
 /// As `zramd-setup`, but planning waits for a signal.
 const SLOW_SETUP: &str = r#"
 case "$*" in *propose*)
-    mkfifo "$HERE/hold" && touch "$HERE/begun-propose"
-    read line < "$HERE/hold";;
+    # Only the first one waits.
+    mkfifo "$HERE/hold" 2>&- && touch "$HERE/begun-propose" && read line < "$HERE/hold";;
 esac
 exec "$HERE/real-setup" "$@"
 "#;
@@ -417,10 +417,6 @@ fn waiting_for_a_change_can_be_cancelled() {
         call::<_, ()>(&client, &second, "org.zramd1.Job.Cancel", &()).await.unwrap();
         assert_eq!(end_of(&client, &second).await.0, "cancelled");
         assert_eq!(job(&client, &first).await.0, "", "it runs all the while");
-        // A method without a job fails before its caller times out.
-        let refused: Result<String, String> =
-            call(&client, "/org/zramd1", &manager("CreateDevice"), &options).await;
-        assert_eq!(refused, Err("org.zramd1.Error.Busy".to_owned()));
         fs::write(here.join("hold"), "\n").unwrap();
         assert_eq!(end_of(&client, &first).await.0, "done");
     });

@@ -4,78 +4,14 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use crate::support::killer::Killer;
-use crate::support::{can_use_real_kernel, eventually, real_kernel_lock, repository, setup, skip, texts};
+use crate::support::example::{apply, assert_success, example, machine, session};
+use crate::support::{eventually, repository, setup, skip, texts};
 
-use engine::gather;
 use host::linux::LinuxHost;
 use host::{Host, MountSpec};
-use logic::config;
-use logic::record::Undo;
-
-/// Exclusive use of the machine; dropping it removes everything of the test.
-struct Session {
-    _lock: fs::File,
-}
-
-/// Starts a test on the running kernel; `None`, with the reason printed, if that is impossible.
-fn session() -> Option<Session> {
-    can_use_real_kernel().then(|| Session { _lock: real_kernel_lock() })
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let output = setup(&["revert"]);
-        if !output.status.success() {
-            eprintln!("could not clean up: {output:?}");
-        }
-    }
-}
-
-/// The visible state of zram: devices, swaps, mounts, records.
-fn machine() -> String {
-    let mut devices: Vec<String> = fs::read_dir("/sys/block")
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.starts_with("zram"))
-        .map(|name| {
-            let read = |file: &str| {
-                fs::read_to_string(format!("/sys/block/{name}/{file}")).unwrap().trim().to_owned()
-            };
-            format!("{name} {} {} {}", read("initstate"), read("disksize"), read("comp_algorithm"))
-        })
-        .collect();
-    devices.sort();
-    let swaps = fs::read_to_string("/proc/swaps").unwrap();
-    // Without the used amount, which varies.
-    let swaps: Vec<Vec<&str>> = swaps
-        .lines()
-        .map(|line| {
-            line.split_whitespace().enumerate().filter(|(at, _)| *at != 3).map(|(_, word)| word).collect()
-        })
-        .collect();
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-    let mut mounts: Vec<&str> = mounts.lines().filter(|line| line.contains("zram")).collect();
-    mounts.sort_unstable();
-    let records = fs::read_dir("/run/zramd").map_or(0, Iterator::count);
-    let directory = Path::new("/mnt/zramd-example").exists();
-    format!("{devices:#?}\n{swaps:?}\n{mounts:#?}\n{records} records, directory {directory}")
-}
-
-fn example() -> PathBuf {
-    repository("config/example.toml")
-}
-
-fn apply() -> Output {
-    setup(&["--config", example().to_str().unwrap(), "apply"])
-}
-
-fn assert_success(output: &Output) {
-    assert!(output.status.success(), "{output:?}");
-}
 
 #[test]
 fn the_example_comes_up_with_real_figures_and_leaves_no_trace() {
@@ -213,35 +149,6 @@ fn a_device_of_another_program_is_refused_and_not_touched() {
     assert_eq!(after, before);
 }
 
-/// Not a test: the process that the next test kills.
-#[test]
-fn child_that_applies() {
-    let Some(verbs) = std::env::var("ZRAMD_TEST_KILL_AFTER").ok().and_then(|text| text.parse().ok()) else {
-        return;
-    };
-    let text = fs::read_to_string(example()).unwrap();
-    let loaded = config::load(&[(example(), text)], "");
-    let mut host = Killer::after(verbs);
-    match std::env::var("ZRAMD_TEST_KILL_IN").as_deref() {
-        Ok("revert") => drop(engine::revert(&mut host)),
-        _ => drop(engine::apply(&mut host, &loaded)),
-    }
-}
-
-/// Runs the child; true if it was killed before its end.
-fn killed_after(verbs: u32, during: &str) -> bool {
-    use std::os::unix::process::ExitStatusExt;
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "real_kernel::child_that_applies", "--quiet"])
-        .env("ZRAMD_TEST_KILL_AFTER", verbs.to_string())
-        .env("ZRAMD_TEST_KILL_IN", during)
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(status.success() || status.signal() == Some(9), "{status:?}");
-    !status.success()
-}
-
 /// Operations below a directory that is a link take place neither at the link nor at its target.
 #[test]
 fn a_link_in_a_path_is_not_followed() {
@@ -299,58 +206,6 @@ fn a_link_in_a_path_is_not_followed() {
     let output = setup(&["--config", file.to_str().unwrap(), "apply"]);
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     assert!(!victim.join("disk").exists());
-}
-
-/// Removes the device that a killed process has created and not recorded. zramd keeps it: it may belong to another program.
-fn remove_unrecorded(before: &[u32]) {
-    let mut host = LinuxHost::new("/");
-    let records = gather::records(&host).unwrap();
-    let undo: Vec<&Undo> = records.values().flat_map(|record| &record.undo).collect();
-    for number in host.device_numbers().unwrap() {
-        let is_recorded = undo.iter().any(|undo| match undo {
-            Undo::RemoveDevice { number: own } | Undo::RemoveSpare { number: own, .. } => *own == number,
-            _ => false,
-        });
-        if !before.contains(&number) && !is_recorded {
-            host.hot_remove(number).unwrap();
-        }
-    }
-}
-
-#[test]
-fn after_a_kill_at_any_step_the_next_run_converges() {
-    let Some(_session) = session() else { return };
-    let before = machine();
-    let numbers = LinuxHost::new("/").device_numbers().unwrap();
-    assert_success(&apply());
-    let complete = machine();
-    assert_success(&setup(&["revert"]));
-    assert_eq!(machine(), before);
-    let mut kills = 0;
-    for during in ["apply", "revert"] {
-        for verbs in 0.. {
-            if during == "revert" {
-                assert_success(&apply());
-            }
-            if !killed_after(verbs, during) {
-                assert!(verbs > 10, "{during} ended after {verbs} steps");
-                break;
-            }
-            kills += 1;
-            remove_unrecorded(&numbers);
-            assert_success(&apply());
-            assert_eq!(machine(), complete, "apply after a kill in {during} before step {verbs}");
-            assert_success(&setup(&["revert"]));
-            assert_eq!(machine(), before, "revert after a kill in {during} before step {verbs}");
-            if during == "apply" && killed_after(verbs, during) {
-                remove_unrecorded(&numbers);
-                assert_success(&setup(&["revert"]));
-                assert_eq!(machine(), before, "revert straight after a kill in {during} before step {verbs}");
-            }
-        }
-        assert_success(&setup(&["revert"]));
-    }
-    eprintln!("killed {kills} times");
 }
 
 /// The number of a device that does not exist.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{DefaultHasher, Hasher};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -222,9 +221,7 @@ fn contents(bytes: &[u8]) -> String {
     if bytes.len() <= 1000 {
         return format!("{:?}", String::from_utf8_lossy(bytes));
     }
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    format!("{} bytes {:016x}", bytes.len(), hasher.finish())
+    format!("{} bytes {}", bytes.len(), blake3::hash(bytes))
 }
 
 /// A small tree with one file of each type that an unprivileged user can make.

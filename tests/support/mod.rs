@@ -4,6 +4,7 @@
 
 pub mod described;
 pub mod disk;
+pub mod example;
 pub mod figures;
 pub mod holder;
 pub mod import;

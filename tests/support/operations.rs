@@ -5,7 +5,7 @@ pub type Swap = Option<(u64, i32)>;
 
 /// The initial configuration.
 pub const CONFIG: &str =
-    "[zram6]\nzram-size = \"24MiB\"\nswap-priority = 5\ncompression-algorithm = \"lzo-rle\"\n";
+    "[zram1]\nzram-size = \"24MiB\"\nswap-priority = 5\ncompression-algorithm = \"lzo-rle\"\n";
 /// Its swap, without the page of the header.
 pub const CONFIGURED: Swap = Some((24 * 1024 - 4, 5));
 
@@ -34,7 +34,7 @@ const fn tuning(name: &'static str, call: &'static [&'static str]) -> Operation 
         call,
         prepare: &[],
         config: None,
-        device: "zram6",
+        device: "zram1",
         before: CONFIGURED,
         after: CONFIGURED,
         verb: None,
@@ -51,11 +51,11 @@ const fn maintenance(name: &'static str, call: &'static [&'static str]) -> Opera
 }
 
 const RELOAD: &[&str] = &["", "Manager", "Reload", "a{sv}", "0"];
-const DEVICE: &str = "/device/zram6";
+const DEVICE: &str = "/device/zram1";
 
 pub const OPERATIONS: [Operation; 23] = [
     Operation {
-        device: "zram9",
+        device: "zram2",
         before: None,
         ..change(
             "create",
@@ -67,7 +67,7 @@ pub const OPERATIONS: [Operation; 23] = [
                 "3",
                 "name",
                 "s",
-                "zram9",
+                "zram2",
                 "zram-size",
                 "s",
                 "16MiB",
@@ -79,7 +79,7 @@ pub const OPERATIONS: [Operation; 23] = [
         )
     },
     Operation {
-        device: "zram9",
+        device: "zram2",
         before: None,
         after: None,
         ..tuning(
@@ -92,7 +92,7 @@ pub const OPERATIONS: [Operation; 23] = [
                 "3",
                 "name",
                 "s",
-                "zram9",
+                "zram2",
                 "zram-size",
                 "s",
                 "16MiB",
@@ -115,24 +115,24 @@ pub const OPERATIONS: [Operation; 23] = [
     },
     Operation { config: Some((CONFIG, "")), ..change("reload without the section", RELOAD, None) },
     Operation {
-        prepare: &["resize", "zram6", "32MiB"],
+        prepare: &["resize", "zram1", "32MiB"],
         before: Some((32 * 1024 - 4, 5)),
         config: Some((CONFIG, "")),
         ..change("reload without the section of an override", RELOAD, None)
     },
     Operation {
-        prepare: &["resize", "zram6", "32MiB"],
+        prepare: &["resize", "zram1", "32MiB"],
         before: Some((32 * 1024 - 4, 5)),
-        ..change("unset", &["", "Manager", "UnsetOverride", "sa{sv}", "zram6", "0"], CONFIGURED)
+        ..change("unset", &["", "Manager", "UnsetOverride", "sa{sv}", "zram1", "0"], CONFIGURED)
     },
     change("swap off", &[DEVICE, "Swap", "Deactivate", "a{sv}", "0"], None),
     Operation {
-        prepare: &["swap", "off", "zram6"],
+        prepare: &["swap", "off", "zram1"],
         before: None,
-        ..change("swap on", &["", "Manager", "ActivateDevice", "sa{sv}", "zram6", "0"], CONFIGURED)
+        ..change("swap on", &["", "Manager", "ActivateDevice", "sa{sv}", "zram1", "0"], CONFIGURED)
     },
     tuning("swap on of what is on", &[DEVICE, "Swap", "Activate", "a{sv}", "0"]),
-    change("remove", &["", "Manager", "RemoveDevice", "sa{sv}", "zram6", "0"], None),
+    change("remove", &["", "Manager", "RemoveDevice", "sa{sv}", "zram1", "0"], None),
     tuning("compact", &[DEVICE, "Device", "Compact"]),
     tuning("reset the peak", &[DEVICE, "Device", "ResetPeak"]),
     maintenance("mark idle pages", &[DEVICE, "Device", "MarkIdle", "a{sv}", "0"]),

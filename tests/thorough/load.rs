@@ -100,7 +100,7 @@ async fn devices(client: &Connection) -> Vec<(String, OwnedObjectPath, String)> 
 fn afterwards(bus: &PrivateBus) -> u64 {
     eventually("one thread is left", || figures::switches(bus.pid()).len() == 1);
     assert!(
-        figures::is_idle(bus.pid(), Duration::from_secs(3)),
+        figures::is_idle(bus.pid(), Duration::from_secs(1)),
         "a client that has left still causes wake-ups"
     );
     figures::anonymous(bus.pid())
@@ -113,7 +113,7 @@ fn many_clients_that_vanish_leave_nothing_behind() {
     let no_device = run(async { devices(&bus.client().await).await.is_empty() });
     let [first, more] = [FIRST, MORE].map(|rounds| {
         for _ in 0..rounds {
-            let time = Duration::from_secs(1);
+            let time = Duration::from_millis(400);
             let round = run(load(bus.address(), time));
             let rate = f64::from(round.calls.get()) / time.as_secs_f64();
             println!(
@@ -124,7 +124,7 @@ fn many_clients_that_vanish_leave_nothing_behind() {
                 round.slowest.get()
             );
             assert!(round.slowest.get() <= PATIENCE, "{round:?}");
-            // Each subscriber gets samples; 10 are due.
+            // Each subscriber gets samples; 4 are due.
             assert!(no_device || round.samples.get() >= 2 * subscribers(), "{round:?}");
         }
         afterwards(&bus)

@@ -25,7 +25,7 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("org.zramd1.RamDisk.Save", DISKS),
     ("org.zramd1.RamDisk.Verify", DISKS),
 ];
-const DISKS: &str = "tests/fast/disk_faults.rs: a kill at each call";
+const DISKS: &str = "tests/thorough/disk_faults.rs: a kill at each call";
 
 /// The moment of the kill.
 #[derive(Debug, Clone, Copy)]
@@ -195,8 +195,8 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
     let bus = if timed { PrivateBus::start_with(&config) } else { holding_bus(&config) };
     let Some(mut bus) = bus else { return false };
     assert!(zramdctl(&bus, &["reload"]).output().unwrap().status.success());
-    assert_eq!(swap("zram6"), CONFIGURED, "{what}");
-    let chosen = algorithm("zram6");
+    assert_eq!(swap("zram1"), CONFIGURED, "{what}");
+    let chosen = algorithm("zram1");
     if operation.verdict {
         Verdict::prefer(if chosen == "lz4" { "lzo" } else { "lz4" });
     }
@@ -208,8 +208,8 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
     }
     assert_eq!(swap(operation.device), operation.before, "{what}");
     // A benchmark only replaces the algorithm of a swap that is nearly empty.
-    if swap("zram6").is_some() && !operation.verdict {
-        holder.fill("zram6");
+    if swap("zram1").is_some() && !operation.verdict {
+        holder.fill("zram1");
     }
     match moment {
         Moment::After(milliseconds) => kill_after(&mut bus, operation, milliseconds),
@@ -220,10 +220,10 @@ fn round(operation: &Operation, moment: Moment, holder: &mut Holder) -> bool {
     // An operation that had begun was noted, and is completed.
     assert!(finished || (timed && found == operation.before), "{what}: {found:?}");
     if operation.name == "adopt" && !timed {
-        assert_ne!(algorithm("zram6"), chosen, "{what}");
+        assert_ne!(algorithm("zram1"), chosen, "{what}");
     }
     if operation.name == "limit" && !timed {
-        let text = fs::read_to_string("/sys/block/zram6/mm_stat").unwrap();
+        let text = fs::read_to_string("/sys/block/zram1/mm_stat").unwrap();
         assert_eq!(text.split_whitespace().nth(3), Some("16777216"), "{what}");
     }
     if let Some(verb @ ("maintain" | "benchmark")) = operation.verb
