@@ -11,6 +11,7 @@ mod complete;
 pub mod config;
 mod connect;
 pub mod doctor;
+mod endpoint;
 #[cfg(test)]
 mod fixture;
 pub mod import;

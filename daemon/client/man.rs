@@ -37,10 +37,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("zramdctl list -o +SAVED,HUGE", "With two additional columns."),
     ("zramdctl status zram0", "One device, with its figures explained."),
     ("zramdctl show zram0 -p SavedBytes --value", "One number, for a script."),
-    (
-        "zramdctl stats >zramd.prom.new && mv zramd.prom.new zramd.prom",
-        "A sample for Prometheus, in the directory that the text-file collector of its node exporter reads.",
-    ),
+    ("zramdctl stats", "A sample for Prometheus; zramd(8) names the units that pass it on."),
 ];
 
 /// Captured output of commands: name of the block that `tests/captures` wrote, the command, and its purpose.

@@ -7,8 +7,8 @@ use clap::Parser;
 use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
-    act, adopt, benchmark, complete, config, connect, doctor, import, init, list, maintain, man, out,
-    overrides, plan, ramdisk, read, show, stats, status, top,
+    act, adopt, benchmark, complete, config, connect, doctor, endpoint, import, init, list, maintain, man,
+    out, overrides, plan, ramdisk, read, show, stats, status, top,
 };
 use engine::Error;
 use logic::exit::ExitStatus;
@@ -56,7 +56,8 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::List(list) => list::run(cli, &list),
         Command::Status { names, form } => status::run(cli, &names, form.json),
         Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
-        Command::Stats { names, format } => stats::run(cli, &names, format),
+        Command::Stats { http: true, .. } => endpoint::run(|| stats::text(cli)),
+        Command::Stats { names, format, http: false } => stats::run(cli, &names, format),
         Command::Doctor(form) => doctor::run(cli, form.json),
         Command::Check { files, form } => config::check(cli, &files, form.json),
         Command::CatConfig => config::cat(cli),

@@ -33,6 +33,12 @@ pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatu
     Ok(select::report(&unknown))
 }
 
+/// All counters in Prometheus' format.
+pub fn text(cli: &Cli) -> Result<String, Error> {
+    let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+    Ok(exposition(&snapshot, &Row::all(&snapshot), &read::policies(), Dialect::Prometheus))
+}
+
 /// Counters of devices.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stats"))]
