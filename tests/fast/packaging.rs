@@ -444,7 +444,10 @@ fn the_preset_of_the_daemon_enables_no_unit() {
             _ => None,
         })
         .collect();
-    assert_eq!(can_be_enabled, ["zramd-drain.service", "zramd.service"]);
+    assert_eq!(
+        can_be_enabled,
+        ["zramd-drain.service", "zramd-metrics.socket", "zramd-textfile.timer", "zramd.service"]
+    );
     for unit in &can_be_enabled {
         assert!(disabled.contains(&unit.as_str()), "{unit}");
     }
