@@ -24,6 +24,7 @@ mod documents;
 mod interop_sdbus;
 mod odd_bytes;
 mod one_plan;
+mod prometheus;
 mod real_disk;
 mod real_disk_limits;
 mod real_kernel;

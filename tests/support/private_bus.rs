@@ -79,7 +79,7 @@ pub fn ends_within(child: &Child, time: Duration) -> bool {
 }
 
 /// A command that gets SIGKILL when the test program dies, if `setpriv` is there.
-fn bound(program: &Path) -> Command {
+pub fn bound(program: &Path) -> Command {
     if !has_program("setpriv") {
         return Command::new(program);
     }
