@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use logic::config;
+use logic::config::problem::Severity;
 use logic::device::attribute::Attribute;
 use logic::error::ErrorKind;
 use logic::facts::{BackingFacts, DeviceFacts, Does, Facts, PathKind, Support};
@@ -39,6 +40,19 @@ fn plan_of(text: &str, facts: &Facts) -> Plan {
     let loaded = config::load(&[(PathBuf::from("z.toml"), text.to_owned())], "");
     assert_eq!(loaded.problems, [], "{text}");
     plan::plan(&loaded.settings, Vec::new(), facts, Activation::Direct)
+}
+
+#[test]
+fn sizes_that_only_exceed_the_memory_together_are_a_warning() {
+    // Of 8 GiB, 2 % are enough for tables of 40 GiB.
+    for (sizes, warns) in [(["10GiB", "30GiB"], false), (["10GiB", "31GiB"], true)] {
+        let text = format!("[zram0]\nzram-size = \"{}\"\n[zram1]\nzram-size = \"{}\"\n", sizes[0], sizes[1]);
+        let plan = plan_of(&text, &facts());
+        assert!(plan.items.iter().all(|item| item.decision == Decision::Planned), "{text}");
+        assert_eq!(plan.problems.len(), usize::from(warns), "{:?}", plan.problems);
+        assert!(plan.problems.iter().all(|problem| problem.severity == Severity::Warning));
+        assert!(plan.problems.iter().all(|problem| problem.origin.line == 3));
+    }
 }
 
 fn mount(device: (u32, u32), mount_point: &str) -> MountLine {

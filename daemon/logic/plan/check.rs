@@ -117,9 +117,7 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
         );
     }
     let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
-    let ram = facts.memory.total_kib.saturating_mul(1024);
-    if ram > 0 && table > ram / SLOT_TABLE_SHARE {
-        let largest = (ram / SLOT_TABLE_SHARE / SLOT_BYTES).saturating_mul(facts.page_size);
+    if let Some(largest) = largest_size(facts).filter(|largest| request.disk_size > *largest) {
         let reason = format!(
             "a device of {} needs a table of {} before the first page is stored, more than 2 % of this machine's RAM",
             human(request.disk_size),
@@ -327,7 +325,34 @@ pub(super) fn between_items(
         }
         seen.insert(path, item.target.clone());
     }
+    problems.extend(overcommitted(items, origins, facts));
     without_device(items, facts);
+}
+
+/// A warning if the tables of all devices take more of the memory than that of one may: the sizes cannot be meant.
+fn overcommitted(items: &[Item], origins: &BTreeMap<Target, Origin>, facts: &Facts) -> Option<Problem> {
+    let mut sizes = items.iter().filter(|item| item.decision == Decision::Planned).filter_map(|item| {
+        match &item.request {
+            Some(Request::Device(device)) => Some((&item.target, device.disk_size)),
+            _ => None,
+        }
+    });
+    let total: u64 = sizes.clone().map(|(_, size)| size).fold(0, u64::saturating_add);
+    let largest = largest_size(facts)?;
+    let (target, _) = sizes.next_back().filter(|_| total > largest)?;
+    let message = format!(
+        "all devices together can take in {}, more than the {} that this machine's RAM can hold even if the data compresses well",
+        human(total),
+        human(largest)
+    );
+    let hint = "numbers without a unit are MiB; \"2 * ram\" for all devices together suits most data";
+    Some(problem(Severity::Warning, origins.get(target)?, message, Some(hint.to_owned())))
+}
+
+/// The size whose slot table takes the allowed share of RAM; `None` if the amount of RAM is unknown.
+fn largest_size(facts: &Facts) -> Option<u64> {
+    let ram = facts.memory.total_kib.saturating_mul(1024);
+    (ram > 0).then(|| (ram / SLOT_TABLE_SHARE / SLOT_BYTES).saturating_mul(facts.page_size))
 }
 
 /// A RAM disk is refused with its zram device, unless it is set up already. The reason is reported for the device.
