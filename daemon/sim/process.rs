@@ -442,7 +442,7 @@ impl Host for SimHost {
     }
 
     fn mkfs(&mut self, number: u32, spec: &MkfsSpec) -> Result<(), HostError> {
-        self.act(zram(number), format!("make an {} file system", spec.fs_type), |state, _| {
+        self.act(zram(number), format!("format it as {}", spec.fs_type), |state, _| {
             if !state.mkfs.contains(&spec.fs_type) {
                 return Err(Errno::NOENT);
             }

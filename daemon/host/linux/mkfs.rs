@@ -18,7 +18,7 @@ pub fn find(root: &Path, fs_type: &str) -> Option<PathBuf> {
 /// Makes a file system; the error has the output of the program.
 pub fn run(root: &Path, node: &Path, object: &str, spec: &MkfsSpec) -> Result<(), HostError> {
     let name = format!("mkfs.{}", spec.fs_type);
-    let operation = format!("make an {} file system", spec.fs_type);
+    let operation = format!("format it as {}", spec.fs_type);
     let program = find(root, &spec.fs_type)
         .ok_or_else(|| HostError::text(object, &operation, format!("{name} is not installed")))?;
     let mut command = Command::new(program);

@@ -299,7 +299,7 @@ impl fmt::Display for Step {
                 f.write_str("write compressible, incompressible and zero pages, read them back and compare")
             }
             Step::MakeSwap { label, .. } => write!(f, "write a swap header with label {label}"),
-            Step::MakeFilesystem { fs_type, .. } => write!(f, "make an {fs_type} file system"),
+            Step::MakeFilesystem { fs_type, .. } => write!(f, "format it as {fs_type}"),
             Step::SetRoot { mount, .. } => {
                 f.write_str("set the root directory's")?;
                 let mut separator = " ";
