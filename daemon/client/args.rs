@@ -280,6 +280,8 @@ pub struct Import {
     /// Which program's
     #[arg(value_enum)]
     pub peer: PeerName,
+    /// Read only this file, wherever it is
+    pub file: Option<PathBuf>,
     /// Read, and write, below this directory
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
@@ -307,6 +309,8 @@ pub enum PeerName {
     PopZram,
     /// What Raspberry Pi OS ships
     RpiSwap,
+    /// Each tmpfs in /etc/fstab
+    Fstab,
 }
 
 impl PeerName {
@@ -318,6 +322,7 @@ impl PeerName {
             PeerName::Log2ram => Peer::Log2ram,
             PeerName::PopZram => Peer::PopZram,
             PeerName::RpiSwap => Peer::RpiSwap,
+            PeerName::Fstab => Peer::Fstab,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::args::{Cli, Import};
 use super::out;
 use engine::{Error, ErrorKind};
-use host::linux::files::describe;
+use host::linux::files::{describe, read_sources};
 use host::linux::peer_files::Root;
 use host::linux::process;
 use logic::exit::ExitStatus;
@@ -36,7 +36,10 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
     }
     let directory = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
     let root = open(&directory)?;
-    let ordered = ordered(peer, &root)?;
+    let ordered = match &words.file {
+        Some(file) => alone(file)?,
+        None => ordered(peer, &root)?,
+    };
     let programs = import::programs(peer, &ordered.files);
     for (name, _) in &given {
         if !programs.iter().any(|program| program.name == *name) {
@@ -100,6 +103,15 @@ pub(super) fn ordered(peer: Peer, root: &Root) -> Result<files::Ordered, Error> 
         return Err(Error::new(ErrorKind::NotFound, message));
     }
     Ok(ordered)
+}
+
+/// The one file that the user named.
+fn alone(file: &Path) -> Result<files::Ordered, Error> {
+    let (files, problems) = read_sources(&[file.to_owned()]);
+    if let ([], [problem, ..]) = (files.as_slice(), problems.as_slice()) {
+        return Err(Error::failed(format!("{}: {}", file.display(), problem.message)));
+    }
+    Ok(files::Ordered { files, ..files::Ordered::default() })
 }
 
 /// Prints warnings.

@@ -245,3 +245,40 @@ fn programs_are_run_on_request_and_what_they_print_is_put_in() {
     assert!(section.lines().any(|line| line == "enabled = false"), "{toml}");
     assert!(said.contains("exit status: 1") && said.contains("zram1"), "{said}");
 }
+
+#[test]
+fn a_named_file_is_read_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    write(root, "etc/systemd/zram-generator.conf", "[zram0]\n");
+    write(root, "etc/systemd/zram-generator.conf.d/10-more.conf", "[zram1]\n");
+    write(root, "other", "[zram7]\nzram-size = 64\n");
+    let file = root.join("other");
+    let file = file.to_str().unwrap();
+    let printed = import(root, &["zram-generator", file]);
+    let (toml, said) = texts(&printed);
+    assert!(printed.status.success(), "{said}");
+    assert!(toml.contains("[zram7]") && !toml.contains("[zram0]") && !toml.contains("[zram1]"), "{toml}");
+    let missing = import(root, &["fstab", "/nonexistent/fstab"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(texts(&missing).1.contains("/nonexistent/fstab"), "{missing:?}");
+    // A pipe would block.
+    assert_eq!(import(root, &["fstab", "/dev/zero"]).status.code(), Some(1));
+}
+
+#[test]
+fn fstab_is_read_and_left_as_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let lines = "/dev/zram0 none swap defaults 0 0\n";
+    write(root, "etc/fstab", lines);
+    let nothing = import(root, &["fstab", "--write"]);
+    assert_eq!(nothing.status.code(), Some(4));
+    assert!(texts(&nothing).1.contains("/etc/fstab:1: "), "{nothing:?}");
+    let lines = format!("{lines}tmpfs /mnt/a tmpfs size=1G 0 0\n");
+    write(root, "etc/fstab", &lines);
+    assert!(import(root, &["fstab", "--write"]).status.success());
+    let written = fs::read_to_string(root.join("etc/zramd/zramd.toml")).unwrap();
+    assert!(written.contains("[ramdisk.mnt-a]\nmount-point = \"/mnt/a\"\n"), "{written}");
+    assert_eq!(fs::read_to_string(root.join("etc/fstab")).unwrap(), lines);
+}

@@ -87,6 +87,23 @@ fn units_are_called_after_what_they_are_about() {
 }
 
 #[test]
+fn a_tmpfs_of_fstab_keeps_its_options() {
+    let units = ours("fstab", 8_388_608, "");
+    let options = |unit: &str| units[unit].iter().find_map(|line| line.strip_prefix("Options=")).unwrap();
+    for (unit, expected) in [
+        ("tmp.mount", "nosuid,nodev,size=2147483648,mode=1777"),
+        (
+            "var-cache-my\\x20build.mount",
+            "noatime,size=4294967296,nr_inodes=1048576,huge=within_size,mode=0700,uid=1000,gid=1000",
+        ),
+        ("srv-scratch.mount", "size=4294967296,mode=1777"),
+    ] {
+        assert_eq!(options(unit), expected, "{unit}");
+    }
+    assert_eq!(units.len(), 3);
+}
+
+#[test]
 fn units_say_the_same_as_those_of_the_original() {
     let Some(program) = env::var_os("ZRAM_GENERATOR") else {
         println!("skipped: set ZRAM_GENERATOR to a zram-generator 1.2 or later to compare with it");

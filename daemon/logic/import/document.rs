@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::ini::Setting;
 use super::refused::refused;
 use super::{Imported, Peer, Row, Warning};
 use crate::config;
@@ -181,6 +182,15 @@ pub fn size(text: &str) -> String {
         Ok(number) if plain => number.to_string(),
         _ => quoted(text),
     }
+}
+
+/// An absolute path, normalised (no `.`, `..`, double or trailing slash).
+pub fn path(text: &str) -> Option<String> {
+    if !text.starts_with('/') || text.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    Some(format!("/{}", parts.join("/")))
 }
 
 /// A fraction of RAM in TOML.

@@ -39,6 +39,7 @@ impl Peer {
             Peer::Log2ram => single(&["/etc/log2ram.conf"]),
             // The package installs the first; its program reads the second.
             Peer::PopZram => single(&["/etc/default/pop-zram", "/etc/pop-zram"]),
+            Peer::Fstab => single(&["/etc/fstab"]),
             Peer::RpiSwap => Sources {
                 mains: &[
                     "/usr/lib/rpi/swap.conf",
@@ -101,7 +102,7 @@ pub fn order(peer: Peer, mains: Vec<Found>, drop_ins: Vec<Found>) -> Ordered {
     let mut ordered = Ordered::default();
     let mut chosen = match peer {
         Peer::ZramGenerator | Peer::RpiSwap => highest(mains),
-        Peer::ZramTools | Peer::Log2ram | Peer::PopZram => sorted(mains),
+        Peer::ZramTools | Peer::Log2ram | Peer::PopZram | Peer::Fstab => sorted(mains),
     };
     chosen.extend(by_name(drop_ins, peer, &mut ordered.warnings));
     for found in chosen {

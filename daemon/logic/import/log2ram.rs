@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::document::{Draft, Section, quoted};
 use super::shell::{self, Variable, Variables};
+use super::tmpfs;
 
 const KNOWN: [&str; 12] = [
     "SIZE",
@@ -43,7 +44,7 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
             draft.warn(file, paths.map(|paths| paths.line), text);
             continue;
         }
-        let name = free_name(path, &mut names);
+        let name = tmpfs::free_name(path, &mut names);
         let section = disk(path, &name, &size, &variables, file.clone(), &mut draft);
         draft.sections.push(section);
     }
@@ -94,45 +95,15 @@ fn disk(
     section
 }
 
-/// A size as for tmpfs: bytes, a number with a suffix, or a share of RAM.
+/// A size as for tmpfs.
 fn size(variable: Option<&Variable>, default: &str, draft: &mut Draft) -> String {
     let Some(variable) = variable else { return default.to_owned() };
     let value = variable.value.trim();
-    let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let suffix = match &value[digits.len()..] {
-        "" => Some("B"),
-        "k" | "K" => Some("K"),
-        "m" | "M" => Some("M"),
-        "g" | "G" => Some("G"),
-        "%" => Some("%"),
-        _ => None,
-    };
-    match (digits.parse::<u64>(), suffix) {
-        (Ok(number), Some(suffix)) => format!("{number}{suffix}"),
-        _ => {
-            draft.warn(
-                &variable.file,
-                Some(variable.line),
-                format!("`{value}` is no size of a tmpfs; {default} was taken"),
-            );
-            default.to_owned()
-        }
-    }
-}
-
-/// `/var/log` becomes `var-log`, or another name if that is taken.
-fn free_name(path: &str, names: &mut BTreeSet<String>) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let plain: String = path.chars().map(letter).collect();
-    let plain = plain.trim_matches('-');
-    let plain = if plain.is_empty() { "root" } else { plain };
-    let mut name = plain.to_owned();
-    let mut number = 2;
-    while !names.insert(name.clone()) {
-        name = format!("{plain}-{number}");
-        number += 1;
-    }
-    name
+    tmpfs::size(value).unwrap_or_else(|| {
+        let text = format!("`{value}` is no size of a tmpfs; {default} was taken");
+        draft.warn(&variable.file, Some(variable.line), text);
+        default.to_owned()
+    })
 }
 
 /// The setting that enables compression, if any.

@@ -6,6 +6,7 @@
 pub(crate) mod algorithms;
 mod document;
 pub mod files;
+mod fstab;
 mod generator;
 mod ini;
 mod log2ram;
@@ -13,6 +14,7 @@ mod pop_zram;
 mod refused;
 mod rpi_swap;
 mod shell;
+mod tmpfs;
 mod zram_tools;
 
 use std::path::{Path, PathBuf};
@@ -30,12 +32,14 @@ pub enum Peer {
     PopZram,
     /// rpi-swap of Raspberry Pi OS.
     RpiSwap,
+    /// `/etc/fstab`.
+    Fstab,
 }
 
 impl Peer {
     /// All programs.
-    pub const ALL: [Peer; 5] =
-        [Peer::ZramGenerator, Peer::ZramTools, Peer::Log2ram, Peer::PopZram, Peer::RpiSwap];
+    pub const ALL: [Peer; 6] =
+        [Peer::ZramGenerator, Peer::ZramTools, Peer::Log2ram, Peer::PopZram, Peer::RpiSwap, Peer::Fstab];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -45,6 +49,7 @@ impl Peer {
             Peer::Log2ram => "log2ram",
             Peer::PopZram => "pop-zram",
             Peer::RpiSwap => "rpi-swap",
+            Peer::Fstab => "fstab",
         }
     }
 
@@ -124,6 +129,7 @@ pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &Values) -> Impor
         Peer::Log2ram => log2ram::import(files),
         Peer::PopZram => pop_zram::import(files),
         Peer::RpiSwap => rpi_swap::import(files),
+        Peer::Fstab => fstab::import(files),
     };
     let names: Vec<PathBuf> = files.iter().map(|(file, _)| file.clone()).collect();
     draft.finish(peer, &names)

@@ -5,7 +5,7 @@ use super::{Device, Draft, Setting};
 use crate::config::section::with_commas;
 use crate::expr::Expr;
 use crate::import::algorithms;
-use crate::import::document::{self, Section, quoted};
+use crate::import::document::{self, Section, path, quoted};
 
 /// Note for every algorithm.
 const ALGORITHM_NOTE: &str = "auto: another one where the kernel lacks it, instead of the kernel's default";
@@ -343,13 +343,4 @@ impl<'a> Translator<'a> {
             self.leave_out(setting, "zram-generator does not know it");
         }
     }
-}
-
-/// An absolute path, normalised (no `.`, `..`, double or trailing slash).
-fn path(text: &str) -> Option<String> {
-    if !text.starts_with('/') || text.split('/').any(|part| part == "..") {
-        return None;
-    }
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    Some(format!("/{}", parts.join("/")))
 }
