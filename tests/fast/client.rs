@@ -97,7 +97,9 @@ fn check_prints_what_is_configured_and_each_problem_as_json() {
     let problems = found["problems"].as_array().unwrap();
     let keys: Vec<&str> = problems.iter().map(|problem| problem["key"].as_str().unwrap()).collect();
     let algorithm = |device: &str| format!("{device}.compression-algorithm");
-    assert_eq!(keys, [&algorithm("zram0"), &algorithm("zram1"), &algorithm("zram2"), "zram3.options"]);
+    let algorithms = ["zram0", "zram1", "zram2"].map(algorithm);
+    assert_eq!(keys[..3], algorithms);
+    assert_eq!(keys[3..], ["zram3.options", "zram4.options"]);
     assert!(problems.iter().all(|problem| problem["kind"] == "config" && problem["line"].as_u64() > Some(1)));
     let (code, found) = check("config/example.toml");
     assert_eq!((code, &found["problems"]), (Some(0), &serde_json::json!([])));
@@ -136,6 +138,14 @@ fn wrong_usage_ends_with_2_and_says_what_there_is() {
     ] {
         assert_eq!(refused(words).0, Some(2), "{words:?}");
     }
+}
+
+#[test]
+fn a_request_is_read_from_a_socket_only() {
+    let mut command = Command::new(PROGRAM);
+    let output = command.args(["stats", "--http"]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty() && texts(&output).1.contains("zramd-metrics.socket"), "{output:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::{env, fs};
 
 use crate::support::import::cases::ROWS;
 use crate::support::import::{devices, fixtures, imported};
+use logic::config;
 use logic::import::Imported;
 use logic::request::{DeviceRequest, Purpose};
 
@@ -74,6 +75,16 @@ fn every_case_becomes_the_devices_that_it_asks_for() {
         let described: Vec<String> = devices.iter().map(describe).collect();
         assert_eq!(described, *expected, "{case} with {mem_total_kib} KiB and `{cmdline}`");
     }
+}
+
+#[test]
+fn the_section_that_is_offered_switches_recompression_on() {
+    let toml = imported("type-idle").toml;
+    assert!(toml.contains("\n# [maintenance]\n"), "{toml}");
+    let toml = toml.replace("\n# [", "\n[").replace("\n# recompress", "\nrecompress");
+    let loaded = config::load(&[("zramd.toml".into(), toml)], "");
+    assert_eq!(loaded.problems, []);
+    assert!(loaded.settings.maintenance.unwrap().recompress.is_some());
 }
 
 #[test]

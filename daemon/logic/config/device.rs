@@ -9,6 +9,7 @@ use super::value::Value;
 use super::writeback;
 use crate::device::algorithm::Algorithm;
 use crate::import::algorithms as pasted;
+use crate::import::tmpfs::{self, Meaning};
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::request::{Choice, Purpose};
 
@@ -216,10 +217,19 @@ pub(super) fn mount_settings(
     options: &Key,
     mode: &Key,
 ) -> MountSettings {
+    let text = reader.options(options);
+    for option in text.split(',') {
+        if let Meaning::Key(key, value) = tmpfs::mount_option(option) {
+            let message =
+                format!("`{option}` is carried out by mount(8), which does not run without systemd");
+            let problem = Problem::warning(reader.origin_of(options), message);
+            reader.warn(problem.hint(format!("write {key} = {value} instead")));
+        }
+    }
     MountSettings {
         mount_point,
         origin,
-        options: reader.options(options),
+        options: text,
         mode: reader.mode(mode),
         owner: reader.principal(&keys::OWNER),
         group: reader.principal(&keys::GROUP),

@@ -12,6 +12,8 @@ pub struct Algorithms {
     pub primary: Option<String>,
     /// Those for recompression.
     pub secondary: Vec<String>,
+    /// `type=idle` or others with which the kernel recompresses.
+    pub recompression: Option<String>,
     /// Warnings.
     pub warnings: Vec<String>,
 }
@@ -25,10 +27,13 @@ pub fn parse(text: &str) -> Algorithms {
     while let Some(word) = words.get(index) {
         index += 1;
         if word.name.is_empty() {
-            found.warnings.push(format!(
-                "zram-generator reads ({}) and never uses it, and zramd does not recompress by itself; it was left out",
-                word.parameters.join(",")
-            ));
+            let parameters = word.parameters.join(",");
+            if parameters.contains("type=") {
+                found.recompression = Some(parameters);
+            } else {
+                let text = format!("zram-generator reads ({parameters}) and never uses it; it was left out");
+                found.warnings.push(text);
+            }
             continue;
         }
         let mut parameters = word.parameters.clone();
@@ -192,8 +197,9 @@ mod tests {
             "lzo-rle zstd(level=3) (type=idle)",
             Some("lzo-rle"),
             &["zstd(level=3)"],
-            &["parameters of a second", "(type=idle) and never uses it"],
+            &["parameters of a second"],
         );
+        assert_eq!(parse("zstd lz4 (type=huge)").recompression.as_deref(), Some("type=huge"));
         check("zstd(level=3, dict=/x)", Some("zstd(level=3, dict=/x)"), &[], &["at the blank"]);
         check("zstd (level=3) lz4", Some("zstd(level=3)"), &["lz4"], &["behind a blank"]);
         check(

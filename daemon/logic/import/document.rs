@@ -15,6 +15,8 @@ pub struct Draft {
     pub head: Vec<String>,
     /// Sections in order of output.
     pub sections: Vec<Section>,
+    /// A section that the user may uncomment.
+    pub offered: Option<Section>,
     /// See [`Imported::table`].
     pub table: Vec<Row>,
     /// See [`Imported::warnings`].
@@ -72,6 +74,14 @@ impl Section {
 }
 
 impl Draft {
+    /// Offers a section that switches `key` on, once.
+    pub fn offer(&mut self, name: &str, key: &str, setting: &Setting) {
+        let mut section = Section::new(name, setting.file.clone(), Some(setting.line));
+        section.set(key, "true");
+        section.silent = true;
+        self.offered.get_or_insert(section);
+    }
+
     /// Adds a warning.
     pub fn warn(&mut self, file: impl Into<PathBuf>, line: Option<usize>, text: impl Into<String>) {
         self.warnings.push(Warning { file: file.into(), line, text: worded(text) });

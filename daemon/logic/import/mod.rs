@@ -14,7 +14,7 @@ mod pop_zram;
 mod refused;
 mod rpi_swap;
 mod shell;
-mod tmpfs;
+pub(crate) mod tmpfs;
 mod zram_tools;
 
 use std::path::{Path, PathBuf};

@@ -259,5 +259,29 @@ pub const ROWS: &[Row] = &[
         OTHER,
         &["zram0 2147483648 swap 100 discard zstd,auto wb=/var/lib/zramd/zram0.writeback"],
     ),
+    ("type-huge", 1_048_576, "", Same, &["zram0 1073741824 swap 100 discard zstd,auto"]),
+    (
+        "type-idle",
+        1_048_576,
+        "",
+        Same,
+        &[
+            "zram0 536870912 swap 100 discard lzo-rle,auto then=zstd(level=3)",
+            "zram1 268435456 swap 100 discard lz4,auto then=zstd",
+        ],
+    ),
+    (
+        "mount-mode",
+        1_048_576,
+        "",
+        Differs("X-mount.mode is a key here"),
+        &[
+            "zram0 536870912 ext4 /tmp rw,nosuid auto",
+            "zram1 536870912 ext2 /var/cache/build  auto",
+            "zram2 536870912 ext2 /var/cache/odd noatime auto",
+        ],
+    ),
+    ("fstab", 1_048_576, "", OTHER, &[]),
+    ("fstab-odd", 1_048_576, "", OTHER, &[]),
     ("pop-zram-default", 1_048_576, "", OTHER, &["zram0 536870912 swap 1000 discard zstd,auto"]),
 ];

@@ -3,9 +3,12 @@
 use super::size::{Given, REFUSED, translate};
 use super::{Device, Draft, Setting};
 use crate::config::section::with_commas;
+use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
 use crate::import::algorithms;
 use crate::import::document::{self, Section, path, quoted};
+use crate::import::tmpfs::{self, Meaning};
+use crate::maintain::strength;
 
 /// Note for every algorithm.
 const ALGORITHM_NOTE: &str = "auto: another one where the kernel lacks it, instead of the kernel's default";
@@ -275,6 +278,7 @@ impl<'a> Translator<'a> {
         for text in found.warnings {
             self.warn(setting, text);
         }
+        let primary = found.primary.as_deref().and_then(|name| Algorithm::parse(name).ok());
         match found.primary {
             Some(name) => {
                 let words = [name, "auto".to_owned()];
@@ -282,11 +286,39 @@ impl<'a> Translator<'a> {
             }
             None => self.leave_out(setting, "zramd chooses, instead of the kernel's default"),
         }
-        if !found.secondary.is_empty() {
-            let is = self.section.set("recompression-algorithm", &document::list(&found.secondary));
-            let note = "neither program recompresses by itself";
-            self.draft.row(setting.text(), is, note);
+        let secondary = self.denser(setting, primary.as_ref(), found.secondary);
+        if !secondary.is_empty() {
+            let is = self.section.set("recompression-algorithm", &document::list(&secondary));
+            self.draft.row(setting.text(), is, "used by [maintenance] only");
         }
+        if let Some(parameters) = found.recompression {
+            let what = format!("zram-generator reads ({parameters}) and never uses it");
+            if secondary.is_empty() {
+                self.warn(setting, format!("{what}; it was left out, because there is no denser algorithm"));
+            } else {
+                self.warn(
+                    setting,
+                    format!("{what}; zramd recompresses if you uncomment [maintenance] at the end"),
+                );
+                self.draft.offer("maintenance", "recompress", setting);
+            }
+        }
+    }
+
+    /// Those of the secondary algorithms that save anything.
+    fn denser(
+        &mut self,
+        setting: &Setting,
+        primary: Option<&Algorithm>,
+        secondary: Vec<String>,
+    ) -> Vec<String> {
+        let useless = |name: &String| strength::refusal(primary?, &Algorithm::parse(name).ok()?);
+        let (kept, left_out): (Vec<_>, Vec<_>) =
+            secondary.into_iter().partition(|name| useless(name).is_none());
+        for why in left_out.iter().filter_map(useless) {
+            self.warn(setting, format!("{why}; it was left out"));
+        }
+        kept
     }
 
     fn writeback(&mut self) {
@@ -329,10 +361,23 @@ impl<'a> Translator<'a> {
             if role == Role::Raw {
                 self.leave_out(setting, "has no effect for a device that is not used");
             } else {
-                let options: Vec<String> = text
+                let with_commas: Vec<String> = text
                     .split(',')
                     .map(|option| with_commas(option).unwrap_or_else(|| option.to_owned()))
                     .collect();
+                let mut options = Vec::new();
+                for option in with_commas.iter().flat_map(|option| option.split(',')) {
+                    match tmpfs::mount_option(option) {
+                        Meaning::Key(key, value) if role == Role::Mounted => {
+                            self.set(setting, key, &value, "");
+                        }
+                        Meaning::LeftOut(why) if role == Role::Mounted => {
+                            self.warn(setting, format!("`{option}` was left out: {why}"));
+                            self.leave_out(setting, &why);
+                        }
+                        _ => options.push(option),
+                    }
+                }
                 self.set(setting, "options", &quoted(&options.join(",")), "");
             }
         }

@@ -64,6 +64,7 @@ pub fn import(files: &[(PathBuf, String)], values: &Values) -> Draft {
     for device in devices(settings, &mut draft).into_values() {
         device::import(&device, &given, &mut draft);
     }
+    draft.sections.extend(draft.offered.take());
     draft
 }
 
