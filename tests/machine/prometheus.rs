@@ -8,22 +8,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::support::example::session;
 use crate::support::private_bus::{Guarded, bound};
-use crate::support::{
-    can_use_real_kernel, eventually, has_program, real_kernel_lock, repository, setup, skip,
-};
-
-/// Undoes what the test sets up.
-struct Devices;
-
-impl Drop for Devices {
-    fn drop(&mut self) {
-        let output = setup(&["revert"]);
-        if !output.status.success() {
-            eprintln!("could not clean up: {output:?}");
-        }
-    }
-}
+use crate::support::{eventually, has_program, repository, setup, skip};
 
 /// A port of the loopback interface that is free now.
 fn free_port() -> u16 {
@@ -65,16 +52,12 @@ fn dashboard() -> Vec<String> {
 
 #[test]
 fn prometheus_scrapes_the_endpoint() {
-    if !can_use_real_kernel() {
-        return;
-    }
+    let Some(_session) = session() else { return };
     for program in ["prometheus", "systemd-socket-activate"] {
         if !has_program(program) {
             return skip(&format!("needs {program}"));
         }
     }
-    let _lock = real_kernel_lock();
-    let _devices = Devices;
     let example = repository("config/example.toml");
     let applied = setup(&["--config", example.to_str().unwrap(), "apply"]);
     assert!(applied.status.success(), "{applied:?}");
