@@ -92,7 +92,7 @@ fn prometheus_scrapes_the_endpoint() {
 
     fs::copy(repository("packaging/monitoring/zramd.rules.yml"), directory.path().join("rules.yml")).unwrap();
     let configuration = format!(
-        "global: {{scrape_interval: 2s, evaluation_interval: 1s}}\nrule_files: [rules.yml]\nscrape_configs:\n- job_name: zramd\n  \
+        "global: {{scrape_interval: 200ms, evaluation_interval: 200ms}}\nrule_files: [rules.yml]\nscrape_configs:\n- job_name: zramd\n  \
          static_configs: [{{targets: ['{listen}']}}]\n"
     );
     fs::write(directory.path().join("prometheus.yml"), configuration).unwrap();

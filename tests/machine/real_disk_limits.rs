@@ -38,7 +38,7 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
     };
     let (before, after) = (script("before", "exit 0"), script("after", "exit 0"));
     let lines = format!(
-        "size = \"16MiB\"\nhook-time-limit = \"2s\"\n\
+        "size = \"16MiB\"\nhook-time-limit = \"1s\"\n\
          pre-save = [\"/bin/sh\", {before:?}]\npost-restore = [\"/bin/sh\", {after:?}]"
     );
     let Some(session) = Session::begin(&kept.section(&lines)) else { return };
@@ -73,7 +73,7 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
         assert_eq!(disk["last_save_result"], "failed", "{disk}");
         // The command, and its limit.
         for text in [&messages, disk["last_save_message"].as_str().unwrap()] {
-            for part in ["hanging", "pre-save", "/bin/sh", " 2 s"] {
+            for part in ["hanging", "pre-save", "/bin/sh", " 1 s"] {
                 assert!(text.contains(part), "{part}: {text}");
             }
         }
@@ -89,7 +89,7 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
         assert_eq!(fs::read_to_string(&file).unwrap(), "first");
         let disk = status();
         assert_eq!((&disk["load_state"], &disk["generation"]), (&"loaded".into(), &1.into()), "{disk}");
-        for part in ["post-restore", "/bin/sh", " 2 s"] {
+        for part in ["post-restore", "/bin/sh", " 1 s"] {
             assert!(disk["load_message"].as_str().unwrap().contains(part), "{part}: {disk}");
         }
         // Pinned, so that further attempts do not prune it.
