@@ -9,12 +9,12 @@ use super::style::Style;
 use super::{out, overrides};
 use engine::Error;
 use host::linux::files;
+use logic::config::edit::bare_or_quoted;
 use logic::config::fragment::Section;
 use logic::config::locate::{DROP_INS, MAIN, ROOTS};
 use logic::config::problem::{Origin, Severity};
 use logic::config::{self, Loaded, render};
 use logic::exit::ExitStatus;
-use logic::overlay::quoted;
 use logic::plan::report;
 
 /// Runs `check`. Stricter than other commands: what they ignore with a warning is an error here.
@@ -98,12 +98,12 @@ fn section(name: &str, section: &Section, style: Style) -> String {
         Some((kind @ "ramdisk", name)) => vec![kind, name],
         _ => vec![name],
     };
-    let header: Vec<String> = parts.into_iter().map(key).collect();
+    let header: Vec<String> = parts.into_iter().map(bare_or_quoted).collect();
     let mut rows = Vec::new();
     for (name, assignment) in &section.keys {
         let line = match assignment.value.toml() {
-            Ok(value) => format!("{} = {value}", key(name)),
-            Err(kind) => format!("# {} = {kind}", key(name)),
+            Ok(value) => format!("{} = {value}", bare_or_quoted(name)),
+            Err(kind) => format!("# {} = {kind}", bare_or_quoted(name)),
         };
         rows.push((line, place(&assignment.origin)));
     }
@@ -127,12 +127,6 @@ fn one_line(path: &Path) -> String {
 
 fn place(origin: &Origin) -> String {
     out::escaped(&origin.place(), false)
-}
-
-/// A TOML key, quoted if necessary.
-fn key(name: &str) -> String {
-    let is_bare = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
 }
 
 #[cfg(test)]

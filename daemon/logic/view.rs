@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::benchmark::score::Profile;
 use super::change::{Action, Change};
 use super::config::Loaded;
+use super::config::lasting::Rewrite;
 use super::config::problem::{Problem, Severity};
 use super::config::render::one_line;
 use super::error::{Error, ErrorKind};
@@ -203,6 +204,9 @@ pub struct Proposal {
     pub obsolete: Option<Obsolete>,
     /// Changes of units; `None` if PID 1 has the right ones.
     pub units: Option<UnitChange>,
+    /// The drop-in of lasting changes, to be written before the tasks are carried out.
+    #[serde(default)]
+    pub lasting: Option<Rewrite>,
 }
 
 /// Overrides that have no effect any more.

@@ -24,6 +24,7 @@ mod import_command;
 mod import_original;
 mod import_units;
 mod init;
+mod lasting;
 mod layers;
 mod links;
 mod maintenance;

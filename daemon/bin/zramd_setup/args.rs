@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use logic::config::lasting::Changes;
 use logic::proc::device_number;
 use logic::record::Target;
 
@@ -39,6 +40,7 @@ Options:
       --json           print JSON (plan only)
       --managed        systemd activates (propose only)
       --force          discard contents that would be lost (propose and carry-out only)
+      --set JSON       with these lasting changes (propose only)
   -h, --help           print this
   -V, --version        print the version
 
@@ -61,6 +63,8 @@ pub struct Invocation {
     pub managed: bool,
     /// `--force`.
     pub force: bool,
+    /// `--set`.
+    pub set: Option<Changes>,
 }
 
 /// A command.
@@ -102,6 +106,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     let mut parser = lexopt::Parser::from_iter(words);
     let by_systemd = parser.bin_name().is_some_and(|name| name.ends_with("zramd-generator"));
     let (mut config, mut root, mut json, mut managed, mut force) = (None, None, false, false, false);
+    let mut set = None;
     let mut values: Vec<OsString> = Vec::new();
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
         match argument {
@@ -112,6 +117,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
             Long("json") => json = true,
             Long("managed") => managed = true,
             Long("force") => force = true,
+            Long("set") => set = Some(changes(&mut parser)?),
             Value(value) => values.push(value),
             other => return Err(other.unexpected().to_string()),
         }
@@ -127,14 +133,22 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     if managed && !matches!(command, Command::Propose(_)) {
         return Err("--managed is only allowed with propose".to_owned());
     }
+    if set.is_some() && !matches!(command, Command::Propose(_)) {
+        return Err("--set is only allowed with propose".to_owned());
+    }
     if force && !matches!(command, Command::Propose(_) | Command::CarryOut(_)) {
         return Err("--force is only allowed with propose and carry-out".to_owned());
     }
-    Ok(Parsed::Run(Invocation { command, config, root, json, managed, force }))
+    Ok(Parsed::Run(Invocation { command, config, root, json, managed, force, set }))
 }
 
 fn value(parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
     parser.value().map(PathBuf::from).map_err(|error| error.to_string())
+}
+
+fn changes(parser: &mut lexopt::Parser) -> Result<Changes, String> {
+    let text = parser.value().map_err(|error| error.to_string())?;
+    serde_json::from_str(&text.to_string_lossy()).map_err(|error| format!("--set: {error}"))
 }
 
 fn command(values: Vec<OsString>) -> Result<Command, String> {
@@ -230,6 +244,7 @@ mod tests {
             json: false,
             managed: false,
             force: false,
+            set: None,
         })
     }
 
@@ -257,6 +272,7 @@ mod tests {
                 json: true,
                 managed: false,
                 force: false,
+                set: None,
             }))
         );
         assert_eq!(parsed("zramd-setup -h"), Ok(Parsed::Help));
@@ -274,6 +290,8 @@ mod tests {
             ("zramd-setup apply now", "apply"),
             ("zramd-setup --root / apply", "--root"),
             ("zramd-setup --json apply", "--json"),
+            ("zramd-setup --set {} apply", "--set"),
+            ("zramd-setup --set zram0 propose", "--set"),
             ("zramd-setup generate", "generate"),
             ("zramd-setup generate a b c d", "generate"),
             ("zramd-setup --frob", "--frob"),

@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
-use engine::Error;
 use engine::apply::Outcome;
 use engine::reload::{self, Scope, Survey, obsolete_overrides};
+use engine::{Error, ErrorKind};
 use host::linux::files::Sources;
 use host::linux::{LinuxHost, cancel, files, unit_files};
 use logic::change::Action;
 use logic::config::Loaded;
+use logic::config::lasting::{Changes, Rewrite, changed, must_have_effect};
 use logic::exit::ExitStatus;
 use logic::overlay::section_of_path;
 use logic::plan::Activation;
@@ -57,8 +58,15 @@ fn unit_disks() -> Vec<UnitDisk> {
 
 pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, Error> {
     let root = Path::new("/");
-    let sources = sources(invocation);
+    let lasting = invocation.set.as_ref().map(|changes| lasting(invocation, changes)).transpose()?;
+    let sources = match &lasting {
+        None => sources(invocation),
+        rewrite => files::find_sources_after(root, rewrite.as_ref()),
+    };
     let loaded = files::load(root, sources.clone());
+    if let Some(changes) = &invocation.set {
+        must_have_effect(&loaded, changes)?;
+    }
     let survey = survey(invocation, &loaded, targets)?;
     let sections = obsolete_overrides(&sources.0, &loaded, &survey, targets);
     let obsolete = (!sections.is_empty()).then(|| {
@@ -77,7 +85,18 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
     let units = (invocation.managed && (removes || !units_are_in_place(&survey)))
         .then(|| unit_change(&loaded, &survey));
     let proposal = Proposal::of(View::of(&loaded), &survey.changes, &survey.facts.unit_disks);
-    Ok(Proposal { obsolete, units, ..proposal })
+    Ok(Proposal { obsolete, units, lasting, ..proposal })
+}
+
+/// The drop-in with these changes.
+fn lasting(invocation: &Invocation, changes: &Changes) -> Result<Rewrite, Error> {
+    if let Some(file) = &invocation.config {
+        let message = format!("zramd runs with `--config {0}`: change that file", file.display());
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    let before = host::linux::lasting::read(Path::new("/"))?;
+    let after = changed(before.as_deref(), changes)?;
+    Ok(Rewrite { before, after })
 }
 
 fn units_are_in_place(survey: &Survey) -> bool {

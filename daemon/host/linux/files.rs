@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 
 use crate::lossy;
+use logic::config::lasting::{self, Rewrite};
 use logic::config::locate::{self, Entry, EntryKind};
 use logic::config::problem::{Origin, Problem};
 use logic::config::{self, Loaded, enabled_by_cmdline};
@@ -135,15 +136,28 @@ fn at(path: &Path) -> Origin {
 
 /// The configuration below `root`, in the order of precedence.
 pub fn find_sources(root: &Path) -> Sources {
+    find_sources_after(root, None)
+}
+
+/// As [`find_sources`], after the drop-in of lasting changes is rewritten.
+pub fn find_sources_after(root: &Path, rewrite: Option<&Rewrite>) -> Sources {
     let mut mains = Vec::new();
     let mut drop_ins = Vec::new();
     let mut warnings = Vec::new();
     for (index, directory) in locate::ROOTS.iter().enumerate() {
         let directory = below(root, directory);
         mains.extend(entry(index, locate::MAIN, directory.join(locate::MAIN), &mut warnings));
-        let Ok(found) = fs::read_dir(directory.join(locate::DROP_INS)) else { continue };
+        let directory = directory.join(locate::DROP_INS);
+        let rewrite = rewrite.filter(|_| directory == below(root, lasting::DIRECTORY));
+        if let Some(text) = rewrite.and_then(|rewrite| rewrite.after.clone()) {
+            let (name, kind) = (lasting::NAME.to_owned(), EntryKind::Text(text));
+            drop_ins.push(Entry { root: index, path: directory.join(&name), name, kind });
+        }
+        let Ok(found) = fs::read_dir(directory) else { continue };
         for file in found.filter_map(Result::ok) {
-            if let Ok(name) = file.file_name().into_string() {
+            if let Ok(name) = file.file_name().into_string()
+                && (rewrite.is_none() || name != lasting::NAME)
+            {
                 drop_ins.extend(entry(index, &name, file.path(), &mut warnings));
             }
         }

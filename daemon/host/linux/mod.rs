@@ -14,6 +14,7 @@ pub mod files;
 pub mod heap;
 pub mod hook;
 pub mod interrupt;
+pub mod lasting;
 pub mod letters;
 pub mod lock;
 mod loops;

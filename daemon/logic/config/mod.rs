@@ -6,10 +6,12 @@
 
 mod assemble;
 mod device;
+pub mod edit;
 pub mod fragment;
 pub mod json_schema;
 pub mod key;
 mod keys;
+pub mod lasting;
 pub mod locate;
 pub(crate) mod maintain;
 pub mod merge;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use logic::config::problem::{Origin, Severity};
 use logic::config::settings::{BackingSettings, MountSettings, Settings};
-use logic::config::{self, Loaded, enabled_by_cmdline, render};
+use logic::config::{self, Loaded, edit, enabled_by_cmdline, render};
 use logic::facts::Facts;
 use logic::overlay::{self, Overlay};
 use logic::plan::{self, Activation, Decision, report};
@@ -34,6 +34,21 @@ pub fn config(data: &[u8]) {
     only_sound_sections(&loaded);
     sound(&loaded.settings, &files);
     planned(&loaded);
+    for (_, text) in &files {
+        edited(text);
+    }
+}
+
+/// A key that is added leaves all lines as they are, and can be removed again.
+fn edited(text: &str) {
+    for section in ["zram0", "ramdisk.a b"] {
+        let Ok(added) = edit::change(text, section, "added", Some("5")) else { continue };
+        let mut lines = added.lines();
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+        assert!(text.lines().all(|line| lines.any(|found| found == line)), "{text:?}: {added:?}");
+        edit::change(&added, section, "added", None).unwrap();
+    }
+    edit::change(text, "zram0", "zram-size", None).ok();
 }
 
 /// The place is inside the file, and the quoted line is the line there.

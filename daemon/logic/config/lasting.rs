@@ -1,0 +1,177 @@
+//! Lasting changes: the drop-in of `zramdctl set`, `unset` and `edit`, and of Configure on the bus.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::edit::{self, Refused};
+use super::keys::{device, ramdisk};
+use super::schema::SectionKind;
+use super::{Loaded, fragment::Assignment};
+use crate::error::{Error, ErrorKind};
+
+/// The drop-in.
+pub const FILE: &str = "/etc/zramd/zramd.toml.d/99-zramdctl.toml";
+/// Its directory.
+pub const DIRECTORY: &str = "/etc/zramd/zramd.toml.d";
+/// Its name.
+pub const NAME: &str = "99-zramdctl.toml";
+
+/// First line of a new file.
+pub const HEAD: &str = "# Lasting changes: `zramdctl set` and `zramdctl unset` change single keys, `zramdctl edit` opens an editor.\n";
+
+/// New values as TOML by section and key; `None` removes a key from the drop-in.
+pub type Changes = BTreeMap<String, BTreeMap<String, Option<String>>>;
+
+/// The text of the drop-in before and after a change; `None` without the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Rewrite {
+    /// Before.
+    pub before: Option<String>,
+    /// After.
+    pub after: Option<String>,
+}
+
+/// Keys of `[zramN]` and `[defaults]` that [`check`] allows. Only names, so that the daemon does not contain the descriptions.
+const DEVICE: [&str; 8] = [
+    device::ZRAM_SIZE.name,
+    device::ZRAM_FRACTION.name,
+    device::MAX_ZRAM_SIZE.name,
+    device::HOST_MEMORY_LIMIT.name,
+    device::ZRAM_RESIDENT_LIMIT.name,
+    device::COMPRESSION_ALGORITHM.name,
+    device::RECOMPRESSION_ALGORITHM.name,
+    device::SWAP_PRIORITY.name,
+];
+/// Those of `[ramdisk.NAME]`.
+const RAM_DISK: [&str; 4] = [
+    ramdisk::SIZE.name,
+    ramdisk::INODES.name,
+    ramdisk::ZRAM_RESIDENT_LIMIT.name,
+    ramdisk::COMPRESSION_ALGORITHM.name,
+];
+
+/// The keys of a section that can be changed without an editor: sizes, algorithms, priority and limits. Others name paths,
+/// devices, owners or commands, which amounts to running code as root.
+pub fn keys(section: &str) -> Result<&'static [&'static str], Error> {
+    match SectionKind::of(section) {
+        Some(SectionKind::Device | SectionKind::Defaults) => Ok(&DEVICE),
+        Some(SectionKind::RamDisk) => Ok(&RAM_DISK),
+        Some(SectionKind::Vm | SectionKind::Maintenance | SectionKind::Benchmark) => Ok(&[]),
+        None => Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("{section:?} is no section; write for example zram0, ramdisk.logs or defaults"),
+        )),
+    }
+}
+
+/// An error for a key that is not among [`keys`].
+pub fn check(section: &str, key: &str) -> Result<(), Error> {
+    let keys = keys(section)?;
+    if keys.contains(&key) {
+        return Ok(());
+    }
+    let others = match keys {
+        [] => String::new(),
+        keys => format!("; what can be changed here: {}", keys.join(", ")),
+    };
+    let message = format!("`{key}` of [{section}] is changed by root in files: run `zramdctl edit`{others}");
+    Err(Error::new(ErrorKind::Unsafe, message))
+}
+
+/// The text of the drop-in after these changes; `None` if nothing is left in it.
+pub fn changed(text: Option<&str>, changes: &Changes) -> Result<Option<String>, Error> {
+    let text = text.filter(|text| !text.trim().is_empty());
+    let mut text = text.unwrap_or(HEAD).to_owned();
+    for (section, keys) in changes {
+        for (key, value) in keys {
+            text = edit::change(&text, section, key, value.as_deref()).map_err(|refused| match refused {
+                Refused::Missing => {
+                    let message = format!("`{key}` of [{section}] is not in {FILE}, so it cannot be unset");
+                    Error::new(ErrorKind::NotFound, message)
+                }
+                Refused::Form => {
+                    let message = format!(
+                        "{FILE} has a mistake, or is written in a way that only an editor can change: run `zramdctl edit`"
+                    );
+                    Error::new(ErrorKind::Unsupported, message)
+                }
+            })?;
+        }
+    }
+    Ok(left(text))
+}
+
+/// The text of the drop-in; `None` if nothing is left in it, because an empty file would hide others of its name.
+pub fn left(text: String) -> Option<String> {
+    let trimmed = text.trim();
+    (!trimmed.is_empty() && trimmed != HEAD.trim()).then_some(text)
+}
+
+/// An error for a new value that another file overrides. Overrides until the next boot are expected to.
+pub fn must_have_effect(loaded: &Loaded, changes: &Changes) -> Result<(), Error> {
+    for (section, keys) in changes {
+        for key in keys.iter().filter(|(_, value)| value.is_some()).map(|(key, _)| key) {
+            let overridden = loaded.merged.configured.get(&(section.clone(), key.clone()));
+            let own = || loaded.merged.sections.get(section).and_then(|section| section.keys.get(key));
+            let origin = overridden.or_else(own).map(|Assignment { origin, .. }| origin);
+            // A section with a mistake is reported as such.
+            if let Some(origin) = origin.filter(|origin| !origin.file.ends_with(&FILE[1..])) {
+                let message = format!(
+                    "`{key}` of [{section}] is also assigned in {}, which takes precedence over {FILE}: change it there",
+                    origin.place()
+                );
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load;
+
+    fn changes(section: &str, key: &str, value: Option<&str>) -> Changes {
+        let keys = BTreeMap::from([(key.to_owned(), value.map(str::to_owned))]);
+        BTreeMap::from([(section.to_owned(), keys)])
+    }
+
+    #[test]
+    fn what_amounts_to_running_code_is_refused() {
+        for (section, allowed) in [("zram0", 8), ("defaults", 8), ("ramdisk.a", 4), ("vm", 0)] {
+            let all = SectionKind::of(section).unwrap().keys().iter().map(|key| key.name);
+            let (open, closed): (Vec<&str>, _) = all.partition(|key| check(section, key).is_ok());
+            assert_eq!(open.len(), allowed, "{section}: {open:?}");
+            for key in closed {
+                assert_eq!(check(section, key).unwrap_err().kind, ErrorKind::Unsafe, "{key}");
+            }
+        }
+        assert_eq!(check("zram", "zram-size").unwrap_err().kind, ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn the_file_appears_with_the_first_key_and_goes_with_the_last() {
+        let text = changed(None, &changes("zram0", "swap-priority", Some("5"))).unwrap();
+        assert_eq!(text.as_deref(), Some(format!("{HEAD}\n[zram0]\nswap-priority = 5\n").as_str()));
+        assert_eq!(changed(text.as_deref(), &changes("zram0", "swap-priority", None)), Ok(None));
+        let missing = changed(text.as_deref(), &changes("zram0", "zram-size", None)).unwrap_err();
+        assert_eq!(missing.kind, ErrorKind::NotFound);
+        let inline = changed(Some("zram0 = {}\n"), &changes("zram0", "zram-size", Some("5"))).unwrap_err();
+        assert_eq!(inline.kind, ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn a_value_that_another_file_overrides_is_refused() {
+        let own = (FILE.into(), "[zram0]\nswap-priority = 5\n".to_owned());
+        let file = |path: &str| (path.into(), "[zram0]\nswap-priority = 7\n".to_owned());
+        let wanted = changes("zram0", "swap-priority", Some("5"));
+        let result = |files: &[_]| must_have_effect(&load(files, ""), &wanted).map_err(|error| error.kind);
+        assert_eq!(result(&[file("/etc/zramd/zramd.toml"), own.clone()]), Ok(()));
+        let runtime = file("/run/zramd/zramd.toml.d/zz-runtime-zram0.toml");
+        assert_eq!(result(&[own.clone(), runtime]), Ok(()));
+        let later = file("/etc/zramd/zramd.toml.d/zz.toml");
+        assert_eq!(result(&[own, later]), Err(ErrorKind::Unsupported));
+    }
+}
