@@ -47,16 +47,19 @@ pub enum Command {
     /// `disk resize`.
     #[serde(rename = "disk resize")]
     DiskResize,
+    /// `set` with `--runtime`.
+    Set,
 }
 
 impl Command {
-    const ALL: [Command; 6] = [
+    const ALL: [Command; 7] = [
         Command::Create,
         Command::Remove,
         Command::Resize,
         Command::Limit,
         Command::SwapOff,
         Command::DiskResize,
+        Command::Set,
     ];
 
     /// The command as typed.
@@ -68,6 +71,7 @@ impl Command {
             Command::Limit => "limit",
             Command::SwapOff => "swap off",
             Command::DiskResize => "disk resize",
+            Command::Set => "set",
         }
     }
 

@@ -5,6 +5,7 @@
 
 pub mod bus;
 mod claims;
+mod configure;
 mod core;
 mod handle;
 mod jobs;

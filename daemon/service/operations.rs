@@ -31,7 +31,7 @@ fn number_of(name: &str) -> Result<u32> {
 }
 
 /// A value of a configuration key, as it came from the bus.
-fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
+pub(super) fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> Result<()> {
     // The key is written into a file verbatim.
     if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || key.is_empty() {
         return Err(invalid(format!("unknown key {key:?}")));

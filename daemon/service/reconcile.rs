@@ -15,8 +15,10 @@ use super::lane;
 use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
 use engine::device::control;
-use host::linux::{LinuxHost, files, unit_files};
+use host::linux::ramdisk::Calls;
+use host::linux::{LinuxHost, files, lasting, unit_files};
 use logic::change::Action;
+use logic::config::lasting::Rewrite;
 use logic::outcome::Outcome;
 use logic::overlay::file_name;
 use logic::record::Target;
@@ -40,6 +42,9 @@ pub struct Wish {
     /// The runtime section that the change replaces; restored on failure.
     #[serde(default)]
     pub before: Option<Before>,
+    /// The drop-in of lasting changes that the change replaces; restored on failure.
+    #[serde(default)]
+    pub lasting: Option<Rewrite>,
 }
 
 /// The runtime section before the operation.
@@ -108,20 +113,7 @@ fn must_be_valid(view: &View) -> Result<()> {
 
 /// Compares the configuration with the running system.
 pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
-    let targets: Vec<String> = wish.only.iter().flatten().map(ToString::to_string).collect();
-    let mut words = vec!["propose"];
-    if core.mode == Mode::Systemd {
-        words.push("--managed");
-    }
-    if wish.forced {
-        words.push("--force");
-    }
-    words.extend(targets.iter().map(String::as_str));
-    // An empty set would be understood as all targets.
-    if wish.only.as_ref().is_some_and(BTreeSet::is_empty) {
-        return Ok(Proposal { view: view(core).await?, ..Proposal::default() });
-    }
-    let mut proposal: Proposal = core.source.ask(&words, &Cancel::default()).await?;
+    let mut proposal = propose_with(core, wish, None).await?;
     // As at boot: if only single targets are changed, sections with mistakes disable only themselves.
     if wish.only.is_none() && !wish.gently {
         must_be_valid(&proposal.view)?;
@@ -130,6 +122,27 @@ pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
         proposal.tasks.retain(|task| matches!(task.action, Action::Create | Action::Activate));
     }
     Ok(proposal)
+}
+
+/// Compares the configuration, with these lasting changes as JSON, with the running system.
+pub async fn propose_with(core: &Core, wish: &Wish, set: Option<&str>) -> Result<Proposal> {
+    let targets: Vec<String> = wish.only.iter().flatten().map(ToString::to_string).collect();
+    let mut words = vec!["propose"];
+    if core.mode == Mode::Systemd {
+        words.push("--managed");
+    }
+    if wish.forced {
+        words.push("--force");
+    }
+    if let Some(set) = set {
+        words.extend(["--set", set]);
+    }
+    words.extend(targets.iter().map(String::as_str));
+    // An empty set would be understood as all targets.
+    if wish.only.as_ref().is_some_and(BTreeSet::is_empty) {
+        return Ok(Proposal { view: view(core).await?, ..Proposal::default() });
+    }
+    core.source.ask(&words, &Cancel::default()).await
 }
 
 /// Input for a change.
@@ -176,9 +189,21 @@ async fn write_section(section: &str, text: Option<String>) -> Result<()> {
     lane::run(move || write().map_err(engine::Error::failed)).await
 }
 
+async fn write_lasting(rewrite: Rewrite) -> Result<()> {
+    lane::run(move || lasting::replace(&Calls::new(), root(), &rewrite)).await
+}
+
 /// Restores the section that a failed change replaced. A failed change is not repeated at the next start, because its error
 /// was reported.
-async fn take_back(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<()> {
+async fn take_back(core: &Arc<Core>, handle: &Handle, mut wish: Wish) -> Result<()> {
+    if let Some(Rewrite { before, after }) = wish.lasting.take() {
+        match write_lasting(Rewrite { before: after, after: before }).await {
+            Ok(()) => drop(begin(core, &handle.quietly(), &wish, With::Nothing).await),
+            // It was not written, or another program has changed it since.
+            Err(error) if error.kind == ErrorKind::Busy => {}
+            Err(error) => return Err(error),
+        }
+    }
     if let Some(Before { section, text, creates }) = wish.before {
         write_section(&section, text).await?;
         // Removed targets are restored, and partial work is undone. If that fails as well, the first error is the one to
@@ -194,7 +219,7 @@ async fn take_back(core: &Arc<Core>, handle: &Handle, wish: Wish) -> Result<()> 
 
 async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Proposal) -> Result<String> {
     if let Some(before) = wish.before.as_ref().filter(|before| before.creates) {
-        must_be_without_mistakes(&before.section, &proposal.view)?;
+        must_be_without_mistakes(&before.section, &file_name(&before.section), &proposal.view)?;
     }
     let _claims = claim_disks(core, handle, &mut proposal.tasks);
     if wish.unset {
@@ -209,6 +234,15 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
         if let Some(number) = number(task) {
             lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
         }
+    }
+    if let Some(rewrite) = proposal.lasting.take() {
+        // What cannot be applied is not written.
+        let refused = Report::of(&proposal.tasks);
+        if let Err(error) = refused.sentence() {
+            handle.outcomes(refused.outcomes);
+            return Err(error);
+        }
+        write_lasting(rewrite).await?;
     }
     let report = match core.mode {
         Mode::Systemd => through_pid_1(core, handle, &proposal.tasks, proposal.units.take()).await?,
@@ -240,11 +274,10 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     Ok(sentence)
 }
 
-/// An error if a new section has mistakes; unknown keys count, because the caller can correct them.
-fn must_be_without_mistakes(section: &str, view: &View) -> Result<()> {
-    let file = file_name(section);
+/// An error if a section has mistakes in this file; unknown keys count, because the caller can correct them.
+pub fn must_be_without_mistakes(section: &str, file: &str, view: &View) -> Result<()> {
     let found = view.sections.get(section).map(|found| found.problems.as_slice()).unwrap_or_default();
-    let own = found.iter().filter(|(place, _)| place.ends_with(&file));
+    let own = found.iter().filter(|(place, _)| place.ends_with(file));
     // A warning for a file, but an error here.
     let messages: Vec<&str> = own.map(|(_, message)| message.as_str()).collect();
     if messages.is_empty() {

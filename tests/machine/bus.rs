@@ -241,7 +241,7 @@ fn an_ordinary_user_is_refused_every_change() {
                     "s" => "zram4000000",
                     "t" => "4096",
                     "b" => "true",
-                    "a{sv}" => "0",
+                    "a{sv}" | "a{sa{sv}}" => "0",
                     other => panic!("{interface}.{member} takes a {other}: what is a harmless one?"),
                 });
             }
@@ -257,6 +257,7 @@ fn an_ordinary_user_is_refused_every_change() {
                 ("org.zramd1.Benchmark", _) => "org.zramd1.benchmark: ",
                 ("org.zramd1.RamDisk", "Save" | "Verify") => "org.zramd1.save-disk: ",
                 ("org.zramd1.RamDisk", "Restore" | "DeleteSnapshot" | "Pin") => "org.zramd1.restore-disk: ",
+                ("org.zramd1.Manager", "Configure") => "org.zramd1.configure: ",
                 _ if tune => "org.zramd1.tune: ",
                 _ => "org.zramd1.manage: ",
             };

@@ -79,6 +79,17 @@ pub fn check(section: &str, key: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Unsafe, message))
 }
 
+/// An error for an algorithm with a dictionary, which is the path of a file. `value` is TOML.
+pub fn check_value(section: &str, key: &str, value: &str) -> Result<(), Error> {
+    let names_a_file = key.ends_with("-algorithm") && value.contains('/');
+    if !names_a_file {
+        return Ok(());
+    }
+    let message =
+        format!("`{key}` of [{section}] with a dictionary is changed by root in files: run `zramdctl edit`");
+    Err(Error::new(ErrorKind::Unsafe, message))
+}
+
 /// The text of the drop-in after these changes; `None` if nothing is left in it.
 pub fn changed(text: Option<&str>, changes: &Changes) -> Result<Option<String>, Error> {
     let text = text.filter(|text| !text.trim().is_empty());
@@ -149,6 +160,12 @@ mod tests {
             }
         }
         assert_eq!(check("zram", "zram-size").unwrap_err().kind, ErrorKind::InvalidArgument);
+        let value = |key, value| check_value("zram0", key, value).map_err(|error| error.kind);
+        assert_eq!(value("zram-size", "\"ram / 2\""), Ok(()));
+        assert_eq!(value("compression-algorithm", "\"zstd(level=3)\""), Ok(()));
+        for key in ["compression-algorithm", "recompression-algorithm"] {
+            assert_eq!(value(key, "[\"lz4\", \"zstd(dict=/a)\"]"), Err(ErrorKind::Unsafe));
+        }
     }
 
     #[test]

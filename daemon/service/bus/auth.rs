@@ -23,6 +23,8 @@ pub enum Action {
     Tune,
     /// Create, remove, resize, limit, activate, reload, cancel jobs of other users.
     Manage,
+    /// Change the configuration.
+    Configure,
     /// Save a RAM disk, or verify a snapshot.
     SaveDisk,
     /// Restore a RAM disk from a snapshot; delete and pin snapshots.
@@ -37,6 +39,7 @@ impl Action {
         match self {
             Action::Tune => "org.zramd1.tune",
             Action::Manage => "org.zramd1.manage",
+            Action::Configure => "org.zramd1.configure",
             Action::SaveDisk => "org.zramd1.save-disk",
             Action::RestoreDisk => "org.zramd1.restore-disk",
             Action::Benchmark => "org.zramd1.benchmark",

@@ -75,8 +75,8 @@ impl Job {
 /// A job that is waiting, running or has ended. It stays on the bus for half a minute after its end.
 #[interface(name = "org.zramd1.Job")]
 impl Job {
-    /// What is done: `reload`, `remove`, `resize`, `activate`, `deactivate`, `unset`, `benchmark`, `adopt`, `maintain`, or with a RAM
-    /// disk `save`, `verify`, `restore`, `delete`, `pin` or `unpin`.
+    /// What is done: `reload`, `remove`, `resize`, `activate`, `deactivate`, `unset`, `configure`, `benchmark`, `adopt`, `maintain`, or
+    /// with a RAM disk `save`, `verify`, `restore`, `delete`, `pin` or `unpin`.
     #[zbus(property(emits_changed_signal = "const"), name = "Type")]
     fn kind(&self) -> String {
         self.kind.to_owned()

@@ -10,7 +10,7 @@ use zbus::{Connection, OwnedObjectPath, interface};
 use super::auth::{self, Action};
 use super::caller;
 use super::error::{Error, ErrorKind, Result};
-use super::options::Options;
+use super::options::{Options, Sections};
 use super::{device_path, disk_path};
 use crate::core::Core;
 use crate::overlay::switched_off;
@@ -83,8 +83,8 @@ impl Manager {
     }
 
     /// What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what
-    /// the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`
-    /// or `disk resize`. UnsetOverride removes it.
+    /// the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`,
+    /// `disk resize` or `set`. UnsetOverride removes it.
     #[zbus(property)]
     fn overrides(&self) -> Vec<(String, String, String, String, String)> {
         let row = |found: &Override| {
@@ -290,6 +290,23 @@ impl Manager {
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.reload(&options).await?).await
+    }
+
+    /// Changes the configuration in a drop-in of its own in `/etc`, and applies that as Reload does. Sections (`zramN`, `defaults`,
+    /// `ramdisk.NAME`) have keys with values as for CreateDevice; an empty string removes a key from the drop-in. Only sizes,
+    /// algorithms, the priority and limits can be changed; other keys are changed by root in files. What has a mistake, or is
+    /// refused by the plan, is not written. Options: `force` (b) as for Reload; with `runtime` (b), the keys of one device
+    /// or RAM disk are changed until the next boot.
+    #[zbus(out_args("job"))]
+    async fn configure(
+        &self,
+        sections: Sections,
+        options: Options,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<OwnedObjectPath> {
+        auth::check(&self.core.turns, connection, &call, Action::Configure).await?;
+        self.core.owned(&call, self.core.configure(&sections, &options).await?).await
     }
 
     /// A good moment for maintenance, such as an idle machine: does what `[maintenance]` asks for, without waiting for the

@@ -3,7 +3,7 @@
 //! A value of a few bytes on the wire may need a hundred times that in memory, and any user can send one. So deserialization
 //! stops at the limits.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -46,13 +46,68 @@ impl Type for Options {
 
 impl<'de> Deserialize<'de> for Options {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Options, D::Error> {
-        deserializer.deserialize_map(Entries)
+        let mut left = MOST;
+        Entries { left: &mut left }.deserialize(deserializer)
     }
 }
 
-struct Entries;
+/// Options by section, `a{sa{sv}}`. The limits are those of [`Options`] for all of them together.
+#[derive(Debug, Default)]
+pub struct Sections(BTreeMap<String, Options>);
 
-impl<'de> Visitor<'de> for Entries {
+impl Deref for Sections {
+    type Target = BTreeMap<String, Options>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Type for Sections {
+    const SIGNATURE: &'static Signature = HashMap::<String, Options>::SIGNATURE;
+}
+
+impl<'de> Deserialize<'de> for Sections {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sections, D::Error> {
+        deserializer.deserialize_map(AllSections)
+    }
+}
+
+struct AllSections;
+
+impl<'de> Visitor<'de> for AllSections {
+    type Value = Sections;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("sections")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sections, A::Error> {
+        let mut left = MOST;
+        let mut sections = Sections::default();
+        while let Some(name) = map.next_key::<&str>()? {
+            take(&mut left, name)?;
+            let options = map.next_value_seed(Entries { left: &mut left })?;
+            sections.0.insert(name.to_owned(), options);
+        }
+        Ok(sections)
+    }
+}
+
+/// A map of options.
+struct Entries<'a> {
+    left: &'a mut usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Entries<'_> {
+    type Value = Options;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Options, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Entries<'_> {
     type Value = Options;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,11 +115,10 @@ impl<'de> Visitor<'de> for Entries {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Options, A::Error> {
-        let mut left = MOST;
         let mut options = Options::default();
         while let Some(name) = map.next_key::<&str>()? {
-            take(&mut left, name)?;
-            let value = map.next_value_seed(Value { left: &mut left })?;
+            take(self.left, name)?;
+            let value = map.next_value_seed(Value { left: self.left })?;
             options.insert(name.to_owned(), value.try_into().map_err(Error::custom)?);
         }
         Ok(options)
@@ -244,6 +298,16 @@ mod tests {
             (0..400).map(|number| (number.to_string(), Variant::from(true))).collect();
         for options in [many, one("x".repeat(MOST).into()), one(vec![""; 400].into())] {
             assert!(read(&options).is_err());
+        }
+        // A limit for each section alone would be none.
+        let few: HashMap<String, Variant<'_>> =
+            (0..40).map(|number| (number.to_string(), Variant::from(true))).collect();
+        for (count, is_read) in [(4, true), (40, false)] {
+            let all: HashMap<String, &HashMap<String, Variant<'_>>> =
+                (0..count).map(|number| (format!("zram{number}"), &few)).collect();
+            let bytes = to_bytes(Context::new(LE, 0), &all).unwrap();
+            let read = bytes.deserialize::<Sections>().map(|(sections, _)| sections.len());
+            assert_eq!(read.ok(), is_read.then_some(count));
         }
         let nested = Variant::Variant(Box::new(5_u32.into()));
         for odd in [nested, 5_u8.into(), vec![vec![""]].into(), vec![1_u8].into(), (1_u8, 2_u8).into()] {
