@@ -160,8 +160,12 @@ pub enum Command {
     Reload(Change),
     /// Show what holds until the next boot instead of the configuration
     Overrides(JsonForm),
-    /// Remove what holds until the next boot, and follow the configuration again
+    /// Change the configuration: sizes, algorithms, priority and limits of a device or RAM disk
+    Set(Set),
+    /// Remove keys that `set` assigned, or what holds until the next boot
     Unset(Unset),
+    /// Edit the lasting changes of `set` in $VISUAL or $EDITOR, and apply them, as root
+    Edit(Change),
     /// Create a device that lasts until the next boot
     Create(Create),
     /// Take a device away
@@ -376,17 +380,33 @@ pub struct Change {
     pub no_block: bool,
 }
 
+/// `set`.
+#[derive(Debug, Args)]
+pub struct Set {
+    /// Device or RAM disk, also a new device, or defaults for all devices
+    pub name: String,
+    /// Keys of its section with their values, for example zram-size=8GiB
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    pub assignments: Vec<String>,
+    /// Only until the next boot
+    #[arg(long)]
+    pub runtime: bool,
+    /// How
+    #[command(flatten)]
+    pub change: Change,
+}
+
 /// `unset`.
 #[derive(Debug, Args)]
 pub struct Unset {
-    /// Devices and RAM disks
-    #[arg(required_unless_present = "all")]
+    /// Device or RAM disk, then the keys that `set` assigned; with --runtime, devices and RAM disks
+    #[arg(required_unless_present = "all", value_name = "NAME")]
     pub names: Vec<String>,
-    /// What `create`, `remove`, `resize`, `limit`, `swap off` and `disk resize` left
-    #[arg(long, required = true)]
+    /// What `create`, `remove`, `resize`, `limit`, `swap off`, `disk resize` and `set --runtime` left
+    #[arg(long)]
     pub runtime: bool,
     /// Of every device and RAM disk
-    #[arg(long, conflicts_with = "names")]
+    #[arg(long, requires = "runtime", conflicts_with = "names")]
     pub all: bool,
     /// How
     #[command(flatten)]

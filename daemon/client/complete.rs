@@ -13,6 +13,7 @@ use super::columns::{self, Row};
 use super::{out, read, show};
 use engine::Error;
 use engine::sample::Detail;
+use logic::config::lasting;
 use logic::exit::ExitStatus;
 use logic::sample::Snapshot;
 
@@ -46,7 +47,7 @@ pub fn script(shell: &str) -> Result<ExitStatus, Error> {
 fn command() -> Command {
     Cli::command().mut_subcommands(|command| {
         let names = match command.get_name() {
-            "list" | "status" | "show" | "unset" => devices_and_disks,
+            "list" | "status" | "show" | "set" | "unset" => devices_and_disks,
             "disk" => return command.mut_subcommands(|command| with_names(command, disks)),
             "swap" => return command.mut_subcommands(|command| with_names(command, devices)),
             _ => devices,
@@ -59,6 +60,7 @@ fn with_names(command: Command, names: fn() -> Vec<CompletionCandidate>) -> Comm
     let is_new_device = command.get_name() == "create";
     command.mut_args(|arg| match arg.get_id().as_str() {
         "name" | "names" | "patterns" if !is_new_device => arg.add(ArgValueCandidates::new(names)),
+        "assignments" => arg.add(ArgValueCandidates::new(assignments)),
         "snapshot" => arg.add(ArgValueCandidates::new(snapshots)),
         "output" => completed(arg, columns),
         "property" => completed(arg, properties),
@@ -106,6 +108,14 @@ fn devices() -> Vec<CompletionCandidate> {
 
 fn disks() -> Vec<CompletionCandidate> {
     machine().disks.iter().map(|view| CompletionCandidate::new(&view.name)).collect()
+}
+
+/// Keys of the section on the command line.
+fn assignments() -> Vec<CompletionCandidate> {
+    let words: Vec<String> = std::env::args().collect();
+    let keys = words.iter().find_map(|word| lasting::keys(word).ok());
+    let keys = keys.or_else(|| lasting::keys("ramdisk.").ok()).unwrap_or_default();
+    keys.iter().map(|key| CompletionCandidate::new(format!("{key}="))).collect()
 }
 
 /// Snapshots of the disk on the command line.

@@ -19,6 +19,7 @@ mod init;
 mod job;
 #[cfg(test)]
 mod json_schema;
+mod lasting;
 pub mod list;
 mod looks;
 pub mod maintain;

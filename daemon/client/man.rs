@@ -19,8 +19,9 @@ pub const DATE: &str = "2026-11-21";
 /// Maximum length of a line.
 const WIDTH: usize = 79;
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("/etc/zramd/zramd.toml", "The configuration of the administrator."),
+    ("/etc/zramd/zramd.toml.d/99-zramdctl.toml", "The changes of set, unset and edit."),
     ("/usr/lib/zramd/zramd.toml", "The configuration of the distribution, with lower precedence."),
     (
         "/run/zramd/zramd.toml",
@@ -32,11 +33,15 @@ const FILES: [(&str, &str); 4] = [
     ),
 ];
 
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: [(&str, &str); 6] = [
     ("zramdctl", "Lists devices and disks, one line each."),
     ("zramdctl list -o +SAVED,HUGE", "With two additional columns."),
     ("zramdctl status zram0", "One device, with its figures explained."),
     ("zramdctl show zram0 -p SavedBytes --value", "One number, for a script."),
+    (
+        "zramdctl set zram0 zram-size=8GiB swap-priority=50",
+        "Changes size and priority, now and at every boot. Nothing is written if the change has a mistake or is refused.",
+    ),
     ("zramdctl stats", "A sample for Prometheus; zramd(8) names the units that pass it on."),
 ];
 
@@ -94,6 +99,10 @@ pub fn page() -> io::Result<String> {
     }
     out.push_str(".SH ENVIRONMENT\n");
     out.push_str(&tagged("NO_COLOR", "Disables colours if it is not empty; --color takes precedence."));
+    out.push_str(&tagged(
+        "VISUAL, EDITOR",
+        "The editor of edit, with arguments; the first that is set is used.",
+    ));
     out.push_str(".SH FILES\n");
     for (path, meaning) in FILES {
         out.push_str(&tagged(path, meaning));

@@ -42,7 +42,7 @@ pub fn of_create(words: &Create) -> Result<Options, Error> {
             .split_once('=')
             .ok_or_else(|| usage(format!("`--set {assignment}`: write KEY=VALUE, for example label=fast")))?;
         let (key, value) = (key.trim(), value.trim());
-        if options.insert(key.to_owned(), value_of(key, value)).is_some() {
+        if options.insert(key.to_owned(), value_of(SectionKind::Device, key, value)).is_some() {
             return Err(usage(format!("`{key}` is given twice")));
         }
     }
@@ -50,8 +50,8 @@ pub fn of_create(words: &Create) -> Result<Options, Error> {
 }
 
 /// A value with the type of its key; if it does not parse, a string, for which the daemon returns an error.
-fn value_of(key: &str, text: &str) -> Variant<'static> {
-    let value = match SectionKind::Device.key(key).map(|key| key.kind) {
+pub fn value_of(section: SectionKind, key: &str, text: &str) -> Variant<'static> {
+    let value = match section.key(key).map(|key| key.kind) {
         Some(Type::Bool) => text.parse::<bool>().ok().map(Variant::from),
         Some(Type::Integer { .. }) => text.parse::<i64>().ok().map(Variant::from),
         Some(Type::Number) => text.parse::<f64>().ok().map(Variant::from),

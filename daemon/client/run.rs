@@ -7,10 +7,10 @@ use clap::Parser;
 use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
-    act, adopt, benchmark, complete, config, connect, doctor, endpoint, import, init, list, maintain, man,
-    out, overrides, plan, ramdisk, read, show, stats, status, top,
+    act, adopt, benchmark, complete, config, connect, doctor, endpoint, import, init, lasting, list,
+    maintain, man, out, overrides, plan, ramdisk, read, show, stats, status, top,
 };
-use engine::Error;
+use engine::{Error, ErrorKind};
 use logic::exit::ExitStatus;
 use logic::proc::device_number;
 use logic::view::View;
@@ -77,6 +77,17 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
             Ok(noted(cli, connect::run(plan::run(cli, change.force, form.json))))
         }
         Command::Overrides(form) => overrides::run(cli, form.json),
+        Command::Set(words) => Ok(noted(cli, connect::run(lasting::set(ask, &words)))),
+        Command::Edit(change) => Ok(noted(cli, lasting::edit(cli, change)?)),
+        Command::Unset(words) if !words.runtime => match words.names.as_slice() {
+            [name, keys @ ..] if !keys.is_empty() => {
+                Ok(noted(cli, connect::run(lasting::unset(ask, name, keys, words.change))))
+            }
+            _ => {
+                let message = "name the keys, for example `zramdctl unset zram0 zram-size`, or add --runtime";
+                Err(Error::new(ErrorKind::InvalidArgument, message))
+            }
+        },
         Command::Unset(words) => {
             let names = if words.all { overrides::objects(cli)? } else { words.names };
             Ok(connect::run(overrides::unset(cli, &names, words.change)))

@@ -22,6 +22,7 @@ mod disk_rules;
 mod disk_store;
 mod documents;
 mod interop_sdbus;
+mod lasting;
 mod odd_bytes;
 mod one_plan;
 mod prometheus;

@@ -1,0 +1,268 @@
+//! `set`, `unset` and `edit`: changes of the configuration that last.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use zbus::{OwnedObjectPath, Variant};
+
+use super::args::{Change, Cli, Set};
+use super::connect::{self, Bus, answered};
+use super::job::Jobs;
+use super::options::{Options, value_of};
+use super::style::Style;
+use super::{act, out, read};
+use engine::{Error, ErrorKind};
+use host::HostError;
+use host::linux::ramdisk::Calls;
+use host::linux::{files, lasting, process};
+use logic::change::Action;
+use logic::config::fragment;
+use logic::config::lasting::{FILE, HEAD, NAME, Rewrite, left};
+use logic::config::problem::Severity;
+use logic::config::render;
+use logic::config::schema::SectionKind;
+use logic::exit::ExitStatus;
+use logic::record::Target;
+use logic::text::nearest;
+
+fn usage(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidArgument, message)
+}
+
+/// The section for a device, a RAM disk or `defaults`.
+fn section(name: &str) -> String {
+    let name = name.strip_prefix("/dev/").unwrap_or(name);
+    if SectionKind::of(name).is_some() { name.to_owned() } else { format!("ramdisk.{name}") }
+}
+
+/// The kind of a section, and an error for a key that it does not have.
+fn kind_with(section: &str, key: &str) -> Result<SectionKind, Error> {
+    let kind = SectionKind::of(section).unwrap_or(SectionKind::RamDisk);
+    if kind.key(key).is_some() {
+        return Ok(kind);
+    }
+    let meant = nearest(key, kind.keys().iter().map(|key| key.name));
+    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+    Err(usage(format!("unknown key `{key}` of [{section}]{meant}")))
+}
+
+/// `set`.
+pub async fn set(ask: bool, words: &Set) -> Result<ExitStatus, Error> {
+    let section = section(&words.name);
+    let mut keys = Options::new();
+    for word in &words.assignments {
+        let (key, value) = word
+            .split_once('=')
+            .ok_or_else(|| usage(format!("`{word}`: write KEY=VALUE, for example swap-priority=50")))?;
+        let (key, value) = (key.trim(), value.trim());
+        let kind = kind_with(&section, key)?;
+        if value.is_empty() {
+            let name = &words.name;
+            return Err(usage(format!(
+                "`{word}` has no value; `zramdctl unset {name} {key}` removes the key"
+            )));
+        }
+        if keys.insert(key.to_owned(), value_of(kind, key, value)).is_some() {
+            return Err(usage(format!("`{key}` is given twice")));
+        }
+    }
+    configure(ask, &section, keys, words.change, words.runtime).await
+}
+
+/// `unset` with keys.
+pub async fn unset(ask: bool, name: &str, keys: &[String], change: Change) -> Result<ExitStatus, Error> {
+    let section = section(name);
+    let mut removed = Options::new();
+    for key in keys {
+        kind_with(&section, key)?;
+        removed.insert(key.clone(), String::new().into());
+    }
+    configure(ask, &section, removed, change, false).await
+}
+
+async fn configure(
+    ask: bool,
+    section: &str,
+    keys: Options,
+    change: Change,
+    runtime: bool,
+) -> Result<ExitStatus, Error> {
+    let bus = Bus::open(ask).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    let mut options = act::forced(change.force);
+    if runtime {
+        options.insert("runtime", Variant::from(true));
+    }
+    let sections = BTreeMap::from([(section, keys)]);
+    let job: OwnedObjectPath = bus.manager("Configure", &(sections, options)).await?;
+    act::finish(&mut jobs, &job, change.no_block, &format!("configuring {section}")).await?;
+    Ok(ExitStatus::Success)
+}
+
+/// `edit`.
+pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
+    if let Some(file) = read::daemons_file(cli) {
+        let message = format!("with `--config {0}`, {FILE} is not read: edit {0}", file.display());
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    let root = Path::new("/");
+    let before = lasting::read(root)?;
+    let draft = Draft::create(before.as_deref().unwrap_or(HEAD))?;
+    let editor = editor()?;
+    let rewrite = loop {
+        draft.edit(&editor)?;
+        let after = left(draft.text()?);
+        if after == before {
+            out::note("Nothing is changed.");
+            return Ok(ExitStatus::Success);
+        }
+        let rewrite = Rewrite { before: before.clone(), after };
+        match try_out(cli, &rewrite, change.force) {
+            Ok(()) => break rewrite,
+            Err(error) => {
+                out::error(&error.message);
+                if !again()? {
+                    out::note("Nothing is changed.");
+                    return Ok(error.exit_status());
+                }
+            }
+        }
+    };
+    lasting::replace(&Calls::new(), root, &rewrite).map_err(|error| {
+        Error::new(error.kind, format!("{}; your text is in {}", error.message, draft.keep().display()))
+    })?;
+    Ok(connect::run(async {
+        match act::reload(!cli.no_ask_password, change).await {
+            Err(error) if error.kind == ErrorKind::NotRunning => {
+                out::note("Written. zramd.service is not running; the change is applied when it starts.");
+                Ok(ExitStatus::Success)
+            }
+            done => done,
+        }
+    }))
+}
+
+/// An error if the configuration would have a mistake, or if what the drop-in names cannot be applied.
+fn try_out(cli: &Cli, rewrite: &Rewrite, forced: bool) -> Result<(), Error> {
+    let root = Path::new("/");
+    let loaded = files::load(root, files::find_sources_after(root, Some(rewrite)));
+    let problems = engine::check(&read::host(), &loaded).problems;
+    if !problems.is_empty() {
+        out::note(render::render(&problems, Style::stderr(cli.color).has_colour()).trim_end());
+    }
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return Err(Error::new(ErrorKind::Config, "the configuration would have mistakes"));
+    }
+    let texts = [&rewrite.before, &rewrite.after].into_iter().flatten();
+    let sections = texts.flat_map(|text| fragment::read(Path::new(FILE), text, 0).0.sections.into_keys());
+    let sections: Vec<String> = sections.collect();
+    let is_named = |target: &Target| {
+        sections.iter().any(|section| section == "defaults" || *section == target.to_string())
+    };
+    let survey = read::survey(None, &loaded, forced)?;
+    let refused = survey.changes.iter().filter(|change| change.action == Action::Refuse);
+    let refused = refused.filter(|change| is_named(&change.target)).map(|change| {
+        let text = format!("{}: {}", change.target, change.detail);
+        answered(change.kind.unwrap_or(ErrorKind::Unsafe), &text)
+    });
+    refused.reduce(Error::join).map_or(Ok(()), Err)
+}
+
+/// Asks on standard error. The end of standard input is a no.
+fn again() -> Result<bool, Error> {
+    write!(io::stderr(), "Edit it again? [Y/n] ").ok();
+    let mut answer = String::new();
+    let length = io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| Error::failed(format!("cannot read the answer: {error}")))?;
+    Ok(length > 0 && !matches!(answer.trim().to_ascii_lowercase().as_str(), "n" | "no"))
+}
+
+/// The editor with its arguments.
+fn editor() -> Result<Vec<String>, Error> {
+    let named = ["VISUAL", "EDITOR"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let mut named = named.map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<String>>());
+    let installed = || {
+        let mut names = ["editor", "nano", "vim", "vi"].into_iter();
+        let found = names.find_map(|name| process::find_program(Path::new("/"), name))?;
+        Some(vec![found.display().to_string()])
+    };
+    named.find(|words| !words.is_empty()).or_else(installed).ok_or_else(|| {
+        Error::new(ErrorKind::Unsupported, "there is no editor; name one in the environment variable EDITOR")
+    })
+}
+
+/// A copy of the drop-in in a directory of its own, so that no file of the editor stays behind.
+struct Draft {
+    directory: PathBuf,
+}
+
+impl Draft {
+    fn create(text: &str) -> Result<Draft, Error> {
+        // In /etc, so that a read-only one is reported before the work.
+        let directory = PathBuf::from(format!("/etc/zramd/.edit-{}", std::process::id()));
+        let failed = |error: io::Error| {
+            lasting::explained(HostError::io(directory.display().to_string(), "create", &error))
+        };
+        fs::create_dir_all("/etc/zramd").map_err(failed)?;
+        fs::DirBuilder::new().mode(0o700).create(&directory).map_err(failed)?;
+        let draft = Draft { directory: directory.clone() };
+        fs::write(draft.path(), text).map_err(failed)?;
+        Ok(draft)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(NAME)
+    }
+
+    /// Leaves the directory where it is, and returns the path of the copy.
+    fn keep(self) -> PathBuf {
+        let path = self.path();
+        std::mem::forget(self);
+        path
+    }
+
+    fn edit(&self, editor: &[String]) -> Result<(), Error> {
+        let Some((program, arguments)) = editor.split_first() else { return Ok(()) };
+        match Command::new(program).args(arguments).arg(self.path()).status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(Error::failed(format!("{program}: {status}; nothing is changed"))),
+            Err(error) => Err(HostError::io(program.as_str(), "run", &error).into()),
+        }
+    }
+
+    fn text(&self) -> Result<String, Error> {
+        fs::read_to_string(self.path())
+            .map_err(|error| Error::from(HostError::io(self.path().display().to_string(), "read", &error)))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // One that stays is hidden, and is not read.
+        fs::remove_dir_all(&self.directory).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_sections() {
+        for (name, expected) in [
+            ("zram0", "zram0"),
+            ("/dev/zram0", "zram0"),
+            ("logs", "ramdisk.logs"),
+            ("ramdisk.logs", "ramdisk.logs"),
+            ("defaults", "defaults"),
+        ] {
+            assert_eq!(section(name), expected);
+        }
+        assert!(kind_with("zram0", "zram-sise").unwrap_err().message.contains("`zram-size`"));
+    }
+}
