@@ -9,11 +9,12 @@ use super::args::{Change, Create, NoBlock};
 use super::connect::Bus;
 use super::job::Jobs;
 use super::{options, out};
-use engine::sample;
+use engine::sample::{self, Detail};
 use host::linux::LinuxHost;
 use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
 use logic::human::human;
+use logic::sample::{RoleView, Snapshot};
 use logic::view::View;
 
 const DEVICE: &str = "org.zramd1.Device";
@@ -30,7 +31,7 @@ async fn device(bus: &Bus, name: &str) -> Result<OwnedObjectPath> {
     bus.manager("GetDevice", &bare(name)).await
 }
 
-fn bare(name: &str) -> &str {
+pub(super) fn bare(name: &str) -> &str {
     name.strip_prefix("/dev/").unwrap_or(name)
 }
 
@@ -105,6 +106,11 @@ pub async fn resize(ask: bool, name: &str, size: &str, change: Change) -> Result
 
 /// `swap on`.
 pub async fn swap_on(ask: bool, name: &str, change: NoBlock) -> Result<ExitStatus> {
+    let found = machine();
+    // The daemon activates file systems, too.
+    if found.device(bare(name)).is_some_and(|device| device.role == RoleView::Filesystem) {
+        return Err(no_swap(name));
+    }
     let bus = Bus::open(ask).await?;
     let mut jobs = Jobs::listen(&bus).await?;
     // By name: a device that is off has no object.
@@ -113,19 +119,32 @@ pub async fn swap_on(ask: bool, name: &str, change: NoBlock) -> Result<ExitStatu
     Ok(ExitStatus::Success)
 }
 
-/// `swap off`.
-pub async fn swap_off(ask: bool, name: &str, change: NoBlock) -> Result<ExitStatus> {
+/// `swap off`; `is_off` if the same command has switched it off before.
+pub async fn swap_off(ask: bool, name: &str, change: NoBlock, is_off: bool) -> Result<ExitStatus> {
     let bus = Bus::open(ask).await?;
-    let path = device(&bus, name).await?;
     let mut jobs = Jobs::listen(&bus).await?;
-    let asked = bus.call(path.as_str(), "org.zramd1.Swap", "Deactivate", &(forced(false),)).await;
-    let job: OwnedObjectPath = asked.map_err(|failure: Error| match failure.kind {
-        // The device exists, so the missing object is its swap interface.
-        ErrorKind::NotFound => Error::new(failure.kind, format!("{} is no swap", bare(name))),
-        _ => failure,
-    })?;
+    let asked = async {
+        let path = device(&bus, name).await?;
+        let asked = bus.call(path.as_str(), "org.zramd1.Swap", "Deactivate", &(forced(false),)).await;
+        asked.map_err(|failure: Error| match failure.kind {
+            // The device exists, so the missing object is its swap interface.
+            ErrorKind::NotFound => no_swap(name),
+            _ => failure,
+        })
+    };
+    let job: OwnedObjectPath = match asked.await {
+        Err(failure) if failure.kind == ErrorKind::NotFound && is_off => {
+            out::line(&format!("{}: switched off already", bare(name)));
+            return Ok(ExitStatus::Success);
+        }
+        asked => asked?,
+    };
     finish(&mut jobs, &job, change.no_block, &format!("switching off {}", bare(name))).await?;
     Ok(ExitStatus::Success)
+}
+
+fn no_swap(name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("{} is no swap", bare(name)))
 }
 
 /// `limit`.
@@ -165,8 +184,12 @@ pub async fn compact(ask: bool, names: &[String]) -> Result<ExitStatus> {
 
 /// Memory used by a device; 0 if it cannot be read.
 fn memory_used(name: &str) -> u64 {
-    let snapshot = sample::snapshot(&LinuxHost::new("/"), &View::default()).unwrap_or_default();
-    snapshot.device(name).map_or(0, |device| device.stats.memory.mem_used_total)
+    machine().device(name).map_or(0, |device| device.stats.memory.mem_used_total)
+}
+
+/// The devices; none if they cannot be read.
+fn machine() -> Snapshot {
+    sample::figures(&LinuxHost::new("/"), &View::default(), Detail::Listed).unwrap_or_default()
 }
 
 /// Prints each failure, and returns the exit status for all of them.

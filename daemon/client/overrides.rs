@@ -59,6 +59,14 @@ fn row(found: &Override) -> Vec<String> {
         .to_vec()
 }
 
+/// Whether `swap off` has switched this device off.
+pub fn is_switched_off(cli: &Cli, name: &str) -> bool {
+    let off = |found: &Override| {
+        found.object == act::bare(name) && found.command == Some(overlay::Command::SwapOff)
+    };
+    read::config(read::daemons_file(cli).as_ref()).merged.overrides.iter().any(off)
+}
+
 /// Prints notes about overrides that are in effect.
 pub fn note(overrides: &[Override], cli: &Cli) {
     let notes = overlay::findings(overrides);

@@ -104,7 +104,8 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
             Ok(connect::run(act::swap_on(ask, &name, change)))
         }
         Command::Swap { command: Swap::Off { name, change } } => {
-            Ok(connect::run(act::swap_off(ask, &name, change)))
+            let is_off = overrides::is_switched_off(cli, &name);
+            Ok(connect::run(act::swap_off(ask, &name, change, is_off)))
         }
         Command::Limit { name, limit } => Ok(connect::run(act::limit(ask, &name, &limit))),
         Command::Adopt { name } => adopt::run(cli, &name),

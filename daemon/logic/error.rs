@@ -78,11 +78,11 @@ const TABLE: &[(ErrorKind, &str, ExitStatus)] = &[
     (ErrorKind::Cancelled, "org.zramd1.Error.Cancelled", ExitStatus::Failure),
     (ErrorKind::Postponed, "org.zramd1.Error.Postponed", ExitStatus::Failure),
     (ErrorKind::NotPermitted, "org.freedesktop.DBus.Error.AccessDenied", ExitStatus::NotPermitted),
-    (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.ServiceUnknown", ExitStatus::Failure),
+    (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.ServiceUnknown", ExitStatus::NotRunning),
     (ErrorKind::Partly, "org.zramd1.Error.Partly", ExitStatus::Partly),
     // Names used only by the bus or its library.
-    (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.NameHasNoOwner", ExitStatus::Failure),
-    (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.NoServer", ExitStatus::Failure),
+    (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.NameHasNoOwner", ExitStatus::NotRunning),
+    (ErrorKind::NotRunning, "org.freedesktop.DBus.Error.NoServer", ExitStatus::NotRunning),
     (ErrorKind::NotPermitted, "org.freedesktop.DBus.Error.AuthFailed", ExitStatus::NotPermitted),
     (
         ErrorKind::NotPermitted,
@@ -225,6 +225,7 @@ mod tests {
             (ErrorKind::LosesContents, 7),
             (ErrorKind::InsufficientMemory, 7),
             (ErrorKind::Unmanaged, 7),
+            (ErrorKind::NotRunning, 69),
             (ErrorKind::NotPermitted, 77),
         ] {
             assert_eq!(kind.exit_status().code(), code, "{kind:?}");

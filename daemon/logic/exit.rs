@@ -19,12 +19,14 @@ pub enum ExitStatus {
     Partly,
     /// Refused as unsafe.
     Refused,
+    /// The daemon or the bus is not running.
+    NotRunning,
     /// Not permitted.
     NotPermitted,
 }
 
 /// All exit statuses with descriptions, for documentation.
-pub const STATUSES: [(ExitStatus, &str); 9] = [
+pub const STATUSES: [(ExitStatus, &str); 10] = [
     (ExitStatus::Success, "Done, or nothing to do."),
     (ExitStatus::Failure, "It failed, or the configuration has mistakes."),
     (ExitStatus::Usage, "Wrong usage."),
@@ -33,6 +35,7 @@ pub const STATUSES: [(ExitStatus, &str); 9] = [
     (ExitStatus::Unsupported, "The kernel lacks zram or a feature that is needed."),
     (ExitStatus::Partly, "Some of several targets failed."),
     (ExitStatus::Refused, "Refused because memory would run out or contents would be lost."),
+    (ExitStatus::NotRunning, "zramd.service, or the bus, is not running."),
     (ExitStatus::NotPermitted, "Not permitted."),
 ];
 
@@ -48,6 +51,8 @@ impl ExitStatus {
             ExitStatus::Unsupported => 5,
             ExitStatus::Partly => 6,
             ExitStatus::Refused => 7,
+            // Both as in <sysexits.h>.
+            ExitStatus::NotRunning => 69,
             ExitStatus::NotPermitted => 77,
         }
     }
@@ -68,6 +73,7 @@ mod tests {
             (ExitStatus::Unsupported, 5),
             (ExitStatus::Partly, 6),
             (ExitStatus::Refused, 7),
+            (ExitStatus::NotRunning, 69),
             (ExitStatus::NotPermitted, 77),
         ];
         for (status, code) in table {

@@ -450,16 +450,57 @@ fn monitor_sees_a_device_come_and_go() {
 }
 
 #[test]
+fn exit_statuses_are_consistent() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = format!(
+        "[zram0]\nzram-size = \"16MiB\"\n[zram1]\nzram-size = \"16MiB\"\nmount-point = {:?}\n",
+        directory.path().join("mounted")
+    );
+    let Some(session) = Session::begin(&config) else { return };
+    session.ok(&["reload"]);
+    assert_eq!(session.fails(&["swap", "on", "zram1"], 4), session.fails(&["swap", "off", "zram1"], 4));
+    for state in ["on", "off"] {
+        session.ok(&["swap", state, "zram0"]);
+        session.ok(&["swap", state, "zram0"]);
+        assert_eq!(swap("zram0").is_some(), state == "on");
+    }
+    session.fails(&["swap", "off", "zram9"], 4);
+    session.ok(&["swap", "on", "zram0"]);
+    // What is too small in the configuration is as wrong there.
+    for words in [
+        &["create", "--size", "512KiB"][..],
+        &["resize", "zram0", "512KiB"],
+        &["set", "--runtime", "zram0", "zram-size=512KiB"],
+    ] {
+        session.fails(words, 1);
+    }
+    for words in [
+        &["resize", "zram0", "0"][..],
+        &["limit", "zram0", "much"],
+        &["bench", "run", "--threads", "65535"],
+        &["stats", "--format", "xml"],
+    ] {
+        session.fails(words, 2);
+    }
+    session.ok(&["compact", "zram0", "zram1"]);
+    session.fails(&["compact", "zram0", "zram9"], 6);
+    session.fails(&["remove", "zram8", "zram9"], 4);
+    session.fails(&["remove", "zram1"], 7);
+    session.fails(&["remove", "zram0", "zram9"], 6);
+    session.ok(&["remove", "--force", "zram1"]);
+}
+
+#[test]
 fn without_a_daemon_each_command_says_what_to_do() {
     let Some(bus) = Bus::start() else { return };
     let run = |words: &[&str]| -> Output { zramdctl(bus.address(), words).output().unwrap() };
     for words in [&["reload"][..], &["create", "-s", "16MiB"], &["remove", "zram0"], &["monitor"]] {
         let output = run(words);
-        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        assert_eq!(output.status.code(), Some(69), "{words:?}: {output:?}");
         assert!(texts(&output).1.contains("`systemctl enable --now zramd.service`"), "{words:?}: {output:?}");
     }
     let nowhere = zramdctl("unix:path=/nonexistent", &["reload"]).output().unwrap();
-    assert_eq!(nowhere.status.code(), Some(1));
+    assert_eq!(nowhere.status.code(), Some(69));
     let messages = texts(&nowhere).1;
     assert!(!messages.is_empty() && !messages.contains("os error"), "{messages}");
     // Read-only commands need neither.
