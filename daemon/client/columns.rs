@@ -1,7 +1,7 @@
 //! The columns of `list`. Names are those of zramctl(8) where the meaning is the same.
 
 use logic::figure::{Figure, Unit, Value, named};
-use logic::human::short;
+use logic::human::{short, signed};
 use logic::sample::{DeviceView, DiskView, Snapshot};
 
 /// One line of the list.
@@ -58,6 +58,8 @@ pub enum Cell {
     Text(String),
     /// An amount.
     Bytes(u64),
+    /// A difference of amounts.
+    Difference(i64),
     /// A number.
     Number(i64),
     /// A quotient.
@@ -90,7 +92,8 @@ impl Cell {
             Cell::Text(text) => text.clone(),
             Cell::Bytes(bytes) if exact => bytes.to_string(),
             Cell::Bytes(bytes) => short(*bytes),
-            Cell::Number(number) => number.to_string(),
+            Cell::Difference(bytes) if !exact => signed(*bytes, short),
+            Cell::Difference(number) | Cell::Number(number) => number.to_string(),
             Cell::Ratio(ratio) => format!("{ratio:.2}"),
         }
     }
@@ -235,7 +238,11 @@ pub const COLUMNS: &[Column] = &[
         "Priority of the swap.",
     ),
     figure("SWAP-USED", "SwapUsedBytes", none),
-    figure("SAVED", "SavedBytes", none),
+    // A loss is negative.
+    Column {
+        device: Source::Other(|device| Cell::Difference(device.stats.derived.balance())),
+        ..figure("SAVED", "SavedBytes", none)
+    },
     figure("HEADROOM", "HeadroomBytes", |disk| Cell::Bytes(disk.free_bytes)),
     alias("ZERO-PAGES", figure("SAME", "SamePages", none)),
     figure("HUGE", "HugePages", none),
@@ -254,6 +261,12 @@ pub const COLUMNS: &[Column] = &[
         "Reads and writes that failed.",
     ),
     figure("WB-SIZE", "BackingBytes", none),
+    number(
+        "STREAMS",
+        |device| device.streams.map_or(Cell::Empty, |count| Cell::Number(count.into())),
+        none,
+        "Concurrent compressions; empty since Linux 6.15, which has no such limit.",
+    ),
 ];
 
 /// A column, with the name by which it was selected.
@@ -335,7 +348,7 @@ mod tests {
 
     #[test]
     fn an_unknown_column_is_returned() {
-        assert_eq!(headings(Some("NAME,streams"), false).unwrap_err(), "streams");
+        assert_eq!(headings(Some("NAME,stream"), false).unwrap_err(), "stream");
         assert_eq!(headings(Some(""), false).unwrap_err(), "");
         assert_eq!(headings(Some("+"), false).unwrap_err(), "");
     }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use logic::human::human;
+use logic::human::{human, signed};
 use logic::proc::Pressure;
 use logic::sample::{DeviceView, DiskView, Snapshot, StateView};
 use logic::table;
@@ -51,6 +51,8 @@ pub enum Cell {
     Text(String),
     /// An amount of bytes.
     Bytes(u64),
+    /// A difference of amounts.
+    Difference(i64),
     /// A quotient.
     Ratio(f64),
     /// A share, 0 to 1.
@@ -63,6 +65,7 @@ impl fmt::Display for Cell {
             Cell::Empty => f.write_str("-"),
             Cell::Text(text) => f.write_str(text),
             Cell::Bytes(bytes) => f.write_str(&human(*bytes)),
+            Cell::Difference(bytes) => f.write_str(&signed(*bytes, human)),
             Cell::Ratio(ratio) => write!(f, "{ratio:.2}"),
             Cell::Share(share) => write!(f, "{:.0} %", share * 100.0),
         }
@@ -75,6 +78,7 @@ impl Cell {
         let order = match (self, other) {
             (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
             (Cell::Bytes(a), Cell::Bytes(b)) => b.cmp(a),
+            (Cell::Difference(a), Cell::Difference(b)) => b.cmp(a),
             (Cell::Ratio(a), Cell::Ratio(b)) | (Cell::Share(a), Cell::Share(b)) => b.total_cmp(a),
             (Cell::Empty, Cell::Empty) => Ordering::Equal,
             (Cell::Empty, _) => return Ordering::Greater,
@@ -189,12 +193,12 @@ fn head(now: &Snapshot, pressure: Option<Pressure>) -> Vec<Vec<String>> {
     let sum = |amount: fn(&DeviceView) -> u64| -> u64 { now.devices.iter().map(amount).sum() };
     let stored = sum(|device| device.stats.memory.orig_data_size);
     let used = sum(|device| device.stats.memory.mem_used_total);
-    let saved = sum(|device| device.stats.derived.saved_bytes);
+    let saved = now.devices.iter().map(|device| device.stats.derived.balance()).fold(0, i64::saturating_add);
     let mut head = vec![first];
     if now.devices.len() > 1 {
         head.push(vec![
             format!("stored {} in {}", human(stored), human(used)),
-            format!("saved {}", human(saved)),
+            format!("saved {}", signed(saved, human)),
         ]);
     }
     head
@@ -214,7 +218,7 @@ fn row(before: Option<&DeviceView>, now: &DeviceView) -> Row {
         Cell::Bytes(memory.orig_data_size),
         Cell::Bytes(memory.mem_used_total),
         if derived.compression_ratio == 0.0 { Cell::Empty } else { Cell::Ratio(derived.compression_ratio) },
-        Cell::Bytes(derived.saved_bytes),
+        Cell::Difference(derived.balance()),
         Cell::Bytes(derived.headroom_bytes),
         now.swap.map_or(Cell::Empty, |swap| Cell::Bytes(swap.used_bytes)),
         rate(before, now, |device| device.stats.block.read_bytes),

@@ -314,6 +314,47 @@ mod tests {
         assert_eq!(of(&machine(&Snapshot::default(), &[], &[])), manager);
     }
 
+    /// Names in JSON are those of the bus, in lower case: the end of the path to the value.
+    #[test]
+    fn names_are_those_of_json() {
+        fn paths(value: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+            match value {
+                serde_json::Value::Object(members) => members.iter().for_each(|(key, value)| {
+                    let path = format!("{path}_{key}");
+                    paths(value, &path, found);
+                    found.push(path);
+                }),
+                serde_json::Value::Array(items) => items.iter().for_each(|item| paths(item, path, found)),
+                _ => {}
+            }
+        }
+        // Sums, counts and presence of what is in JSON, and what is not part of it.
+        let others = [
+            "TotalOriginalBytes",
+            "TotalCompressedBytes",
+            "TotalMemoryUsedBytes",
+            "SnapshotCount",
+            "Active",
+            "Backend",
+            "NextSaveTimestamp",
+            "Version",
+            "ConfigFiles",
+            "Overrides",
+        ];
+        let mut found = Vec::new();
+        paths(&serde_json::to_value(fixture::machine()).unwrap(), "", &mut found);
+        for name in names().filter(|name| !others.contains(name)) {
+            let mut key = String::new();
+            for letter in name.chars() {
+                if letter.is_uppercase() {
+                    key.push('_');
+                }
+                key.extend(letter.to_lowercase());
+            }
+            assert!(found.iter().any(|path| path.ends_with(&key)), "{name}");
+        }
+    }
+
     /// `original_data_bytes` after an attribute; zbus derives the property name from it.
     fn function_name(part: &str) -> String {
         let (_, rest) = part.split_once("fn ").unwrap();

@@ -418,6 +418,11 @@ fn contents(view: &DeviceView, snapshot: &Snapshot, paragraph: &mut Paragraph) {
             text.push_str(&format!("; {without} pages do not count"));
         }
         paragraph.line("Ratio", text);
+    }
+    if derived.loss_bytes > 0 {
+        let text = format!("nothing: it takes {} more than without compression", human(derived.loss_bytes));
+        paragraph.line("Saved", text);
+    } else if derived.compression_ratio > 0.0 {
         let saved = match derived.saved_bytes {
             0 => "nothing".to_owned(),
             bytes => format!("{} of memory", human(bytes)),

@@ -281,13 +281,16 @@ fn progress(name: &str, share: &Value) -> Option<Event> {
 }
 
 fn stats_text(stats: &Properties) -> String {
-    let bytes = |name: &str| human(stats.get(name).and_then(Value::as_u64).unwrap_or(0));
+    let number = |name: &str| stats.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let bytes = |name: &str| human(number(name));
+    let (gain, balance) =
+        if number("LossBytes") > 0 { ("lost", "LossBytes") } else { ("saved", "SavedBytes") };
     let ratio = stats.get("CompressionRatio").and_then(Value::as_f64).unwrap_or(0.0);
     format!(
-        "stored {} in {}, ratio {ratio:.2}, saved {}, read {}, written {}",
+        "stored {} in {}, ratio {ratio:.2}, {gain} {}, read {}, written {}",
         bytes("OriginalDataBytes"),
         bytes("MemoryUsedBytes"),
-        bytes("SavedBytes"),
+        bytes(balance),
         bytes("ReadBytes"),
         bytes("WrittenBytes")
     )

@@ -163,8 +163,11 @@ impl<H: Host> Around<'_, H> {
 
     /// An attribute; empty if the kernel lacks it, or if this level of detail leaves it out.
     fn text(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
-        use Attribute::{BackingDev, IoStat, RecompAlgorithm, Stat, WritebackLimitEnable};
-        let beyond = matches!(attribute, BackingDev | IoStat | RecompAlgorithm | Stat | WritebackLimitEnable);
+        use Attribute::{BackingDev, IoStat, MaxCompStreams, RecompAlgorithm, Stat, WritebackLimitEnable};
+        let beyond = matches!(
+            attribute,
+            BackingDev | IoStat | MaxCompStreams | RecompAlgorithm | Stat | WritebackLimitEnable
+        );
         if beyond && self.detail == Detail::Listed {
             return Ok(String::new());
         }
@@ -232,6 +235,7 @@ fn device<H: Host>(
             && ["none", ""].contains(&backing),
         backing_device: if backing == "none" { String::new() } else { backing.to_owned() },
         writeback_limit_bytes: writeback_limit(around, number)?,
+        streams: text(Attribute::MaxCompStreams)?.trim().parse().ok(),
         swap,
         mount,
         name,

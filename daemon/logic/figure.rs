@@ -304,7 +304,17 @@ pub const FIGURES: &[Figure] = &[
             |view| Some(view.stats.derived.saved_bytes.into()),
             "Memory that the stored pages would take uncompressed, less what they do take.",
         ),
-        "",
+        "0 if they take more: then LossBytes is the difference.",
+    ),
+    figure(
+        "LossBytes",
+        gauge(
+            "device_loss",
+            Unit::Bytes,
+            |view| Some(view.stats.derived.loss_bytes.into()),
+            "Memory that the stored pages take, less what they would take uncompressed.",
+        ),
+        "0 if they take less: then SavedBytes is the difference.",
     ),
     figure(
         "HeadroomBytes",

@@ -32,6 +32,12 @@ pub fn human(bytes: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[power as usize - 1])
 }
 
+/// A text of a difference, from that of its amount.
+pub fn signed(bytes: i64, text: fn(u64) -> String) -> String {
+    let sign = if bytes < 0 { "-" } else { "" };
+    format!("{sign}{}", text(bytes.unsigned_abs()))
+}
+
 /// An amount for tables, as in zramctl(8): one decimal unless it is 0, no blank, one letter.
 pub fn short(bytes: u64) -> String {
     let text = human(bytes);
@@ -79,6 +85,13 @@ mod tests {
         ] {
             assert_eq!(short(bytes), text);
         }
+    }
+
+    #[test]
+    fn differences_have_a_sign() {
+        assert_eq!(signed(-1536, human), "-1.5 KiB");
+        assert_eq!(signed(4096, short), "4K");
+        assert_eq!(signed(i64::MIN, short), "-8E");
     }
 
     #[test]

@@ -38,13 +38,13 @@ pub struct Snapshot {
     /// RAM disks of zramd, by name.
     pub disks: Vec<DiskView>,
     /// Kernel settings changed by zramd.
-    #[serde(default)]
+    #[serde(default, rename = "vm_settings")]
     pub vm: Vec<VmView>,
     /// Report of the last maintenance run.
     #[serde(default)]
     pub maintenance: Report,
     /// Memory pressure, if it is monitored.
-    #[serde(default)]
+    #[serde(default, rename = "pressure_level")]
     pub pressure: Level,
     /// Why it has this level; empty without pressure.
     #[serde(default)]
@@ -192,6 +192,7 @@ pub struct DeviceView {
     /// Its parameters, as configured: the kernel does not show them.
     pub algorithm_parameters: BTreeMap<String, String>,
     /// Algorithms offered by the kernel.
+    #[serde(rename = "supported_algorithms")]
     pub available_algorithms: Vec<String>,
     /// Secondary algorithms and their priorities.
     pub recompression_algorithms: Vec<(u32, String)>,
@@ -202,6 +203,9 @@ pub struct DeviceView {
     pub writeback_missing: bool,
     /// Write-back limit left, in bytes; `None` without a limit.
     pub writeback_limit_bytes: Option<u64>,
+    /// Number of concurrent compressions (`max_comp_streams`); `None` since Linux 6.15, which does not limit them.
+    #[serde(default)]
+    pub streams: Option<u32>,
     /// Its swap, if it is active.
     pub swap: Option<SwapView>,
     /// Its mount, if it is mounted.
@@ -295,6 +299,7 @@ impl DiskView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stats {
     /// Time of reading: microseconds since boot, excluding suspend (`CLOCK_MONOTONIC`).
+    #[serde(rename = "stats_timestamp_monotonic")]
     pub timestamp_monotonic_usec: u64,
     /// `mm_stat`.
     pub memory: MmStat,

@@ -38,6 +38,8 @@ pub struct KernelConfig {
     pub reset_keeps_algorithm: bool,
     /// Whether devices have a sequence number (since 5.15).
     pub diskseq: bool,
+    /// Whether `max_comp_streams` exists (before 6.15).
+    pub streams: bool,
 }
 
 impl KernelConfig {
@@ -54,6 +56,7 @@ impl KernelConfig {
             recompress_time: Duration::ZERO,
             reset_keeps_algorithm: false,
             diskseq: true,
+            streams: false,
         }
     }
 
@@ -83,6 +86,7 @@ impl KernelConfig {
         match attribute {
             Attribute::AlgorithmParams => self.algorithm_params,
             Attribute::DiskSeq => self.diskseq,
+            Attribute::MaxCompStreams => self.streams,
             Attribute::RecompAlgorithm | Attribute::Recompress => self.multi_comp,
             Attribute::BackingDev
             | Attribute::BdStat
@@ -188,6 +192,7 @@ impl Device {
             Attribute::DiskSize => format!("{}\n", self.disk_size),
             Attribute::InitState => format!("{}\n", u8::from(self.is_initialised())),
             Attribute::MmStat => self.mm_stat(),
+            Attribute::MaxCompStreams => "2\n".to_owned(),
             Attribute::IoStat => format!("{0:8} {0:8} {0:8} {0:8}\n", 0),
             Attribute::BdStat => {
                 format!("{:8} {:8} {:8}\n", self.slots.blocks(), self.slots.read, self.slots.written)

@@ -123,9 +123,9 @@ fn plan_prints_the_changes_as_json() {
 
 #[test]
 fn wrong_usage_ends_with_2_and_says_what_there_is() {
-    let (code, lines) = refused(&["list", "-o", "NAME,STREAMS"]);
+    let (code, lines) = refused(&["list", "-o", "NAME,STREAM"]);
     assert_eq!((code, lines.len()), (Some(2), 1), "{lines:?}");
-    assert!(lines[0].contains("\"STREAMS\"") && lines[0].contains("COMP-RATIO"), "{lines:?}");
+    assert!(lines[0].contains("\"STREAM\"") && lines[0].contains("COMP-RATIO"), "{lines:?}");
     let (code, lines) = refused(&["show", "-p", "TotalOriginalByte"]);
     assert_eq!(code, Some(2));
     assert!(lines[0].contains("TotalOriginalBytes?"), "{lines:?}");

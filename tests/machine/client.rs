@@ -38,6 +38,93 @@ const FORMS: [(&[&str], &str); 2] = [
     (&[], "ALGORITHM,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED,ZERO-PAGES,MOUNTPOINT"),
 ];
 
+/// Calls of zramctl in scripts that only look. packaging/docs/switching.md lists them.
+const CALLS: [&str; 16] = [
+    "",
+    "/dev/zram0",
+    "--output-all",
+    "--bytes --raw --noheadings",
+    "-n -o NAME",
+    "--noheadings -o NAME,MOUNTPOINT",
+    "-o NAME,DISKSIZE,DATA,COMPR,TOTAL",
+    "--raw --bytes -n -o NAME,ALGORITHM,DISKSIZE",
+    "--output NAME,STREAMS,ZERO-PAGES",
+    "-b --output name,data,compr,total,mem-limit,mem-used,migrated",
+    "-bn --raw -o DISKSIZE /dev/zram0",
+    "-n --bytes --raw -o DATA,COMPR,TOTAL /dev/zram1",
+    "--noheadings --output ALGORITHM /dev/zram0",
+    "--output MOUNTPOINT --noheadings /dev/zram1",
+    "/dev/zram77",
+    "-o NAME,UNKNOWN",
+];
+
+/// Whether a call succeeds, and its lines with the cells by column; without headings, by number of the column.
+fn looked(program: &str, call: &str) -> (bool, Vec<Vec<String>>) {
+    let output = Command::new(program)
+        .args(call.split_whitespace().filter(|word| *word != "--raw"))
+        .arg("--raw")
+        .output()
+        .unwrap();
+    // zramctl leaves cells empty, and names devices by their node. With all columns, two have other headings here.
+    let cell = |cell: &str| match cell.trim_start_matches("/dev/") {
+        "" => "-".to_owned(),
+        "SAME" => "ZERO-PAGES".to_owned(),
+        "MEM-PEAK" => "MEM-USED".to_owned(),
+        cell => cell.to_owned(),
+    };
+    let rows = texts(&output).0;
+    let rows = rows.lines().map(|line| line.split(' ').map(cell).collect());
+    // RAM disks are no devices.
+    (output.status.success(), rows.filter(|row: &Vec<String>| row[0] != "scratch").collect())
+}
+
+/// The lines with these columns only, if there are headings.
+fn with_columns(lines: Vec<Vec<String>>, headings: &[String]) -> Vec<Vec<String>> {
+    let Some(places) = headings
+        .iter()
+        .map(|heading| lines.first()?.iter().position(|found| found == heading))
+        .collect::<Option<Vec<usize>>>()
+    else {
+        return lines;
+    };
+    lines.iter().map(|line| places.iter().map(|&place| line[place].clone()).collect()).collect()
+}
+
+fn calls_are_those_of_zramctl() {
+    let table = fs::read_to_string(repository("packaging/docs/switching.md")).unwrap();
+    for call in CALLS {
+        let listed = format!("| `{}` |", format!("zramctl {call}").trim_end());
+        assert!(table.contains(&listed), "{listed}");
+        let mut seen: Vec<Vec<Vec<String>>> = Vec::new();
+        eventually("the same answer", || {
+            let (succeeds, theirs) = looked("zramctl", call);
+            let (succeeds_too, ours) = looked(PROGRAM, call);
+            // By default, and with all columns, the columns of zramctl are among others. MIGRATED: see `FORMS`.
+            let common: Vec<String> = theirs
+                .first()
+                .into_iter()
+                .flatten()
+                .filter(|name| !["STREAMS", "MIGRATED"].contains(&name.as_str()))
+                .cloned()
+                .collect();
+            seen = if call == "--bytes --raw --noheadings" {
+                let six = |lines: Vec<Vec<String>>| lines.into_iter().map(|line| line[..6].to_vec());
+                vec![six(theirs).collect(), six(ours).collect()]
+            } else if call.contains("-o") && call != "--output-all" {
+                vec![theirs, ours]
+            } else {
+                vec![with_columns(theirs, &common), with_columns(ours, &common)]
+            };
+            // zramctl lists the devices in the order of the directory.
+            for lines in &mut seen {
+                lines.sort();
+            }
+            succeeds == succeeds_too && (!succeeds || seen[0] == seen[1])
+        });
+        println!("{call}: {seen:?}");
+    }
+}
+
 /// Cells by device, as printed by zramctl and zramdctl.
 fn cells(program: &str, words: &[&str], columns: &str) -> BTreeMap<String, Vec<String>> {
     let output = Command::new(program).args(words).args(["-n", "--raw", "-o", columns]).output().unwrap();
@@ -85,6 +172,7 @@ fn the_figures_are_those_of_zramctl() {
         });
         assert_eq!(seen[0].len(), 2, "{seen:#?}");
     }
+    calls_are_those_of_zramctl();
     let output = ctl(&["-c", &example(), "status", "zram0", "/dev/zram1", "scratch"]);
     let (result, messages) = texts(&output);
     assert!(output.status.success() && messages.is_empty(), "{output:?}");

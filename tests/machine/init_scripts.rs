@@ -48,6 +48,11 @@ impl Drop for Reverted {
     }
 }
 
+#[track_caller]
+fn ends(output: &Output, status: i32) {
+    assert_eq!(output.status.code(), Some(status), "{output:?}");
+}
+
 #[test]
 fn the_script_sets_up_saves_and_removes() {
     if !can_use_real_kernel() {
@@ -65,10 +70,6 @@ fn the_script_sets_up_saves_and_removes() {
     let script = |action: &str| -> Output {
         Command::new(directory.join("zramd-memory")).arg(action).output().unwrap()
     };
-    #[track_caller]
-    fn ends(output: &Output, status: i32) {
-        assert_eq!(output.status.code(), Some(status), "{output:?}");
-    }
     let snapshots = || fs::read_dir(kept.store()).map_or(0, Iterator::count);
 
     ends(&script("status"), 3);

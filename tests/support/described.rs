@@ -11,10 +11,10 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
         "org.zramd1.Manager",
         &[
             ("Capabilities", "/capabilities"),
-            ("SupportedAlgorithms", "/devices/0/available_algorithms"),
-            ("PressureLevel", "/pressure"),
+            ("SupportedAlgorithms", "/devices/0/supported_algorithms"),
+            ("PressureLevel", "/pressure_level"),
             ("PressureReason", "/pressure_reason"),
-            ("LastMaintenanceMonotonic", "/maintenance/ended_monotonic_usec"),
+            ("LastMaintenanceMonotonic", "/maintenance/last_maintenance_monotonic"),
         ],
     ),
     (
@@ -69,7 +69,7 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("Persistence", "/persistence"),
             ("LoadState", "/status/load_state"),
             ("Generation", "/status/generation"),
-            ("LastSaveTimestamp", "/status/last_save_usec"),
+            ("LastSaveTimestamp", "/status/last_save_timestamp"),
             ("LastSaveResult", "/status/last_save_result"),
             ("LastSaveOmitted", "/status/last_save_omitted"),
             ("StoreBytes", "/status/store_bytes"),

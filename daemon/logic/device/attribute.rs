@@ -30,6 +30,8 @@ pub enum Attribute {
     InitState,
     /// Failed reads and writes, invalid I/O, freed slots.
     IoStat,
+    /// Number of concurrent compressions: the CPUs that are online. Only before Linux 6.15.
+    MaxCompStreams,
     /// Limit of the memory used, in bytes; 0 for none.
     MemLimit,
     /// Writing 0 resets the peak of the memory used.
@@ -54,7 +56,7 @@ pub enum Attribute {
 
 impl Attribute {
     /// All attributes that zramd uses.
-    pub const ALL: [Attribute; 21] = [
+    pub const ALL: [Attribute; 22] = [
         Attribute::AlgorithmParams,
         Attribute::BackingDev,
         Attribute::BdStat,
@@ -66,6 +68,7 @@ impl Attribute {
         Attribute::Idle,
         Attribute::InitState,
         Attribute::IoStat,
+        Attribute::MaxCompStreams,
         Attribute::MemLimit,
         Attribute::MemUsedMax,
         Attribute::MmStat,
@@ -92,6 +95,7 @@ impl Attribute {
             Attribute::Idle => "idle",
             Attribute::InitState => "initstate",
             Attribute::IoStat => "io_stat",
+            Attribute::MaxCompStreams => "max_comp_streams",
             Attribute::MemLimit => "mem_limit",
             Attribute::MemUsedMax => "mem_used_max",
             Attribute::MmStat => "mm_stat",

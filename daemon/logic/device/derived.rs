@@ -18,6 +18,8 @@ pub struct Derived {
     pub compression_ratio: f64,
     /// Memory that the stored pages would take uncompressed, minus the memory used; at least 0.
     pub saved_bytes: u64,
+    /// The memory used, minus what the stored pages would take uncompressed; at least 0.
+    pub loss_bytes: u64,
     /// Uncompressed bytes that the device can still store: limited by its size, its memory limit and the available
     /// memory, at the present ratio (at 1 while nothing is stored).
     pub headroom_bytes: u64,
@@ -25,6 +27,14 @@ pub struct Derived {
     pub huge_share: f64,
     /// Share of the stored pages that are same-filled, 0 to 1.
     pub same_share: f64,
+}
+
+impl Derived {
+    /// Memory saved; negative if it is a loss.
+    pub fn balance(&self) -> i64 {
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        bytes(self.saved_bytes) - bytes(self.loss_bytes)
+    }
 }
 
 /// Properties of a device other than its counters.
@@ -59,6 +69,7 @@ pub fn derive(memory: &MmStat, backing: &BdStat, frame: Frame) -> Derived {
         compressible_bytes: compressible,
         compression_ratio: ratio,
         saved_bytes: in_memory.saturating_sub(memory.mem_used_total),
+        loss_bytes: memory.mem_used_total.saturating_sub(in_memory),
         headroom_bytes: frame.free_bytes.min(times(room, factor)),
         huge_share: share(pages(memory.huge_pages)),
         same_share: share(same),
@@ -106,6 +117,12 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_is_not_hidden() {
+        let balance = |orig, used| derive(&stat(orig, used), &BdStat::default(), frame(0, 0)).balance() >> 20;
+        assert_eq!([balance(5, 3), balance(3, 3), balance(3, 5)], [2, 0, -2]);
+    }
+
+    #[test]
     fn the_smallest_bound_counts() {
         let free = derive(&stat(100, 50), &BdStat::default(), frame(7, 1000));
         assert_eq!(free.headroom_bytes, 7 * MIB);
@@ -129,7 +146,8 @@ mod tests {
                 derive(&memory, &backing, Frame { page_size: 4096, free_bytes: free, available_bytes: available });
             assert!(derived.compression_ratio.is_finite() && derived.compression_ratio >= 0.0);
             assert!((0.0..=1.0).contains(&derived.huge_share) && (0.0..=1.0).contains(&derived.same_share));
-            assert!(derived.saved_bytes <= orig && derived.headroom_bytes <= free);
+            assert!(derived.saved_bytes <= orig && derived.loss_bytes <= used && derived.headroom_bytes <= free);
+            assert!(derived.saved_bytes == 0 || derived.loss_bytes == 0);
             assert!(derived.compressible_bytes <= orig);
         }
     }

@@ -1,4 +1,6 @@
 //! Statistics of a zram device: tolerant parsers of the kernel's files.
+//!
+//! Fields have the kernel's names; in JSON they have those of the bus.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +11,19 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MmStat {
     /// Uncompressed bytes stored, same-filled and written-back pages included.
+    #[serde(rename = "original_data_bytes")]
     pub orig_data_size: u64,
     /// Compressed payload in bytes.
+    #[serde(rename = "compressed_data_bytes")]
     pub compr_data_size: u64,
     /// Memory used by the allocator, in bytes; without the slot table.
+    #[serde(rename = "memory_used_bytes")]
     pub mem_used_total: u64,
     /// Limit of that memory in bytes; 0 for none.
+    #[serde(rename = "memory_limit_bytes")]
     pub mem_limit: u64,
     /// Its peak in bytes.
+    #[serde(rename = "memory_peak_bytes")]
     pub mem_used_max: u64,
     /// Same-filled pages, which need no memory.
     pub same_pages: u64,
@@ -90,10 +97,13 @@ pub const BACKING_BLOCK: u64 = 4096;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BdStat {
     /// Bytes in use.
+    #[serde(rename = "backing_bytes")]
     pub used_bytes: u64,
     /// Bytes read back since the device was set up.
+    #[serde(rename = "backing_reads")]
     pub read_bytes: u64,
     /// Bytes written since the device was set up.
+    #[serde(rename = "backing_writes")]
     pub written_bytes: u64,
 }
 
@@ -114,10 +124,12 @@ impl BdStat {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockStat {
     /// Read requests completed.
+    #[serde(rename = "read_requests")]
     pub reads: u64,
     /// Bytes read, uncompressed.
     pub read_bytes: u64,
     /// Write requests completed.
+    #[serde(rename = "write_requests")]
     pub writes: u64,
     /// Bytes written, uncompressed.
     pub written_bytes: u64,

@@ -12,12 +12,14 @@ pub struct Report {
     /// What triggered it: `timer`, `request`, `pressure=LEVEL`.
     pub cause: String,
     /// When it ended, in microseconds since boot (CLOCK_MONOTONIC).
+    #[serde(rename = "last_maintenance_monotonic")]
     pub ended_monotonic_usec: u64,
     /// What was done, in order.
     pub actions: Vec<Action>,
     /// What was skipped: the device (or empty), the policy, the reason.
     pub skipped: Vec<(String, String, String)>,
     /// The write-back budget, if write-back is enabled.
+    #[serde(rename = "writeback_budget")]
     pub budget: Option<Budget>,
     /// Devices whose size no longer matches the machine's memory.
     pub resizes: Vec<Resize>,
@@ -113,6 +115,7 @@ pub struct Budget {
     /// Bytes left.
     pub left_bytes: u64,
     /// Total bytes written since they are counted.
+    #[serde(rename = "writeback_total_bytes")]
     pub total_bytes: u64,
 }
 

@@ -109,6 +109,7 @@ pub struct DiskStatus {
     /// Duration of the load in microseconds.
     pub load_took_usec: u64,
     /// Time of the last save, including those without changes, in microseconds since 1970; 0 for none in this boot.
+    #[serde(rename = "last_save_timestamp")]
     pub last_save_usec: u64,
     /// Result of the last save.
     pub last_save_result: SaveResult,

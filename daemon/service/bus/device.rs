@@ -224,6 +224,11 @@ impl Device {
     }
 
     #[zbus(property(emits_changed_signal = "false"))]
+    async fn loss_bytes(&self) -> u64 {
+        self.stats().await.derived.loss_bytes
+    }
+
+    #[zbus(property(emits_changed_signal = "false"))]
     async fn headroom_bytes(&self) -> u64 {
         self.stats().await.derived.headroom_bytes
     }
