@@ -412,10 +412,22 @@ fn xml_files_are_valid() {
     } else {
         skip("needs polkit's DTD");
     }
-    for entry in fs::read_dir(repository("tests/golden/introspection")).unwrap() {
+    for entry in fs::read_dir(repository("packaging/interfaces")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".xml") {
-            lint(&[], &format!("tests/golden/introspection/{name}"));
+        lint(&[], &format!("packaging/interfaces/{name}"));
+    }
+}
+
+#[test]
+fn every_interface_and_example_is_packaged() {
+    let manifest = manifest();
+    for (directory, place) in [
+        ("packaging/interfaces", "/usr/share/dbus-1/interfaces"),
+    ] {
+        for entry in fs::read_dir(repository(directory)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let found = manifest.get(&format!("{place}/{name}"));
+            assert_eq!(found, Some(&Entry::File(format!("{directory}/{name}"), 0o644)), "{name}");
         }
     }
 }

@@ -38,7 +38,7 @@ fn promised() -> BTreeMap<String, Interface> {
 }
 
 fn golden_path(interface: &str) -> String {
-    format!("tests/golden/introspection/{interface}.xml")
+    format!("packaging/interfaces/{interface}.xml")
 }
 
 /// `UPDATE_GOLDEN=1` writes additions. Incompatible changes need the file to be deleted by hand, only before the first

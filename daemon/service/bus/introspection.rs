@@ -1,4 +1,5 @@
-//! The introspection XML of all interfaces, without a bus: for documentation, and for comparing versions.
+//! The introspection XML of all interfaces, without a bus: for documentation, and for `packaging/interfaces`, which are installed
+//! for generators of bindings.
 
 use std::sync::Arc;
 
@@ -15,7 +16,11 @@ use super::turn::Turns;
 use crate::core::{Core, Mode};
 use crate::setup::{Cancel, Source};
 
-/// Name and XML of every interface, as in the reply of Introspect.
+/// What the D-Bus specification begins such a document with.
+const DOCTYPE: &str = r#"<!DOCTYPE node PUBLIC "-//freedesktop//DTD D-BUS Object Introspection 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/introspect.dtd">"#;
+
+/// Name of every interface, and a document with its XML as in the reply of Introspect.
 pub fn interfaces() -> Vec<(String, String)> {
     let core = Core::new(Source::default(), Mode::Direct);
     let no_owner = String::new;
@@ -31,7 +36,7 @@ pub fn interfaces() -> Vec<(String, String)> {
 }
 
 fn text<I: Interface>(interface: &I) -> (String, String) {
-    let mut xml = String::new();
-    interface.introspect_to_writer(&mut xml, 0);
-    (I::name().to_string(), xml)
+    let mut xml = format!("{DOCTYPE}\n<node>\n");
+    interface.introspect_to_writer(&mut xml, 2);
+    (I::name().to_string(), xml + "</node>\n")
 }
