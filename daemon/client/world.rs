@@ -203,6 +203,8 @@ impl World {
             match (interface, property.as_str()) {
                 (MANAGER, "Problems") => events.extend(problems(&before, &after)),
                 (JOB, "Progress") => events.extend(progress(&name, &after)),
+                // The same with more columns.
+                (MANAGER, "ProblemDetails") => {}
                 // Reported by Finished.
                 (JOB, _) => {}
                 _ => {

@@ -23,6 +23,13 @@ pub enum Level {
     Note,
 }
 
+/// Its name in JSON and on the bus.
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// Kind of a finding, for programs. The meaning of a code never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FindingCode"))]

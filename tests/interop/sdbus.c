@@ -293,6 +293,7 @@ int main(int argc, char **argv) {
     report("State s", property(ROOT, MANAGER, "State", "s"));
     report("Capabilities as", property(ROOT, MANAGER, "Capabilities", "as"));
     report("Problems a(sss)", property(ROOT, MANAGER, "Problems", "a(sss)"));
+    report("ProblemDetails a(sssss)", property(ROOT, MANAGER, "ProblemDetails", "a(sssss)"));
     report("DiskSizeBytes t", property(device, DEVICE, "DiskSizeBytes", "t"));
     report("Managed b", property(device, DEVICE, "Managed", "b"));
     report("CompressionRatio d", property(device, DEVICE, "CompressionRatio", "d"));

@@ -300,6 +300,7 @@ fn every_property_has_its_place_in_the_description() {
         ("org.zramd1.Manager", "Version"),
         ("org.zramd1.Manager", "State"),
         ("org.zramd1.Manager", "Problems"),
+        ("org.zramd1.Manager", "ProblemDetails"),
         ("org.zramd1.Manager", "ConfigFiles"),
         ("org.zramd1.Manager", "Overrides"),
         ("org.zramd1.Manager", "VmSettings"),

@@ -8,13 +8,14 @@ use crate::support::private_bus::{PrivateBus, quiet_devices};
 use crate::support::{can_use_real_kernel, has_program, real_kernel_lock, repository, skip};
 
 /// The output of the client, without the first word of each line.
-const CHECKS: [&str; 33] = [
+const CHECKS: [&str; 34] = [
     "GetManagedObjects a{oa{sa{sv}}}",
     "Version s",
     "trivial t b d",
     "State s",
     "Capabilities as",
     "Problems a(sss)",
+    "ProblemDetails a(sssss)",
     "DiskSizeBytes t",
     "Managed b",
     "CompressionRatio d",

@@ -13,6 +13,7 @@ mod benchmark_live;
 mod benchmark_truth;
 mod bus;
 mod bus_figures;
+mod bus_signals;
 mod client;
 mod conformance;
 mod control;

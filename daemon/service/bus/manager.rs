@@ -14,6 +14,7 @@ use super::options::{Options, Sections};
 use super::{device_path, disk_path};
 use crate::core::Core;
 use crate::overlay::switched_off;
+use logic::finding::Finding;
 use logic::maintain::report;
 use logic::overlay::{Command, Override};
 use logic::proc::device_number;
@@ -60,6 +61,18 @@ impl Manager {
         let snapshot = self.core.sample().await;
         let found = snapshot.problems.iter();
         found.map(|found| (found.code.to_string(), found.object.clone(), found.message.clone())).collect()
+    }
+
+    /// The same with all there is to show: level (`error`, `warning`, or `note` for what is intended), code, object, sentence, and what
+    /// to do.
+    #[zbus(property)]
+    async fn problem_details(&self) -> Vec<(String, String, String, String, String)> {
+        let snapshot = self.core.sample().await;
+        let row = |found: &Finding| {
+            let Finding { level, code, object, message, remedy } = found.clone();
+            (level.to_string(), code.to_string(), object, message, remedy)
+        };
+        snapshot.problems.iter().map(row).collect()
     }
 
     /// What this kernel can do, as far as a device shows it: `hot-add`, `algorithm-params`, `recompress`, `writeback`,

@@ -36,6 +36,7 @@ pub const EMITTING: [(&str, &[&str]); 6] = [
         &[
             "State",
             "Problems",
+            "ProblemDetails",
             "ConfigFiles",
             "Overrides",
             "PressureLevel",
