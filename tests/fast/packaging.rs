@@ -423,6 +423,7 @@ fn every_interface_and_example_is_packaged() {
     let manifest = manifest();
     for (directory, place) in [
         ("packaging/interfaces", "/usr/share/dbus-1/interfaces"),
+        ("packaging/examples", "/usr/share/doc/zramd/examples"),
     ] {
         for entry in fs::read_dir(repository(directory)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();

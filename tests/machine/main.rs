@@ -7,6 +7,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[allow(dead_code)]
+#[path = "../../packaging/examples/memory.rs"]
+mod example;
+
 mod bench_commands;
 mod benchmark;
 mod benchmark_live;
@@ -23,6 +27,7 @@ mod disk_rules;
 mod disk_store;
 mod documents;
 mod init_scripts;
+mod interop_bindings;
 mod interop_sdbus;
 mod lasting;
 mod odd_bytes;

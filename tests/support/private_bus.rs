@@ -396,9 +396,14 @@ pub async fn objects(client: &Connection) -> BTreeMap<String, Vec<String>> {
 
 /// The next message; fails after a time limit.
 pub async fn next(stream: &mut MessageStream) -> Message {
+    next_of(stream).await.unwrap()
+}
+
+/// The next item of such a stream.
+pub async fn next_of<S: Stream + Unpin>(stream: &mut S) -> S::Item {
     let next = poll_fn(|context| Pin::new(&mut *stream).poll_next(context));
     let message = tokio::time::timeout(PATIENCE, next).await;
-    message.expect("no message comes").expect("the connection is closed").unwrap()
+    message.expect("no message comes").expect("the connection is closed")
 }
 
 /// Runs a test with all clients on one thread.
