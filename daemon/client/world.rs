@@ -70,6 +70,7 @@ const DEVICE: &str = "org.zramd1.Device";
 const SWAP: &str = "org.zramd1.Swap";
 const FILESYSTEM: &str = "org.zramd1.Filesystem";
 const RAM_DISK: &str = "org.zramd1.RamDisk";
+const BENCHMARK: &str = "org.zramd1.Benchmark";
 const JOB: &str = "org.zramd1.Job";
 
 impl Event {
@@ -205,6 +206,8 @@ impl World {
                 (JOB, "Progress") => events.extend(progress(&name, &after)),
                 // The same with more columns.
                 (MANAGER, "ProblemDetails") => {}
+                // Tables: the event has the verdict.
+                (BENCHMARK, "Results") => {}
                 // Reported by Finished.
                 (JOB, _) => {}
                 _ => {

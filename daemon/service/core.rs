@@ -113,6 +113,8 @@ pub struct Core {
     pub subscribers: Mutex<Subscribers>,
     /// Notified to update the published objects.
     pub changed: Notify,
+    /// Whether the verdict of the benchmark may have changed since it was published.
+    pub verdict_changed: AtomicBool,
     /// Notified when the configuration in force changes.
     pub view_changed: Notify,
     /// When RAM disks are saved next; without systemd there is no timer.
@@ -150,6 +152,7 @@ impl Core {
             jobs: Mutex::default(),
             subscribers: Mutex::default(),
             changed: Notify::new(),
+            verdict_changed: AtomicBool::new(true),
             view_changed: Notify::new(),
             next_saves: NextSaves::default(),
             requests: AtomicUsize::new(0),
@@ -174,6 +177,8 @@ impl Core {
     /// Replaces the configuration in force.
     pub fn set_view(&self, view: View) {
         *lock(&self.view) = Arc::new(view);
+        // It depends on the configured profile.
+        self.verdict_changed.store(true, Ordering::SeqCst);
         self.view_changed.notify_one();
     }
 

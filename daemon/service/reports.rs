@@ -4,8 +4,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::inotify;
-use tokio::io::Interest;
 use zbus::OwnedVariant;
 
 use super::bus::options::Options;
@@ -14,7 +12,7 @@ use super::handle::Handle;
 use super::journal;
 use super::maintain::NAME;
 use super::reconcile::{Wish, With, reconcile};
-use super::watch::watched;
+use super::watch::follow_directory;
 use host::linux::work;
 use logic::maintain::report::Report;
 use logic::maintain::resize::{Resize, Step};
@@ -23,25 +21,10 @@ use logic::work::{Outcome, Work};
 
 /// Follows the reports.
 pub async fn follow_reports(core: Arc<Core>) {
-    if let Err(error) = reports(&core).await {
-        log::warn!("cannot follow what maintenance reports: {error}");
-    }
-}
-
-async fn reports(core: &Arc<Core>) -> std::io::Result<()> {
-    let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-    let watch = watched(watch, Interest::READABLE)?;
     let mut last = u64::MAX;
-    loop {
-        // The last work to end removes the directory, and with it the watch.
-        std::fs::create_dir_all(work::DIRECTORY)?;
-        inotify::add_watch(&watch, work::DIRECTORY, inotify::WatchFlags::MOVED_TO)?;
-        read_report(core, &mut last);
-        let mut ready = watch.readable().await?;
-        let mut buffer = [0; 4096];
-        // All events are handled alike.
-        while rustix::io::read(&watch, &mut buffer).is_ok() {}
-        ready.clear_ready();
+    // The last work to end removes the directory, and with it the watch.
+    if let Err(error) = follow_directory(work::DIRECTORY, || read_report(&core, &mut last)).await {
+        log::warn!("cannot follow what maintenance reports: {error}");
     }
 }
 

@@ -105,6 +105,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     }
     core.enter(Phase::Running);
     tokio::spawn(reports::follow_reports(Arc::clone(&core)));
+    tokio::spawn(benchmark::follow_verdict(Arc::clone(&core)));
     adopt(&core).await;
     maintain::follow_configuration(&core).await;
     journal::started(core.latest().devices.len());

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use zbus::names::InterfaceName;
 use zbus::object_server::{Interface, SignalEmitter};
 use zbus::{Connection, OwnedVariant, Variant};
 
+use super::bus::benchmark::{self, Benchmark};
 use super::bus::device::Device;
 use super::bus::filesystem::Filesystem;
 use super::bus::manager::Manager;
@@ -126,7 +128,7 @@ pub async fn publish(
         .filter(|(path, interface)| {
             !wanted.iter().any(|(kind, at, _)| at == path && kind.interface() == *interface)
         })
-        .filter(|(_, interface)| *interface != MANAGER)
+        .filter(|(_, interface)| ![MANAGER, BENCHMARK].contains(interface))
         .cloned()
         .collect();
     for (path, interface) in gone {
@@ -143,10 +145,16 @@ pub async fn publish(
     }
     let now = values::<Manager>(connection, super::ROOT).await?;
     announce(connection, published, super::ROOT, MANAGER, now).await?;
+    if core.verdict_changed.swap(false, Ordering::SeqCst) {
+        let path = benchmark::path();
+        let now = values::<Benchmark>(connection, &path).await?;
+        announce(connection, published, &path, BENCHMARK, now).await?;
+    }
     Ok(())
 }
 
 const MANAGER: &str = "org.zramd1.Manager";
+const BENCHMARK: &str = "org.zramd1.Benchmark";
 
 async fn add(
     core: &Arc<Core>,

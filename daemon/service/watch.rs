@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use rustix::fs::inotify;
 use rustix::net::netlink::{KOBJECT_UEVENT, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 use tokio::io::Interest;
@@ -40,6 +41,23 @@ pub fn begin(core: &Arc<Core>) {
 #[allow(deprecated)]
 pub(super) fn watched(fd: OwnedFd, interest: Interest) -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
+}
+
+/// Calls `act` now, and after each change of a file in this directory, which may be removed and created again.
+pub(super) async fn follow_directory(directory: &str, mut act: impl FnMut()) -> std::io::Result<()> {
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+    let watch = watched(watch, Interest::READABLE)?;
+    loop {
+        std::fs::create_dir_all(directory)?;
+        let changes = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::DELETE;
+        inotify::add_watch(&watch, directory, changes)?;
+        act();
+        let mut ready = watch.readable().await?;
+        let mut buffer = [0; 4096];
+        // All events are handled alike.
+        while rustix::io::read(&watch, &mut buffer).is_ok() {}
+        ready.clear_ready();
+    }
 }
 
 /// `/proc/swaps` and mountinfo report a change as POLLPRI (proc(5)).

@@ -567,6 +567,10 @@ pub trait Benchmark {
     #[zbus(property)]
     fn reason(&self) -> zbus::Result<String>;
 
+    /// Results property
+    #[zbus(property)]
+    fn results(&self) -> zbus::Result<Vec<(String, f64, f64, f64, f64, f64, String)>>;
+
     /// Swappiness property
     #[zbus(property)]
     fn swappiness(&self) -> zbus::Result<u32>;

@@ -2,13 +2,17 @@
 
 use std::collections::HashMap;
 
-use crate::support::private_bus::{next, run};
+use crate::support::private_bus::{call, next, run};
 use crate::support::session::Session;
-use service::ROOT;
+use crate::support::verdict::Verdict;
+use service::{NAME, ROOT};
 use zbus::{Connection, MessageStream, OwnedVariant};
 
 /// A problem as in `ProblemDetails`.
 type Problem = (String, String, String, String, String);
+
+/// The code of a mistake in the configuration.
+const INVALID: &str = "config-invalid";
 
 /// PropertiesChanged of this object.
 async fn changes(client: &Connection, path: &str) -> MessageStream {
@@ -18,15 +22,19 @@ async fn changes(client: &Connection, path: &str) -> MessageStream {
     MessageStream::for_match_rule(rule.as_str(), client, None).await.unwrap()
 }
 
-/// The next changed value of this property.
-async fn changed(changes: &mut MessageStream, property: &str) -> OwnedVariant {
+/// Waits until this property changes to such a value.
+async fn until<T: TryFrom<OwnedVariant>>(
+    changes: &mut MessageStream,
+    property: &str,
+    wanted: impl Fn(&T) -> bool,
+) {
+    type Changed = (String, HashMap<String, OwnedVariant>, Vec<String>);
     loop {
         let message = next(changes).await;
-        let body = message.body();
-        type Changed = (String, HashMap<String, OwnedVariant>, Vec<String>);
-        let (_, mut values, _): Changed = body.deserialize().unwrap();
-        if let Some(value) = values.remove(property) {
-            return value;
+        let (_, mut values, _): Changed = message.body().deserialize().unwrap();
+        let value = values.remove(property).and_then(|value| T::try_from(value).ok());
+        if value.is_some_and(|value| wanted(&value)) {
+            return;
         }
     }
 }
@@ -36,13 +44,14 @@ fn a_problem_has_a_level_and_a_remedy_and_its_end_is_signalled() {
     let Some(session) = Session::begin("[zram4000]\nzram-size = \"1MiB\"\n") else { return };
     run(async {
         let client = session.bus().client().await;
-        let invalid = |problems: OwnedVariant| {
-            let problems = Vec::<Problem>::try_from(problems).unwrap();
-            problems.into_iter().find(|(_, code, ..)| code == "config-invalid")
+        let manager = zbus::Proxy::new(&client, NAME, ROOT, "org.zramd1.Manager").await.unwrap();
+        // The configuration is read after the daemon has begun to serve.
+        let (level, code, object, message, remedy) = loop {
+            let problems: Vec<Problem> = manager.get_property("ProblemDetails").await.unwrap();
+            if let Some(found) = problems.into_iter().find(|(_, code, ..)| code == INVALID) {
+                break found;
+            }
         };
-        let manager = zbus::Proxy::new(&client, "org.zramd1", ROOT, "org.zramd1.Manager").await.unwrap();
-        let (level, code, object, message, remedy) =
-            invalid(manager.get_property("ProblemDetails").await.unwrap()).unwrap();
         assert_eq!(level, "error");
         assert!(message.contains("zram4000") && !remedy.is_empty(), "{message}: {remedy}");
         let short: Vec<(String, String, String)> = manager.get_property("Problems").await.unwrap();
@@ -51,6 +60,30 @@ fn a_problem_has_a_level_and_a_remedy_and_its_end_is_signalled() {
         let mut changes = changes(&client, ROOT).await;
         session.write("");
         session.ok(&["reload"]);
-        assert_eq!(invalid(changed(&mut changes, "ProblemDetails").await), None);
+        let ended = |problems: &Vec<Problem>| problems.iter().all(|(_, code, ..)| code != INVALID);
+        until(&mut changes, "ProblemDetails", ended).await;
+    });
+}
+
+#[test]
+fn a_verdict_is_announced_when_it_is_stored_and_forgotten() {
+    type Row = (String, f64, f64, f64, f64, f64, String);
+    let Some(session) = Session::begin("") else { return };
+    let _verdict = Verdict::none();
+    run(async {
+        let client = session.bus().client().await;
+        let path = format!("{ROOT}/benchmark");
+        let proxy = zbus::Proxy::new(&client, NAME, path.as_str(), "org.zramd1.Benchmark").await.unwrap();
+        let chosen = async || -> (String, bool) {
+            (proxy.get_property("Chosen").await.unwrap(), proxy.get_property("Fresh").await.unwrap())
+        };
+        let mut changes = changes(&client, &path).await;
+        Verdict::prefer("lz4");
+        let row = ("lz4".to_owned(), 2.5, 3e3, 4e3, 2e9, 1e9, String::new());
+        until(&mut changes, "Results", |rows: &Vec<Row>| rows[..] == [row.clone()]).await;
+        assert_eq!(chosen().await, ("lz4".to_owned(), true));
+        call::<_, ()>(&client, &path, "org.zramd1.Benchmark.Forget", &()).await.unwrap();
+        until(&mut changes, "Results", Vec::<Row>::is_empty).await;
+        assert_eq!(chosen().await, (String::new(), false));
     });
 }

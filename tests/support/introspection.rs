@@ -58,10 +58,13 @@ impl Interface {
                 }
             }
         }
-        let promise =
-            |property: &Property| (property.kind.clone(), property.access.clone(), property.emits.clone());
+        // A signal where there was none is an addition.
+        let keeps = |before: &Property, after: &Property| {
+            (&before.kind, &before.access) == (&after.kind, &after.access)
+                && (before.emits == after.emits || before.emits == "false")
+        };
         for (name, property) in &self.properties {
-            if newer.properties.get(name).map(promise) != Some(promise(property)) {
+            if !newer.properties.get(name).is_some_and(|after| keeps(property, after)) {
                 missing.push(format!("property {name}"));
             }
         }

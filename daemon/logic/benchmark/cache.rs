@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::score::Profile;
-use crate::device::algorithm::Algorithm;
+use crate::device::algorithm::{Algorithm, apart};
 
 /// Path of the file.
 pub const FILE: &str = "/var/lib/zramd/benchmark.json";
@@ -121,6 +121,38 @@ pub struct BriefVerdict {
     pub page_cluster: u32,
     /// Suggestion for `vm.swappiness`, if the read time of the disk is known.
     pub swappiness: Option<u32>,
+}
+
+/// The figures of a report that are on the bus.
+#[derive(Debug, Deserialize)]
+pub struct Figures {
+    /// See [`super::report::Report::results`].
+    pub results: Vec<BriefRow>,
+}
+
+/// See [`super::report::Row`].
+#[derive(Debug, Deserialize)]
+pub struct BriefRow {
+    /// Its name and parameters.
+    #[serde(flatten, with = "apart")]
+    pub algorithm: Algorithm,
+    /// Bytes stored per byte of memory that holds them.
+    pub ratio_total: f64,
+    /// Swapping in.
+    pub read: BriefTiming,
+    /// Swapping out.
+    pub write: BriefTiming,
+    /// Why it is not eligible.
+    pub excluded: Option<String>,
+}
+
+/// See [`super::report::Timing`].
+#[derive(Debug, Deserialize)]
+pub struct BriefTiming {
+    /// Median time of a request, in nanoseconds.
+    pub p50_ns: f64,
+    /// Throughput of all CPUs together.
+    pub bytes_per_second: f64,
 }
 
 /// Why there is no valid verdict.

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use serde::de::DeserializeOwned;
 use zbus::message::Header;
 use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
@@ -11,13 +13,14 @@ use super::error::{Error, ErrorKind, Result};
 use super::options::{Options, invalid, texts};
 use crate::core::Core;
 use crate::lane;
+use crate::watch::follow_directory;
 use crate::work::Order;
 use engine::benchmark::{SECONDS, keep};
 use host::linux::LinuxHost;
 use host::linux::files;
 use host::linux::store::VERDICT;
 use host::{Host, MachineFile};
-use logic::benchmark::cache::{self, Brief, Stored, Unusable};
+use logic::benchmark::cache::{self, Brief, BriefRow, Figures, Stored, Unusable};
 use logic::benchmark::score::Profile;
 use logic::device::algorithm::Algorithm;
 
@@ -27,16 +30,31 @@ pub struct Benchmark {
     core: Arc<Core>,
 }
 
+/// Algorithm, ratio, nanoseconds of a read and of a write, bytes per second of both, why it cannot be chosen.
+type Listed = (String, f64, f64, f64, f64, f64, String);
+
 /// Its object path.
 pub(crate) fn path() -> String {
     format!("{}/benchmark", crate::ROOT)
 }
 
 /// The stored verdict, if it is valid for this profile.
-fn stored(profile: Profile) -> std::result::Result<Stored<Brief>, Unusable> {
+fn stored<R: DeserializeOwned>(profile: Profile) -> std::result::Result<Stored<R>, Unusable> {
     let host = LinuxHost::new("/");
     let text = host.text(MachineFile::Verdict).unwrap_or_default();
     cache::read(Some(&text), &keep::key_now(&host), profile)
+}
+
+/// Announces each change of the verdict, by `zramd-worker`, by Forget or by root.
+pub(crate) async fn follow_verdict(core: Arc<Core>) {
+    let changed = || {
+        core.verdict_changed.store(true, Ordering::SeqCst);
+        core.changed.notify_one();
+    };
+    let directory = Path::new(VERDICT).parent().and_then(Path::to_str).unwrap_or_default();
+    if let Err(error) = follow_directory(directory, changed).await {
+        log::warn!("cannot follow the verdict of the benchmark in {directory}: {error}");
+    }
 }
 
 /// The options of Run.
@@ -114,6 +132,11 @@ impl Benchmark {
     }
 
     async fn found(&self) -> Result<Stored<Brief>> {
+        self.found_with().await
+    }
+
+    /// The same with these parts of the report.
+    async fn found_with<R: DeserializeOwned + Send + 'static>(&self) -> Result<Stored<R>> {
         let profile = self.core.view().profile;
         lane::run(move || stored(profile).map_err(|why| none(&why))).await
     }
@@ -126,45 +149,60 @@ impl Benchmark {
 #[interface(name = "org.zramd1.Benchmark")]
 impl Benchmark {
     /// The verdict, for example `zstd(level=1)`; empty when there is none that holds.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn chosen(&self) -> String {
         self.found().await.map_or_else(|_| String::new(), |stored| stored.algorithm.to_string())
     }
 
     /// Why it was chosen, or why there is no verdict, in one sentence.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn reason(&self) -> String {
         self.found().await.map_or_else(|error| error.0.message, |stored| stored.report.verdict.reason)
     }
 
     /// The `vm.page-cluster` that goes with it; 0 when there is no verdict.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn page_cluster(&self) -> u32 {
         self.found().await.map_or(0, |stored| stored.report.verdict.page_cluster)
     }
 
     /// The `vm.swappiness` that goes with it; 0 when there is no verdict, or no disk to compare with.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn swappiness(&self) -> u32 {
         self.found().await.map_or(0, |stored| stored.report.verdict.swappiness.unwrap_or(0))
     }
 
     /// When it was measured, in microseconds since 1970; 0 when there is no verdict.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn timestamp(&self) -> u64 {
         self.found().await.map_or(0, |stored| stored.measured_unix.saturating_mul(1_000_000))
     }
 
     /// What it was chosen for: `latency`, `balanced` or `capacity`; empty when there is no verdict.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn profile(&self) -> String {
         self.found().await.map_or_else(|_| String::new(), |stored| stored.profile.word().to_owned())
     }
 
     /// Whether there is a verdict for this kernel, CPU, set of algorithms and the configured profile.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn fresh(&self) -> bool {
         self.found().await.is_ok()
+    }
+
+    /// What was measured, the chosen algorithm first, then by score: algorithm, bytes stored per byte of memory that holds them, median
+    /// nanoseconds of a read and of a write of a page, bytes per second of all CPUs together for both, and why it cannot be chosen, or
+    /// empty.
+    #[zbus(property)]
+    async fn results(&self) -> Vec<Listed> {
+        let row = |row: BriefRow| {
+            let BriefRow { algorithm, ratio_total, read, write, excluded } = row;
+            let speeds = (read.bytes_per_second, write.bytes_per_second);
+            let excluded = excluded.unwrap_or_default();
+            (algorithm.to_string(), ratio_total, read.p50_ns, write.p50_ns, speeds.0, speeds.1, excluded)
+        };
+        let found = self.found_with::<Figures>().await;
+        found.map_or_else(|_| Vec::new(), |stored| stored.report.results.into_iter().map(row).collect())
     }
 
     /// The last verdict with all its figures as JSON, as it is kept; `schema_version` says in which form.

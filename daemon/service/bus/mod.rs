@@ -62,7 +62,10 @@ pub const EMITTING: [(&str, &[&str]); 6] = [
             "WritebackLimitBytes",
         ],
     ),
-    ("org.zramd1.Benchmark", &[]),
+    (
+        "org.zramd1.Benchmark",
+        &["Chosen", "Reason", "PageCluster", "Swappiness", "Timestamp", "Profile", "Fresh", "Results"],
+    ),
     ("org.zramd1.Swap", &["Active", "Priority"]),
     ("org.zramd1.Filesystem", &["MountPoint", "FsType", "Options"]),
     (
