@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use zbus::Connection;
 
+use super::bus::DEVICES;
 use super::bus::turn::Turns;
 use super::claims::Claims;
 use super::lock::lock;
@@ -87,6 +88,28 @@ pub struct Subscribers {
     pub ready: watch::Sender<bool>,
     /// Notified when a subscription ends.
     pub fewer: Arc<Notify>,
+}
+
+/// The objects whose statistics a subscriber receives.
+#[derive(Debug)]
+pub enum Selection {
+    /// Every device.
+    Devices,
+    /// Every device and RAM disk, and the totals.
+    Everything,
+    /// These.
+    Objects(Vec<String>),
+}
+
+impl Selection {
+    /// Whether this object is selected.
+    pub fn has(&self, path: &str) -> bool {
+        match self {
+            Selection::Devices => path.starts_with(DEVICES),
+            Selection::Everything => true,
+            Selection::Objects(paths) => paths.iter().any(|wanted| wanted == path),
+        }
+    }
 }
 
 /// The shared state.

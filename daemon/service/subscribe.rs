@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use zbus::ObjectPath;
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 
-use super::bus::BUS;
-use super::bus::caller;
+use super::ROOT;
 use super::bus::device::{Device, stats_map};
 use super::bus::error::{Error, ErrorKind, Result};
-use super::core::Core;
+use super::bus::manager::{self, Manager};
+use super::bus::ramdisk::{self, RamDisk};
+use super::bus::{BUS, caller, device_path, disk_path};
+use super::core::{Core, Selection};
 use super::lock::lock;
 use super::stream;
 
@@ -24,8 +27,32 @@ const MOST: usize = 256;
 const MOST_OF_ONE: usize = 64;
 
 impl Core {
-    /// Sends `StatsUpdated` of all devices to this caller until it unsubscribes or leaves the bus.
-    pub async fn subscribe(self: &Arc<Self>, call: &Header<'_>, interval: Duration) -> Result<()> {
+    /// The objects with these paths, all of which have to exist; everything without any.
+    pub async fn selection(self: &Arc<Self>, paths: &[ObjectPath<'_>]) -> Result<Selection> {
+        if paths.is_empty() {
+            return Ok(Selection::Everything);
+        }
+        let snapshot = self.sample().await;
+        let devices = snapshot.devices.iter().map(|device| device_path(&device.name));
+        let disks = snapshot.disks.iter().map(|disk| disk_path(&disk.name));
+        let mut selected: Vec<String> = devices.chain(disks).chain([ROOT.to_owned()]).collect();
+        if let Some(other) = paths.iter().find(|path| selected.iter().all(|known| known != path.as_str())) {
+            let message = format!(
+                "{other} has no statistics: select devices, RAM disks, or {ROOT} for the totals, as in GetManagedObjects"
+            );
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        selected.retain(|known| paths.iter().any(|path| path.as_str() == known));
+        Ok(Selection::Objects(selected))
+    }
+
+    /// Sends the statistics of these objects to this caller until it unsubscribes or leaves the bus.
+    pub async fn subscribe(
+        self: &Arc<Self>,
+        call: &Header<'_>,
+        interval: Duration,
+        selection: Selection,
+    ) -> Result<()> {
         if !(SHORTEST..=LONGEST).contains(&interval) {
             let message =
                 format!("the interval is {} ms to {} ms", SHORTEST.as_millis(), LONGEST.as_millis());
@@ -41,7 +68,7 @@ impl Core {
             let message = format!("{MOST} callers are subscribed already, or {MOST_OF_ONE} of one user");
             return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
-        let task = tokio::spawn(feed(Arc::clone(self), caller.clone(), interval));
+        let task = tokio::spawn(feed(Arc::clone(self), caller.clone(), interval, selection));
         if let Some((_, before)) = subscribers.live.insert(caller, (user, task)) {
             before.abort();
         }
@@ -62,8 +89,8 @@ impl Core {
     }
 }
 
-/// Sends a sample of every device at each interval.
-async fn feed(core: Arc<Core>, caller: String, interval: Duration) {
+/// Sends a sample of the selected objects at each interval.
+async fn feed(core: Arc<Core>, caller: String, interval: Duration, selection: Selection) {
     let Some(connection) = core.connection() else { return };
     let Ok(destination) = zbus::names::UniqueName::try_from(caller.as_str()) else { return };
     let mut ready = lock(&core.subscribers).ready.subscribe();
@@ -77,15 +104,23 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration) {
     loop {
         ticks.tick().await;
         let snapshot = core.sample().await;
+        let to = |path: String| {
+            let emitter = SignalEmitter::new(&connection, path).ok().filter(|it| selection.has(it.path()));
+            emitter.map(|emitter| emitter.set_destination(destination.clone().into()))
+        };
+        // Without a connection to the bus the daemon exits anyway.
         for device in &snapshot.devices {
-            let Ok(emitter) = SignalEmitter::new(&connection, super::bus::device_path(&device.name)) else {
-                continue;
-            };
-            let emitter = emitter.set_destination(destination.clone().into());
-            // Without a connection to the bus the daemon exits anyway.
-            if Device::stats_updated(&emitter, stats_map(device)).await.is_err() {
-                return;
+            if let Some(emitter) = to(device_path(&device.name)) {
+                Device::stats_updated(&emitter, stats_map(device)).await.ok();
             }
+        }
+        for disk in &snapshot.disks {
+            if let Some(emitter) = to(disk_path(&disk.name)) {
+                RamDisk::space_updated(&emitter, ramdisk::stats_map(disk, &snapshot)).await.ok();
+            }
+        }
+        if let Some(emitter) = to(ROOT.to_owned()) {
+            Manager::totals_updated(&emitter, manager::stats_map(&snapshot)).await.ok();
         }
     }
 }

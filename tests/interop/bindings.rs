@@ -91,6 +91,17 @@ pub trait Manager {
     /// Subscribe method
     fn subscribe(&self, interval_ms: u32) -> zbus::Result<()>;
 
+    /// SubscribeTo method
+    fn subscribe_to(&self, interval_ms: u32, objects: &[&zbus::ObjectPath<'_>])
+        -> zbus::Result<()>;
+
+    /// TotalsUpdated signal
+    #[zbus(signal)]
+    fn totals_updated(
+        &self,
+        stats: std::collections::HashMap<&str, zbus::Variant<'_>>,
+    ) -> zbus::Result<()>;
+
     /// Unsubscribe method
     fn unsubscribe(&self) -> zbus::Result<()>;
 
@@ -446,6 +457,13 @@ pub trait RamDisk {
         size_bytes: u64,
         options: std::collections::HashMap<&str, &zbus::Variant<'_>>,
     ) -> zbus::Result<zbus::OwnedObjectPath>;
+
+    /// SpaceUpdated signal
+    #[zbus(signal)]
+    fn space_updated(
+        &self,
+        stats: std::collections::HashMap<&str, zbus::Variant<'_>>,
+    ) -> zbus::Result<()>;
 
     /// SpaceLow signal
     #[zbus(signal)]

@@ -1,12 +1,12 @@
 //! PropertiesChanged of what changes, as a settings panel receives it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::support::private_bus::{call, next, run};
 use crate::support::session::Session;
 use crate::support::verdict::Verdict;
 use service::{NAME, ROOT};
-use zbus::{Connection, MessageStream, OwnedVariant};
+use zbus::{Connection, MessageStream, ObjectPath, OwnedVariant};
 
 /// A problem as in `ProblemDetails`.
 type Problem = (String, String, String, String, String);
@@ -86,4 +86,65 @@ fn a_verdict_is_announced_when_it_is_stored_and_forgotten() {
         until(&mut changes, "Results", Vec::<Row>::is_empty).await;
         assert_eq!(chosen().await, (String::new(), false));
     });
+}
+
+#[test]
+fn statistics_are_those_of_the_selected_objects() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = format!(
+        "[ramdisk.stream]\nmount-point = {:?}\nsize = \"8MiB\"\n[ramdisk.other]\nmount-point = {:?}\nsize = \"8MiB\"\n",
+        directory.path().join("stream"),
+        directory.path().join("other"),
+    );
+    let Some(session) = Session::begin(&config) else { return };
+    session.ok(&["reload"]);
+    run(async {
+        let client = session.bus().client().await;
+        let subscribe = async |interval: u32, objects: &[&str]| -> Result<(), String> {
+            let objects: Vec<_> = objects.iter().map(|path| ObjectPath::try_from(*path).unwrap()).collect();
+            call(&client, ROOT, "org.zramd1.Manager.SubscribeTo", &(interval, objects)).await
+        };
+        let mut updates = MessageStream::from(&client);
+        let disk = "/org/zramd1/disk/stream";
+        subscribe(100, &[disk, ROOT, disk]).await.unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let (path, stats) = update(&mut updates).await;
+            let interface = if path == ROOT { "org.zramd1.Manager" } else { "org.zramd1.RamDisk" };
+            let proxy = zbus::Proxy::new(&client, NAME, path.as_str(), interface).await.unwrap();
+            for (name, value) in stats.into_iter().filter(|(name, _)| name != "StatsTimestampMonotonic") {
+                // Space of a tmpfs without files, and totals without devices, do not change.
+                let property: u64 = proxy.get_property(&name).await.unwrap();
+                assert_eq!(u64::try_from(value).unwrap(), property, "{path} {name}");
+            }
+            seen.push(path);
+        }
+        assert_eq!(seen, [disk, ROOT, disk, ROOT]);
+
+        subscribe(100, &[]).await.unwrap();
+        let mut seen = BTreeSet::new();
+        while !["/org/zramd1/disk/other", disk, ROOT].iter().all(|path| seen.contains(*path)) {
+            seen.insert(update(&mut updates).await.0);
+        }
+        for (interval, objects, error) in [
+            (100, &["/org/zramd1/disk/none"][..], "org.zramd1.Error.NotFound"),
+            (100, &[ROOT, "/org/zramd1/benchmark"], "org.zramd1.Error.NotFound"),
+            (99, &[ROOT], "org.zramd1.Error.InvalidArgument"),
+        ] {
+            assert_eq!(subscribe(interval, objects).await, Err(error.to_owned()), "{objects:?}");
+        }
+        call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Unsubscribe", &()).await.unwrap();
+    });
+}
+
+/// Path and contents of the next signal with statistics; such signals need no match rule.
+async fn update(updates: &mut MessageStream) -> (String, HashMap<String, OwnedVariant>) {
+    loop {
+        let message = next(updates).await;
+        let header = message.header();
+        let member = header.member().map_or("", |member| member.as_str());
+        if ["StatsUpdated", "SpaceUpdated", "TotalsUpdated"].contains(&member) {
+            return (header.path().unwrap().to_string(), message.body().deserialize().unwrap());
+        }
+    }
 }

@@ -59,7 +59,8 @@ fn generated_c_bindings_read_every_object() {
     generate.args(["--interface-prefix", "org.zramd1.", "--c-namespace", "Zramd"]);
     generate.args(["--c-generate-object-manager", "--generate-c-code", "bindings", "--output-directory"]);
     generate.arg(directory.path());
-    generate.args(interfaces().iter().map(|(name, _)| repository(&format!("packaging/interfaces/{name}.xml"))));
+    generate
+        .args(interfaces().iter().map(|(name, _)| repository(&format!("packaging/interfaces/{name}.xml"))));
     let generated = generate.output().unwrap();
     assert!(generated.status.success() && generated.stderr.is_empty(), "{generated:?}");
     let bindings = directory.path().join("bindings.c");

@@ -171,7 +171,17 @@ pub const HARMLESS: [(&str, &[&str]); 4] = [
     ("org.zramd1.Benchmark", &["Describe"]),
     (
         "org.zramd1.Manager",
-        &["Describe", "GetDevice", "GetDisk", "ListDevices", "ListDisks", "Plan", "Subscribe", "Unsubscribe"],
+        &[
+            "Describe",
+            "GetDevice",
+            "GetDisk",
+            "ListDevices",
+            "ListDisks",
+            "Plan",
+            "Subscribe",
+            "SubscribeTo",
+            "Unsubscribe",
+        ],
     ),
     ("org.zramd1.Device", &["GetStats"]),
 ];

@@ -335,7 +335,7 @@ impl Device {
         self.core.owned(&call, self.core.maintain_device(&self.name, "write-back", &options).await?).await
     }
 
-    /// One sample, as from GetStats; sent to those only who called Subscribe.
+    /// One sample, as from GetStats; sent to those only who called Subscribe or SubscribeTo of the manager.
     #[zbus(signal)]
     pub(crate) async fn stats_updated(
         emitter: &SignalEmitter<'_>,

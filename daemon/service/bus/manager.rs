@@ -1,23 +1,25 @@
 //! `org.zramd1.Manager`: the machine as a whole.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
-use zbus::{Connection, OwnedObjectPath, interface};
+use zbus::{Connection, ObjectPath, OwnedObjectPath, Variant, interface};
 
 use super::auth::{self, Action};
 use super::caller;
 use super::error::{Error, ErrorKind, Result};
 use super::options::{Options, Sections};
 use super::{device_path, disk_path};
-use crate::core::Core;
+use crate::core::{Core, Selection};
 use crate::overlay::switched_off;
 use logic::finding::Finding;
 use logic::maintain::report;
 use logic::overlay::{Command, Override};
 use logic::proc::device_number;
+use logic::sample::Snapshot;
 
 /// The root object.
 #[derive(Debug)]
@@ -33,6 +35,21 @@ impl Manager {
 
 fn path(text: String) -> Result<OwnedObjectPath> {
     text.try_into().map_err(|error: zbus::Error| error.into())
+}
+
+/// The totals, with the names of the properties.
+pub(crate) fn stats_map(snapshot: &Snapshot) -> HashMap<&'static str, Variant<'static>> {
+    let totals = [
+        ("TotalOriginalBytes", snapshot.total(|stats| stats.memory.orig_data_size)),
+        ("TotalCompressedBytes", snapshot.total(|stats| stats.memory.compr_data_size)),
+        ("TotalMemoryUsedBytes", snapshot.total(|stats| stats.memory.mem_used_total)),
+        ("StatsTimestampMonotonic", snapshot.timestamp_monotonic_usec),
+    ];
+    totals.map(|(name, value)| (name, value.into())).into()
+}
+
+fn interval(milliseconds: u32) -> Duration {
+    Duration::from_millis(u64::from(milliseconds))
 }
 
 /// Name, path and state of a device or disk.
@@ -354,8 +371,29 @@ impl Manager {
     /// Has StatsUpdated of every device sent to the caller, at this interval (100 ms to an hour), until Unsubscribe or
     /// until the caller leaves the bus. A second call changes the interval.
     async fn subscribe(&self, interval_ms: u32, #[zbus(header)] call: Header<'_>) -> Result<()> {
-        self.core.subscribe(&call, Duration::from_millis(u64::from(interval_ms))).await
+        self.core.subscribe(&call, interval(interval_ms), Selection::Devices).await
     }
+
+    /// The same for a selection of objects, by their paths: StatsUpdated of devices, SpaceUpdated of RAM disks, and TotalsUpdated for
+    /// `/org/zramd1`. All have to exist; one that appears later needs another call. An empty list selects everything, now and
+    /// later. It replaces a subscription of the caller, and Unsubscribe ends it.
+    async fn subscribe_to(
+        &self,
+        interval_ms: u32,
+        objects: Vec<ObjectPath<'_>>,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<()> {
+        let selection = self.core.selection(&objects).await?;
+        self.core.subscribe(&call, interval(interval_ms), selection).await
+    }
+
+    /// The totals of one moment: those of the properties, and StatsTimestampMonotonic, microseconds since boot (CLOCK_MONOTONIC);
+    /// sent to those only who called SubscribeTo.
+    #[zbus(signal)]
+    pub(crate) async fn totals_updated(
+        emitter: &SignalEmitter<'_>,
+        stats: HashMap<&str, Variant<'_>>,
+    ) -> zbus::Result<()>;
 
     /// Ends that.
     fn unsubscribe(&self, #[zbus(header)] call: Header<'_>) -> Result<()> {

@@ -85,9 +85,12 @@ pub const EMITTING: [(&str, &[&str]); 6] = [
     ),
 ];
 
+/// Beginning of the object paths of devices.
+pub(super) const DEVICES: &str = "/org/zramd1/device/";
+
 /// Object path of a device.
 pub fn device_path(name: &str) -> String {
-    format!("{ROOT}/device/{name}")
+    format!("{DEVICES}{name}")
 }
 
 /// Object path of an optional device; `/` if there is none.

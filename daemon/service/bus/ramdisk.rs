@@ -1,11 +1,11 @@
 //! `org.zramd1.RamDisk`: a disk of `[ramdisk.NAME]`, and its snapshots.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
-use zbus::{Connection, OwnedObjectPath, interface};
+use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
 use super::auth::{self, Action};
 use super::caller;
@@ -14,7 +14,7 @@ use super::error::Result;
 use super::options::Options;
 use crate::core::Core;
 use logic::ramdisk::SaveReason;
-use logic::sample::DiskView;
+use logic::sample::{DiskView, Snapshot};
 
 /// Number, time, raw bytes, stored bytes, reason, whether its manifest is good, why it is pinned.
 type Listed = (u64, u64, u64, u64, String, bool, String);
@@ -46,6 +46,18 @@ impl RamDisk {
         let job = self.core.work_on_disk(&self.name, verb, words, options).await?;
         self.core.owned(call, job).await
     }
+}
+
+/// Its space, with the names of the properties.
+pub(crate) fn stats_map(disk: &DiskView, snapshot: &Snapshot) -> HashMap<&'static str, Variant<'static>> {
+    let space = [
+        ("SizeBytes", disk.size_bytes),
+        ("UsedBytes", disk.used_bytes),
+        ("FreeBytes", disk.free_bytes),
+        ("FreeInodes", disk.free_inodes),
+        ("StatsTimestampMonotonic", snapshot.timestamp_monotonic_usec),
+    ];
+    space.map(|(name, value)| (name, value.into())).into()
 }
 
 /// A RAM disk.
@@ -268,6 +280,14 @@ impl RamDisk {
         auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.resize_disk(&self.name, size_bytes, &options).await?).await
     }
+
+    /// SizeBytes, UsedBytes, FreeBytes and FreeInodes of one moment, and StatsTimestampMonotonic, microseconds since boot
+    /// (CLOCK_MONOTONIC); sent to those only who called SubscribeTo of the manager.
+    #[zbus(signal)]
+    pub(crate) async fn space_updated(
+        emitter: &SignalEmitter<'_>,
+        stats: HashMap<&str, Variant<'_>>,
+    ) -> zbus::Result<()>;
 
     /// It is getting full: percent of its bytes, or of its inodes (FreeInodes), that are in use, and bytes free. Sent at 80 and at
     /// 95 percent of either, and again only after it was 5 percent below.
