@@ -11,7 +11,7 @@ use zbus::object_server::SignalEmitter;
 
 use super::bus::caller;
 use super::bus::error::{Error, ErrorKind, Result};
-use super::bus::job::{Job, JobSignals};
+use super::bus::job::{Job, JobSignals, Subject};
 use super::core::Core;
 use super::handle::Handle;
 use super::lock::lock;
@@ -43,38 +43,38 @@ impl Core {
     pub async fn start<F>(
         self: &Arc<Self>,
         kind: &'static str,
-        object: String,
+        subject: impl Into<Subject>,
         work: impl FnOnce(Arc<Core>, Handle) -> F + Send + 'static,
     ) -> Result<OwnedObjectPath>
     where
         F: Future<Output = Result<String>> + Send + 'static,
     {
-        self.begin(kind, object, true, Box::new(|core, handle| Box::pin(work(core, handle)))).await
+        self.begin(kind, subject.into(), true, Box::new(|core, handle| Box::pin(work(core, handle)))).await
     }
 
     /// Starts a job that `zramd-worker` does, in parallel to changes. Fails at once if the same work is in progress.
     pub async fn start_work(
         self: &Arc<Self>,
         kind: &'static str,
-        object: String,
+        subject: impl Into<Subject>,
         order: Order,
     ) -> Result<OwnedObjectPath> {
         let claim = self.claims.claim(&order.name)?;
         let work = async move |core: Arc<Core>, handle: Handle| core.work(&handle.with(claim), order).await;
-        self.start_beside(kind, object, work).await
+        self.start_beside(kind, subject, work).await
     }
 
     /// Starts a job that runs in parallel to changes. It has to claim what it works on ([`Core::claims`]).
     pub async fn start_beside<F>(
         self: &Arc<Self>,
         kind: &'static str,
-        object: String,
+        subject: impl Into<Subject>,
         work: impl FnOnce(Arc<Core>, Handle) -> F + Send + 'static,
     ) -> Result<OwnedObjectPath>
     where
         F: Future<Output = Result<String>> + Send + 'static,
     {
-        self.begin(kind, object, false, Box::new(|core, handle| Box::pin(work(core, handle)))).await
+        self.begin(kind, subject.into(), false, Box::new(|core, handle| Box::pin(work(core, handle)))).await
     }
 
     /// Makes the caller the owner of the job, who may cancel it.
@@ -104,7 +104,7 @@ impl Core {
     async fn begin(
         self: &Arc<Self>,
         kind: &'static str,
-        object: String,
+        subject: Subject,
         alone: bool,
         work: Box<dyn FnOnce(Arc<Core>, Handle) -> Doing + Send>,
     ) -> Result<OwnedObjectPath> {
@@ -117,8 +117,8 @@ impl Core {
             jobs.last += 1;
             jobs.last
         };
-        let what = format!("{kind} {object} ({})", path(number)).replace("  ", " ");
-        let begun = self.publish(number, kind, object).await;
+        let what = format!("{kind} {} ({})", subject.name, path(number)).replace("  ", " ");
+        let begun = self.publish(number, kind, subject).await;
         let handle = match begun {
             Ok(handle) => handle,
             Err(error) => {
@@ -155,12 +155,12 @@ impl Core {
         path(number).try_into().map_err(|error: zbus::Error| error.into())
     }
 
-    async fn publish(&self, number: u32, kind: &'static str, object: String) -> zbus::Result<Handle> {
+    async fn publish(&self, number: u32, kind: &'static str, subject: Subject) -> zbus::Result<Handle> {
         let mut handle = Handle { number, ..Handle::unwatched() };
         let Some(connection) = self.connection() else { return Ok(handle) };
         let (state, cancel) = (Arc::clone(&handle.state), handle.cancel.clone());
         let cancelled = Arc::clone(&handle.cancelled);
-        let job = Job::new(kind, object, state, cancel, cancelled, self.turns.clone());
+        let job = Job::new(kind, subject, state, cancel, cancelled, self.turns.clone());
         let server = connection.object_server();
         server.at(path(number), job).await?;
         handle.object = Some(server.interface(path(number)).await?);

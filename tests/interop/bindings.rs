@@ -331,6 +331,10 @@ pub trait Device {
     #[zbus(property)]
     fn pages_compacted(&self) -> zbus::Result<u64>;
 
+    /// RamDisk property
+    #[zbus(property)]
+    fn ram_disk(&self) -> zbus::Result<zbus::OwnedObjectPath>;
+
     /// RecompressionAlgorithms property
     #[zbus(property)]
     fn recompression_algorithms(&self) -> zbus::Result<Vec<(u32, String)>>;
@@ -623,6 +627,10 @@ pub trait Job {
     /// Object property
     #[zbus(property)]
     fn object(&self) -> zbus::Result<String>;
+
+    /// ObjectPath property
+    #[zbus(property)]
+    fn object_path(&self) -> zbus::Result<zbus::OwnedObjectPath>;
 
     /// Outcomes property
     #[zbus(property)]

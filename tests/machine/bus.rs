@@ -314,6 +314,7 @@ fn every_property_has_its_place_in_the_description() {
         ("org.zramd1.Swap", "Active"),
         // An object path on the bus, a name in the JSON.
         ("org.zramd1.RamDisk", "Device"),
+        ("org.zramd1.Device", "RamDisk"),
         // Only PID 1 has the value.
         ("org.zramd1.RamDisk", "NextSaveTimestamp"),
     ];

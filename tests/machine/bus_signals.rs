@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use crate::support::private_bus::{call, next, run};
 use crate::support::session::Session;
 use crate::support::verdict::Verdict;
+use crate::support::{has_program, skip};
 use service::{NAME, ROOT};
-use zbus::{Connection, MessageStream, ObjectPath, OwnedVariant};
+use zbus::{Connection, MessageStream, ObjectPath, OwnedObjectPath, OwnedVariant};
 
 /// A problem as in `ProblemDetails`.
 type Problem = (String, String, String, String, String);
@@ -147,4 +148,40 @@ async fn update(updates: &mut MessageStream) -> (String, HashMap<String, OwnedVa
             return (header.path().unwrap().to_string(), message.body().deserialize().unwrap());
         }
     }
+}
+
+#[test]
+fn objects_lead_to_each_other() {
+    if !has_program("mkfs.ext4") {
+        return skip("needs mkfs.ext4");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name| directory.path().join(name);
+    let config = format!(
+        "[ramdisk.held]\nmount-point = {:?}\nsize = \"24MiB\"\nbackend = \"zram\"\nfs-type = \"ext4\"\n\
+         [ramdisk.plain]\nmount-point = {:?}\nsize = \"8MiB\"\n",
+        place("held"),
+        place("plain"),
+    );
+    let Some(session) = Session::begin(&config) else { return };
+    session.ok(&["reload"]);
+    run(async {
+        let client = session.bus().client().await;
+        let path_of = async |path: &str, interface: &str, property: &str| -> OwnedObjectPath {
+            let interface = format!("org.zramd1.{interface}");
+            let proxy = zbus::Proxy::new(&client, NAME, path, interface).await.unwrap();
+            proxy.get_property(property).await.unwrap()
+        };
+        let disk = "/org/zramd1/disk/held";
+        let device = path_of(disk, "RamDisk", "Device").await;
+        assert_eq!(path_of(device.as_str(), "Device", "RamDisk").await.as_str(), disk);
+
+        let plain = "/org/zramd1/disk/plain";
+        let options = HashMap::<String, OwnedVariant>::new();
+        let resize = (16_u64 << 20, options.clone());
+        let job: OwnedObjectPath = call(&client, plain, "org.zramd1.RamDisk.Resize", &resize).await.unwrap();
+        assert_eq!(path_of(job.as_str(), "Job", "ObjectPath").await.as_str(), plain);
+        let job: OwnedObjectPath = call(&client, ROOT, "org.zramd1.Manager.Reload", &options).await.unwrap();
+        assert_eq!(path_of(job.as_str(), "Job", "ObjectPath").await.as_str(), "/");
+    });
 }

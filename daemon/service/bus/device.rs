@@ -8,6 +8,7 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
 
 use super::auth::{self, Action};
+use super::disk_path;
 use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
 use crate::core::Core;
@@ -86,6 +87,14 @@ impl Device {
     #[zbus(property)]
     async fn config_section(&self) -> String {
         self.view(|view| view.config_section.clone()).await
+    }
+
+    /// The object of the RAM disk that it holds, or `/`.
+    #[zbus(property)]
+    async fn ram_disk(&self) -> OwnedObjectPath {
+        let sample = self.core.sample().await;
+        let disk = sample.disks.iter().find(|disk| disk.device == self.name);
+        disk.and_then(|disk| disk_path(&disk.name).try_into().ok()).unwrap_or_default()
     }
 
     /// Uncompressed bytes that fit (`disksize`).

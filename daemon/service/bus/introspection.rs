@@ -8,7 +8,7 @@ use zbus::object_server::Interface;
 use super::benchmark::Benchmark;
 use super::device::Device;
 use super::filesystem::Filesystem;
-use super::job::Job;
+use super::job::{Job, Subject};
 use super::manager::Manager;
 use super::ramdisk::RamDisk;
 use super::swap::Swap;
@@ -31,7 +31,14 @@ pub fn interfaces() -> Vec<(String, String)> {
         text(&Filesystem::new(Arc::clone(&core), no_owner())),
         text(&RamDisk::new(Arc::clone(&core), no_owner())),
         text(&Benchmark::new(Arc::clone(&core))),
-        text(&Job::new("", no_owner(), Arc::default(), Cancel::default(), Arc::default(), Turns::default())),
+        text(&Job::new(
+            "",
+            Subject::default(),
+            Arc::default(),
+            Cancel::default(),
+            Arc::default(),
+            Turns::default(),
+        )),
     ]
 }
 

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
-use zbus::{Connection, interface};
+use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::auth;
 use super::error::Result;
 use super::turn::Turns;
+use super::{device_path, disk_path};
 use crate::lock::lock;
 use crate::setup::Cancel;
 use host::Host;
@@ -16,13 +17,41 @@ use host::linux::LinuxHost;
 use logic::duration::micros;
 use logic::error::ErrorKind;
 use logic::outcome::{OnTheBus, Outcome};
+use logic::record::Target;
 use logic::work::Outcome as Ending;
+
+/// What a job is done to.
+#[derive(Debug, Default)]
+pub struct Subject {
+    /// Its name, or a section; empty for the whole machine.
+    pub(crate) name: String,
+    path: OwnedObjectPath,
+}
+
+impl Subject {
+    /// A RAM disk by its name, which may be that of a device.
+    pub(crate) fn disk(name: &str) -> Subject {
+        Subject { name: name.to_owned(), path: disk_path(name).try_into().unwrap_or_default() }
+    }
+}
+
+/// The device or RAM disk of a section.
+impl From<String> for Subject {
+    fn from(name: String) -> Subject {
+        let path = match Target::of_section(&name) {
+            Some(Target::Device(_)) => device_path(&name),
+            Some(Target::RamDisk(disk)) => disk_path(&disk),
+            _ => return Subject { name, ..Subject::default() },
+        };
+        Subject { name, path: path.try_into().unwrap_or_default() }
+    }
+}
 
 /// One job.
 #[derive(Debug)]
 pub struct Job {
     kind: &'static str,
-    object: String,
+    subject: Subject,
     started: u64,
     pub(crate) state: Arc<Mutex<State>>,
     cancel: Cancel,
@@ -57,14 +86,14 @@ impl State {
 impl Job {
     pub(crate) fn new(
         kind: &'static str,
-        object: String,
+        subject: Subject,
         state: Arc<Mutex<State>>,
         cancel: Cancel,
         cancelled: Arc<tokio::sync::Notify>,
         turns: Turns,
     ) -> Job {
         let started = micros(LinuxHost::new("/").monotonic());
-        Job { kind, object, started, state, cancel, cancelled, turns }
+        Job { kind, subject, started, state, cancel, cancelled, turns }
     }
 
     fn owner(&self) -> Option<u32> {
@@ -85,7 +114,13 @@ impl Job {
     /// What it is done to: the name of a device or disk, or empty for the whole machine.
     #[zbus(property(emits_changed_signal = "const"))]
     fn object(&self) -> String {
-        self.object.clone()
+        self.subject.name.clone()
+    }
+
+    /// The object of that, which may not exist now; `/` for the whole machine, or for several.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn object_path(&self) -> OwnedObjectPath {
+        self.subject.path.clone()
     }
 
     /// When it was asked for, in microseconds since boot (CLOCK_MONOTONIC).
@@ -147,4 +182,23 @@ impl Job {
         error: &str,
         outcomes: Vec<OnTheBus>,
     ) -> zbus::Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_has_the_path_of_its_object() {
+        for (section, expected) in [
+            ("zram0", "/org/zramd1/device/zram0"),
+            ("ramdisk.var-log", "/org/zramd1/disk/var_2dlog"),
+            ("defaults", "/"),
+            ("", "/"),
+        ] {
+            let subject = Subject::from(section.to_owned());
+            assert_eq!((subject.name.as_str(), subject.path.as_str()), (section, expected));
+        }
+        assert_eq!(Subject::disk("zram0").path.as_str(), "/org/zramd1/disk/zram0");
+    }
 }

@@ -52,6 +52,7 @@ pub const EMITTING: [(&str, &[&str]); 6] = [
             "Role",
             "State",
             "ConfigSection",
+            "RamDisk",
             "DiskSizeBytes",
             "MemoryLimitBytes",
             "Algorithm",

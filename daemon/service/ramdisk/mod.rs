@@ -7,6 +7,7 @@ use std::sync::Arc;
 use zbus::OwnedObjectPath;
 
 use super::bus::error::{Error, ErrorKind, Result};
+use super::bus::job::Subject;
 use super::bus::options::{Options, invalid, none, only_force};
 use super::claims::of_disk;
 use super::core::{Core, Mode};
@@ -51,7 +52,7 @@ impl Core {
     ) -> Result<OwnedObjectPath> {
         none(options)?;
         self.kept_disk(name).await?;
-        self.start_work(verb, name.to_owned(), order(name, verb, words)).await
+        self.start_work(verb, Subject::disk(name), order(name, verb, words)).await
     }
 
     /// Restores a disk from a snapshot. Reading one takes long, so this runs in parallel to other changes.
@@ -63,7 +64,7 @@ impl Core {
     ) -> Result<OwnedObjectPath> {
         none(options)?;
         let disk = self.kept_disk(name).await?;
-        self.start_beside("restore", name.to_owned(), move |core, handle| async move {
+        self.start_beside("restore", Subject::disk(name), move |core, handle| async move {
             // A save of another user must not prevent it.
             let name = of_disk(&disk.name);
             let claim = tokio::select! {
@@ -165,7 +166,7 @@ impl Core {
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let target = Target::RamDisk(name.to_owned());
-        self.start("resize", name.to_owned(), move |core, handle| async move {
+        self.start("resize", Subject::disk(name), move |core, handle| async move {
             let wish = Wish::one(target.clone(), forced);
             let change = |overlay: &mut Overlay| overlay.set_bytes("size", bytes);
             with_overlay(&core, &handle, &target.to_string(), wish, Some(Command::DiskResize), change).await
