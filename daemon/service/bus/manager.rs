@@ -360,7 +360,8 @@ impl Manager {
         reason: &str,
     ) -> zbus::Result<()>;
 
-    /// Everything as JSON; `schema_version` says in which form.
+    /// Everything as JSON, in the form of `zramdctl status`: the definition `status` of `/usr/share/zramd/zramdctl.schema.json`.
+    /// `schema_version` says in which form.
     #[zbus(out_args("json"))]
     async fn describe(&self) -> Result<String> {
         let snapshot = self.core.sample().await;
