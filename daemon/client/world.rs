@@ -204,12 +204,8 @@ impl World {
             match (interface, property.as_str()) {
                 (MANAGER, "Problems") => events.extend(problems(&before, &after)),
                 (JOB, "Progress") => events.extend(progress(&name, &after)),
-                // The same with more columns.
-                (MANAGER, "ProblemDetails") => {}
-                // Tables: the event has the verdict.
-                (BENCHMARK, "Results") => {}
-                // Reported by Finished.
-                (JOB, _) => {}
+                // Reported by the events of Problems, Chosen and Finished.
+                (MANAGER, "ProblemDetails") | (BENCHMARK, "Results") | (JOB, _) => {}
                 _ => {
                     let of = |value| value::of_property(&property, value);
                     let text = match before {
