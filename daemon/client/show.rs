@@ -300,7 +300,8 @@ mod tests {
         let mut expected = bus(source);
         expected.extend(FIGURES.iter().map(|figure| figure.name.to_owned()));
         let found = of(&device(&DeviceView::default()));
-        for name in &expected {
+        // A path of an object, which only the bus has.
+        for name in expected.iter().filter(|name| *name != "RamDisk") {
             assert!(found.contains(name), "{name} is missing");
         }
         for name in &found {

@@ -299,6 +299,10 @@ pub trait Device {
     #[zbus(property)]
     fn invalid_io(&self) -> zbus::Result<u64>;
 
+    /// LossBytes property
+    #[zbus(property)]
+    fn loss_bytes(&self) -> zbus::Result<u64>;
+
     /// Managed property
     #[zbus(property)]
     fn managed(&self) -> zbus::Result<bool>;
