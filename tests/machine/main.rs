@@ -7,10 +7,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-#[allow(dead_code)]
-#[path = "../../packaging/examples/memory.rs"]
-mod example;
-
 mod bench_commands;
 mod benchmark;
 mod benchmark_live;
@@ -27,12 +23,10 @@ mod disk_rules;
 mod disk_store;
 mod documents;
 mod init_scripts;
-mod interop_bindings;
 mod interop_sdbus;
 mod lasting;
 mod odd_bytes;
 mod one_plan;
-mod prometheus;
 mod real_disk;
 mod real_disk_limits;
 mod real_kernel;
