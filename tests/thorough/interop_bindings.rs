@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::example::memory;
 use crate::support::private_bus::{PrivateBus, next_of, objects, quiet_devices, run};
 use crate::support::session::attribute;
-use crate::support::{golden, has_program, introspection, repository, skip, texts};
+use crate::support::{eventually, golden, has_program, introspection, repository, skip, texts};
 use service::bus::introspection::interfaces;
 use service::{NAME, ROOT};
 
@@ -153,8 +153,12 @@ fn the_examples_agree() {
     // A number that no device can have is a problem with a remedy.
     let Some(bus) = PrivateBus::start_with("[zram4000]\nzram-size = \"1MiB\"\n") else { return };
     let sorted = |text: String| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
-    let expected = sorted(run(async { memory(&bus.client().await).await }).unwrap());
-    assert!(expected.iter().any(|line| line.contains("zram4000")), "{expected:?}");
+    // Problems of the configuration are known a moment after the start.
+    let mut expected = BTreeSet::new();
+    eventually("the problem", || {
+        expected = sorted(run(async { memory(&bus.client().await).await }).unwrap());
+        expected.iter().any(|line| line.contains("zram4000"))
+    });
     let example = |name: &str| repository(&format!("packaging/examples/{name}"));
 
     if let Some(flags) = flags(&["libsystemd"]) {
