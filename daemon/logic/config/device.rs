@@ -223,7 +223,7 @@ pub(super) fn mount_settings(
             let message =
                 format!("`{option}` is carried out by mount(8), which does not run without systemd");
             let problem = Problem::warning(reader.origin_of(options), message);
-            reader.warn(problem.hint(format!("write {key} = {value} instead")));
+            reader.problems.push(problem.hint(format!("write {key} = {value} instead")));
         }
     }
     MountSettings {

@@ -38,11 +38,6 @@ impl<'a> SectionReader<'a> {
         self.problems.push(problem);
     }
 
-    /// Adds a warning.
-    pub fn warn(&mut self, problem: Problem) {
-        self.problems.push(problem);
-    }
-
     /// The assignment of a key, in the section itself or in the defaults.
     pub fn get(&self, key: &Key) -> Option<&'a Assignment> {
         let defaults = self.defaults.filter(|_| SectionKind::Defaults.key(key.name).is_some());
