@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::support::{golden, has_program, repository, skip, texts};
+use crate::support::{PYTHON, golden, has_program, repository, skip, texts};
 use logic::config::json_schema::json_schema;
 use logic::config::key::Key;
 use logic::config::schema::{SECTIONS, example_file};
@@ -29,13 +29,13 @@ json.dump([[name, complaint(text)] for name, text in texts], sys.stdout)
 
 /// What an independent validator says about each document: name and complaint. `None` if there is none here.
 fn validated(schema: &Value, documents: &[(String, String)]) -> Option<Vec<(String, Option<String>)>> {
-    let mut check = Command::new("python3");
+    let mut check = Command::new(PYTHON);
     check.args(["-c", "import jsonschema, tomllib"]).stderr(Stdio::null());
-    if !has_program("python3") || !check.status().unwrap().success() {
+    if !has_program(PYTHON) || !check.status().unwrap().success() {
         skip("needs python3 (3.11 or newer) with jsonschema");
         return None;
     }
-    let mut child = Command::new("python3")
+    let mut child = Command::new(PYTHON)
         .args(["-c", VALIDATE])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::support::{can_use_real_kernel, has_program, in_a_better_moment, real_kernel_lock, skip};
+use crate::support::{PYTHON, can_use_real_kernel, has_program, in_a_better_moment, real_kernel_lock, skip};
 use engine::benchmark::measure::{Direction, Pass, Spec, pass};
 use engine::benchmark::sample::Source;
 use engine::benchmark::{self, Measured, Options};
@@ -268,7 +268,7 @@ with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb") as mem, open(
 /// Four kinds of data, each in a file.
 fn kinds(directory: &Path) -> Vec<(&'static str, PathBuf)> {
     let heap = directory.join("dump");
-    let done = Command::new("python3").args(["-c", HEAP]).arg(&heap).status().unwrap();
+    let done = Command::new(PYTHON).args(["-c", HEAP]).arg(&heap).status().unwrap();
     assert!(done.success());
     let registry =
         std::env::var("CARGO_HOME").unwrap_or_else(|_| format!("{}/.cargo", std::env::var("HOME").unwrap()));

@@ -8,11 +8,11 @@ use crate::support::holder::Holder;
 use crate::support::introspection;
 use crate::support::session::Session;
 use crate::support::verdict::Verdict;
-use crate::support::{has_program, repository, skip, texts};
+use crate::support::{PYTHON, has_program, repository, skip, texts};
 use service::bus::introspection::interfaces;
 
 fn script(words: &[&str]) -> Command {
-    let mut command = Command::new("python3");
+    let mut command = Command::new(PYTHON);
     command.arg(repository("tests/lab/guest/bus-check")).args(words);
     command
 }
@@ -20,7 +20,7 @@ fn script(words: &[&str]) -> Command {
 /// A new property has to be added to the comparison.
 #[test]
 fn every_property_is_compared_or_has_a_reason_why_not() {
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     let said: serde_json::Value =
@@ -41,7 +41,7 @@ fn every_property_is_compared_or_has_a_reason_why_not() {
 
 #[test]
 fn every_figure_is_what_the_kernel_shows() {
-    if !has_program("busctl") || !has_program("python3") || !has_program("mkfs.ext4") {
+    if !has_program("busctl") || !has_program(PYTHON) || !has_program("mkfs.ext4") {
         return skip("needs busctl, python3 and mkfs.ext4");
     }
     let directory = tempfile::tempdir().unwrap();

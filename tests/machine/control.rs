@@ -411,9 +411,13 @@ fn waiting_for_a_change_can_be_cancelled() {
         let reload = || async {
             call::<_, OwnedObjectPath>(&client, "/org/zramd1", &manager("Reload"), &options).await.unwrap()
         };
-        let first = reload().await;
-        eventually("the reload begins", || here.join("begun-propose").exists());
-        let second = reload().await;
+        // A caller gets its job when the plan is made, or after some seconds.
+        let (first, second) = tokio::join!(reload(), async {
+            while !here.join("begun-propose").exists() {
+                tokio::task::yield_now().await;
+            }
+            reload().await
+        });
         call::<_, ()>(&client, &second, "org.zramd1.Job.Cancel", &()).await.unwrap();
         assert_eq!(end_of(&client, &second).await.0, "cancelled");
         assert_eq!(job(&client, &first).await.0, "", "it runs all the while");

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::disk::{ASKED, FORCED, Trial, picture, small, unchanged};
 use crate::support::mounted::Mounted;
-use crate::support::{alone, has_program, may_mount, skip};
+use crate::support::{PYTHON, alone, has_program, may_mount, skip};
 use engine::ramdisk::{self, Request, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::SaveReason;
@@ -35,7 +35,7 @@ for line in sys.stdin:
 
 impl Mapper {
     fn new(file: &Path) -> Mapper {
-        let mut command = Command::new("python3");
+        let mut command = Command::new(PYTHON);
         command.args(["-c", MAPPER]).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
@@ -94,7 +94,7 @@ fn mapped_writes_are_saved(trial: &Trial) {
 
 #[test]
 fn what_is_written_through_a_mapping_of_a_tmpfs_is_saved() {
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     let trial = Trial::new();
@@ -104,7 +104,7 @@ fn what_is_written_through_a_mapping_of_a_tmpfs_is_saved() {
 
 #[test]
 fn what_is_written_through_a_mapping_of_an_ext4_is_saved() {
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     let Some(_alone) = alone() else { return };

@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use crate::support::disk::{Trial, small};
 use crate::support::mounted::Mounted;
-use crate::support::{has_program, may_mount, repository, skip};
+use crate::support::{PYTHON, has_program, may_mount, repository, skip};
 use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::manifest::Consistency;
 use logic::ramdisk::state::Outcome;
 
 fn python(script: &str, arguments: &[&str]) -> Vec<u8> {
-    let output = Command::new("python3").arg(repository(script)).args(arguments).output().unwrap();
+    let output = Command::new(PYTHON).arg(repository(script)).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     eprint!("{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
@@ -76,7 +76,7 @@ fn nasty_round_trip(trial: &Trial, mount: impl Fn(&Path) -> Option<Mounted>, cou
 
 #[test]
 fn a_nasty_tree_is_restored() {
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     // In a plain directory, also without root.
@@ -95,7 +95,7 @@ fn a_nasty_tree_with_100_000_files_is_restored_on_a_tmpfs() {
 }
 
 fn many_files(count: usize) {
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     if !may_mount() {
@@ -110,7 +110,7 @@ fn many_files(count: usize) {
 
 #[test]
 fn a_seeded_disk_is_a_copy_and_the_original_is_not_touched() {
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     let mut trial = Trial::new();

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use crate::support::kept::Kept;
 use crate::support::private_bus::Guarded;
 use crate::support::session::{Session, swaps};
-use crate::support::{eventually, has_program, repository, setup, skip, texts};
+use crate::support::{PYTHON, eventually, has_program, repository, setup, skip, texts};
 
 const MIB: u64 = 1 << 20;
 
@@ -26,7 +26,7 @@ fn tree(directory: &Path, fs_type: &str) -> String {
 }
 
 fn python(script: &str, arguments: &[&str]) -> String {
-    let output = Command::new("python3").arg(repository(script)).args(arguments).output().unwrap();
+    let output = Command::new(PYTHON).arg(repository(script)).args(arguments).output().unwrap();
     let (text, messages) = texts(&output);
     assert!(output.status.success(), "{messages}");
     text
@@ -66,7 +66,7 @@ fn has_file_system(fs_type: &str) -> bool {
 
 /// Saves, restores, and loads a disk into a new file system. A disk of `too_small` MiB is refused, with the smallest size.
 fn round_trip(fs_type: &str, mib: u32, too_small: Option<(u32, &str)>) {
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     if !has_file_system(fs_type) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::support::eventually;
+use crate::support::{PYTHON, eventually};
 
 /// Fills pages; for each line of input, moves them to swap or reports whether they are unchanged.
 const HOLDER: &str = "
@@ -29,7 +29,7 @@ pub struct Holder(Child, BufReader<ChildStdout>);
 
 impl Holder {
     pub fn start() -> Holder {
-        let mut command = Command::new("python3");
+        let mut command = Command::new(PYTHON);
         command.args(["-c", HOLDER, &HELD_PAGES.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());

@@ -125,7 +125,11 @@ pub fn alone() -> Option<File> {
     may_mount().then(real_kernel_lock)
 }
 
-/// Whether a program is in `PATH`.
+/// The distribution's Python. The first one in `PATH` may be the script of a version manager, which takes ten times as long to
+/// start, and lacks the distribution's modules.
+pub const PYTHON: &str = "/usr/bin/python3";
+
+/// Whether a program is in `PATH`, or at an absolute path.
 pub fn has_program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(name).is_file())

@@ -11,7 +11,7 @@ use crate::support::holder::{Holder, swap};
 use crate::support::operations::{CONFIG, CONFIGURED, OPERATIONS, Operation};
 use crate::support::private_bus::PrivateBus;
 use crate::support::verdict::Verdict;
-use crate::support::{can_use_real_kernel, eventually, has_program, real_kernel_lock, setup, skip};
+use crate::support::{PYTHON, can_use_real_kernel, eventually, has_program, real_kernel_lock, setup, skip};
 use crate::support::{copy_program, introspection};
 use service::bus::introspection::interfaces;
 
@@ -256,7 +256,7 @@ fn an_interrupted_operation_is_completed_or_undone() {
     if !can_use_real_kernel() {
         return;
     }
-    if !has_program("busctl") || !has_program("python3") {
+    if !has_program("busctl") || !has_program(PYTHON) {
         return skip("needs busctl and python3");
     }
     let mut holder = Holder::start();

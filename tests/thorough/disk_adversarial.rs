@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use crate::support::disk::{ASKED, Trial, picture, small};
 use crate::support::kept::Kept;
 use crate::support::mounted::Mounted;
-use crate::support::{alone, has_program, may_mount, repository, skip};
+use crate::support::{PYTHON, alone, has_program, may_mount, repository, skip};
 use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::limits;
@@ -123,7 +123,7 @@ fn too_many_attributes_do_not_affect_others() {
 
 /// A process that holds a lease on the file.
 fn hold(file: &Path) -> Child {
-    let mut holder = Command::new("python3")
+    let mut holder = Command::new(PYTHON)
         .arg(repository("tests/support/lease.py"))
         .arg(file)
         .stdin(Stdio::piped())
@@ -142,7 +142,7 @@ fn release(mut holder: Child) {
 
 #[test]
 fn a_lease_of_a_user_affects_that_file_only() {
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     let Some((trial, _mounted)) = on_tmpfs() else { return };
@@ -165,7 +165,7 @@ fn a_lease_of_a_user_affects_that_file_only() {
 /// On file systems where changes are only found by walking: the end of a lease is not visible to a walk.
 #[test]
 fn a_save_without_changes_keeps_the_count_of_omissions() {
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     // Not in memory, if possible.
@@ -340,7 +340,7 @@ fn too_many_long_paths_are_left_out_and_others_are_kept() {
 #[test]
 fn the_format_of_the_first_release_is_loaded() {
     let Some((mut trial, mounted)) = on_tmpfs() else { return };
-    if !has_program("python3") {
+    if !has_program(PYTHON) {
         return skip("needs python3");
     }
     let golden = repository("tests/golden/snapshot");
@@ -353,7 +353,7 @@ fn the_format_of_the_first_release_is_loaded() {
     let (loaded, _mounted) = reloaded(&trial, mounted);
     assert_eq!((loaded.generation, loaded.extracted.omitted.count()), (Some(1), 0));
     let tree =
-        Command::new("python3").arg(repository("tests/support/tree.py")).arg(trial.place()).output().unwrap();
+        Command::new(PYTHON).arg(repository("tests/support/tree.py")).arg(trial.place()).output().unwrap();
     let expected = fs::read(golden.join("tree.txt")).unwrap();
     // The first line is the root of the disk, with the time of its own archive.
     assert_eq!(String::from_utf8(tree.stdout).unwrap(), String::from_utf8(expected).unwrap());
