@@ -20,7 +20,7 @@ use host::Host;
 use host::linux::{LinuxHost, heap};
 use logic::duration::micros;
 use logic::finding::{Code, Finding, Level};
-use logic::maintain::pressure::Thresholds;
+use logic::maintain::pressure::Policy;
 use logic::sample::Snapshot;
 use logic::view::View;
 
@@ -156,7 +156,7 @@ pub struct Core {
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
     /// The task that follows memory pressure.
-    pub pressure_watch: Mutex<Option<(Thresholds, JoinHandle<()>)>>,
+    pub pressure_watch: Mutex<Option<(Policy, JoinHandle<()>)>>,
     /// The timer of maintenance without systemd.
     pub timer: Mutex<Option<JoinHandle<()>>>,
 }

@@ -16,6 +16,7 @@ use super::lock::lock;
 use super::systemd::{Systemd, Verb};
 use super::work::Order;
 use logic::maintain::pass::Pages;
+use logic::maintain::pressure::Policy;
 use logic::unit::MAINTENANCE_TIMER;
 use logic::work::{Outcome, Work};
 
@@ -92,7 +93,8 @@ fn not_devices() -> Error {
 /// Applies the timers of the configuration.
 pub async fn follow_configuration(core: &Arc<Core>) {
     let asked = core.view().maintenance;
-    super::pressure::follow(core, asked.pressure);
+    let policy = asked.pressure.map(|thresholds| Policy { thresholds, writes_back: asked.writeback });
+    super::pressure::follow(core, policy);
     if asked.writeback && core.latest().maintenance.budget.is_none() && !core.is_maintaining() {
         // The budget is kept over reboots in a file that only a run reads. A run in progress reads it as well.
         let words = ["--only", "budget"].map(str::to_owned).to_vec();

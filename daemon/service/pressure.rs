@@ -20,7 +20,8 @@ use host::linux::{LinuxHost, PRESSURE_LEVEL, files};
 use logic::maintain::Cause;
 use logic::maintain::alarm::{Alarms, next_look};
 use logic::maintain::arrivals::Totals;
-use logic::maintain::pressure::{Gauge, LOOK, Level, TRIGGER, Thresholds, UNKNOWN_REMEDY, back_off, totals};
+use logic::maintain::filling::Filling;
+use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, TRIGGER, UNKNOWN_REMEDY, back_off, totals};
 use logic::sample::Snapshot;
 
 const FILE: &str = "/proc/pressure/memory";
@@ -29,10 +30,10 @@ const FIRST: Duration = Duration::from_millis(500);
 /// Polls without pressure before waiting for the kernel again.
 const QUIET: u32 = 4;
 
-/// Follows pressure with these thresholds; `None` stops it.
-pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
+/// Follows pressure; `None` stops it.
+pub fn follow(core: &Arc<Core>, policy: Option<Policy>) {
     let mut watch = lock(&core.pressure_watch);
-    let goes_on = |(by, task): &(Thresholds, JoinHandle<()>)| Some(*by) == thresholds && !task.is_finished();
+    let goes_on = |(by, task): &(Policy, JoinHandle<()>)| Some(*by) == policy && !task.is_finished();
     if watch.as_ref().is_some_and(goes_on) {
         return;
     }
@@ -41,16 +42,16 @@ pub fn follow(core: &Arc<Core>, thresholds: Option<Thresholds>) {
     }
     // Also clears the level of a daemon that was killed.
     note(core, Level::None, "");
-    *watch = thresholds.map(|thresholds| {
+    *watch = policy.map(|policy| {
         let core = Arc::clone(core);
         let task = tokio::spawn(async move {
-            if let Err(error) = sleep_and_look(&core, thresholds).await {
+            if let Err(error) = sleep_and_look(&core, policy).await {
                 let hint = hint(&error);
                 log::warn!("cannot follow memory pressure in {FILE}: {error}; {hint}");
                 note(&core, Level::None, "");
             }
         });
-        (thresholds, task)
+        (policy, task)
     });
 }
 
@@ -63,35 +64,29 @@ fn hint(error: &std::io::Error) -> &'static str {
     }
 }
 
-async fn sleep_and_look(core: &Arc<Core>, thresholds: Thresholds) -> std::io::Result<()> {
+async fn sleep_and_look(core: &Arc<Core>, policy: Policy) -> std::io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(FILE)?;
     file.write_all(format!("{TRIGGER}\0").as_bytes())?;
     let events = watched(file.into(), Interest::PRIORITY)?;
-    let mut alarms = Alarms::default();
-    let mut arrivals = Arrivals::default();
+    let mut seen = Seen::default();
     let sample = core.resample().await;
-    arrivals.look(&sample);
+    seen.arrivals.look(&sample);
     loop {
         let mut event = events.ready(Interest::PRIORITY | Interest::ERROR).await?;
         event.clear_ready();
-        look(core, thresholds, &mut alarms, &mut arrivals).await?;
+        look(core, policy, &mut seen).await?;
     }
 }
 
 /// Polls every [`LOOK`], or more often while swap fills, until memory is no longer short.
-async fn look(
-    core: &Arc<Core>,
-    thresholds: Thresholds,
-    alarms: &mut Alarms,
-    arrivals: &mut Arrivals,
-) -> std::io::Result<()> {
+async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Result<()> {
     let mut gauge = Gauge::default();
     let (mut quiet, mut last_run, mut due, mut interval) = (0, None, Duration::ZERO, FIRST);
     loop {
         // Before the gauge: a swap can be full while no level is known yet.
         let sample = core.resample().await;
-        let arrived = arrivals.look(&sample);
-        for found in alarms.news(&sample) {
+        let arrived = seen.arrivals.look(&sample);
+        for found in seen.alarms.news(&sample) {
             journal::alarm(found);
             core.changed.notify_one();
         }
@@ -101,7 +96,7 @@ async fn look(
             due = now + std::mem::replace(&mut interval, LOOK);
             let text = std::io::read_to_string(File::open(FILE)?)?;
             let totals = totals(&text).unwrap_or_default();
-            if let Some(change) = gauge.look(thresholds, now, totals) {
+            if let Some(change) = gauge.look(policy.thresholds, now, totals) {
                 let reason = format!("{}; {}", change.reason, arrived.sentence(&sample));
                 journal::pressure(change.to.word(), change.from.word(), &reason);
                 note(core, change.to, &reason);
@@ -109,24 +104,41 @@ async fn look(
             }
             quiet = if gauge.level == Level::None { quiet + 1 } else { 0 };
             if quiet == QUIET {
-                alarms.calm(&sample);
-                arrivals.has_warned = false;
+                seen.alarms.calm(&sample);
+                seen.arrivals.has_warned = false;
                 return Ok(());
             }
         }
         let is_due = last_run.is_none_or(|(level, then)| {
             level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
         });
-        // A run in progress may not have seen the pressure; the next poll is soon enough.
-        if gauge.level > Level::None && is_due && !core.is_maintaining() {
-            let reason = Cause::Pressure(gauge.level).to_string();
-            // If there are too many jobs, the next poll tries again.
-            if core.maintain("", vec!["--reason".to_owned(), reason]).await.is_ok() {
-                last_run = Some((gauge.level, now));
+        let cause = if gauge.level > Level::None && is_due {
+            Some(Cause::Pressure(gauge.level))
+        } else if policy.writes_back && seen.filling.is_due(&sample, now) {
+            Some(Cause::Filling)
+        } else {
+            None
+        };
+        // A run in progress may not have seen the pressure; the next poll is soon enough. So it is if there are too many jobs.
+        if let Some(cause) = cause
+            && !core.is_maintaining()
+            && core.maintain("", vec!["--reason".to_owned(), cause.to_string()]).await.is_ok()
+        {
+            seen.filling.begins(&sample, now);
+            if let Cause::Pressure(level) = cause {
+                last_run = Some((level, now));
             }
         }
         tokio::time::sleep(next_look(&sample).min(due.saturating_sub(now))).await;
     }
+}
+
+/// What is kept from one shortage of memory to the next.
+#[derive(Debug, Default)]
+struct Seen {
+    alarms: Alarms,
+    arrivals: Arrivals,
+    filling: Filling,
 }
 
 /// What arrives in compressed swap.

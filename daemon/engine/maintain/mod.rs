@@ -187,7 +187,7 @@ impl<H: Upkeep> Run<'_, H> {
         }
         if order.only.is_none() {
             self.resizes(loaded)?;
-            let compacts = self.cause.level() > Level::None;
+            let compacts = self.cause.is_short();
             let follows_memory = settings.is_some_and(|settings| settings.on_memory_change.is_some());
             if recompress.is_none() && write_back.is_none() && !follows_memory && !compacts {
                 self.skip(
@@ -249,14 +249,19 @@ impl<H: Upkeep> Run<'_, H> {
                     let done = self.counted(WRITE_BACK, |run| run.write_back(device, settings, None));
                     go_on(&mut ended, done)?;
                 }
-                if let Some(settings) = &recompress {
+                if let Some(settings) = &recompress
+                    && self.cause != Cause::Filling
+                {
                     let other = write_back.filter(|_| matches!(device.backing, Ok(Some(_))));
                     let other = other.map(|other| other.age);
                     let done = self.counted(RECOMPRESS, |run| run.recompress(device, settings, None, other));
                     go_on(&mut ended, done)?;
                 }
-                if self.cause.level() > Level::None {
-                    let reason = format!("{} pressure", self.cause.level().word());
+                if self.cause.is_short() {
+                    let reason = match self.cause {
+                        Cause::Pressure(level) => format!("{} pressure", level.word()),
+                        _ => "pages were written back".to_owned(),
+                    };
                     let done = self.counted(COMPACT, |run| run.compact(device, &reason));
                     go_on(&mut ended, done)?;
                 }

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use super::{
-    Attribute, Device, Done, Errno, Error, HostError, Marking, Pages, Run, Stopped, Upkeep, human, observe,
-    refused, write_back,
+    Attribute, Cause, Device, Done, Errno, Error, HostError, Level, Marking, Pages, Run, Stopped, Upkeep,
+    human, observe, refused, write_back,
 };
 use host::upkeep::StateFile;
+use logic::device::derived::{Frame, derive};
 use logic::device::stat::{BACKING_BLOCK, BdStat};
 use logic::maintain::age::ages;
 use logic::maintain::budget::Ledger;
 use logic::maintain::chunk::Chunks;
+use logic::maintain::filling::excess;
 use logic::maintain::report::Budget;
 use logic::maintain::writeback::{LEAST, Seen, Settings, decide, whole_pages};
 
@@ -42,6 +44,7 @@ impl<H: Upkeep> Run<'_, H> {
             page_size: device.page_size,
             stored_pages: device.stored_pages,
             utilisation: self.machine.utilisation,
+            excess: self.excess(device)?,
             last: self.machine.last(device.state.written_back, device.state.written_back_level),
         };
         let run = match decide(settings, &seen, self.cause) {
@@ -56,7 +59,7 @@ impl<H: Upkeep> Run<'_, H> {
         let ages = match pages {
             Some(_) => Vec::new(),
             None if self.marking(device)? == Marking::Exact => {
-                ages(settings.age, self.machine.utilisation, run.level)
+                ages(settings.age, self.machine.utilisation, run.cause)
             }
             None => vec![run.age],
         };
@@ -112,6 +115,14 @@ impl<H: Upkeep> Run<'_, H> {
             left_bytes: ledger.left(settings.daily),
             total_bytes: ledger.total(),
         });
+    }
+
+    fn excess(&self, device: &Device) -> Result<u64, HostError> {
+        let backing = self.host.read_attribute(device.number, Attribute::BdStat)?;
+        let (memory, backing) = (self.mm(device.number)?, BdStat::parse(&backing).unwrap_or_default());
+        let frame = Frame { page_size: device.page_size, free_bytes: 0, available_bytes: 0 };
+        let total = self.machine.facts.memory.total_kib.saturating_mul(1024);
+        Ok(excess(&memory, &derive(&memory, &backing, frame), total))
     }
 
     fn written(&self, number: u32) -> Result<u64, HostError> {
@@ -215,6 +226,10 @@ impl<H: Upkeep> Run<'_, H> {
         let mut next = Some(Chunks::begin(bytes / device.page_size.max(1)));
         while let Some(chunks) = next {
             self.watch.check()?;
+            // Memory may have become free in the meantime.
+            if self.cause == Cause::Filling && self.excess(device)? == 0 {
+                break;
+            }
             let so_far = self.written(number)?.saturating_sub(begin);
             let slice = (u64::from(chunks.pages) * device.page_size).min(bytes.saturating_sub(so_far));
             let blocks = whole_pages(slice, device.page_size) / BACKING_BLOCK;
@@ -252,8 +267,9 @@ impl<H: Upkeep> Run<'_, H> {
             next = chunks.next(took, u64::MAX);
             let share = so_far as f64 / bytes.max(1) as f64;
             self.watch.progress(share.min(1.0), &format!("{}: write back {}", device.name, pages.word()));
-            // Let readers of statistics proceed.
-            self.host.sleep((took / 2).min(super::PAUSE));
+            // Let readers of statistics proceed and, unless there is no time to lose, leave half of the disk's time to others.
+            let is_urgent = self.cause == Cause::Request || self.cause.level() >= Level::Severe;
+            self.host.sleep(if is_urgent { (took / 2).min(super::PAUSE) } else { took });
         }
         let written = self.written(number)?.saturating_sub(begin);
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };

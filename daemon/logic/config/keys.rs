@@ -547,7 +547,7 @@ pub mod maintenance {
         Type::Bool,
         Unset("false, true with another of its keys"),
         "true",
-        "Whether idle pages are written to the backing device, incompressible ones first.",
+        "Whether idle pages are written to the backing device, incompressible ones first: by the timer, under pressure, and when compressed swap takes more than 12 % of the memory and more arrives.",
     );
     pub const WRITEBACK_DEVICE: Key = key(
         "writeback.device",

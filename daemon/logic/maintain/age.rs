@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::Cause;
 use super::pressure::Level;
 
 /// Bounds of the age.
@@ -47,21 +48,27 @@ pub const fn divisor(level: Level) -> u32 {
     }
 }
 
-/// The shortest age under pressure: a page that has just been read from disk is not written there again.
+/// The shortest age if swap fills without pressure.
+const FILLING: Duration = Duration::from_secs(60);
+
+/// The shortest age while memory is short: a page that has just been read from disk is not written there again.
 const fn shortest(level: Level) -> Duration {
-    Duration::from_secs(match level {
-        Level::None | Level::Moderate => 300,
-        Level::Severe => 60,
-        Level::Critical => 15,
-    })
+    match level {
+        Level::None => FILLING,
+        Level::Moderate => Duration::from_secs(300),
+        Level::Severe => Duration::from_secs(60),
+        Level::Critical => Duration::from_secs(15),
+    }
 }
 
-/// The ages to try one after another, so that the oldest pages go first: under pressure from the minimum down to the
-/// shortest one, otherwise only that of [`idle_age`].
-pub fn ages(range: Range, utilisation: f64, level: Level) -> Vec<Duration> {
-    let first =
-        if level == Level::None { idle_age(range, utilisation, level) } else { range.least.min(range.most) };
-    let last = if level == Level::None { first } else { shortest(level).min(first) };
+/// The ages to try one after another, so that the oldest pages go first: while memory is short from the minimum down to
+/// the shortest one, otherwise only that of [`idle_age`].
+pub fn ages(range: Range, utilisation: f64, cause: Cause) -> Vec<Duration> {
+    if !cause.is_short() {
+        return vec![idle_age(range, utilisation, Level::None)];
+    }
+    let first = range.least.min(range.most);
+    let last = shortest(cause.level()).min(first);
     std::iter::successors(Some(first), |age| (*age > last).then(|| (*age / 4).max(last))).collect()
 }
 
@@ -118,15 +125,19 @@ mod tests {
     #[test]
     fn under_pressure_ages_fall_to_the_shortest() {
         let minutes = |level| {
-            ages(RANGE, 0.9, level).into_iter().map(|age| age.as_secs_f64() / 60.0).collect::<Vec<_>>()
+            ages(RANGE, 0.9, Cause::Pressure(level))
+                .into_iter()
+                .map(|age| age.as_secs_f64() / 60.0)
+                .collect::<Vec<_>>()
         };
         assert_eq!(minutes(Level::Moderate), [120.0, 30.0, 7.5, 5.0]);
         assert_eq!(minutes(Level::Severe), [120.0, 30.0, 7.5, 1.875, 1.0]);
         assert_eq!(minutes(Level::Critical), [120.0, 30.0, 7.5, 1.875, 0.46875, 0.25]);
-        assert_eq!(ages(RANGE, 0.9, Level::None), [idle_age(RANGE, 0.9, Level::None)]);
+        assert_eq!(ages(RANGE, 0.9, Cause::Timer), [idle_age(RANGE, 0.9, Level::None)]);
+        assert_eq!(ages(RANGE, 0.9, Cause::Filling).last(), Some(&FILLING));
         for (seconds, expected) in [(0, &[0][..]), (60, &[60]), (100, &[100, 60])] {
             let least = Duration::from_secs(seconds);
-            let found = ages(Range { least, most: HOUR }, 0.0, Level::Severe);
+            let found = ages(Range { least, most: HOUR }, 0.0, Cause::Pressure(Level::Severe));
             assert_eq!(found.iter().map(Duration::as_secs).collect::<Vec<_>>(), expected);
         }
     }

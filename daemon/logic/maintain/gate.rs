@@ -30,7 +30,7 @@ const LOW_BATTERY: u8 = 30;
 /// Time after a resume in which nothing is done.
 pub const AFTER_RESUME: Duration = Duration::from_secs(600);
 
-/// Why to postpone, if so. Requests are never postponed; under memory pressure, busy CPUs are ignored.
+/// Why to postpone, if so. Requests are never postponed; while memory is short, busy CPUs are ignored.
 pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
     if cause == Cause::Request {
         return None;
@@ -38,7 +38,7 @@ pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
     if let Some(percent) = conditions.on_battery.filter(|percent| *percent < LOW_BATTERY) {
         return Some(format!("the battery is at {percent} %"));
     }
-    if let Cause::Pressure(_) = cause {
+    if cause.is_short() {
         return None;
     }
     if let Some(since) = conditions.since_resume.filter(|since| *since < AFTER_RESUME) {

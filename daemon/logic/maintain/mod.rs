@@ -8,6 +8,7 @@ pub mod alarm;
 pub mod arrivals;
 pub mod budget;
 pub mod chunk;
+pub mod filling;
 pub mod gate;
 pub mod marks;
 pub mod pass;
@@ -49,6 +50,8 @@ pub enum Cause {
     Timer,
     /// Memory pressure.
     Pressure(pressure::Level),
+    /// Compressed swap takes much memory, and more arrives.
+    Filling,
     /// A request.
     Request,
 }
@@ -58,8 +61,13 @@ impl Cause {
     pub fn level(self) -> pressure::Level {
         match self {
             Cause::Pressure(level) => level,
-            Cause::Timer | Cause::Request => pressure::Level::None,
+            Cause::Timer | Cause::Filling | Cause::Request => pressure::Level::None,
         }
+    }
+
+    /// Whether memory is short, so that its users are not spared.
+    pub fn is_short(self) -> bool {
+        matches!(self, Cause::Pressure(_) | Cause::Filling)
     }
 }
 
@@ -68,6 +76,7 @@ impl std::fmt::Display for Cause {
         match self {
             Cause::Timer => f.write_str("timer"),
             Cause::Pressure(level) => write!(f, "pressure={}", level.word()),
+            Cause::Filling => f.write_str("filling"),
             Cause::Request => f.write_str("request"),
         }
     }
@@ -79,10 +88,13 @@ impl std::str::FromStr for Cause {
     fn from_str(text: &str) -> Result<Cause, String> {
         match text {
             "timer" => Ok(Cause::Timer),
+            "filling" => Ok(Cause::Filling),
             "request" => Ok(Cause::Request),
             other => match other.strip_prefix("pressure=").and_then(pressure::Level::of_word) {
                 Some(level) => Ok(Cause::Pressure(level)),
-                None => Err(format!("`{other}` is no reason; write timer, request or pressure=LEVEL")),
+                None => {
+                    Err(format!("`{other}` is no reason; write timer, request, filling or pressure=LEVEL"))
+                }
             },
         }
     }
@@ -100,7 +112,7 @@ mod tests {
 
     #[test]
     fn causes_are_read_back() {
-        for text in ["timer", "request", "pressure=severe"] {
+        for text in ["timer", "request", "filling", "pressure=severe"] {
             assert_eq!(text.parse::<Cause>().map(|cause| cause.to_string()), Ok(text.to_owned()));
         }
         for text in ["", "pressure", "pressure=some", "none"] {

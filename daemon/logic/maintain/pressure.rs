@@ -56,6 +56,15 @@ pub struct Thresholds {
     pub critical: u8,
 }
 
+/// What the daemon does about memory pressure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// When the levels begin.
+    pub thresholds: Thresholds,
+    /// Whether to write back pages of swap that fills, see [`super::filling`].
+    pub writes_back: bool,
+}
+
 /// The remedy if the kernel lacks PSI (psi=0, or CONFIG_PSI_DEFAULT_DISABLED without psi=1).
 pub const UNKNOWN_REMEDY: &str = "boot with psi=1, or take another kernel";
 
@@ -184,6 +193,9 @@ pub const fn back_off(level: Level) -> Duration {
     })
 }
 
+/// Minimum time between two runs because swap fills.
+pub const FILLING_BACK_OFF: Duration = Duration::from_secs(30);
+
 /// The last run of a policy on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Last {
@@ -199,6 +211,7 @@ pub fn too_soon(last: Option<Last>, cause: Cause, timer: Duration) -> Option<Str
     let shortest = match cause {
         Cause::Timer => timer,
         Cause::Pressure(level) => back_off(level),
+        Cause::Filling => FILLING_BACK_OFF,
         Cause::Request => return None,
     };
     let last = last.filter(|last| last.ago < shortest && cause.level() <= last.level)?;

@@ -9,7 +9,7 @@ use super::resize::Resize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Maintenance"))]
 #[serde(default)]
 pub struct Report {
-    /// What triggered it: `timer`, `request`, `pressure=LEVEL`.
+    /// What triggered it: `timer`, `request`, `filling`, `pressure=LEVEL`.
     pub cause: String,
     /// When it ended, in microseconds since boot (CLOCK_MONOTONIC).
     #[serde(rename = "last_maintenance_monotonic")]

@@ -47,6 +47,8 @@ pub struct Seen {
     pub stored_pages: u64,
     /// Share of memory in use, 0 to 1.
     pub utilisation: f64,
+    /// Bytes by which it takes too much memory, see [`super::filling::excess`].
+    pub excess: u64,
     /// The last run.
     pub last: Option<Last>,
 }
@@ -60,17 +62,18 @@ pub struct Run {
     pub bytes: u64,
     /// Whether to write incompressible pages that are not idle afterwards.
     pub huge: bool,
-    /// Memory pressure.
-    pub level: Level,
+    /// What triggered it.
+    pub cause: Cause,
 }
 
 impl Run {
     /// The reason for a pass over pages of this age.
     pub fn reason(&self, age: Duration) -> String {
         let of = format!("idle for {}, at most {}", span(age), human(self.bytes));
-        match self.level {
-            Level::None => of,
-            level => format!("{of}, because of {} pressure", level.word()),
+        match self.cause {
+            Cause::Timer | Cause::Request => of,
+            Cause::Filling => format!("{of}, because it takes much memory and fills"),
+            Cause::Pressure(level) => format!("{of}, because of {} pressure", level.word()),
         }
     }
 }
@@ -97,9 +100,11 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, Str
     if seen.stored_pages == 0 {
         return Err("nothing is stored".to_owned());
     }
-    // Under pressure and on request, the limit does not depend on the memory in use.
+    // While memory is short and on request, the limit does not depend on the memory in use.
     let share = if cause == Cause::Timer { seen.utilisation.clamp(0.0, 1.0) } else { 1.0 };
-    let bytes = whole_pages(part(settings.per_run, share).min(free).min(seen.left), seen.page_size);
+    let needed = if cause == Cause::Filling { seen.excess } else { u64::MAX };
+    let bytes = part(settings.per_run, share).min(free).min(seen.left).min(needed);
+    let bytes = whole_pages(bytes, seen.page_size);
     if bytes < LEAST {
         let why = if seen.left < LEAST {
             format!(
@@ -116,7 +121,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, Str
     }
     // Incompressible pages that are not idle are often in use.
     let huge = settings.huge || level >= Level::Severe;
-    Ok(Run { age: idle_age(settings.age, seen.utilisation, level), bytes, huge, level })
+    Ok(Run { age: idle_age(settings.age, seen.utilisation, level), bytes, huge, cause })
 }
 
 /// A fraction, 0 to 1, of an amount, in steps of a thousandth.
@@ -178,6 +183,14 @@ mod tests {
         skipped(&Seen { utilisation: 0.01, ..seen() });
         skipped(&Seen { free: None, ..seen() });
         skipped(&Seen { stored_pages: 0, ..seen() });
+    }
+
+    #[test]
+    fn a_device_that_fills_writes_what_it_holds_too_much() {
+        let filling = |excess| run(&Seen { excess, ..seen() }, Cause::Filling);
+        assert_eq!((filling(20 * MIB).bytes, filling(20 * MIB).huge), (20 * MIB, false));
+        assert_eq!(filling(900 * MIB).bytes, 300 * MIB);
+        assert!(decide(&SETTINGS, &seen(), Cause::Filling).is_err());
     }
 
     #[test]
